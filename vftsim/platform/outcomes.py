@@ -27,7 +27,7 @@ class CopiesUse(Outcome):
     copies: int = declare.number()
     cpu_total = declare.rate(cpu_ns, factor=1e-7, unit="%", label="CPU, all copies")
     cpu = declare.number(
-        source=lambda own: own.cpu_total / own.copies, unit="%", label="CPU, mean of the copies", headline=True
+        source=lambda use: use.cpu_total / use.copies, unit="%", label="CPU, mean of the copies", headline=True
     )
 
 
@@ -55,7 +55,7 @@ class LinkUse(Outcome):
     rate_bits_per_s: int = declare.number(label="rate of the line", unit="bit/s")
     throughput = declare.rate(sent_bytes, factor=8e-6, unit="Mbit/s")
     busy = declare.number(
-        source=lambda own: 100.0 * utilization(own.sent_bytes, own.rate_bits_per_s, round(own.seconds * 1e9)), unit="%"
+        source=lambda use: 100.0 * utilization(use.sent_bytes, use.rate_bits_per_s, round(use.seconds * 1e9)), unit="%"
     )
 
 

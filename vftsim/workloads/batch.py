@@ -288,7 +288,7 @@ def add_batch(
     """Add a program to a domain; ``number`` says whose draws are its own.  Return its application row."""
     install_buckets(engine)
     share_ns = spec.demand // (spec.disk_operations + 1)
-    row, own = engine.add(
+    row, record = engine.add(
         batches,
         domain=domain,
         share_ns=share_ns,
@@ -301,15 +301,15 @@ def add_batch(
         warmup_ns=warmup_ns,
         durations=engine.new(delays),
     )
-    own.row = row
+    record.row = row
     first = engine.call(add_processes, row, spec.processes)
     for n in range(spec.processes):
         process, entity = engine.rows(batch_processes)[first + n], (number << 20) + n
         process.demands = gamma_feed(feeder, streams, "batch.demand", entity, share_ns, spec.demand_cv)
         process.waits = gamma_feed(feeder, streams, "batch.disk", entity, spec.disk_wait, spec.disk_cv)
         process.thinks = gamma_feed(feeder, streams, "batch.think", entity, spec.think, spec.think_cv)
-    own.program = add_program(engine, batch, row, domain)
-    return int(own.program)
+    record.program = add_program(engine, batch, row, domain)
+    return int(record.program)
 
 
 class BatchWork(Outcome):

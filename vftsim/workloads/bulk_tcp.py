@@ -87,13 +87,13 @@ def bulk_tcp_result(engine: Engine, row: int) -> list[TcpConnectionResult]:
     bulk = engine.rows(bulks)[row]
     first, mss = int(bulk.first), int(bulk.segment_bytes)
     rows = [engine.rows(intervals)[n] for n in range(1, engine.used(intervals) + 1)]
-    found = []
+    results = []
     for n in range(int(bulk.clients)):
         connection, before, parts = engine.rows(connections)[first + n], 0, []
         for each in (interval for interval in rows if interval.connection == first + n):
             parts.append((int(each.begin_ns) / _S, int(each.end_ns) / _S, (int(each.segments) - before) * mss))
             before = int(each.segments)
-        found.append(
+        results.append(
             TcpConnectionResult(
                 n + 1,
                 tuple(parts),
@@ -103,7 +103,7 @@ def bulk_tcp_result(engine: Engine, row: int) -> list[TcpConnectionResult]:
                 int(connection.acknowledgements),
             )
         )
-    return found
+    return results
 
 
 def line_payload_bits_per_s(rate_bits_per_s: float, mss: int = 1448) -> float:

@@ -150,8 +150,8 @@ def add_flows(sim: Sim, row: int, count: int) -> int:
 def start_bulk_udp(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time."""
     bulk = udp_bulks(sim)[row]
-    for place in range(bulk.first, bulk.first + bulk.clients):
-        at(sim, sim.now_ns + udp_flows(sim)[place].first_ns, EventKind.ARRIVAL, place, on_begin, place)
+    for flow_row in range(bulk.first, bulk.first + bulk.clients):
+        at(sim, sim.now_ns + udp_flows(sim)[flow_row].first_ns, EventKind.ARRIVAL, flow_row, on_begin, flow_row)
     return 0
 
 

@@ -128,9 +128,9 @@ def add_cpu_bound(
     # Burst n has draw n, and the first is number 1; the first pause is number 0.
     busy = feeder.add(_Draws(streams, "cpu_bound.busy", number, busy_ns, spec.cv, first=1), _AT_ONCE)
     pause = feeder.add(_Draws(streams, "cpu_bound.idle", number, idle_ns, spec.cv, first=0), _AT_ONCE)
-    row, own = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause, execution=1.0)
-    own.program, program = engine.add(applications, program=engine.number(cpu_bound), own=row, domain=domain)
-    program.row = own.program
+    row, record = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause, execution=1.0)
+    record.program, program = engine.add(applications, program=engine.number(cpu_bound), own=row, domain=domain)
+    program.row = record.program
     return row
 
 

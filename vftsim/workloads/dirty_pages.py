@@ -16,8 +16,8 @@ from vftsim.spec.base import Spec
 
 def pages_per_request(default: float, why: str) -> Any:
     """Return the field of an application that has another default, with what it assumes."""
-    said = f"Pages that each packet received dirties, beside the working set. Assumption: {why}."
-    return Field(default, ge=0.0, le=1e6, description=said)
+    description = f"Pages that each packet received dirties, beside the working set. Assumption: {why}."
+    return Field(default, ge=0.0, le=1e6, description=description)
 
 
 class DirtyPagesFields(Spec):

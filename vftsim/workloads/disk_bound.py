@@ -186,7 +186,7 @@ def add_disk_bound(
 
     Returns its row.
     """
-    row, own = engine.add(
+    row, bound = engine.add(
         disk_bounds,
         domain=domain,
         disk=disk,
@@ -198,7 +198,7 @@ def add_disk_bound(
         choice=feeder.add(_Draws(streams, number, spec, "choice"), _AT_ONCE),
     )
     rows = [engine.add(processes, owner=row)[0] for _ in range(spec.processes)]
-    own.first_process = rows[0]
-    own.program, program = engine.add(applications, program=engine.number(disk_bound), own=row, domain=domain)
-    program.row = own.program
+    bound.first_process = rows[0]
+    bound.program, program = engine.add(applications, program=engine.number(disk_bound), own=row, domain=domain)
+    program.row = bound.program
     return row

@@ -63,10 +63,14 @@ class FlowResult(Outcome):
     )
     loss_event_rate = declare.rate(loss_events, label="loss events", better="lower", known_as=("loss_events_per_s",))
     jitter = declare.number(
-        source=lambda own: own.jitter_ns / _MS, unit="ms", better="lower", headline=True, known_as=("jitter_ms",)
+        source=lambda outcome: outcome.jitter_ns / _MS,
+        unit="ms",
+        better="lower",
+        headline=True,
+        known_as=("jitter_ms",),
     )
-    r_factor = declare.number(source=lambda own: own.rated("r_factor"), label="R factor", better="higher")
-    mos = declare.number(source=lambda own: own.rated("mos"), label="mean opinion score", better="higher")
+    r_factor = declare.number(source=lambda outcome: outcome.rated("r_factor"), label="R factor", better="higher")
+    mos = declare.number(source=lambda outcome: outcome.rated("mos"), label="mean opinion score", better="higher")
 
     @property
     def loss_ratio(self) -> float:

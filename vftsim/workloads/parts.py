@@ -88,15 +88,15 @@ class Wiring:
         UsageError
             There is none.
         """
-        found = []
+        ways = []
         for other in self.find(to):
             shared = [network for network in self.ports if network in other and via in (None, network)]
             if not shared:
                 where = "no network that both are on" if via is None else f"they are not both on the network '{via}'"
                 raise UsageError(f"'{to}' cannot be reached: {where}")
             network = shared[0 if first else -1]
-            found.append((self.ports[network], other[network]))
-        return found
+            ways.append((self.ports[network], other[network]))
+        return ways
 
 
 class Program:

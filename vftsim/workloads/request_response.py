@@ -273,10 +273,10 @@ def start_exchange(sim: Sim, row: int, _: int) -> int:
     if exchange.gap_ns > 0:
         first_ns = sim.now_ns + max(1, duration_ns(sim, exchange.gaps, exchange.gap_ns))
         at(sim, first_ns, EventKind.ARRIVAL, ORDER + row, on_arrival, row)
-    for place in range(exchange.first_client, exchange.first_client + exchange.clients):
-        client = clients(sim)[place]
+    for client_row in range(exchange.first_client, exchange.first_client + exchange.clients):
+        client = clients(sim)[client_row]
         client.sent_ns = -1
-        at(sim, sim.now_ns + client.first_ns, EventKind.ARRIVAL, place, on_turn, place)
+        at(sim, sim.now_ns + client.first_ns, EventKind.ARRIVAL, client_row, on_turn, client_row)
     return 0
 
 
@@ -290,7 +290,7 @@ def add_request_response(
 ) -> int:
     """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the exchange."""
     install_buckets(engine)
-    row, own = engine.add(
+    row, exchange = engine.add(
         exchanges,
         port=port,
         request_bytes=spec.request_size,
@@ -299,9 +299,9 @@ def add_request_response(
         warmup_ns=warmup_ns,
         latency=engine.new(delays),
     )
-    own.row = row
-    own.flow, flow = engine.add(flows, workload=engine.number(request_response), own=row, port=port)
-    flow.row = own.flow
+    exchange.row = row
+    exchange.flow, flow = engine.add(flows, workload=engine.number(request_response), own=row, port=port)
+    flow.row = exchange.flow
     first = engine.call(add_clients, row, spec.clients)
     phases = streams.uniforms("request_response.first", number, count=spec.clients)
     for n in range(spec.clients):
@@ -319,7 +319,7 @@ def add_open_requests(
     """Add requests at a rate to a port; ``number`` says whose draws are theirs.  Return the row of the exchange."""
     install_buckets(engine)
     gap_ns = max(1, round(_S / spec.rate))
-    row, own = engine.add(
+    row, exchange = engine.add(
         exchanges,
         port=port,
         request_bytes=spec.request_size,
@@ -330,9 +330,9 @@ def add_open_requests(
         warmup_ns=warmup_ns,
         latency=engine.new(delays),
     )
-    own.row = row
-    own.flow, flow = engine.add(flows, workload=engine.number(open_requests), own=row, port=port)
-    flow.row = own.flow
+    exchange.row = row
+    exchange.flow, flow = engine.add(flows, workload=engine.number(open_requests), own=row, port=port)
+    flow.row = exchange.flow
     return row
 
 

@@ -132,18 +132,18 @@ def plan_release(sim: Sim, row: int) -> None:
 
 
 @event
-def on_release(sim: Sim, place: int, token: int) -> None:
+def on_release(sim: Sim, link_row: int, token: int) -> None:
     """Let frames that were held back go as far as they fit, and their senders with them."""
-    egress = egresses(sim)[place]
+    egress = egresses(sim)[link_row]
     egress.is_planned = False
-    while egress.held.length > 0 and fits(sim, links(sim)[place], packets(sim)[egress.held.first].size_bytes):
+    while egress.held.length > 0 and fits(sim, links(sim)[link_row], packets(sim)[egress.held.first].size_bytes):
         made = packet_list.pop(sim, egress.held)
         station = stations(sim)[packets(sim)[made].entity]
         station.held_ns -= transmission_ns(links(sim)[station.out_link], packets(sim)[made].size_bytes)
         send_to_host(sim, made)
         if station.is_waiting:
             plan_room(sim, station)
-    plan_release(sim, place)
+    plan_release(sim, link_row)
 
 
 @part

@@ -139,7 +139,7 @@ def add_udp_sink(engine: Engine, domain: int, spec: UdpSinkSpec) -> int:
     """Add a program to a domain; return its application row."""
     socket_full, _ = engine.add(drops)
     lost_in_boot, _ = engine.add(drops)
-    row, own = engine.add(
+    row, sink = engine.add(
         udp_sinks,
         domain=domain,
         read_ns=spec.read_cost,
@@ -148,6 +148,6 @@ def add_udp_sink(engine: Engine, domain: int, spec: UdpSinkSpec) -> int:
         most_waiting=max(1, spec.receive_buffer // spec.packet_charge),
         lost_in_boot=lost_in_boot,
     )
-    own.row = row
-    own.program = add_program(engine, udp_sink, row, domain)
-    return int(own.program)
+    sink.row = row
+    sink.program = add_program(engine, udp_sink, row, domain)
+    return int(sink.program)

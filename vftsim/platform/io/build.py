@@ -234,8 +234,10 @@ class Io:
 
     def occupancies(self) -> list[tuple[str, int]]:
         """Slots taken in every ring, by name; catch up first."""
-        found: list[tuple[str, Any]] = [
+        occupied_by: list[tuple[str, Any]] = [
             (f"{name} receive ring", self.engine.rows(nics)[row].occupied) for name, row in self.nics.items()
         ]
-        found += [(f"{ring.owner} {ring.name}", self.engine.rows(rings)[ring.row].occupied) for ring in self.rings]
-        return [(name, int(occupied)) for name, occupied in found]
+        occupied_by += [
+            (f"{ring.owner} {ring.name}", self.engine.rows(rings)[ring.row].occupied) for ring in self.rings
+        ]
+        return [(name, int(occupied)) for name, occupied in occupied_by]

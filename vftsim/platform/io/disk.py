@@ -128,7 +128,7 @@ def disk_kinds() -> PartRegistry[DiskSpec]:
 
 def add_disk(engine: Engine, domain: int, spec: DiskSpec) -> int:
     """Give a domain a disk; return its row."""
-    row, own = engine.add(disks, model=engine.number(spec.part), domain=domain, interrupt_ns=spec.interrupt)
-    own.row = row
+    row, record = engine.add(disks, model=engine.number(spec.part), domain=domain, interrupt_ns=spec.interrupt)
+    record.row = row
     spec.install(engine, row)
     return row

@@ -58,9 +58,9 @@ def plan(sim: Sim, coming_row: int) -> None:
 
 
 @entry
-def start_sending(sim: Sim, place: int, _: int) -> int:
+def start_sending(sim: Sim, coming_row: int, _: int) -> int:
     """Let the first packet be sent at its time."""
-    plan(sim, place)
+    plan(sim, coming_row)
     return 0
 
 

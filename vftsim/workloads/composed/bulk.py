@@ -122,21 +122,21 @@ class BulkTcpWorkload(BulkTcpSpec, WorkloadSpec):
         row = bulk_tcp.add_bulk_tcp(engine, target.feeder, target.port, self, target.streams, target.number)
 
         def measured() -> TcpTest:
-            found = bulk_tcp.bulk_tcp_result(engine, row)
-            has_report = any(each.intervals for each in found)
+            clients = bulk_tcp.bulk_tcp_result(engine, row)
+            has_report = any(each.intervals for each in clients)
             return TcpTest(
-                throughput={f"client_{each.client}": each.bits_per_s * _MBIT for each in found},
-                retransmitted=sum(each.retransmitted for each in found),
-                timeouts=sum(each.timeouts for each in found),
-                report=iperf2_of_tcp(found).text() if has_report else "",
+                throughput={f"client_{each.client}": each.bits_per_s * _MBIT for each in clients},
+                retransmitted=sum(each.retransmitted for each in clients),
+                timeouts=sum(each.timeouts for each in clients),
+                report=iperf2_of_tcp(clients).text() if has_report else "",
             )
 
         def offered() -> Offer | None:
             """TCP asks for all that the line carries; say where the clients' own links carry less, and are full."""
             line = bulk_tcp.line_payload_bits_per_s(target.rate_bits_per_s, self.mss)
-            own = self.clients * bulk_tcp.line_payload_bits_per_s(self.network.rate, self.mss)
+            links_bits_per_s = self.clients * bulk_tcp.line_payload_bits_per_s(self.network.rate, self.mss)
             got = sum(each.bits_per_s for each in bulk_tcp.bulk_tcp_result(engine, row))
-            if not self.network.switched or own >= line or got < _FULL * own:
+            if not self.network.switched or links_bits_per_s >= line or got < _FULL * links_bits_per_s:
                 return None
             return Offer(line * _MBIT, got * _MBIT, "Mbit/s", _full_link(target.name, self.network.rate))
 
@@ -218,14 +218,14 @@ class BulkUdpWorkload(BulkUdpSpec, WorkloadSpec):
         row = bulk_udp.add_bulk_udp(engine, target.port, self, target.streams, target.number)
 
         def measured() -> UdpTest:
-            found = {f"client_{each.client}": each for each in bulk_udp.bulk_udp_result(engine, row)}
+            clients = {f"client_{each.client}": each for each in bulk_udp.bulk_udp_result(engine, row)}
             return UdpTest(
-                sent={name: each.sent_bits_per_s * _MBIT for name, each in found.items()},
-                received={name: each.received_bits_per_s * _MBIT for name, each in found.items()},
-                jitter={name: each.jitter_ns * 1e-6 for name, each in found.items()},
-                difference={name: each.mean_difference_ns * 1e-6 for name, each in found.items()},
-                lost={name: each.lost for name, each in found.items()},
-                datagrams={name: each.total for name, each in found.items()},
+                sent={name: each.sent_bits_per_s * _MBIT for name, each in clients.items()},
+                received={name: each.received_bits_per_s * _MBIT for name, each in clients.items()},
+                jitter={name: each.jitter_ns * 1e-6 for name, each in clients.items()},
+                difference={name: each.mean_difference_ns * 1e-6 for name, each in clients.items()},
+                lost={name: each.lost for name, each in clients.items()},
+                datagrams={name: each.total for name, each in clients.items()},
             )
 
         def offered() -> Offer:

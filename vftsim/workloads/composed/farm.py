@@ -93,24 +93,24 @@ class FarmProgram(RowProgram):
         super().__init__(context, row, measured=self._measured_here)
         self.spec = spec
         self._context = context
-        self._own = server.server_of(context.engine, row)
+        self._server = server.server_of(context.engine, row)
 
     def meet(self, around: Wiring) -> None:
         """Write down what each message makes it do, now that those it asks have their ports."""
-        number = int(self._own.row)
+        number = int(self._server.row)
         for message in Message:
             name = message.name.lower()
             named: Mapping[str, OperationSpec] = self.spec.operations  # type: ignore[assignment]
             operation = named.get(name, OperationSpec(demand=self.spec.demand))
-            self._own.operations[message] = self._add_operation(around, message, operation, number)
+            self._server.operations[message] = self._add_operation(around, message, operation, number)
         if self.spec.passes_to is not None:
             ways = around.ways(self.spec.passes_to, first=True)
-            self._own.first_route, self._own.routes = self._add_routes(ways)
+            self._server.first_route, self._server.routes = self._add_routes(ways)
 
     def _add_operation(self, around: Wiring, message: Message, spec: OperationSpec, number: int) -> int:
         engine, context = self.engine, self._context
         demand_ns = round(spec.demand * context.cpu_inflation)
-        row, own = engine.add(
+        row, operation = engine.add(
             operations,
             demand_ns=demand_ns,
             disk_operations=spec.disk_operations,
@@ -123,18 +123,18 @@ class FarmProgram(RowProgram):
                 self.spec.demand_cv,
             ),
         )
-        own.row = row
+        operation.row = row
         is_front = message == Message.INVITE and self.spec.passes_to is None
-        own.outputs = (2.0 if is_front else 1.0) + sum(ask.times for ask in spec.asks)
+        operation.outputs = (2.0 if is_front else 1.0) + sum(ask.times for ask in spec.asks)
         answers_by = around.ports[list(around.ports)[-1 if message >= Message.LOOKUP else 0]]
-        own.send_ns = (own.outputs - sum(ask.times for ask in spec.asks)) * self._send_ns(answers_by)
+        operation.send_ns = (operation.outputs - sum(ask.times for ask in spec.asks)) * self._send_ns(answers_by)
         before = None
         for ask in spec.asks:
             ways = around.ways(ask.to, ask.via)
-            own.send_ns += ask.times * self._send_ns(ways[0][0])
+            operation.send_ns += ask.times * self._send_ns(ways[0][0])
             made = self._add_ask(ask, ways)
             if before is None:
-                own.first_ask = made
+                operation.first_ask = made
             else:
                 before.next_ask = made
             before = engine.rows(asks)[made]
@@ -149,12 +149,12 @@ class FarmProgram(RowProgram):
             times=spec.times,
             first_route=first,
             routes=count,
-            turn=int(self._own.row) % count,
+            turn=int(self._server.row) % count,
         )
         return row
 
     def _add_routes(self, ways: Iterable[tuple[int, int]]) -> tuple[int, int]:
-        rows = [self.engine.add(routes, from_port=mine, to_port=other)[0] for mine, other in ways]
+        rows = [self.engine.add(routes, from_port=from_port, to_port=other)[0] for from_port, other in ways]
         return rows[0], len(rows)
 
     def _send_ns(self, port: int) -> int:
@@ -162,28 +162,29 @@ class FarmProgram(RowProgram):
 
     def in_flight(self) -> int:
         """Messages in its socket and its threads' hands."""
-        return int(self._own.waiting.length + self._own.in_hand.length)
+        return int(self._server.waiting.length + self._server.in_hand.length)
 
     def check(self) -> None:
         """Every thread that is at work has a message, and none has two."""
-        if self._own.active != self._own.in_hand.length:
+        if self._server.active != self._server.in_hand.length:
             raise ConservationError(
-                f"{self.name}: {self._own.active} threads at work, but {self._own.in_hand.length} messages in hand"
+                f"{self.name}: {self._server.active} threads at work, "
+                f"but {self._server.in_hand.length} messages in hand"
             )
 
     def occupancy(self) -> tuple[str, int]:
         """Messages in its socket."""
-        return f"{self.name} socket", int(self._own.waiting.length)
+        return f"{self.name} socket", int(self._server.waiting.length)
 
     def _measured_here(self) -> FarmWork:
         """Return what it did, and how many threads had a message; of what it never does nothing is known."""
-        used, own = self.spec.operations.values(), self._own
+        used, record = self.spec.operations.values(), self._server
         return FarmWork(
-            messages=int(own.handled),
-            busy_ns=int(own.busy_ns),
-            asked=int(own.asked) if any(each.asks for each in used) else None,
-            disk_operations=int(own.disk_operations) if any(each.disk_operations for each in used) else None,
-            seconds=max(1.0, float(self.engine.now_ns - own.warmup_ns)) / _S,
+            messages=int(record.handled),
+            busy_ns=int(record.busy_ns),
+            asked=int(record.asked) if any(each.asks for each in used) else None,
+            disk_operations=int(record.disk_operations) if any(each.disk_operations for each in used) else None,
+            seconds=max(1.0, float(self.engine.now_ns - record.warmup_ns)) / _S,
         )
 
 
@@ -209,7 +210,7 @@ class FarmServer(FarmServerSpec, DirtyPagesFields, ApplicationSpec):
     def install(self, context: InstallContext) -> FarmProgram:
         """Add it to a domain."""
         engine = context.engine
-        row, own = engine.add(
+        row, record = engine.add(
             farm_servers,
             domain=context.domain,
             threads=self.threads,
@@ -221,27 +222,27 @@ class FarmServer(FarmServerSpec, DirtyPagesFields, ApplicationSpec):
             socket_full=context.place(f"{context.name} socket", "full"),
             lost_in_boot=context.place("guest", "lost in crash"),
         )
-        own.row = row
-        own.program = burden.add_program(engine, farm_server, row, context.domain)
-        own.flow, flow = engine.add(flows, workload=engine.number(farm_request), own=row)
-        flow.row = own.flow
+        record.row = row
+        record.program = burden.add_program(engine, farm_server, row, context.domain)
+        record.flow, flow = engine.add(flows, workload=engine.number(farm_request), own=row)
+        flow.row = record.flow
         if not context.disks and any(each.disk_operations for each in self.operations.values()):
             raise UsageError(f"{context.name}: disk operations need a disk of its domain: give it `disks`")
-        return FarmProgram(context, self, int(own.program))
+        return FarmProgram(context, self, int(record.program))
 
 
 def _weight_of(server: ApplicationSpec | None, message: str, profile: RunProfile, depth: int = 0) -> float:
     """Return the weight of a message with all that it causes."""
     if depth > _DEEPEST:
         raise UsageError("requests between servers go in a circle: leave one of their `asks` out")
-    found = _REQUEST_WEIGHT if depth else _MESSAGE_WEIGHT
+    weight = _REQUEST_WEIGHT if depth else _MESSAGE_WEIGHT
     used: Mapping[str, OperationSpec] = server.operations if isinstance(server, FarmServer) else {}  # type: ignore[assignment]
     if message in used and profile.peer is not None:
-        found += _DISK_WEIGHT * used[message].disk_operations
-        found += sum(
+        weight += _DISK_WEIGHT * used[message].disk_operations
+        weight += sum(
             ask.times * _weight_of(profile.peer(ask.to), ask.message, profile, depth + 1) for ask in used[message].asks
         )
-    return found
+    return weight
 
 
 @WORKLOADS.register
@@ -273,10 +274,10 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
     def _weight(self, profile: RunProfile) -> float:
         """Return a call's messages, requests and disk operations, each by its events; measured."""
         caller = (*(("register",) if self.registered else ()), "invite", "ack", "bye")
-        handler, found = profile.application, 0.0
+        handler, weight = profile.application, 0.0
         if isinstance(handler, FarmServer) and handler.passes_to is not None and profile.peer is not None:
-            handler, found = profile.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
-        return found + sum(_weight_of(handler, each, profile) for each in (*caller, "ringing", "ok", "bye_ok"))
+            handler, weight = profile.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
+        return weight + sum(_weight_of(handler, each, profile) for each in (*caller, "ringing", "ok", "bye_ok"))
 
     def in_flight(self, profile: RunProfile) -> float:
         """Return the calls that are held."""

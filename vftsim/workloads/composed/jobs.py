@@ -83,10 +83,14 @@ class DiskBoundApplication(DiskBoundSpec, ApplicationSpec):
         if not disk:
             raise UsageError(f"{context.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
         slower = self.model_copy(update={"compute": round(self.compute * context.cpu_inflation)})
-        own = disk_bound.add_disk_bound(engine, context.feeder, context.domain, disk, slower, context.streams, number)
-        record = engine.rows(disk_bounds)[own]
+        bound_row = disk_bound.add_disk_bound(
+            engine, context.feeder, context.domain, disk, slower, context.streams, number
+        )
+        record = engine.rows(disk_bounds)[bound_row]
 
         def measured() -> DiskLoop:
-            return DiskLoop(transfers=int(engine.rows(disk_bounds)[own].transfers), seconds=engine.now_ns / 1e9)
+            return DiskLoop(transfers=int(engine.rows(disk_bounds)[bound_row].transfers), seconds=engine.now_ns / 1e9)
 
-        return RowProgram(context, int(record.program), lambda: engine.call(disk_bound.start_disk_bound, own), measured)
+        return RowProgram(
+            context, int(record.program), lambda: engine.call(disk_bound.start_disk_bound, bound_row), measured
+        )

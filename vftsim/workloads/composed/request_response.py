@@ -104,10 +104,10 @@ def _over_tiers(
     server: ApplicationSpec | None, profile: RunProfile, of: Callable[[ApplicationSpec | None], float]
 ) -> float:
     """Return the sum of a figure over all requests that one of a client causes."""
-    found = of(server)
+    total = of(server)
     if server is not None and profile.peer is not None:
-        found += sum(times * _over_tiers(profile.peer(to), profile, of) for to, times in server.asks_on_average)
-    return found
+        total += sum(times * _over_tiers(profile.peer(to), profile, of) for to, times in server.asks_on_average)
+    return total
 
 
 def _one(server: ApplicationSpec | None) -> float:

@@ -92,9 +92,9 @@ def put(sim: Sim, bench: Bench, packet: int) -> None:
 
 
 @work_done
-def on_sent(sim: Sim, place: int, argument: int) -> None:
+def on_sent(sim: Sim, packet: int, argument: int) -> None:
     """The CPU work for a message to send is done."""
-    send_to_host(sim, place)
+    send_to_host(sim, packet)
 
 
 @ims_bench.implements(delivered)
@@ -108,9 +108,9 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @work_done
-def on_received(sim: Sim, place: int, argument: int) -> None:
+def on_received(sim: Sim, packet: int, argument: int) -> None:
     """The CPU work for a message from the server is done."""
-    hear(sim, benches(sim)[argument], place)
+    hear(sim, benches(sim)[argument], packet)
 
 
 @ims_bench.implements(lost)
@@ -175,18 +175,18 @@ def ask(sim: Sim, bench: Bench, row: int, message: int) -> None:
 
 
 @event
-def on_unanswered(sim: Sim, place: int, token: int) -> None:
+def on_unanswered(sim: Sim, attempt_row: int, token: int) -> None:
     """Nobody has answered the caller's request: repeat it, or fail."""
-    attempt = attempts(sim)[place]
+    attempt = attempts(sim)[attempt_row]
     if token != attempt.client.timer:
         return
     bench = benches(sim)[attempt.bench]
-    if goes_on(sim, attempt.client, streams(sim)[place].number, on_unanswered, place):
+    if goes_on(sim, attempt.client, streams(sim)[attempt_row].number, on_unanswered, attempt_row):
         bench.repeated[attempt.scenario] += 1
-        say(sim, bench, place, attempt.request)
+        say(sim, bench, attempt_row, attempt.request)
     else:
         fail_attempt(sim, bench, attempt)
-    settle(sim, place)
+    settle(sim, attempt_row)
 
 
 @part
@@ -353,33 +353,33 @@ def invited(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
 
 
 @event
-def on_pick_up(sim: Sim, place: int, token: int) -> None:
+def on_pick_up(sim: Sim, attempt_row: int, token: int) -> None:
     """The callee answers, and repeats the answer until it is acknowledged."""
-    attempt = attempts(sim)[place]
+    attempt = attempts(sim)[attempt_row]
     if token != attempt.ring:
         return
     attempt.ring = 0
     bench = benches(sim)[attempt.bench]
     attempt.answered_ns = sim.now_ns
     begin(attempt.callee, bench.t1_ns, bench.t2_ns, bench.request_retransmissions, 0)
-    wait(sim, attempt.callee, streams(sim)[place].number, on_unacknowledged, place)
-    say(sim, bench, place, Message.OK_INVITE)
-    settle(sim, place)
+    wait(sim, attempt.callee, streams(sim)[attempt_row].number, on_unacknowledged, attempt_row)
+    say(sim, bench, attempt_row, Message.OK_INVITE)
+    settle(sim, attempt_row)
 
 
 @event
-def on_unacknowledged(sim: Sim, place: int, token: int) -> None:
+def on_unacknowledged(sim: Sim, attempt_row: int, token: int) -> None:
     """The answer to a call was not acknowledged: repeat it, or give up."""
-    attempt = attempts(sim)[place]
+    attempt = attempts(sim)[attempt_row]
     if token != attempt.callee.timer:
         return
     bench = benches(sim)[attempt.bench]
-    if goes_on(sim, attempt.callee, streams(sim)[place].number, on_unacknowledged, place):
+    if goes_on(sim, attempt.callee, streams(sim)[attempt_row].number, on_unacknowledged, attempt_row):
         bench.repeated[attempt.scenario] += 1
-        say(sim, bench, place, Message.OK_INVITE)
+        say(sim, bench, attempt_row, Message.OK_INVITE)
     else:
         fail_attempt(sim, bench, attempt)
-    settle(sim, place)
+    settle(sim, attempt_row)
 
 
 @part

@@ -75,10 +75,10 @@ def plan_arrival(sim: Sim, bench: Bench) -> None:
 
 
 @event
-def on_arrival(sim: Sim, place: int, token: int) -> None:
+def on_arrival(sim: Sim, draw_row: int, token: int) -> None:
     """An attempt begins."""
-    bench = benches(sim)[place // MOST_DRAWS]
-    begin_attempt(sim, bench, attempt_draws(sim)[place % MOST_DRAWS])
+    bench = benches(sim)[draw_row // MOST_DRAWS]
+    begin_attempt(sim, bench, attempt_draws(sim)[draw_row % MOST_DRAWS])
     plan_arrival(sim, bench)
 
 

@@ -56,7 +56,7 @@ def _delay(name: str, part: str, **about: Any) -> Any:
     known_as = (f"PX_TRT-{metric}",) if metric in DELAYS else (metric,)
     is_whole = "/" not in name  # a report has REG1 once, of all registrations
     return declare.delays(
-        source=lambda own: own.delays[name],
+        source=lambda outcome: outcome.delays[name],
         part=part,
         better="lower",
         known_as=known_as,
@@ -67,7 +67,9 @@ def _delay(name: str, part: str, **about: Any) -> Any:
 
 def _sampled(name: str, *known_as: str, **about: Any) -> Any:
     """Declare one of :data:`PER_SECOND`."""
-    return declare.series(source=lambda own: own.series[name], period="sample_period_ns", known_as=known_as, **about)
+    return declare.series(
+        source=lambda outcome: outcome.series[name], period="sample_period_ns", known_as=known_as, **about
+    )
 
 
 class PhaseRecord(StepOutcome):
@@ -125,13 +127,16 @@ class PhaseRecord(StepOutcome):
         observed_as="cpu",
     )
     cpu_sd = declare.number(
-        source=lambda own: own.cpu_spread,
+        source=lambda outcome: outcome.cpu_spread,
         unit="%",
         label="CPU of the server, standard deviation of samples",
         observed_as="cpu_sd",
     )
     touches = declare.number(
-        source=lambda own: own.touches_per_attempt, unit="count", label="messages of an attempt", observed_as="touches"
+        source=lambda outcome: outcome.touches_per_attempt,
+        unit="count",
+        label="messages of an attempt",
+        observed_as="touches",
     )
     memory = _sampled("memory_mb", "memory_mb", unit="MB", label="memory free", observed_as="memory")
     ihs = declare.ratio(
@@ -147,7 +152,9 @@ class PhaseRecord(StepOutcome):
         observed_as="ihs",
     )
     beyond = declare.verdict(
-        source=lambda own: not own.is_within, label="runs beyond the limit", known_as=("runs_beyond_limit_percent",)
+        source=lambda outcome: not outcome.is_within,
+        label="runs beyond the limit",
+        known_as=("runs_beyond_limit_percent",),
     )
     setup = _delay("SES1", "ims_uac", label="call set-up", short="SES1", headline=("p50", "p99"))
     setup_at_callee = _delay("SES2", "ims_uac", label="INVITE to INVITE at the callee")
@@ -255,14 +262,14 @@ class PhaseRecord(StepOutcome):
     def restated(cls, measured: Mapping[str, float]) -> dict[str, float]:
         """Give the messages of an attempt in place of the shares of the scenarios, ``mix/<scenario>`` in percent."""
         shares = {scenario: f"mix/{scenario.label}" for scenario in Scenario}
-        found = {name: value for name, value in measured.items() if name not in shares.values()}
+        restated = {name: value for name, value in measured.items() if name not in shares.values()}
         mix = {scenario: measured[name] for scenario, name in shares.items() if name in measured}
         if mix and abs(sum(mix.values()) - 100.0) > _MIX_TOLERANCE:
             raise ValueError(
                 f"the shares mix/... add up to {sum(mix.values()):g} %, not to 100; give all of "
                 f"{', '.join(shares.values())}, or none"
             )
-        return found | ({"touches": sum(s.touches * share for s, share in mix.items()) / 100.0} if mix else {})
+        return restated | ({"touches": sum(s.touches * share for s, share in mix.items()) / 100.0} if mix else {})
 
     @property
     def carried(self) -> float:

@@ -211,7 +211,7 @@ class Series:
         passed = {name: values - then[name] for name, values in now.items()}
         begun, again = passed["begun"], passed["repeated"]
         available, for_attempt, for_transaction = self.memory
-        found = {
+        readings = {
             "load": begun / seconds,
             "completed": passed["completed"] / seconds,
             "cpu_percent": 100.0 * passed["busy_ns"] / self.period_ns,
@@ -223,8 +223,8 @@ class Series:
             "retransmissions_reg": again[:, Scenario.IMS_REG] / seconds,
         }
         if self.has_lag:
-            found["lag_ms"] = now["lag_ns"] / 1e6
-        for name, values in found.items():
+            readings["lag_ms"] = now["lag_ns"] / 1e6
+        for name, values in readings.items():
             record.series[name].extend(values.tolist())
         record.dropped += int(passed["dropped"].sum())
 

@@ -35,8 +35,8 @@ def _fill(engine: Engine, pool: Pool, most: int, users: range) -> None:
         row, block = engine.add(blocks)
         if first == 0:
             pool.first_block = row
-        own = users[first : first + BLOCK]
-        block.users[: len(own)] = list(own)
+        subscribers = users[first : first + BLOCK]
+        block.users[: len(subscribers)] = list(subscribers)
 
 
 def members(engine: Engine, pool: Pool) -> list[int]:

@@ -63,27 +63,29 @@ class ServiceProgram(RowProgram):
 
     def __init__(self, context: InstallContext, spec: ServiceSpec, row: int) -> None:
         super().__init__(context, row, measured=self._measured_here)
-        self._context, self._spec, self._own = context, spec, service_of(context.engine, row)
+        self._context, self._spec, self._service = context, spec, service_of(context.engine, row)
         self._number = context.others.get(spec.kind, 0)
         self._plans: list[tuple[str, int]] = []
 
     def meet(self, around: Wiring) -> None:
         """Write down what it asks of others, now that those have their ports."""
         for number, call in reversed(list(enumerate(self._spec.calls))):
-            self._own.first_plan = self._add_plan(around, call, number)
-            self._plans.insert(0, (call.to, int(self._own.first_plan)))
+            self._service.first_plan = self._add_plan(around, call, number)
+            self._plans.insert(0, (call.to, int(self._service.first_plan)))
 
     def _add_plan(self, around: Wiring, call: CallSpec, number: int) -> int:
         engine, context, entity = self.engine, self._context, MOST_ENTRIES * self._number + number
-        ways = [engine.add(routes, from_port=own, to_port=to)[0] for own, to in around.ways(call.to, call.via)]
+        ways = [
+            engine.add(routes, from_port=from_port, to_port=to)[0] for from_port, to in around.ways(call.to, call.via)
+        ]
         chance, choices = choice_feed(context.feeder, context.streams, "service.chance", entity, call.probability)
         hit, lookups = choice_feed(
             context.feeder, context.streams, "service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0
         )
         row, plan = engine.add(
             plans,
-            service=int(self._own.row),
-            next_plan=int(self._own.first_plan),
+            service=int(self._service.row),
+            next_plan=int(self._service.first_plan),
             is_parallel=call.when == "parallel",
             count=call.count,
             chance=chance,
@@ -105,21 +107,24 @@ class ServiceProgram(RowProgram):
 
     def in_flight(self) -> int:
         """Requests in its socket and its threads' hands."""
-        return int(self._own.waiting.length + self._own.in_hand.length)
+        return int(self._service.waiting.length + self._service.in_hand.length)
 
     def occupancy(self) -> tuple[str, int]:
         """Requests in its socket."""
-        return f"{self.name} socket", int(self._own.waiting.length)
+        return f"{self.name} socket", int(self._service.waiting.length)
 
     def check(self) -> None:
         """Every request that came is somewhere, every thread that is at work has one, and every call is for one."""
-        own = self._own
-        over = own.answered + own.refused + own.lost
-        if own.came != over + own.waiting.length + own.active or own.active != own.in_hand.length + own.blocked:
+        record = self._service
+        over = record.answered + record.refused + record.lost
+        if (
+            record.came != over + record.waiting.length + record.active
+            or record.active != record.in_hand.length + record.blocked
+        ):
             raise ConservationError(
-                f"{self.name}: {own.came} requests came, but {own.answered} answered + {own.refused} refused + "
-                f"{own.lost} lost + {own.waiting.length} waiting + {own.active} with a thread ({own.in_hand.length} in "
-                f"hand, {own.blocked} being sent)"
+                f"{self.name}: {record.came} requests came, but {record.answered} answered + {record.refused} refused "
+                f"+ {record.lost} lost + {record.waiting.length} waiting + {record.active} with a thread "
+                f"({record.in_hand.length} in hand, {record.blocked} being sent)"
             )
         rows = [self.engine.rows(plans)[row] for _, row in self._plans]
         asked, under_way = self._asked(), sum(int(plan.opened - plan.closed) for plan in rows)
@@ -128,34 +133,34 @@ class ServiceProgram(RowProgram):
 
     def _asked(self) -> int:
         """Return the calls of the requests in its threads' hands."""
-        found, row = 0, int(self._own.in_hand.first)
+        asked, row = 0, int(self._service.in_hand.first)
         while row:
             visit = self.engine.rows(visits)[row]
-            found += int(visit.planned.length + visit.asked.length)
+            asked += int(visit.planned.length + visit.asked.length)
             row = int(self.engine.rows(packets)[row].link)
-        return found
+        return asked
 
     def _measured_here(self) -> ServiceWork:
-        own, now_ns = self._own, self.engine.now_ns
+        record, now_ns = self._service, self.engine.now_ns
         return ServiceWork(
-            requests=int(own.handled),
-            failed=int(own.failed),
-            busy_ns=int(own.busy_ns),
-            response=histogram(self.engine, int(own.response)),
-            wait=histogram(self.engine, int(own.wait)),
+            requests=int(record.handled),
+            failed=int(record.failed),
+            busy_ns=int(record.busy_ns),
+            response=histogram(self.engine, int(record.response)),
+            wait=histogram(self.engine, int(record.wait)),
             calls=self._of_plans("made"),
             hits=self._of_plans("hits"),
             repeated=self._of_plans("repeated"),
             calls_failed=self._of_plans("failed"),
-            transfers=int(own.transfers) if self._spec.uses_a_disk else None,
-            seconds=max(1.0, float(now_ns - own.warmup_ns)) / _S,
+            transfers=int(record.transfers) if self._spec.uses_a_disk else None,
+            seconds=max(1.0, float(now_ns - record.warmup_ns)) / _S,
         )
 
     def _of_plans(self, count: str) -> dict[str, int] | None:
-        found = dict.fromkeys((to for to, _ in self._plans), 0)
+        counts = dict.fromkeys((to for to, _ in self._plans), 0)
         for to, row in self._plans:
-            found[to] += int(getattr(self.engine.rows(plans)[row], count))
-        return found or None
+            counts[to] += int(getattr(self.engine.rows(plans)[row], count))
+        return counts or None
 
 
 @APPLICATIONS.register
@@ -195,15 +200,15 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
 
     def without_effect(self) -> Mapping[str, str]:
         """Name what no call and no transfer reads."""
-        found = {}
+        reasons = {}
         for number, call in enumerate(self.calls):
             if call.timeout == 0:
-                found[f"calls.{number}.retries"] = "with timeout 0 no call is repeated"
+                reasons[f"calls.{number}.retries"] = "with timeout 0 no call is repeated"
             if call.cache_hit == 0.0:
-                found[f"calls.{number}.cache_entries"] = "with cache_hit 0 there is no cache"
+                reasons[f"calls.{number}.cache_entries"] = "with cache_hit 0 there is no cache"
         if not self.uses_a_disk:
-            found |= dict.fromkeys(("transfer_size", "disk"), "without reads and writes it uses no disk")
-        return found
+            reasons |= dict.fromkeys(("transfer_size", "disk"), "without reads and writes it uses no disk")
+        return reasons
 
     def install(self, context: InstallContext) -> ServiceProgram:
         """Add it to a domain.
@@ -227,9 +232,9 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
             disk,
             context.window_ns[0],
         )
-        own = service_of(context.engine, row)
-        own.socket_full = context.place(f"{context.name} socket", "full")
-        own.lost_in_boot = context.place("guest", "lost in crash")
+        record = service_of(context.engine, row)
+        record.socket_full = context.place(f"{context.name} socket", "full")
+        record.lost_in_boot = context.place("guest", "lost in crash")
         return ServiceProgram(context, self, row)
 
 
@@ -248,7 +253,7 @@ def add_service(
     Returns its application row.
     """
     install_buckets(engine)
-    row, own = engine.add(
+    row, record = engine.add(
         services,
         domain=domain,
         threads=spec.threads,
@@ -266,15 +271,15 @@ def add_service(
         response=engine.new(delays),
         wait=engine.new(delays),
     )
-    own.row = row
-    own.program = burden.add_program(engine, service, row, domain)
+    record.row = row
+    record.program = burden.add_program(engine, service, row, domain)
     if spec.calls:
-        own.flow, flow = engine.add(flows, workload=engine.number(service_call), own=row)
-        flow.row = own.flow
-    return int(own.program)
+        record.flow, flow = engine.add(flows, workload=engine.number(service_call), own=row)
+        flow.row = record.flow
+    return int(record.program)
 
 
 def service_of(engine: Engine, program: int) -> Service:
     """Return the record of an application row."""
-    found: Service = engine.rows(services)[engine.rows(applications)[program].own]
-    return found
+    record: Service = engine.rows(services)[engine.rows(applications)[program].own]
+    return record

@@ -95,10 +95,10 @@ def begin(sim: Sim, service: Service, packet: int) -> None:
 
 
 @work_done
-def on_computed(sim: Sim, place: int, argument: int) -> None:
+def on_computed(sim: Sim, packet: int, argument: int) -> None:
     """The demand of a request is done."""
-    mark(sim, place, PROGRAM_DONE, 0, sim.now_ns, 0)
-    go_further(sim, services(sim)[argument], place)
+    mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
+    go_further(sim, services(sim)[argument], packet)
 
 
 @part

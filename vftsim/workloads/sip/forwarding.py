@@ -132,9 +132,9 @@ def give_up(sim: Sim, server: SipServer, row: int) -> None:
 
 
 @part
-def do_in_timer_process(sim: Sim, server: SipServer, cost_ns: int, on_done: int, place: int) -> None:
+def do_in_timer_process(sim: Sim, server: SipServer, cost_ns: int, on_done: int, row: int) -> None:
     """Have the timer process do a piece of work."""
-    submit_for(sim, domains(sim)[server.domain], server.timer_process, cost_ns, on_done, place, 0)
+    submit_for(sim, domains(sim)[server.domain], server.timer_process, cost_ns, on_done, row, 0)
 
 
 @part

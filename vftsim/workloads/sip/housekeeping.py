@@ -46,12 +46,12 @@ def plan_housekeeping(sim: Sim, server: SipServer, rules: SipRules) -> None:
 
 
 @event
-def on_housekeeping(sim: Sim, place: int, token: int) -> None:
+def on_housekeeping(sim: Sim, sip_server_row: int, token: int) -> None:
     """Remove expired transactions; the timer process holds the CPU like any other process."""
-    server = sip_servers(sim)[place]
+    server = sip_servers(sim)[sip_server_row]
     if token != server.housekeeping:
         return
-    rules = sip_rules(sim)[place]
+    rules = sip_rules(sim)[sip_server_row]
     if server.is_flushing and rules.timers_wait_for_flush:
         server.late_ticks += 1
     else:
@@ -82,7 +82,7 @@ def give_up_ringing(sim: Sim, server: SipServer) -> None:
 
 
 @work_done
-def on_removed(sim: Sim, place: int, argument: int) -> None:
+def on_removed(sim: Sim, sip_server_row: int, argument: int) -> None:
     """Expired transactions have been removed; nothing is seen of it outside."""
 
 
@@ -93,18 +93,18 @@ def plan_flush(sim: Sim, server: SipServer, rules: SipRules) -> None:
 
 
 @event
-def on_flush(sim: Sim, place: int, token: int) -> None:
+def on_flush(sim: Sim, sip_server_row: int, token: int) -> None:
     """The location timer begins to write all records changed since its last run."""
-    server = sip_servers(sim)[place]
+    server = sip_servers(sim)[sip_server_row]
     if token != server.flush:
         return
     was_idle = server.records_to_write == 0
     server.records_to_write += server.changed_records
     server.changed_records = 0
     if was_idle and server.records_to_write > 0:
-        server.is_flushing = sip_rules(sim)[place].flush_in_timer_process
+        server.is_flushing = sip_rules(sim)[sip_server_row].flush_in_timer_process
         write_record(sim, server)
-    plan_flush(sim, server, sip_rules(sim)[place])
+    plan_flush(sim, server, sip_rules(sim)[sip_server_row])
 
 
 @part
@@ -163,14 +163,14 @@ def plan_stall(sim: Sim, server: SipServer, rules: SipRules) -> None:
 
 
 @event
-def on_stall(sim: Sim, place: int, token: int) -> None:
+def on_stall(sim: Sim, sip_server_row: int, token: int) -> None:
     """No process takes a message until the stall is over."""
-    server = sip_servers(sim)[place]
+    server = sip_servers(sim)[sip_server_row]
     if token != server.stall:
         return
-    rules = sip_rules(sim)[place]
+    rules = sip_rules(sim)[sip_server_row]
     server.stalled = True
-    server.end_of_stall = at(sim, sim.now_ns + rules.stall_ns, EventKind.TIMER, _STALL, on_end_of_stall, place)
+    server.end_of_stall = at(sim, sim.now_ns + rules.stall_ns, EventKind.TIMER, _STALL, on_end_of_stall, sip_server_row)
     plan_stall(sim, server, rules)
 
 

@@ -250,13 +250,13 @@ class SipServerSpec(Spec):
 
     def without_effect(self) -> dict[str, str]:
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
-        found = {f"script.{key}": why for key, why in self.script.without_effect().items()}
+        reasons = {f"script.{key}": why for key, why in self.script.without_effect().items()}
         for key, reads in _READ_WITH.items():
             if not getattr(self, key):
-                found |= dict.fromkeys(
+                reasons |= dict.fromkeys(
                     reads, f"with {key} {'false' if getattr(self, key) is False else 0} nothing reads it"
                 )
-        return found
+        return reasons
 
     @property
     def socket_buffer_messages(self) -> int:

@@ -42,16 +42,16 @@ def begin(repetition: Repetition, first_wait_ns: int, ceiling_ns: int, limit: in
 
 
 @part
-def wait(sim: Sim, repetition: Repetition, entity: int, action: int, place: int) -> None:
+def wait(sim: Sim, repetition: Repetition, entity: int, action: int, row: int) -> None:
     """Plan the event ``action`` for the end of the present wait."""
     due_ns = sim.now_ns + repetition.wait_ns
     if repetition.end_ns != 0:
         due_ns = min(due_ns, repetition.end_ns)
-    repetition.timer = at(sim, due_ns, EventKind.TIMER, entity, action, place)
+    repetition.timer = at(sim, due_ns, EventKind.TIMER, entity, action, row)
 
 
 @part
-def goes_on(sim: Sim, repetition: Repetition, entity: int, action: int, place: int) -> bool:
+def goes_on(sim: Sim, repetition: Repetition, entity: int, action: int, row: int) -> bool:
     """At the end of a wait: plan the next one, or stop; tell whether the message is sent again."""
     # A process that is late with its timers may come here after the end.
     if repetition.count >= repetition.limit or (repetition.end_ns != 0 and sim.now_ns >= repetition.end_ns):
@@ -61,5 +61,5 @@ def goes_on(sim: Sim, repetition: Repetition, entity: int, action: int, place: i
     repetition.wait_ns = min(repetition.wait_ns * 2, LONGEST_WAIT_NS)
     if repetition.ceiling_ns != 0:
         repetition.wait_ns = min(repetition.wait_ns, repetition.ceiling_ns)
-    wait(sim, repetition, entity, action, place)
+    wait(sim, repetition, entity, action, row)
     return True

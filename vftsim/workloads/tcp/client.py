@@ -170,8 +170,15 @@ def add_connections(sim: Sim, row: int, count: int) -> int:
 def start_bulk_tcp(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time."""
     bulk = bulks(sim)[row]
-    for place in range(bulk.first, bulk.first + bulk.clients):
-        at(sim, sim.now_ns + connections(sim)[place].first_ns, EventKind.ARRIVAL, place, on_begin, place)
+    for connection_row in range(bulk.first, bulk.first + bulk.clients):
+        at(
+            sim,
+            sim.now_ns + connections(sim)[connection_row].first_ns,
+            EventKind.ARRIVAL,
+            connection_row,
+            on_begin,
+            connection_row,
+        )
     return 0
 
 

@@ -260,7 +260,7 @@ def add_tcp_program(engine: Engine, domain: int, spec: TcpSinkSpec | TcpSourceSp
     """Add a program to a domain; return its application row."""
     lost_in_boot, _ = engine.add(drops)
     unknown, _ = engine.add(drops)
-    row, own = engine.add(
+    row, record = engine.add(
         tcp_programs,
         domain=domain,
         segment_ns=spec.segment_cost,
@@ -269,6 +269,6 @@ def add_tcp_program(engine: Engine, domain: int, spec: TcpSinkSpec | TcpSourceSp
         lost_in_boot=lost_in_boot,
         unknown=unknown,
     )
-    own.row = row
-    own.program = add_program(engine, spec.part, row, domain)
-    return int(own.program)
+    record.row = row
+    record.program = add_program(engine, spec.part, row, domain)
+    return int(record.program)

@@ -25,8 +25,8 @@ class TcpWire(Wire):
 
     def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
         """A port of each connection."""
-        own = super().client(packet, flow, is_to_guest=is_to_guest)
-        return Address(own.ip, 32768 + packet.stream % 28000)
+        address = super().client(packet, flow, is_to_guest=is_to_guest)
+        return Address(address.ip, 32768 + packet.stream % 28000)
 
     def in_ip(self, packet: Seen, source: Address, target: Address) -> tuple[int, bytes, int]:
         """Return the header; data are left out."""

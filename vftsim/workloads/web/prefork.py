@@ -392,7 +392,7 @@ def add_web_server(
     pieces = -(-spec.reply_size // PIECE_BYTES)
     output_ns = round(spec.script * spec.output_share / 100.0)
     accept_full, _ = engine.add(drops)
-    row, own = engine.add(
+    row, record = engine.add(
         prefork_servers,
         domain=domain,
         start_servers=spec.start_servers,
@@ -414,7 +414,7 @@ def add_web_server(
         accept_full=accept_full,
         phase_ns=int(streams.uniforms("prefork.maintenance", number, count=1)[0] * spec.maintenance),
     )
-    own.row = row
-    own.first_place = add_places(engine, domain, spec.max_clients, guest or RoundRobinGuest())[0]
-    own.program = add_program(engine, prefork_web_server, row, domain)
-    return int(own.program)
+    record.row = row
+    record.first_place = add_places(engine, domain, spec.max_clients, guest or RoundRobinGuest())[0]
+    record.program = add_program(engine, prefork_web_server, row, domain)
+    return int(record.program)

@@ -75,9 +75,9 @@ def take_process(sim: Sim, resting: Fifo) -> int:
 
 
 @part
-def rest(sim: Sim, resting: Fifo, place: int) -> None:
+def rest(sim: Sim, resting: Fifo, process_row: int) -> None:
     """Let a process rest: it is the first to be taken again."""
-    process_list.push_front(sim, resting, place)
+    process_list.push_front(sim, resting, process_row)
 
 
 def add_places(engine: Engine, domain: int, count: int, guest: GuestSchedulerSpec) -> range:

@@ -47,22 +47,22 @@ class WebTest(Outcome):
 def web_test_of(engine: Engine, row: int) -> WebTest:
     """Return what an httperf has measured up to now."""
     load: HttpLoad = engine.rows(http_loads)[row]
-    found = httperf_report(engine, row)
+    report = httperf_report(engine, row)
     return WebTest(
-        connections=found.connections,
-        requests=found.requests,
-        replies=found.replies,
+        connections=report.connections,
+        requests=report.requests,
+        replies=report.replies,
         timeouts=int(load.timeouts),
         resets=int(load.resets),
-        concurrent=found.concurrent,
-        duration_s=found.duration_s,
-        connect_ms=found.connect_ms,
-        transfer_ms=found.transfer_ms,
+        concurrent=report.concurrent,
+        duration_s=report.duration_s,
+        connect_ms=report.connect_ms,
+        transfer_ms=report.transfer_ms,
         response=histogram(engine, int(load.response_times)),
         lifetime=histogram(engine, int(load.lifetimes)),
-        report=found.text(),
-        sampled=found.reply_rate[1],
-        seconds=found.duration_s,
+        report=report.text(),
+        sampled=report.reply_rate[1],
+        seconds=report.duration_s,
     )
 
 
@@ -118,8 +118,8 @@ def _reply_rates(load: HttpLoad) -> tuple[float, float, float, float, float]:
 
 def web_server_of(engine: Engine, program: int) -> PreforkServer:
     """Return the record of an application row."""
-    found: PreforkServer = engine.rows(prefork_servers)[engine.rows(applications)[program].own]
-    return found
+    server: PreforkServer = engine.rows(prefork_servers)[engine.rows(applications)[program].own]
+    return server
 
 
 def collapse_rate_per_s(cores: float, script_s: float, timeout_s: float, test_s: float) -> float:

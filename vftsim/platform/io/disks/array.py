@@ -90,53 +90,60 @@ def write_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -
 @array.implements(forget)
 def forget_array(sim: Sim, disk: Disk) -> None:
     """Lose what waits; what a disk works on, it ends, for the domain that was booted to ignore."""
-    mine = disk_arrays(sim)[disk.row]
-    while mine.queue.length > 0:
-        array_requests.free(sim, array_list.pop(sim, mine.queue))
-    mine.boots += 1
+    disk_array = disk_arrays(sim)[disk.row]
+    while disk_array.queue.length > 0:
+        array_requests.free(sim, array_list.pop(sim, disk_array.queue))
+    disk_array.boots += 1
 
 
 @part
 def ask(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
     """Put a request to the cache, and if it is not there to a disk."""
-    mine = disk_arrays(sim)[disk.row]
+    disk_array = disk_arrays(sim)[disk.row]
     row = array_requests.new(sim)
     request = array_requests(sim)[row]
     request.array = disk.row
     request.program = program
     request.tag = tag
-    request.boots = mine.boots
+    request.boots = disk_array.boots
     request.size_bytes = size_bytes
     request.is_read = is_read
     request.is_hit = False
     if not disk.is_away:
-        mine.hits_due += mine.hits
-        request.is_hit = mine.hits_due >= 1.0
+        disk_array.hits_due += disk_array.hits
+        request.is_hit = disk_array.hits_due >= 1.0
     if request.is_hit:
-        mine.hits_due -= 1.0
-        at(sim, sim.now_ns + mine.hit_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, row)
+        disk_array.hits_due -= 1.0
+        at(sim, sim.now_ns + disk_array.hit_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, row)
     else:
-        array_list.push(sim, mine.queue, row)
-        serve_next(sim, disk, mine)
+        array_list.push(sim, disk_array.queue, row)
+        serve_next(sim, disk, disk_array)
 
 
 @array.implements(reached)
 def serve_again(sim: Sim, disk: Disk) -> None:
     """Let every free disk begin."""
-    mine = disk_arrays(sim)[disk.row]
-    for _ in range(min(mine.disks, mine.queue.length)):
-        serve_next(sim, disk, mine)
+    disk_array = disk_arrays(sim)[disk.row]
+    for _ in range(min(disk_array.disks, disk_array.queue.length)):
+        serve_next(sim, disk, disk_array)
 
 
 @part
-def serve_next(sim: Sim, disk: Disk, mine: DiskArray) -> None:
+def serve_next(sim: Sim, disk: Disk, disk_array: DiskArray) -> None:
     """Let a free disk begin, if the array can be reached."""
-    if disk.is_away or mine.busy >= mine.disks or mine.queue.length == 0:
+    if disk.is_away or disk_array.busy >= disk_array.disks or disk_array.queue.length == 0:
         return
-    row = array_list.pop(sim, mine.queue)
-    mine.busy += 1
-    mine.busy_ns += mine.service_ns
-    at(sim, sim.now_ns + mine.service_ns, EventKind.DEVICE, ENTITY + array_requests(sim)[row].array, on_served, row)
+    row = array_list.pop(sim, disk_array.queue)
+    disk_array.busy += 1
+    disk_array.busy_ns += disk_array.service_ns
+    at(
+        sim,
+        sim.now_ns + disk_array.service_ns,
+        EventKind.DEVICE,
+        ENTITY + array_requests(sim)[row].array,
+        on_served,
+        row,
+    )
 
 
 @event
@@ -144,29 +151,29 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
     """A request is done: let its program hear, and the disk begin with the next."""
     request = array_requests(sim)[array_request_row]
     disk = disks(sim)[request.array]
-    mine = disk_arrays(sim)[disk.row]
+    disk_array = disk_arrays(sim)[disk.row]
     program, tag = request.program, request.tag
     size_bytes, is_read = request.size_bytes, request.is_read
-    is_awaited = request.boots == mine.boots
+    is_awaited = request.boots == disk_array.boots
     if disk.is_away and is_awaited:
-        ask_again(sim, mine, array_request_row)
+        ask_again(sim, disk_array, array_request_row)
         return
     if request.is_hit:
-        mine.hit += 1
+        disk_array.hit += 1
     else:
-        mine.busy -= 1
-    mine.served += 1
+        disk_array.busy -= 1
+    disk_array.served += 1
     array_requests.free(sim, array_request_row)
-    serve_next(sim, disk, mine)
+    serve_next(sim, disk, disk_array)
     if is_awaited:
         end_transfer(sim, disk, program, tag, size_bytes, is_read)
 
 
 @part
-def ask_again(sim: Sim, mine: DiskArray, row: int) -> None:
+def ask_again(sim: Sim, disk_array: DiskArray, row: int) -> None:
     """Keep a request whose answer does not get through; a disk serves it, before others, when the array is back."""
     if array_requests(sim)[row].is_hit:
         array_requests(sim)[row].is_hit = False
     else:
-        mine.busy -= 1
-    array_list.push_front(sim, mine.queue, row)
+        disk_array.busy -= 1
+    array_list.push_front(sim, disk_array.queue, row)

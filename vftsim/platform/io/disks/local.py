@@ -120,26 +120,26 @@ def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) ->
 @local.implements(write)
 def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Into the page cache, if it has room; else wait for the disk."""
-    disk_own = local_disks(sim)[disk.row]
-    if not disk_own.is_buffered or disk_own.dirty_bytes + size_bytes > disk_own.dirty_limit_bytes:
+    local_disk = local_disks(sim)[disk.row]
+    if not local_disk.is_buffered or local_disk.dirty_bytes + size_bytes > local_disk.dirty_limit_bytes:
         ask(sim, disk, new_request(sim, WRITE, program, tag, size_bytes))
         return False
     row = new_request(sim, WRITE, 0, 0, size_bytes)
     requests(sim)[row].is_dirty = True
-    disk_own.dirty_bytes += size_bytes
-    request_list.push(sim, disk_own.dirty, row)
-    if disk_own.flushing == 0:
-        due_ns = sim.now_ns + disk_own.flush_period_ns
-        disk_own.flushing = at(sim, due_ns, EventKind.DEVICE, ENTITY + disk.row, on_flush, disk.row)
+    local_disk.dirty_bytes += size_bytes
+    request_list.push(sim, local_disk.dirty, row)
+    if local_disk.flushing == 0:
+        due_ns = sim.now_ns + local_disk.flush_period_ns
+        local_disk.flushing = at(sim, due_ns, EventKind.DEVICE, ENTITY + disk.row, on_flush, disk.row)
     return True
 
 
 @local.implements(flush)
 def flush_local(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
     """Write what is dirty, and wait for all that was asked before."""
-    disk_own = local_disks(sim)[disk.row]
-    write_dirty(sim, disk, disk_own)
-    if disk_own.in_service == 0 and disk_own.queue.length == 0:
+    local_disk = local_disks(sim)[disk.row]
+    write_dirty(sim, disk, local_disk)
+    if local_disk.in_service == 0 and local_disk.queue.length == 0:
         return True
     ask(sim, disk, new_request(sim, BARRIER, program, tag, 0))
     return False
@@ -154,12 +154,12 @@ def serve_local(sim: Sim, disk: Disk) -> None:
 @local.implements(forget)
 def forget_local(sim: Sim, disk: Disk) -> None:
     """Lose the page cache and the queue; what the disk works on, it ends."""
-    disk_own = local_disks(sim)[disk.row]
-    disk_own.flushing = 0
-    lose_requests(sim, disk_own, disk_own.dirty)
-    lose_requests(sim, disk_own, disk_own.queue)
-    if disk_own.in_service != 0:
-        requests(sim)[disk_own.in_service].program = 0
+    local_disk = local_disks(sim)[disk.row]
+    local_disk.flushing = 0
+    lose_requests(sim, local_disk, local_disk.dirty)
+    lose_requests(sim, local_disk, local_disk.queue)
+    if local_disk.in_service != 0:
+        requests(sim)[local_disk.in_service].program = 0
 
 
 @part
@@ -198,12 +198,12 @@ def ask(sim: Sim, disk: Disk, row: int) -> None:
 @part
 def serve_next(sim: Sim, disk: Disk) -> None:
     """Begin with the next request, if the disk is idle and can be reached."""
-    disk_own = local_disks(sim)[disk.row]
-    if disk.is_away or disk_own.in_service != 0 or disk_own.queue.length == 0:
+    local_disk = local_disks(sim)[disk.row]
+    if disk.is_away or local_disk.in_service != 0 or local_disk.queue.length == 0:
         return
-    disk_own.in_service = request_list.pop(sim, disk_own.queue)
-    time_ns = service_ns(disk_own, requests(sim)[disk_own.in_service])
-    disk_own.busy_ns += time_ns
+    local_disk.in_service = request_list.pop(sim, local_disk.queue)
+    time_ns = service_ns(local_disk, requests(sim)[local_disk.in_service])
+    local_disk.busy_ns += time_ns
     at(sim, sim.now_ns + time_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, disk.row)
 
 
@@ -216,17 +216,17 @@ def service_ns(local_disk: LocalDisk, request: Request) -> int:
 
 
 @event
-def on_served(sim: Sim, place: int, token: int) -> None:
+def on_served(sim: Sim, disk_row: int, token: int) -> None:
     """A request is done: let its program hear, and begin with the next."""
-    disk = disks(sim)[place]
-    disk_own = local_disks(sim)[place]
-    row = disk_own.in_service
-    disk_own.in_service = 0
+    disk = disks(sim)[disk_row]
+    local_disk = local_disks(sim)[disk_row]
+    row = local_disk.in_service
+    local_disk.in_service = 0
     if disk.is_away:
         # Its answer does not get through: it is asked again, first of all, when the disk is back.
-        request_list.push_front(sim, disk_own.queue, row)
+        request_list.push_front(sim, local_disk.queue, row)
         return
-    take_account(sim, disk_own, requests(sim)[row])
+    take_account(sim, local_disk, requests(sim)[row])
     program, tag = requests(sim)[row].program, requests(sim)[row].tag
     size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].what == READ
     requests.free(sim, row)
@@ -250,16 +250,16 @@ def take_account(sim: Sim, local_disk: LocalDisk, request: Request) -> None:
 
 
 @part
-def write_dirty(sim: Sim, disk: Disk, disk_own: LocalDisk) -> None:
+def write_dirty(sim: Sim, disk: Disk, local_disk: LocalDisk) -> None:
     """Have everything written that is dirty."""
-    disk_own.flushing = 0
-    while disk_own.dirty.length > 0:
-        request_list.push(sim, disk_own.queue, request_list.pop(sim, disk_own.dirty))
+    local_disk.flushing = 0
+    while local_disk.dirty.length > 0:
+        request_list.push(sim, local_disk.queue, request_list.pop(sim, local_disk.dirty))
     serve_next(sim, disk)
 
 
 @event
-def on_flush(sim: Sim, place: int, token: int) -> None:
+def on_flush(sim: Sim, disk_row: int, token: int) -> None:
     """The oldest dirty data have waited long enough."""
-    if token == local_disks(sim)[place].flushing:
-        write_dirty(sim, disks(sim)[place], local_disks(sim)[place])
+    if token == local_disks(sim)[disk_row].flushing:
+        write_dirty(sim, disks(sim)[disk_row], local_disks(sim)[disk_row])

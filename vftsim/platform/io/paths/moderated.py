@@ -171,10 +171,10 @@ def take_in(sim: Sim, port: Port, packet: int) -> None:
 
 
 @event
-def on_interrupt(sim: Sim, place: int, token: int) -> None:
+def on_interrupt(sim: Sim, port_row: int, token: int) -> None:
     """Announce everything in the ring to the guest; masked, the interrupt stays pending, so that none is planned."""
-    port = ports(sim)[place]
-    nic = guest_nics(sim)[place]
+    port = ports(sim)[port_row]
+    nic = guest_nics(sim)[port_row]
     if nic.is_masked:
         nic.is_due = True
         return
@@ -215,9 +215,9 @@ def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
 
 
 @work_done
-def interrupt_done(sim: Sim, place: int, argument: int) -> None:
+def interrupt_done(sim: Sim, port_row: int, argument: int) -> None:
     """The work of an interrupt that announced ``argument`` packets is done; a vCPU does them in order."""
-    hand_over_taken(sim, ports(sim)[place], guest_nics(sim)[place], argument)
+    hand_over_taken(sim, ports(sim)[port_row], guest_nics(sim)[port_row], argument)
 
 
 @part
@@ -249,11 +249,11 @@ def send_out(sim: Sim, port: Port, packet: int) -> bool:
 
 
 @event
-def on_release(sim: Sim, place: int, token: int) -> None:
+def on_release(sim: Sim, port_row: int, token: int) -> None:
     """Send what has waited, in order."""
-    nic = guest_nics(sim)[place]
+    nic = guest_nics(sim)[port_row]
     while nic.outbox.length > 0:
-        send_from_host(sim, ports(sim)[place], packet_list.pop(sim, nic.outbox))
+        send_from_host(sim, ports(sim)[port_row], packet_list.pop(sim, nic.outbox))
 
 
 @moderated.implements(mask)
