@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -34,6 +34,7 @@ NAME = "linux-lab/validation"
 OVERLOADED = ("base/r650", "base/r750", "q40/r280", "eq/r320")
 LEFT = {"q40": 0.4, "eq": 0.5, "p2t50": 1 - 2.27 / 50, "p5t50": 1 - 5.27 / 50, "p10t50": 1 - 10.27 / 50}
 PROXY = "domains.sut.applications.proxy"
+INFLATION = "domains.sut.cpu_inflation"
 PRICES = (f"{PROXY}.touch_cost", f"{PROXY}.register_touch_cost", f"{PROXY}.script.cost")
 SCORED = ("base", "q40", "eq", "p2t50", "p5t50", "p10t50", "out1")
 HEAD = ("", "all", *SCORED)
@@ -84,19 +85,31 @@ def by_environment(rows: list[Row]) -> dict[str, list[float]]:
 
 
 def played(
-    factors: dict[str, float], replications: int, changed: Callable[[ModelSpec], ModelSpec] = lambda spec: spec
+    factors: Mapping[str, float],
+    replications: int,
+    changed: Callable[[ModelSpec], ModelSpec] = lambda spec: spec,
+    speeds: Sequence[float] = (),
 ) -> list[Row]:
-    """Rows of the predicted runs that are not overloaded, all prices of each run times its factor."""
+    """Rows of the predicted runs that are not overloaded, all prices of each run times its factor and a replication's.
+
+    Parameters
+    ----------
+    speeds : sequence of float
+        Factors on all work by replication; 1 if there are none.
+    """
     spec, tree = read_definition(NAME, RunValidationSpec)
     labels = [name for name in spec.predicted if name not in OVERLOADED and not name.startswith(("noloop", "register"))]
     runs = [run_of(name, spec.environments) for name in labels]
     data = measured_runs(dataset_path(place(tree, "dataset")), runs)
+    models = {
+        name: scaled(changed(model), factors.get(name, 1.0)) for name, model in run_models(tree, spec, runs).items()
+    }
     seen = {
         name: [
-            at_measured_traffic(observe_as(scaled(changed(model), factors.get(name, 1.0)), spec.seed, r, name), data)
-            for r in range(replications)
+            at_measured_traffic(observe_as(with_values(model, {INFLATION: speed}), spec.seed, r, name), data)
+            for r, speed in enumerate(speeds or [1.0] * replications)
         ]
-        for name, model in run_models(tree, spec, runs).items()
+        for name, model in models.items()
     }
     return compared(spec, data, seen, {})
 
