@@ -6,7 +6,6 @@ In-sample and held-out rows are kept apart, and beside each prediction stand nul
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -33,12 +32,6 @@ class Row:
     high: float
     n: int
     nulls: Mapping[str, float]
-
-    @classmethod
-    def from_plain(cls, row: Mapping[str, Any]) -> Row:
-        """Return a row as a file has it."""
-        empty = {name: math.nan for name in ("measured", "predicted", "low", "high") if row[name] is None}
-        return cls(**({name: row[name] for name in cls.__slots__} | empty))
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data, with its error."""
@@ -82,11 +75,6 @@ class Verdict:
     by_nulls: tuple[str, ...] = ()
     """Null models that meet it too: then it says nothing for the model."""
     environment: str = ""
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Verdict:
-        """Return a verdict as a file has it."""
-        return cls(data["target"], data["passed"], data["found"], tuple(data["by_nulls"]), data["environment"])
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""

@@ -14,10 +14,9 @@ the model is wrong it does not show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +43,6 @@ class Profile:
     squares: tuple[float, ...]
     limit: float
     """Multiple up to which the data do not refuse a value: 95 % by F with one and n - p degrees of freedom."""
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Profile:
-        """Return what a record has."""
-        return cls(data["path"], tuple(data["values"]), tuple(data["squares"]), data["limit"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,6 @@ class CapacityRow:
     nulls: Mapping[str, float] = field(default_factory=dict)
     """Last step at which null models have CPU left."""
 
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> CapacityRow:
-        """Return what :meth:`as_data` made plain."""
-        own = {name: data[name] for name in cls.__slots__}
-        return cls(**{**own, "replications": tuple(data["replications"])})
-
     @property
     def predicted(self) -> float:
         """The middle replication."""

@@ -19,6 +19,7 @@ from vftsim.labs.dataset import Observations
 from vftsim.study.digest import sha256_of
 from vftsim.study.files import write_file
 from vftsim.study.model import Model
+from vftsim.study.opened import instance
 
 FORMAT = 1
 
@@ -87,7 +88,7 @@ def from_record(record: dict[str, Any]) -> Fit:
         None,
         [End(**end) for end in record.get("ends", ())],
         record.get("chance_of_runs", {}).get("share_of_variance", {}),
-        [Profile.from_data(each) for each in record.get("profiles", ())],
+        [instance(Profile, each) for each in record.get("profiles", ())],
         [Coverage(**each) for each in record.get("coverage", ())],
     )
 

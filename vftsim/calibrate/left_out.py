@@ -46,12 +46,6 @@ class LeftOut:
         """Whether the range holds the capacity at each limit."""
         return tuple(self.low <= capacity <= self.high for capacity in self.measured)
 
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> LeftOut:
-        """Return what :meth:`as_data` made plain."""
-        own = {name: data[name] for name in cls.__slots__}
-        return cls(**{**own, "measured": tuple(data["measured"])})
-
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {**asdict(self), "held": list(self.held)}

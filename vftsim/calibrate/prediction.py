@@ -42,7 +42,7 @@ from vftsim.study.frames import frame
 from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model, load_model
-from vftsim.study.opened import model_of, read_answer, read_manifest
+from vftsim.study.opened import instance, model_of, read_answer, read_manifest
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import Task
@@ -54,6 +54,9 @@ from vftsim.workloads.ramp import ramp_end
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Structure = tuple[ModelSpec, Sequence[DrawableFit]]
+"""A model, and the fits that its values are drawn from."""
 
 DEFAULT_DRAWS, DEFAULT_RUNS, MOST_DRAWS, MOST_RUNS = 20, 2, 1000, 64
 FEW_DRAWS, MOST_ATTEMPTS = 20, 100
@@ -164,7 +167,7 @@ class Prediction(Printed):
         """Return what the directory of a result holds."""
         said, data = read_manifest(folder), read_answer(folder)
         plain: list[dict[str, Any]] = data["figures"]
-        figures = (Figure(**(row | {k: math.nan for k, v in row.items() if v is None})) for row in plain)
+        figures = (instance(Figure, row) for row in plain)
         return cls(
             model_of(said),
             tuple(data["structures"]),
@@ -244,22 +247,15 @@ def predict(
     if not 2 <= runs <= MOST_RUNS:
         raise UsageError(f"-n: from 2 to {MOST_RUNS} runs of each point, got {runs}")
     workers, started, show = checked_jobs(jobs), utc_now(), progress or Silent()
-    structures: dict[str, tuple[ModelSpec, Sequence[DrawableFit]]] = {"as it is": (model.spec, fits)} if fits else {}
-    for other in others:
-        structures[other.name] = (other.applied(_of_structure(model, other)), (other,))
+    structures: dict[str, Structure] = {"as it is": (model.spec, fits)} if fits else {}
+    structures |= {other.name: (other.applied(_of_structure(model, other)), (other,)) for other in others}
     points = {name: _points(base, drawn, draws, seed) for name, (base, drawn) in structures.items()}
-    tasks = {
-        name: {n: Task(specs[n // runs], seed, n) for n in range(draws * runs)} for name, (specs, _) in points.items()
-    }
     cache = RunCache(store, identity(model, seed))
     places = {name: cache.at(predict=_digest(*structure), runs=runs) for name, structure in structures.items()}
-    show.total(sum(len(own) - places[name].there(own) for name, own in tasks.items()))
-    pool = Workers(simulate_point, workers, show.say, show.advance)
-    found: dict[str, list[dict[str, float]]] = {}
-    for name, own in tasks.items():
-        first = places[name].in_order(pool, {0: own[0]})
-        _check_quantities(figures, first)
-        found[name] = first + places[name].in_order(pool, {n: task for n, task in own.items() if n})
+    tasks = {
+        name: [Task(specs[n // runs], seed, n) for n in range(draws * runs)] for name, (specs, _) in points.items()
+    }
+    found = _played(tasks, places, Workers(simulate_point, workers, show.say, show.advance), show, figures)
     how = manifest([model], "predict", seed, draws * runs, workers, started)
     said = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
     if structure_error is not None:
@@ -267,6 +263,24 @@ def predict(
     untold = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
     refused = sum(count for _, count in points.values())
     return Prediction(model, tuple(found), said, draws, runs, how, tuple(sorted(untold)), refused)
+
+
+def _played(
+    tasks: Mapping[str, Sequence[Task]],
+    places: Mapping[str, RunCache],
+    pool: Workers[Task, dict[str, float]],
+    show: Progress,
+    figures: Sequence[str],
+) -> dict[str, list[dict[str, float]]]:
+    """Play every run of each structure; figures that the first run lacks are refused before the others are played."""
+    numbered = {name: dict(enumerate(own)) for name, own in tasks.items()}
+    show.total(sum(len(own) - places[name].there(own) for name, own in numbered.items()))
+    found: dict[str, list[dict[str, float]]] = {}
+    for name, own in numbered.items():
+        first = places[name].in_order(pool, {0: own.pop(0)})
+        _check_quantities(figures, first)
+        found[name] = first + places[name].in_order(pool, own)
+    return found
 
 
 def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:

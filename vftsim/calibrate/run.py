@@ -83,12 +83,16 @@ def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[M
     ModelFileError
         There is no such model, or it is of another kind.
     """
-    model = replace(load_model(model_file(named, key), overrides), label=str(named.value))
+    model = _model(named, key, overrides)
     if model.spec.ramp is None:
         raise ModelFileError(
             f"'{model.label}' has no workload of kind ims_bench, which this is about", named.file, named.line, key
         )
     return model, model.spec
+
+
+def _model(named: Node, key: str, overrides: tuple[str, ...]) -> Model:
+    return replace(load_model(model_file(named, key), overrides), label=str(named.value))
 
 
 def run_calibration(
@@ -124,22 +128,7 @@ def run_calibration(
         The definition, its model or its dataset is wrong; the earlier fit is one of other parameters.
     """
     definition, tree = read_definition(name_or_path, CalibrationSpec)
-    named, dataset = place(tree, "model"), dataset_path(place(tree, "dataset"))
-    specs: ModelSpec | dict[str, ModelSpec]
-    if definition.environment is not None:
-        model, spec = sip_model(named, "model", definition.overrides)
-        data, specs = measured(dataset, definition.environment), spec
-    else:
-        model = replace(load_model(model_file(named, "model"), definition.overrides), label=str(named.value))
-        spec = model.spec
-        data = measured_runs(dataset, definition.runs)
-        specs = run_models(tree, definition, definition.runs)
-    check_measured(
-        place(tree, "quantities"),
-        set(definition.quantities) - {"delays"},
-        [*read_dataset(dataset).units(), "touches"],
-        definition.in_sample,
-    )
+    model, specs, data = _to_fit(definition, tree)
     started = utc_now()
     values = None if at is None else values_of(at, definition)
     if laboratories and not 2 <= laboratories <= MOST_LABORATORIES:
@@ -155,7 +144,26 @@ def run_calibration(
     if laboratories:
         result.coverage = coverage_of(found.search, found.units, found.matrix, laboratories, jobs)
     how = manifest([model], "calibrate", definition.seed, definition.replications, jobs, started)
-    return Calibrated(definition, spec, result, fitted.as_record(definition, spec, data, result, how))
+    return Calibrated(definition, model.spec, result, fitted.as_record(definition, model.spec, data, result, how))
+
+
+def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec | dict[str, ModelSpec], Observations]:
+    """Return the model, that of each run if they are several, and what was measured."""
+    named, dataset = place(tree, "model"), dataset_path(place(tree, "dataset"))
+    specs: ModelSpec | dict[str, ModelSpec]
+    if definition.environment is not None:
+        model, specs = sip_model(named, "model", definition.overrides)
+        data = measured(dataset, definition.environment)
+    else:
+        model = _model(named, "model", definition.overrides)
+        data, specs = measured_runs(dataset, definition.runs), run_models(tree, definition, definition.runs)
+    check_measured(
+        place(tree, "quantities"),
+        set(definition.quantities) - {"delays"},
+        [*read_dataset(dataset).units(), "touches"],
+        definition.in_sample,
+    )
+    return model, specs, data
 
 
 def values_of(name_or_path: str, definition: CalibrationSpec) -> dict[str, float]:

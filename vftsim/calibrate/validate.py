@@ -21,7 +21,7 @@ from vftsim.labs.dataset import Observations
 from vftsim.labs.place import dataset_path, place
 from vftsim.report.blocks import Block
 from vftsim.study.manifest import manifest, utc_now
-from vftsim.study.opened import read_answer, read_manifest
+from vftsim.study.opened import T, instance, read_answer, read_manifest
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
@@ -60,16 +60,19 @@ class Validated(Printed):
         """Return what the directory of a validation holds."""
         said, data = read_manifest(folder), read_answer(folder)
         form = RunValidationSpec if "model" in data["validation"] else ValidationSpec
-        rows, edge = ([Row.from_plain(row) for row in data[name]] for name in ("rows", "edge_rows"))
+
+        def each(kind: type[T], name: str) -> list[T]:
+            return [instance(kind, row) for row in data[name]]
+
         return cls(
             form.model_validate(data["validation"]),
-            rows,
-            edge,
-            [Verdict.from_plain(v) for v in data["verdicts"]],
+            each(Row, "rows"),
+            each(Row, "edge_rows"),
+            [instance(Verdict, {**verdict, "text": verdict["target"]}) for verdict in data["verdicts"]],
             data["warnings"],
-            [CapacityRow.from_data(row) for row in data["capacities"]],
-            [RatioRow(**row) for row in data["ratios"]],
-            [LeftOut.from_data(each) for each in data["left_out"]],
+            each(CapacityRow, "capacities"),
+            each(RatioRow, "ratios"),
+            each(LeftOut, "left_out"),
             collapse={name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()},
             manifest=said,
         )

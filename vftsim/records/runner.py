@@ -104,14 +104,14 @@ class Record:
         """Return what an expression may name before anything was run."""
         plain: dict[str, Any] = {
             "abs": abs,
-            "min": _least,
-            "max": _greatest,
-            "sum": _total,
+            "min": lambda *values: float(min(*values)),
+            "max": lambda *values: float(max(*values)),
+            "sum": lambda values: float(sum(values)),
             "round": round,
             "len": len,
             "steps": _steps,
             "mean_of": mean_of,
-            "known": _known,
+            "known": lambda value, otherwise: otherwise if math.isnan(value) else value,
             "cell": partial(cell, self.folder),
             "axis": self.axis,
             "model": self.model,
@@ -268,22 +268,6 @@ def _figure(record: RunRecord, address: str) -> float:
 def _steps(low: float, high: float, by: float) -> list[float]:
     """Return the numbers from one to another, both among them."""
     return [float(low + n * by) for n in range(round((high - low) / by) + 1)]
-
-
-def _known(value: float, otherwise: float) -> float:
-    return otherwise if math.isnan(value) else value
-
-
-def _least(*values: Any) -> float:
-    return float(min(values[0] if len(values) == 1 else values))
-
-
-def _greatest(*values: Any) -> float:
-    return float(max(values[0] if len(values) == 1 else values))
-
-
-def _total(values: Sequence[float]) -> float:
-    return float(sum(values))
 
 
 def mean_of(values: Sequence[float]) -> float:

@@ -29,18 +29,18 @@ class HttperfReport:
     replies: int
     duration_s: float
     concurrent: int
-    connection_ms: tuple[float, float, float, float, float]
+    connection_ms: tuple[float, ...]
     connect_ms: float
     replies_per_connection: float
     request_bytes: float
-    reply_rate: tuple[float, float, float, float, float]
+    reply_rate: tuple[float, ...]
     samples: int
     response_ms: float
     transfer_ms: float
     header_bytes: float
     content_bytes: float
     footer_bytes: float
-    status: tuple[int, int, int, int, int]
+    status: tuple[int, ...]
     net_bytes_per_s: float
     errors: Mapping[str, int] = field(default_factory=dict)
     cpu_s: tuple[float, float] | None = None
@@ -152,7 +152,7 @@ def read_report(source: Source) -> HttperfReport:
         replies=int(replies),
         duration_s=duration_s,
         concurrent=int(found["concurrent"][0]),
-        connection_ms=_five(found["connection"]),
+        connection_ms=tuple(found["connection"]),
         connect_ms=found["connect"][0],
         replies_per_connection=found["length"][0],
         request_bytes=found["request"][0],
@@ -163,7 +163,7 @@ def read_report(source: Source) -> HttperfReport:
         header_bytes=found["size"][0],
         content_bytes=found["size"][1],
         footer_bytes=found["size"][2],
-        status=_status(found["status"]),
+        status=tuple(map(int, found["status"])),
         net_bytes_per_s=found["net"][0] * 1024,
         errors={name: int(count) for name, count in zip(ERRORS, found["errors"], strict=True)},
         cpu_s=(_value(source, cpu[1], "CPU time"), _value(source, cpu[2], "CPU time")) if cpu else None,
@@ -173,16 +173,6 @@ def read_report(source: Source) -> HttperfReport:
 def _value(source: Source, text: str, name: str) -> float:
     """Return a printed number; httperf prints ``nan`` for what it has no value of."""
     return math.nan if text.endswith("nan") else source.number(text, 0, name)
-
-
-def _five(values: list[float]) -> tuple[float, float, float, float, float]:
-    a, b, c, d, e = values
-    return a, b, c, d, e
-
-
-def _status(values: list[float]) -> tuple[int, int, int, int, int]:
-    a, b, c, d, e = (int(value) for value in values)
-    return a, b, c, d, e
 
 
 def _read(source: Source) -> list[Figure]:
