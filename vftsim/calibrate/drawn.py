@@ -35,8 +35,6 @@ from vftsim.study.model import Model
 
 LARGEST_BYTES = 16 * 1024 * 1024
 _PER_SIGMA = 1.959963984540054
-_FORMER = {"server.": "domains.sut.applications.proxy.", "protection.": "domains.sut.protection."}
-"""Keys of fits that were made before models were compositions: the shipped first ones."""
 
 
 class _Parameter(BaseModel):
@@ -228,8 +226,8 @@ def _file_of(name: str) -> Path:
 
 
 def _drawable(name: str, found: _File) -> DrawableFit:
-    bounds = {_current(p.path): p.bounds for p in found.calibration.parameters}
-    own = {_current(key): parameter for key, parameter in found.parameters.items()}
+    bounds = {p.path: p.bounds for p in found.calibration.parameters}
+    own = found.parameters
     if missing := [key for key in own if key not in bounds]:
         raise UsageError(f"'{name}' has a value for {missing[0]}, which its calibration does not fit")
     of_system = ("hosts.", "networks.", "domains.")
@@ -239,16 +237,9 @@ def _drawable(name: str, found: _File) -> DrawableFit:
         {key: min(p.low_95, p.value) for key, p in own.items()},
         {key: max(p.high_95, p.value) for key, p in own.items()},
         bounds,
-        {" ~ ".join(_current(key) for key in pair.split(" ~ ")): value for pair, value in found.correlations.items()},
+        found.correlations,
         tuple(text for text in found.calibration.overrides if text.startswith(of_system)),
-        frozenset(_current(p.path) for p in found.calibration.parameters if p.environments),
+        frozenset(p.path for p in found.calibration.parameters if p.environments),
         found.calibration.name,
-        frozenset(_current(key) for key in found.undetermined),
+        frozenset(found.undetermined),
     )
-
-
-def _current(key: str) -> str:
-    for former, now in _FORMER.items():
-        if key.startswith(former):
-            return now + key.removeprefix(former)
-    return key
