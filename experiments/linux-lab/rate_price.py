@@ -12,7 +12,7 @@ and null models.  `CPU a call of its rate` is no mechanism: all prices of a run 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from score import PRICES, PROXY, label, percentiles, played
@@ -20,9 +20,9 @@ from score import PRICES, PROXY, label, percentiles, played
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.by_runs import alone_of, nulls_of
 from vftsim.calibrate.definition import run_of
-from vftsim.calibrate.figures import observe_as
+from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic
-from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT, median_error
+from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.calibrate.validation import RunValidationSpec
@@ -66,7 +66,7 @@ class BaseRuns:
         found = []
         for name in BASE:
             model = priced(self.models[name], factor, waking_ns)
-            found.append(at_measured_traffic(observe_as(model, self.seed, 0, name), self.data)[name, "cpu"])
+            found.append(at_measured_traffic(as_run(observe(model, self.seed, 0), name), self.data)[name, "cpu"])
         return np.array(found)
 
     def factors_by_rate(self) -> dict[str, float]:
@@ -137,6 +137,12 @@ def scores(rows: Mapping[str, list[Row]]) -> str:
                 cells.append(f"{error * (100 if relative else 1):.1f}" if pairs else "")
             lines.append((group, what, *cells))
     return markdown_table(("runs", "median error", *rows, LINE, QUEUE, WITHOUT), lines)
+
+
+def median_error(pairs: Sequence[tuple[float, float]], *, relative: bool) -> float:
+    """Return the median error of predictions, each beside what was measured: of one, or in the quantity's unit."""
+    errors = [abs(p / m - 1.0) if relative else abs(p - m) for p, m in pairs if m or not relative]
+    return float(np.median(errors)) if errors else float("nan")
 
 
 def _cpu(rows: list[Row]) -> list[Row]:

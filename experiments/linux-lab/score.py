@@ -18,7 +18,7 @@ import numpy as np
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.by_runs import compared
 from vftsim.calibrate.definition import run_of
-from vftsim.calibrate.figures import observe_as
+from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.patterns import matches
 from vftsim.calibrate.references import read_definition
@@ -106,7 +106,7 @@ def played(
     }
     seen = {
         name: [
-            at_measured_traffic(observe_as(with_values(model, {INFLATION: speed}), spec.seed, r, name), data)
+            at_measured_traffic(as_run(observe(with_values(model, {INFLATION: speed}), spec.seed, r), name), data)
             for r, speed in enumerate(speeds or [1.0] * replications)
         ]
         for name, model in models.items()
@@ -137,7 +137,7 @@ def saturation(replications: int) -> None:
     lines = []
     for load in range(500, 651, 25):
         at = with_values(model, {"workloads.calls.steps.initial": float(load)})
-        seen = [observe_as(at, spec.seed, r, "x") for r in range(replications)]
+        seen = [as_run(observe(at, spec.seed, r), "x") for r in range(replications)]
         shares = [each["x", "completed"] / each["x", "load"] for each in seen]
         found.append((load, float(np.mean(shares))))
         cpu, below = np.mean([each["x", "cpu"] for each in seen]), sum(share < 0.99 for share in shares)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
-from vftsim.calibrate.figures import observe_as
+from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, parameter_values, residual
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -56,7 +56,7 @@ def main() -> None:
             spec = with_values(models[label], parameter_values(models[label], definition.parameters, values))
             there = [0.0] * len(chosen(left_out, data))
             for replication in range(whole.replications):
-                seen = at_measured_traffic(observe_as(spec, whole.seed, replication, label), data)
+                seen = at_measured_traffic(as_run(observe(spec, whole.seed, replication), label), data)
                 for n, key in enumerate(chosen(left_out, data)):
                     there[n] += residual(whole, key[1], seen[key], data[key]) / whole.replications
             squares += [each**2 for each in there]

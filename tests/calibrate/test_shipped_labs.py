@@ -9,7 +9,7 @@ from vftsim.calibrate.fit import chosen
 from vftsim.calibrate.provenance import data_sha256
 from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
-from vftsim.calibrate.validation import RunValidationSpec, is_by_runs
+from vftsim.calibrate.validation import RunValidationSpec, read_validation
 from vftsim.composition.keys import read
 from vftsim.labs.dataset import read_dataset
 from vftsim.labs.place import dataset_path, place
@@ -34,8 +34,8 @@ def test_models_have_the_prices_of_the_fit_and_the_fit_the_data(name):
 
 @pytest.mark.parametrize("name", FITTED)
 def test_every_measured_run_is_fitted_or_predicted_and_none_is_both(name):
-    assert is_by_runs(VALIDATIONS[name])
-    spec, tree = read_definition(VALIDATIONS[name], RunValidationSpec)
+    spec, tree = read_validation(VALIDATIONS[name])
+    assert isinstance(spec, RunValidationSpec)
     dataset = read_dataset(dataset_path(place(tree, "dataset")))
     runs = {f"{each.environment}/{each.phase}" for each in dataset.measurements}
     assert not set(spec.fitted) & set(spec.predicted)

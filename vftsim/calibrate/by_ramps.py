@@ -18,7 +18,7 @@ from vftsim.calibrate.capacities import capacity_rows, null_capacities, ratio_ro
 from vftsim.calibrate.figures import known_parts, measured
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.left_out import left_out, system_of
-from vftsim.calibrate.nulls import Base, is_percentile, known
+from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, Base, is_percentile, known
 from vftsim.calibrate.plays import STOP_STEP, Play, Plays
 from vftsim.calibrate.provenance import data_sha256, warnings
 from vftsim.calibrate.run import sip_model
@@ -129,7 +129,7 @@ def nulls_of(spec: EnvironmentSpec, data: Observations, phase: str, quantity: st
     if _step(phase) == 0:
         return {}
     base, load = Base.of(data, fitted_steps(spec), quantity), data[phase, "load"]
-    return known(line=base.curve(load, 1), parabola=base.curve(load, 2), queue=base.queue(load))
+    return known({LINE: base.curve(load, 1), PARABOLA: base.curve(load, 2), QUEUE: base.queue(load)})
 
 
 def fitted_steps(spec: EnvironmentSpec) -> list[str]:

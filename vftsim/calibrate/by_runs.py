@@ -19,7 +19,7 @@ from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.calibrate.left_out import left_out, system_of
-from vftsim.calibrate.nulls import Base, known
+from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT, Base, known
 from vftsim.calibrate.patterns import check_measured, matches
 from vftsim.calibrate.plays import Play, Plays
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -100,7 +100,7 @@ def nulls_of(spec: RunValidationSpec, alone: Observations, label: str, quantity:
     fitted = Base.of(alone, [run.removeprefix(base) for run in spec.fitted if run.startswith(base)], quantity)
     every = Base.of(alone, list(dict.fromkeys(phase for phase, _ in alone)), quantity)
     without = None if environment == spec.nulls.base else every.between(load)
-    return known(line=fitted.curve(load, 1), queue=fitted.queue(load, share), without=without)
+    return known({LINE: fitted.curve(load, 1), QUEUE: fitted.queue(load, share), WITHOUT: without})
 
 
 def verdict_beside(

@@ -37,11 +37,6 @@ def observe(spec: ModelSpec, seed: int, replication: int) -> Observations:
     return observations_of(run_model(spec, seed, replication))
 
 
-def observe_as(spec: ModelSpec, seed: int, replication: int, label: str) -> Observations:
-    """Run a model that stands for one measured run; its observations bear the run's name (:func:`as_run`)."""
-    return as_run(observe(spec, seed, replication), label)
-
-
 def as_run(seen: Observations, label: str) -> Observations:
     """Return the observations of the run ``environment/phase``: of the phase of that name, else of the last one."""
     own, last = label.partition("/")[2], list(seen)[-1][0]

@@ -88,16 +88,9 @@ class Base:
         return math.exp(value) if self.is_of_logarithms else value
 
 
-def known(**found: float | None) -> dict[str, float]:
-    """Return the nulls that say something, by their names."""
-    names = {"line": LINE, "parabola": PARABOLA, "queue": QUEUE, "without": WITHOUT}
-    return {names[key]: value for key, value in found.items() if value is not None}
-
-
-def median_error(pairs: Sequence[tuple[float, float]], *, relative: bool) -> float:
-    """Return the median error of predictions, each beside what was measured: of one, or in the quantity's unit."""
-    errors = [abs(p / m - 1.0) if relative else abs(p - m) for p, m in pairs if m or not relative]
-    return float(np.median(errors)) if errors else math.nan
+def known(found: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the nulls that say something."""
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def cannot_tell(low: float, high: float, nulls: Mapping[str, float]) -> bool:

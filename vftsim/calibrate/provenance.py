@@ -12,7 +12,6 @@ from pathlib import Path
 
 from vftsim.labs.dataset import Observations
 from vftsim.study.digest import sha256_of
-from vftsim.study.manifest import source_stamp
 
 FITTED = "fitted"
 """Folder of the fitted files, beside the calibrations."""
@@ -23,11 +22,6 @@ def data_sha256(data: Observations, keys: Iterable[tuple[str, str]]) -> str:
     used = {*keys}
     used |= {(phase, traffic) for phase, _ in used for traffic in ("load", "touches")}
     return sha256_of([[phase, quantity, data.get((phase, quantity))] for phase, quantity in sorted(used)])
-
-
-def stamp() -> str:
-    """Return what a report was made by; see :func:`~vftsim.study.manifest.source_stamp`."""
-    return source_stamp(Path(__file__).resolve().parent)
 
 
 def warnings(folder: Path, environment: str, data: Observations) -> list[str]:

@@ -119,19 +119,14 @@ class RunValidationSpec(Spec):
         return self
 
 
-def is_by_runs(name_or_path: str) -> bool:
-    """Whether a validation is one by runs: it names the model at its top.
+def read_validation(name_or_path: str) -> tuple[ValidationSpec | RunValidationSpec, Node]:
+    """Return a checked validation, one by runs where it names the model at its top, and its values with their places.
 
     Raises
     ------
     ModelFileError, UsageError
-        The file cannot be read; there is none.
+        The file is wrong; there is none.
     """
-    return "model" in read_document(name_or_path, partial(find, "calibration")).plain()
-
-
-def read_validation(name_or_path: str) -> tuple[ValidationSpec | RunValidationSpec, Node]:
-    """Return a checked validation of either form, and its values with their places."""
-    if is_by_runs(name_or_path):
+    if "model" in read_document(name_or_path, partial(find, "calibration")).plain():
         return read_definition(name_or_path, RunValidationSpec)
     return read_definition(name_or_path, ValidationSpec)

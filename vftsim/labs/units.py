@@ -12,7 +12,7 @@ Time = Literal["ns", "us", "ms", "s", "min"]
 Rate = Literal["/s", "/min", "/h"]
 Size = Literal["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"]
 Throughput = Literal["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]
-Unit = Literal[Time, Rate, Literal["%", "ratio"], Size, Throughput, Literal["count"]]
+Unit = Literal[Time, Rate, "%", "ratio", Size, Throughput, "count"]
 UNITS: tuple[str, ...] = get_args(Unit)
 
 _SIZES: dict[str, dict[str, float]] = {

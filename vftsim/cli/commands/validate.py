@@ -67,15 +67,15 @@ def validate(
     """
     from vftsim.calibrate import structure_error
     from vftsim.calibrate.page import page
-    from vftsim.calibrate.provenance import stamp
     from vftsim.calibrate.validate import run_validation
     from vftsim.cli.files import write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.study.files import write_file
+    from vftsim.study.manifest import source_stamp
     from vftsim.study.workers import checked_jobs
 
     rows = common.rows
-    made_by = stamp() if rows else ""
+    made_by = source_stamp(Path(__file__).resolve().parent) if rows else ""
     workers, settings = checked_jobs(common.jobs), set_ or []
     found = common.kept_in(
         keep,
