@@ -26,16 +26,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "io-faults"))
 from table import put
 
 from vftsim.report.markdown import markdown_table
-from vftsim.study.design.candidates import MET, MISSED
 from vftsim.study.design.decision import optimize
 from vftsim.study.design.evaluate import Evaluator
+from vftsim.study.design.optimize import MET, MISSED, measured
 from vftsim.study.design.optimize import Request as Choice
-from vftsim.study.design.optimize import measured
 from vftsim.study.design.prices import read_prices
 from vftsim.study.design.ranges import read_range
 from vftsim.study.design.sensitivity import Request as Question
-from vftsim.study.design.sensitivity import Sensitivity, sensitivity
-from vftsim.study.design.sensitivity_blocks import shortened
+from vftsim.study.design.sensitivity import Sensitivity, sensitivity, shortened
 from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.model import load_model
 from vftsim.study.objective import read_objective

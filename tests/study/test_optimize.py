@@ -13,9 +13,8 @@ from vftsim.spec import shipped_dir
 from vftsim.stats import mean_interval
 from vftsim.study.design import evaluate as evaluator
 from vftsim.study.design import optimize as module
-from vftsim.study.design.candidates import MET, MISSED, OPEN, read_choice, verdict_of
 from vftsim.study.design.decision import optimize
-from vftsim.study.design.optimize import Request, Search
+from vftsim.study.design.optimize import MET, MISSED, OPEN, Request, Search, read_choice, verdict_of
 from vftsim.study.design.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
 from vftsim.study.design.runner import simulate
 from vftsim.study.model import load_model

@@ -10,8 +10,7 @@ from vftsim.study.design import evaluate as evaluator
 from vftsim.study.design.points import span_of
 from vftsim.study.design.ranges import price_ranges, read_range
 from vftsim.study.design.runner import simulate
-from vftsim.study.design.sensitivity import Request, sensitivity
-from vftsim.study.design.sensitivity_blocks import shortened
+from vftsim.study.design.sensitivity import Request, sensitivity, shortened
 from vftsim.study.model import load_model
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=40", "measure.duration=100 ms", "measure.warm_up=50 ms")

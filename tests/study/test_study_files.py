@@ -16,8 +16,7 @@ from vftsim.study.design.past import is_as_kept, kept_run
 from vftsim.study.design.points import StudyPoint, points_of, size_of, span_of
 from vftsim.study.design.runner import simulate
 from vftsim.study.design.spec import StudySpec, changed, read_study, shipped_studies, study_schema
-from vftsim.study.design.study import run_study_file
-from vftsim.study.design.template import template
+from vftsim.study.design.study import run_study_file, template
 from vftsim.study.model import load_model
 from vftsim.study.workers import Interrupted
 

@@ -20,7 +20,7 @@ from vftsim.composition.run import Run
 from vftsim.composition.views import ramp_of, with_domain, with_ramp
 from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
-from vftsim.study.judged_run import JudgedRun, short_offer
+from vftsim.study.search_levels import JudgedRun, short_offer
 
 _S = 1_000_000_000
 

@@ -20,12 +20,11 @@ from vftsim.study.capacity import CapacityStudy, searched
 from vftsim.study.capacity_request import OF_A_RAMP, CapacityRequest
 from vftsim.study.figures.catalogue import catalogue, one_figure
 from vftsim.study.figures.summary import figures_in
-from vftsim.study.judged_run import JudgedRun, short_offer
 from vftsim.study.knob import knob_of
 from vftsim.study.level_search import LevelStudy, LoadNames
 from vftsim.study.model import Model
 from vftsim.study.objective import Objective, in_units, read_objective
-from vftsim.study.search_levels import SearchSettings
+from vftsim.study.search_levels import JudgedRun, SearchSettings, short_offer
 
 KNOB_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
 _ABOVE_OWN = 2.0

@@ -7,6 +7,7 @@ are the same in any number of workers.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,12 +19,13 @@ from vftsim.composition.branches import BACKLOG, LOST, Branches, level_names
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.platform.levels import LOSS
-from vftsim.report.blocks import Block
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table
 from vftsim.sampling import Streams
 from vftsim.spec import DURATION
 from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate, mean_interval
 from vftsim.stats.splitting import Pilot, Trials, find_levels, split
+from vftsim.study.blocks.head import head
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.kept import RunCache
@@ -38,6 +40,7 @@ from vftsim.study.workers import Workers, checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 COMMAND = "rare"
 DEFAULT_TRIALS, DEFAULT_REPETITIONS = 100, 20
@@ -291,10 +294,24 @@ class RareStudy(Printed):
         return frame(found)
 
     def blocks(self) -> list[Block]:
-        """Return the answer as blocks."""
-        from vftsim.study.blocks.rare import rare_blocks  # noqa: PLC0415 - knows this module
-
-        return rare_blocks(self)
+        """Return the probability, the shares that came from level to level, and what it rests on."""
+        event, request = self.request.event, self.request
+        table: list[list[Cell]] = [[event.shown(level), self.shares(n)] for n, level in enumerate(self.levels)]
+        by = "brute force" if len(self.levels) == 1 else "multilevel splitting"
+        return [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            Answer(
+                f"{' '.join(filter(None, _small(self.probability)))} of a run, by {by}", f"How probable is {event}?"
+            ),
+            Cards([Card("probability", Counted(*_small(self.probability)))]),
+            Table(["level", "share that came there"], table, "From level to level"),
+            *(Note(text) for text in _notes(self)),
+            Note(
+                f"{request.repetitions} independent repetitions of {request.trials} trials at each level; shares are "
+                "of those that came to the level before. ± or [..]: 95 % interval over repetitions, corrected for "
+                "skewness, from ten on; (x to y): lowest and highest."
+            ),
+        ]
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
@@ -351,3 +368,29 @@ def _trials(data: dict[str, Any]) -> Trials:
 
 def _pilot(data: dict[str, Any]) -> Pilot:
     return Pilot(tuple(data["levels"]), data["events"], data["run_events"])
+
+
+def _small(chance: Estimate) -> tuple[str, str]:
+    """Return a probability, however small, and its interval or range."""
+    low, high = f"{chance.low:.2g}", f"{chance.high:.2g}"
+    if chance.low == chance.high or not math.isfinite(chance.half_width):
+        return f"{chance.mean:.2g}", ""
+    return f"{chance.mean:.2g}", f"[{low}, {high}]" if chance.is_interval else f"({low} to {high})"
+
+
+def _notes(found: RareStudy) -> list[str]:
+    notes = [f"{found.events:,} events were simulated."]
+    brute = found.brute_force_events
+    if brute is not None and len(found.levels) > 1:
+        notes[0] += (
+            f" Runs from time 0 take about {brute:.2g} for the same standard error, {brute / found.events:.2g} times "
+            "as many."
+        )
+    if not found.probability.mean:
+        notes.append("No repetition saw the event: more --trials, or levels nearer to each other (--levels).")
+    elif len(found.levels) > 1:
+        notes.append(
+            "Trials that go on from one state share what it holds. With too few of them most repetitions come out too "
+            f"low, and the interval with them: --trials {4 * found.request.trials} shows whether these were enough."
+        )
+    return notes

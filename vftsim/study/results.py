@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Bars, Block, Chart
-from vftsim.study.blocks.run import run_blocks
-from vftsim.study.blocks.run_charts import run_charts
-from vftsim.study.figures.summary import Summary
+from vftsim.outcome.declare import Verdict
+from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table
+from vftsim.report.blocks import in_words as words_of
+from vftsim.study.blocks.head import INTERVALS, head, missing_notes, outside_notes, unseen
+from vftsim.study.blocks.run_charts import leading, run_charts, words
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.figures.tables import summary_table, tables
 from vftsim.study.files import write_file, write_json
 from vftsim.study.model import Model, in_yaml
@@ -21,13 +25,14 @@ from vftsim.study.offered import Missing, missing_in, rows_of
 from vftsim.study.opened import model_of, read_manifest, records_of
 from vftsim.study.printed import Printed
 from vftsim.study.store import MANIFEST
-from vftsim.study.validity import outside_phases
+from vftsim.study.validity import MARK, outside_phases
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
     from vftsim.stats import ReplicationResult
+
 
 CONFIDENCE = 0.95
 CHARTS = "charts.png"
@@ -150,8 +155,25 @@ class RunResult(Printed):
         }
 
     def blocks(self, everything: bool = False) -> list[Block]:
-        """Return the run as blocks: the figures that lead, or all."""
-        return run_blocks(self, everything)
+        """Return what was measured: charts and cards, the figures of phases and of the whole run."""
+        summary, spec = self.figures_found, self.model.spec
+        marks = outside_phases(spec, self.records) or ()
+        tables = [phase_table(summary, marks), figures_table(summary, everything=everything)]
+        if everything:
+            tables += every_phase_table(summary, marks)
+        n = len(self.records)
+        return [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            run_answer(self),
+            *_cards(summary),
+            *run_charts(self),
+            *(table for table in tables if table.rows),
+            *(outside_notes(self.model) if marks else []),
+            Note(f"{n} replications, seed {self.manifest['seed']}. {INTERVALS}{unseen(n)}"),
+            *_mixed_notes(summary),
+            *missing_notes(self.missing),
+            *_precision_notes(self.precision),
+        ]
 
     def write_files(self, folder: Path) -> None:
         """Write manifest, resolved model, tables and charts."""
@@ -190,3 +212,107 @@ def csv_text(table: pd.DataFrame) -> str:
 def model_yaml(model: Model) -> str:
     """Return the resolved model as a file that says everything itself."""
     return in_yaml(model.resolved())
+
+
+_MOST_CARDS = 6
+_MOST_SAID = 3
+
+
+def _mixed_notes(summary: Summary) -> list[Note]:
+    """Return in how many runs a step went beyond the limit, of steps in which some did and others did not."""
+    verdicts = [row for row in summary.rows.values() if isinstance(row.address.entry.figure, Verdict)]
+    beyond = [
+        (row.phase.name, e)
+        for row in verdicts
+        if row.address.phase in summary.mixed and (e := summary.estimate(row.address.text)) is not None
+    ]
+    return [
+        Note(
+            f"{phase}: {round(e.mean * e.n / 100)} of {e.n} runs beyond the limit, "
+            f"{e.low:.2g} to {e.high:.2g} % of all (binomial interval, at least 95 %, Clopper and Pearson); "
+            "its figures are means of two kinds of runs, without interval",
+            warns=True,
+        )
+        for phase, e in beyond
+        if e.mean not in {0.0, 100.0}
+    ]
+
+
+def _precision_notes(found: ReplicationResult | None) -> list[Note]:
+    """Return whether a precision was reached, and with how many replications."""
+    if found is None:
+        return []
+    reached = "reached with" if found.reached else "not reached with"
+    figures = ", ".join(f"{name} = {words_of(e)}" for name, e in found.estimates.items())
+    advice = "" if found.reached else "; more --replications, or a longer --scale"
+    return [Note(f"Precision {reached} {found.n} replications: {figures}{advice}", warns=not found.reached)]
+
+
+def run_answer(result: RunResult) -> Answer:
+    """Return the first figures that lead, in words."""
+    first = leading(result.figures_found)[:_MOST_SAID]
+    texts = [
+        f"{address.owner.rpartition('.')[2]}: {words(address)} {words_of(e, address.entry.unit)}"
+        for address, e in first
+    ]
+    many = "replication" if len(result.records) == 1 else "replications"
+    asked = f"What do {len(result.records)} {many} of {result.model.name} show?"
+    return Answer(texts[0] if texts else "nothing that leads", asked, "; ".join(texts[1:]))
+
+
+def _cards(summary: Summary) -> list[Block]:
+    """Return the figures of the whole run that lead."""
+    cards = [Card(f"{address.owner}: {words(address)}", e, address.entry.unit) for address, e in leading(summary)]
+    return [Cards(cards[:_MOST_CARDS])] if cards else []
+
+
+def figures_table(summary: Summary, *, everything: bool = False) -> Table:
+    """Return the figures of the whole run, those of one place together: the leading ones, or all."""
+    rows: list[list[Cell]] = []
+    addresses = [each for each in summary.addresses if not each.phase and (everything or each.entry.leads)]
+    for place in dict.fromkeys(address.place for address in addresses):
+        own = [(each, summary.estimate(each.text)) for each in addresses if each.place == place]
+        known = [(each, found) for each, found in own if found is not None]
+        if known:
+            rows.append([place])
+            rows += [[f"  {each.entry.words}", found] for each, found in known]
+    return Table(["", "estimate"], rows)
+
+
+def phase_table(summary: Summary, marked: Collection[str] = ()) -> Table:
+    """Return the figures of workloads that lead, a row a phase; those marked bear an asterisk."""
+    rows = [row for row in summary.rows.values() if row.address.phase and row.address.owner.startswith("workloads.")]
+    return _by_phase(summary, [row for row in rows if row.address.entry.leads], "head", marked)
+
+
+def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[Table]:
+    """Return a table for each figure that has phases, under its owner and label: a row a phase, a column a part."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in summary.rows.values():
+        if row.address.phase:
+            figure = row.address.entry.figure
+            unit = f", {figure.unit}" if figure.unit else ""
+            groups.setdefault((row.address.owner, f"{figure.label}{unit}"), []).append(row)
+    tables = [(f"{owner}: {label}", _by_phase(summary, rows, "", marked)) for (owner, label), rows in groups.items()]
+    return [replace(table, title=title) for title, table in tables]
+
+
+def _by_phase(summary: Summary, rows: Iterable[Row], heads: str, marked: Collection[str]) -> Table:
+    columns: dict[tuple[str, ...], str] = {}
+    phases: dict[str, dict[tuple[str, ...], Address]] = {}
+    loads: dict[str, str] = {}
+    for row in rows:
+        entry, phase = row.address.entry, row.phase
+        columns[entry.path] = entry.head if heads else " ".join(entry.path[1:]) or _whole(entry.path)
+        phases.setdefault(phase.name, {})[entry.path] = row.address
+        loads[phase.name] = "" if phase.load is None else f"{phase.load:g}"
+    body: list[list[Cell]] = []
+    for phase_name, own in phases.items():
+        found = [summary.estimate(own[path].text) if path in own else None for path in columns]
+        n = max((each.n for each in found if each is not None), default=0)
+        body.append([f"{phase_name}{MARK if phase_name in marked else ''}", loads[phase_name], *found, str(n)])
+    return Table(["phase", "asked", *columns.values(), "n"], body)
+
+
+def _whole(path: tuple[str, ...]) -> str:
+    return "all" if len(path) == 1 else path[-1]

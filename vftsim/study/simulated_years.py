@@ -22,11 +22,11 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
-from vftsim.report.blocks import Block
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table
 from vftsim.sampling import Streams, renewals_ns
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.availability import DEFAULT_RESTART_S, YEAR_S
-from vftsim.study.blocks.simulated_years import years_blocks
+from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.crash import planned_reprotection_ns
 from vftsim.study.episodes import Blow, Episode, EpisodeTask, simulate_episode
 from vftsim.study.estimate import Needs, needs_of
@@ -45,6 +45,7 @@ from vftsim.study.workers import Workers, checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _S = 1_000_000_000
 LEAD_NS = 5 * _S
@@ -394,8 +395,53 @@ class SimulatedYears(Printed):
         return frame(table)
 
     def blocks(self) -> list[Block]:
-        """Return the years as blocks."""
-        return years_blocks(self)
+        """Return downtime and time unprotected by simulation and by the chain, and what each kind of fault cost."""
+        agreeing = [kind for kind, each in self.found.items() if each.agrees]
+        count = len(next(iter(self.found.values())).years)
+        years: list[list[Cell]] = []
+        for kind, each in self.found.items():
+            beside = f"{each.chain_unprotected_s / 3600.0:.3g}"
+            deaths = sum(year.deaths for year in each.years) / count
+            verdict = "within" if each.agrees else "beyond"
+            low, high = (each.chain_down_s + sign * each.chain_around_s for sign in (-1, 1))
+            chain = Estimate(each.chain_down_s, each.chain_around_s, low, high, count, CONFIDENCE, "skew-corrected t")
+            row: list[Cell] = [kind, chain, each.down_s, verdict, f"{deaths:.3g}"]
+            years.append([*row, beside, f"{each.unprotected_s.mean / 3600.0:.3g}"])
+        columns = [
+            "a year",
+            "chain: down, s",
+            "simulated: down, s",
+            "it is",
+            "brought back",
+            "unprotected, h: chain",
+            "simulated",
+        ]
+        names = [rate.name for rate in self.rates]
+        parts: list[list[Cell]] = []
+        for kind, each in self.found.items():
+            row = [kind]
+            for name in names:
+                own = [year.down_by[name] for year in each.years if name in year.down_by]
+                row.append(sum(own) / count if own else None)
+            parts.append(row)
+        how_often = ", ".join(f"{rate.name} {rate.mean_s / _DAY_S:.4g}" for rate in self.rates)
+        return [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            Answer(
+                f"of {len(agreeing)} of {len(self.found)} mechanisms",
+                f"Is the downtime of {count} simulated years within the interval of the Markov chain?",
+            ),
+            Table(columns, years, caption=f"Downtime: as clients see it. {INTERVALS}"),
+            Table(["down, s/year, by fault", *names], parts),
+            Note(f"Mean days between faults: {how_often}."),
+            Note(
+                f"What does not come back by itself somebody brings back in {self.restart_s:g} s (--restart), "
+                "redundancy included; nothing strikes a machine that is down. The chain has the rates and, of each "
+                "fault by itself, what it was measured to do; the years play faults that come close to each other "
+                "together."
+            ),
+            *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items()),
+        ]
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
@@ -510,3 +556,6 @@ def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, cr
         episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in meeting)
         found += needs_of(spec).times(episodes + TRAFFIC)
     return found
+
+
+_DAY_S = 86_400.0

@@ -86,7 +86,7 @@ def failover(
     found = common.answer("failover", f"failovers of {chosen.name}", needs, study)
     if plot is not None:
         from vftsim.report.charts import figure_of
-        from vftsim.study.blocks.failover import failover_charts
+        from vftsim.study.failover import failover_charts
         from vftsim.study.results import write_figure
 
         figure = figure_of(failover_charts(found))

@@ -80,7 +80,7 @@ def study(
 
 
 def _print_template(model: str, file: str | None) -> None:
-    from vftsim.study.design.template import template
+    from vftsim.study.design.study import template
 
     if file is not None:
         raise UsageError("--gen-config prints a file for a model and runs none: give one of the two")

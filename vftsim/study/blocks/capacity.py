@@ -9,8 +9,7 @@ from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, 
 from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import binomial_interval
 from vftsim.study.blocks.head import head, marked, missing_notes, outside_notes, within
-from vftsim.study.blocks.levels import level_blocks
-from vftsim.study.blocks.search import of_prices
+from vftsim.study.level_search import level_blocks, of_prices
 from vftsim.study.validity import marked as marked_text
 from vftsim.study.validity import outside, varied
 

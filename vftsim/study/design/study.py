@@ -8,20 +8,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Block
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.stats import StoppingRule
+from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.stats.replications import replicate as rounds_of
+from vftsim.study.blocks.head import not_fitted_notes
+from vftsim.study.blocks.run_charts import scale_of
+from vftsim.study.crossovers import numbers_of
 from vftsim.study.design.kept_points import write_points
 from vftsim.study.design.points import StudyPoint
 from vftsim.study.design.responses import Responses
 from vftsim.study.design.runner import Runner, simulate
 from vftsim.study.design.spec import StudySpec
 from vftsim.study.estimate import Needs, total
-from vftsim.study.figures.catalogue import check_names
+from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import estimate_columns, frame
+from vftsim.study.knob import Knob, knob_of
 from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.model import load_model
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
@@ -29,10 +36,13 @@ from vftsim.study.results import csv_text, rows
 from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.stored import write_blocks
+from vftsim.study.sweep_grid import MOST_DRAWN
+from vftsim.study.validity import not_covered, not_covered_line
 from vftsim.study.workers import Interrupted, checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 COMMAND = "study"
 _MOST_LOOKED_AT = 200
@@ -101,10 +111,27 @@ class StudyResult(Printed):
         return self.results
 
     def blocks(self) -> list[Block]:
-        """Return the study as blocks."""
-        from vftsim.study.design.blocks import study_blocks  # noqa: PLC0415 - what describes itself knows its blocks
-
-        return study_blocks(self)
+        """Return the question, a table with a row for each point, and notes."""
+        spec, addresses = self.spec, self.responses.addresses
+        several = len({point.label for point in self.points}) > 1
+        table: list[list[Cell]] = []
+        for point in self.points[:_MOST_ROWS]:
+            if not self.responses.done[point.number]:
+                continue
+            words = [*([point.label] if several else []), *(f"{name}={value}" for name, value in point.values.items())]
+            figures: list[Cell] = [self.responses.estimate(point.number, address.text) for address in addresses]
+            table.append([f"{point.number}: {', '.join(words) or point.label}", *figures])
+        heads = ["point", *(_head(address.text, address.entry.unit) for address in addresses)]
+        said = " ".join(spec.description.split())
+        keys = dict.fromkeys(key for point in self.points for key in not_covered(point.model.spec))
+        return [
+            *([Note(line, warns=True)] if (line := not_covered_line([*keys])) else []),
+            *not_fitted_notes(self.manifest["models"]),
+            Answer(f"{spec.name}: {said + ' ' if said else ''}{len(self.points)} points, {self.finished} runs."),
+            *_charts(self),
+            Table(heads, table),
+            *(Note(text) for text in _notes(self)),
+        ]
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
@@ -276,3 +303,108 @@ def _manifest(
     models = [firsts[label] for label in dict.fromkeys(point.label for point in points)]
     said = manifest(models, COMMAND, spec.seed, most, jobs, started, interrupted=interrupted)
     return {**said, "study": {**spec.model_dump(mode="json"), "points": len(points)}}
+
+
+_MOST_ROWS = 100
+_MOST_LISTED = 10
+_MOST_CHARTS = 4
+"""Of figures, and of factors."""
+
+
+def _charts(found: StudyResult) -> list[Chart]:
+    """Return every figure over every factor that is a number: a dot a point, the other factors anywhere in theirs."""
+    if len(found.points) > MOST_DRAWN:
+        return []
+    axes = {name: numbers_of([point.values[name] for point in found.points]) for name in found.points[0].values}
+    varied = [(name, axis) for name, axis in axes.items() if axis is not None and len(set(axis[0])) > 1]
+    charts = []
+    for address in found.responses.addresses[:_MOST_CHARTS]:
+        for name, (places, unit) in varied[:_MOST_CHARTS]:
+            dots: dict[str, list[Point]] = {}
+            for point in found.points:
+                if (estimate := found.responses.estimate(point.number, address.text)) is not None:
+                    dots.setdefault(point.label, []).append(Point.of(places[point.number], estimate))
+            series = [Series(label, own, "dots") for label, own in dots.items()]
+            title, x = f"{address.text} over {name}", f"{name} ({unit})" if unit else name
+            charts.append(Chart(title, x, _head(address.text, address.entry.unit), series, scale=scale_of(series)))
+    return charts
+
+
+def _head(text: str, unit: str) -> str:
+    return f"{text} ({unit})" if unit else text
+
+
+def _notes(found: StudyResult) -> list[str]:
+    notes = []
+    if len(found.points) > _MOST_ROWS:
+        notes.append(f"The first {_MOST_ROWS} points; results.csv has all.")
+    if found.already:
+        notes.append(f"{found.already} runs were on disk already.")
+    for number, why in list(found.refused.items())[:_MOST_LISTED]:
+        notes.append(f"Refused: point {number} ({found.points[number].name}): {why}")
+    if found.unreached:
+        listed = ", ".join(map(str, found.unreached[:_MOST_LISTED]))
+        notes.append(f"Precision not reached within the most replications: points {listed}.")
+    fewest = min((len(done) for done in found.responses.done if done), default=0)
+    rests = "(x to y): lowest and highest replication, no interval" if fewest < FEWEST_RUNS else "± and [ ]: intervals"
+    return [*notes, f"{fewest} replications or more of each point, the same random numbers at all. {rests}."]
+
+
+_FEW = 3
+_TEXT = """\
+# yaml-language-server: $schema=study.schema.json
+# vftsim study FILE --dry-run lists the runs; vftsim study FILE makes them; the same command goes on.
+name: my-study
+description: What does {label} do under more and less load?
+
+models: [{name}]            # files relative to this one, or shipped names; several are compared
+# set: ["measure.duration=1 s"]    # holds at every point
+
+factors:                    # what is varied: a list of values, or a range
+  {key}: [{values}]
+#  some-name: {{key: {key}, low: {low}, high: {high}, scale: log, levels: 5}}
+#  scheduler: [credit, credit2]
+#  protection: [none, lockstep]
+
+design: {{kind: grid}}        # or paired, list, latin_hypercube and sobol (points: 64; for ranges)
+
+responses:                  # figures, named as for vftsim compare --figure
+{responses}
+
+replications: 5             # or instead: precision: {{percent: 5 %, most: 100}}
+seed: 1
+"""
+
+
+def template(name: str) -> str:
+    """Return a study file for a model, complete and ready to run.
+
+    Raises
+    ------
+    UsageError
+        No workload of the model declares what its load is.
+    """
+    model = load_model(name)
+    knob = knob_of(model.spec, _load_key(model.spec))
+    values = [_text(knob, share) for share in (0.5, 1.0, 1.5)]
+    leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.entry.leads and "*" not in a.text))[:_FEW]
+    return _TEXT.format(
+        label=model.name,
+        name=name,
+        key=knob.key,
+        values=", ".join(values),
+        low=values[0],
+        high=values[-1],
+        responses="\n".join(f"  - {text}" for text in leading),
+    )
+
+
+def _load_key(spec: ModelSpec) -> str:
+    for name, workload in spec.workloads.items():
+        if workload.first_load_key:
+            return f"workloads.{name}.{workload.first_load_key}"
+    raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")
+
+
+def _text(knob: Knob, share: float) -> str:
+    return str(knob.written(knob.value * share))
