@@ -27,11 +27,11 @@ from table import put
 
 from vftsim.report.markdown import markdown_table
 from vftsim.study.design.decision import optimize
-from vftsim.study.design.evaluate import Evaluator
 from vftsim.study.design.optimize import MET, MISSED, measured
 from vftsim.study.design.optimize import Request as Choice
+from vftsim.study.design.points import read_range
 from vftsim.study.design.prices import read_prices
-from vftsim.study.design.ranges import read_range
+from vftsim.study.design.runner import Evaluator
 from vftsim.study.design.sensitivity import Request as Question
 from vftsim.study.design.sensitivity import Sensitivity, sensitivity, shortened
 from vftsim.study.figures.catalogue import one_figure

@@ -2,7 +2,7 @@
 
 from vftsim.study.capacity import searched
 from vftsim.study.capacity_request import CapacityRequest
-from vftsim.study.sip_capacity import constant_load_studies
+from vftsim.study.find_capacity import constant_load_studies
 
 
 def search_study(model, seed, jobs, *, settings, stop=None, store=None):

@@ -21,8 +21,8 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study.database import DATABASE
 from vftsim.study.executor import on_cluster
+from vftsim.study.manifest import different, versions
 from vftsim.study.search_levels import SearchSettings
-from vftsim.study.versions import different, versions
 from vftsim.study.workers import Workers
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'vftsim[cluster]'")
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.thorough
 
 BEGINS = """
 import sys
-from vftsim.study import versions as module
+from vftsim.study import manifest as module
 if len(sys.argv) > 4 and sys.argv[4] == "other":
     module._source = lambda: "0123456789abcdef"
 from distributed.cli import dask_worker
@@ -273,7 +273,7 @@ def test_versions_differ_by_name():
 
 
 def test_a_machine_without_a_kernel_says_why(monkeypatch):
-    from vftsim.study import versions as module
+    from vftsim.study import manifest as module
 
     def fails():
         raise RuntimeError("no LLVM")

@@ -8,9 +8,9 @@ from tiny import TINY
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study import failover
-from vftsim.study.asked import Asked
 from vftsim.study.decision import decide
 from vftsim.study.decision_figures import computed
+from vftsim.study.decision_runs import Asked
 from vftsim.study.failover import protected_domain
 from vftsim.study.model import load_model
 from vftsim.study.objective import Objective, read_objective

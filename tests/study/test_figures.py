@@ -159,8 +159,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     from vftsim.outcome import declare
     from vftsim.study.blocks.run_charts import run_charts
     from vftsim.study.figures.catalogue import one_figure
-    from vftsim.study.precision import precision_rule
-    from vftsim.study.run import run_study
+    from vftsim.study.run import precision_rule, run_study
     from vftsim.study.sweep_figures import Reader
     from vftsim.workloads.ims_bench.metrics import PhaseRecord
 

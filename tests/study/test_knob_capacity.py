@@ -12,8 +12,8 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.find_capacity import knob_capacity
 from vftsim.study.knob import knob_of
-from vftsim.study.knob_capacity import knob_capacity
 from vftsim.study.model import load_model
 from vftsim.study.objective import Objective, read_objective
 

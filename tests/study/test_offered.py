@@ -10,9 +10,8 @@ from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.failover import failover_study
-from vftsim.study.knob_capacity import knob_capacity
+from vftsim.study.find_capacity import knob_capacity, stream_capacity
 from vftsim.study.model import load_model
-from vftsim.study.stream_capacity import stream_capacity
 
 HOST = """\
 format: 2

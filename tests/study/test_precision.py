@@ -6,8 +6,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
 from vftsim.study import replicate
-from vftsim.study.precision import precision_rule, watched_in
-from vftsim.study.run import run_study
+from vftsim.study.run import precision_rule, run_study, watched_in
 
 pytestmark = pytest.mark.thorough
 

@@ -6,9 +6,8 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.study.design import evaluate as evaluator
-from vftsim.study.design.points import span_of
-from vftsim.study.design.ranges import price_ranges, read_range
+from vftsim.study.design import runner as evaluator
+from vftsim.study.design.points import price_ranges, read_range, span_of
 from vftsim.study.design.runner import simulate
 from vftsim.study.design.sensitivity import Request, sensitivity, shortened
 from vftsim.study.model import load_model

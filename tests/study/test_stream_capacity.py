@@ -18,12 +18,10 @@ from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.figures.summary import Summary
-from vftsim.study.knob_capacity import KnobLoad
+from vftsim.study.find_capacity import KnobLoad, WithCalls, at_streams, saturating_streams, stream_capacity
 from vftsim.study.model import load_model
 from vftsim.study.objective import Objective
 from vftsim.study.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
-from vftsim.study.stream_capacity import stream_capacity
-from vftsim.study.stream_load import WithCalls, at_streams, saturating_streams
 from vftsim.study.workers import Workers
 from vftsim.workloads.flow_result import FlowResult
 

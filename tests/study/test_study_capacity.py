@@ -11,12 +11,12 @@ from vftsim.report.terminal import as_text
 from vftsim.study.capacity import CapacityStudy
 from vftsim.study.compare import Comparison, compare_study
 from vftsim.study.constant_load import ConstantLoad, Stop
+from vftsim.study.find_capacity import ramp_study, saturating_saps
 from vftsim.study.model import load_model
 from vftsim.study.progress import Silent
 from vftsim.study.ramp import RampCapacity
 from vftsim.study.resources import WatchedRun, watch
 from vftsim.study.search_levels import QUICK_SEARCH, JudgedRun, SearchMapper, SearchSettings, search_levels
-from vftsim.study.sip_capacity import ramp_study, saturating_saps
 from vftsim.workloads.ims_bench.workload import busy_ns
 from vftsim.workloads.ramp import RampEnd
 

@@ -5,9 +5,9 @@ from tiny import TINY
 
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
+from vftsim.study.protections import MEANINGS, has_parameter
 from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
-from vftsim.study.sweep_protection import MEANINGS, has_parameter
 
 pytestmark = pytest.mark.thorough
 

@@ -7,8 +7,8 @@ import pytest
 from vftsim.errors import UsageError
 from vftsim.labs.ramps import Ramp
 from vftsim.report.terminal import as_text
+from vftsim.study.find_capacity import ramp_study
 from vftsim.study.model import load_model
-from vftsim.study.sip_capacity import ramp_study
 from vftsim.study.tipping import Experience, experience_of, tipping_of
 
 FIRM, FRAGILE = Ramp("firm", (), 90.0, 95.0, 100.0), Ramp("fragile", (), 30.0, 40.0, 50.0)

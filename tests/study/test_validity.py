@@ -14,12 +14,11 @@ from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.compare import compare_study
 from vftsim.study.decision import decide
 from vftsim.study.failover import failover_study
-from vftsim.study.knob_capacity import knob_capacity
+from vftsim.study.find_capacity import knob_capacity, ramp_study
 from vftsim.study.model import load_model
 from vftsim.study.results import RunResult, model_yaml
 from vftsim.study.run import run_study
 from vftsim.study.search_levels import SearchSettings
-from vftsim.study.sip_capacity import ramp_study
 from vftsim.study.sweep import run_sweep
 from vftsim.study.sweep_grid import make_grid
 from vftsim.study.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes

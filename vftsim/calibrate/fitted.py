@@ -16,8 +16,7 @@ from vftsim.calibrate.provenance import data_sha256
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
-from vftsim.study.digest import sha256_of
-from vftsim.study.files import write_file
+from vftsim.study.files import sha256_of, write_file
 from vftsim.study.model import Model
 from vftsim.study.opened import instance
 

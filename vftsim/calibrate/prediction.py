@@ -37,7 +37,7 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.stats import central_range, range_content
-from vftsim.study.digest import sha256_of
+from vftsim.study.files import sha256_of
 from vftsim.study.frames import frame
 from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity, manifest, utc_now

@@ -25,7 +25,7 @@ from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, place
 from vftsim.report.blocks import Block
 from vftsim.spec.yaml_source import Node
-from vftsim.study.digest import sha256_of
+from vftsim.study.files import sha256_of
 from vftsim.study.kept import RunCache
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model, load_model

@@ -41,7 +41,7 @@ def report(directories: Sequence[str | Path], path: str | Path | None = None) ->
     UsageError
         A directory holds no result, or the extra ``report`` is not installed.
     """
-    from vftsim.study.blocks.beside import page_of
+    from vftsim.study.blocks.origin import page_of
     from vftsim.study.files import write_file
 
     folders = [Path(each) for each in directories]

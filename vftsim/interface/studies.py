@@ -227,8 +227,8 @@ def decide(
     progress : bool
         Say on standard error how far it is, in a notebook too.
     """
-    from vftsim.study.asked import Asked
     from vftsim.study.decision import decide as decide_study
+    from vftsim.study.decision_runs import Asked
     from vftsim.study.objective import read_objective
     from vftsim.study.protections import kinds_named
 

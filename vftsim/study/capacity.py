@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
-from vftsim.study.blocks.capacity import capacity_blocks
+from vftsim.study.blocks.head import head
 from vftsim.study.capacity_bands import with_band
 from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.frames import estimate_columns, frame
-from vftsim.study.level_search import LevelSearch, LevelStudy, search_level
+from vftsim.study.level_search import LevelSearch, LevelStudy, level_blocks, of_prices, search_level
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.offered import rows_of
 from vftsim.study.opened import model_of, read_answer, read_manifest, records_of
 from vftsim.study.price_bands import Band
 from vftsim.study.printed import Printed
-from vftsim.study.ramp import RampCapacity, ramp_capacity_of
+from vftsim.study.ramp import RampCapacity, ramp_blocks, ramp_capacity_of
 from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.search_levels import SearchSettings, answer_columns
-from vftsim.study.validity import outside
+from vftsim.study.validity import outside, varied
 from vftsim.study.workers import checked_jobs
 
 if TYPE_CHECKING:
@@ -124,7 +124,16 @@ class CapacityStudy(Printed):
 
     def blocks(self) -> list[Block]:
         """Return the capacities as blocks."""
-        return capacity_blocks(self)
+        models = self.manifest["models"]
+        for search in self.searches.values():
+            models = [varied(model, search.model.spec, search.names.key) for model in models]
+        blocks: list[Block] = [*head(models, self.manifest["seed"])]
+        if self.ramp is not None:
+            blocks += ramp_blocks(self.ramp)
+            blocks += of_prices(self.with_prices, self.band, "SAPS")
+        for search in self.searches.values():
+            blocks += level_blocks(search)
+        return blocks
 
 
 def _of_prices(found: Estimate | None, band: Band | None) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.failover import protected_domain
 from vftsim.study.kept import RunCache, together
-from vftsim.study.level_search import JudgedLoad, LevelSearch, LevelStudy
+from vftsim.study.level_search import LevelSearch, LevelStudy
 from vftsim.study.model import Model
 from vftsim.study.price_bands import Band, Variant, band_of, effects_of, variants
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.ramp import ramp_capacity_of
 from vftsim.study.replicate import replicate
-from vftsim.study.search_levels import JudgedRun, resolution_of
+from vftsim.study.search_levels import JudgedLoad, JudgedRun, resolution_of
 from vftsim.study.store import Store
 from vftsim.study.workers import Workers
 

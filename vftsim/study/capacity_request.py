@@ -6,7 +6,7 @@ never ignored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vftsim.errors import UsageError
@@ -15,8 +15,8 @@ from vftsim.study.replicate import DEFAULT_SEED
 from vftsim.study.search_levels import QUICK_SEARCH, SearchSettings
 from vftsim.study.store import Store
 
-OF_A_RAMP = {"labs": "--labs", "headroom_percent": "--headroom"}
-"""Wishes of which only a benchmark's ramp knows."""
+OF_A_RAMP, OF_A_STOP = ("labs", "headroom_percent"), ("after_stop_ns", "window_ns")
+"""Wishes of which only a benchmark's ramp knows, and only one that is stopped."""
 
 _ROOM = 3
 """Budget that is advised, in runs that a load takes to pass: two loads near the capacity take as many, undecided."""
@@ -95,18 +95,15 @@ class CapacityRequest:
             )
         return replace(settings, runs_per_level=max(settings.runs_per_level, to_pass))
 
-    def refuse(self, names: dict[str, str], why: str) -> None:
-        """Refuse what was asked for and means nothing here.
+    def refuse(self, why: str, *names: str) -> None:
+        """Refuse what was asked for and means nothing here, by the fields of the request; ``why``: what to do instead.
 
-        Parameters
-        ----------
-        names : dict
-            Field of the request: its option on the command line.
-        why : str
-            What to do instead.
+        Raises
+        ------
+        UsageError
+            One of them was asked for.
         """
-        known = {field.name for field in fields(self)}
-        for name, option in names.items():
-            assert name in known
+        for name in names:
             if getattr(self, name) is not None:
-                raise UsageError(f"{option}: {why}")
+                option = name.removesuffix("_percent").removesuffix("_ns").replace("_", "-")
+                raise UsageError(f"--{option}: {why}")

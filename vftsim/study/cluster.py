@@ -5,7 +5,7 @@
   send: a cluster is trusted.
 * **One task at a time in each worker process**, another one waits there.  Each is sent to a worker by name, so
   what a lost worker was at is known here, and goes to another one: nothing else is computed again.
-* **Who may join.** A worker's versions are compared before it gets a task (:mod:`.versions`).
+* **Who may join.** A worker's versions are compared before it gets a task (:func:`.manifest.versions`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.kernel.choose import VARIABLE
 from vftsim.study.executor import Tell, applied, silent
-from vftsim.study.versions import different, engine_of_here, versions
+from vftsim.study.manifest import different, engine_of_here, versions
 
 try:
     import distributed

@@ -37,7 +37,6 @@ from vftsim.report.blocks import (
 )
 from vftsim.stats import Estimate, median_interval
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.blocks.capacity import unfailed_notes
 from vftsim.study.blocks.head import head, marked, outside_notes
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.names import Address
@@ -48,7 +47,7 @@ from vftsim.study.model import Model
 from vftsim.study.opened import model_of, read_answer, read_manifest, records_of
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
-from vftsim.study.ramp import RampCapacity, ramp_capacity_of
+from vftsim.study.ramp import RampCapacity, ramp_capacity_of, unfailed_notes
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
 from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.store import Store

@@ -12,15 +12,13 @@ attempts is handled within the IHS limit.  It is a matter of the traffic of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.record import RunRecord
-from vftsim.composition.run import Run
 from vftsim.composition.views import ramp_of, with_domain, with_ramp
 from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
-from vftsim.study.search_levels import JudgedRun, short_offer
+from vftsim.study.search_levels import JudgedLoad, JudgedRun, short_offer
 
 _S = 1_000_000_000
 
@@ -45,8 +43,8 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class ConstantLoad:
-    """Tells whether a replication at a load stays within the limit; what a capacity search calls.
+class ConstantLoad(JudgedLoad):
+    """Tells whether a replication at a load stays within the limit.
 
     Parameters
     ----------
@@ -56,8 +54,6 @@ class ConstantLoad:
         Stop the server, and judge what comes after.
     """
 
-    spec: ModelSpec
-    seed: int
     limit_percent: float
     stop: Stop | None = None
 
@@ -67,21 +63,9 @@ class ConstantLoad:
         is_within = record.steps()[0].ended_within(self.limit_percent)
         return JudgedRun({}, is_within, short_offer(record, [self.spec.phased or ""]))
 
-    def run(self, saps: float, replication: int) -> RunRecord:
-        """Return the record of the run."""
-        return self.prepare(saps, replication).run()
-
     def at(self, level: float) -> ModelSpec:
         """Return the model at so many attempts a second."""
         return at_load(self.spec, level, self.stop)
-
-    def of(self, spec: ModelSpec) -> ConstantLoad:
-        """Return the same load of another model."""
-        return replace(self, spec=spec)
-
-    def prepare(self, level: float, replication: int) -> Run:
-        """Return the run, ready to begin."""
-        return Run(self.at(level), self.seed, replication)
 
 
 def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec:

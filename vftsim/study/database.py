@@ -12,8 +12,7 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
-from vftsim.study.digest import sha256_of
-from vftsim.study.files import SCRATCH, sync_directory
+from vftsim.study.files import SCRATCH, sha256_of, sync_directory
 from vftsim.study.lock import HOLDER, LOCK
 
 DATABASE = "vftsim.sqlite"

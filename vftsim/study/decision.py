@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.asked import Asked
 from vftsim.study.blocks.head import head
 from vftsim.study.decision_crossovers import Order, crossover_answers, crossover_blocks, orders, orders_take
 from vftsim.study.decision_figures import (
@@ -37,7 +36,7 @@ from vftsim.study.decision_figures import (
     own_words,
     quantities,
 )
-from vftsim.study.decision_runs import SOON_NS, Playing
+from vftsim.study.decision_runs import SOON_NS, Asked, Playing
 from vftsim.study.estimate import Needs, total
 from vftsim.study.failover import FEWER_FAILED, SPAN_NS, crashes_take, protected_domain
 from vftsim.study.figures.tables import short_owner
@@ -48,8 +47,7 @@ from vftsim.study.objective import Objective, in_units
 from vftsim.study.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
-from vftsim.study.protection_costs import cost_note
-from vftsim.study.protection_figures import broken_promises
+from vftsim.study.protection_costs import broken_promises, cost_note
 from vftsim.study.protections import fitting
 from vftsim.study.replicate import DEFAULT_SEED
 from vftsim.study.results import rows

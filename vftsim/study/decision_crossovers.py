@@ -20,12 +20,11 @@ from typing import Any
 
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, shown
 from vftsim.stats import Estimate
-from vftsim.study.asked import Asked
 from vftsim.study.blocks.head import INTERVALS
 from vftsim.study.constant_load import at_load
 from vftsim.study.crossovers import Crossover, crossovers
 from vftsim.study.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, is_of_failure
-from vftsim.study.decision_runs import SOON_NS, Playing
+from vftsim.study.decision_runs import SOON_NS, Asked, Playing
 from vftsim.study.estimate import Needs, total
 from vftsim.study.failover import SPAN_NS, FailoverStudy, crashes_take
 from vftsim.study.frames import estimate_columns

@@ -6,17 +6,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vftsim.errors import UsageError
-from vftsim.study.asked import Asked
-from vftsim.study.availability import rate_of, year_of
+from vftsim.study.availability import DEFAULT_RESTART_S, rate_of, year_of
 from vftsim.study.decision_figures import Protected, address_in, computed
 from vftsim.study.failover import FailoverStudy, crashes_of_each
 from vftsim.study.figures.summary import Summary
 from vftsim.study.model import Model
+from vftsim.study.objective import Objective
 from vftsim.study.progress import Progress
 from vftsim.study.ramp import ramp_capacity_of
 from vftsim.study.replicate import Replications, replicate
 from vftsim.study.results import CONFIDENCE
 from vftsim.study.store import Store
+
+DEFAULT_MTBF_S = 365 * 86_400.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question.
+
+    Parameters
+    ----------
+    objectives : tuple of Objective
+        What a mechanism has to achieve, all of them.
+    mtbf_s : float
+        Mean time between failures of a host.
+    restart_s : float
+        How long it takes somebody to bring back by hand what does not come back by itself.
+    bands : bool
+        Whether each price is also played at both ends of its range, once.
+    crossovers : tuple of str
+        Settings over which the order of mechanisms is sought, as :func:`~.shared_knobs.shared_knobs` reads them.
+    """
+
+    objectives: tuple[Objective, ...] = ()
+    mtbf_s: float = DEFAULT_MTBF_S
+    restart_s: float = DEFAULT_RESTART_S
+    bands: bool = True
+    crossovers: tuple[str, ...] = ()
+
 
 SOON_NS = 8_000_000_000
 """Above the longest detection and takeover that prices make, a restart aside."""

@@ -1,8 +1,7 @@
 """A capacity found by judging whole runs at levels of one load: search, curve, and the resources at the limit.
 
-The load is a number of the model, the judgement a condition on what a run measured.  Attempts a second of a benchmark
-(:mod:`.sip_capacity`), media streams (:mod:`.stream_capacity`) and any other key of a model (:mod:`.knob_capacity`)
-share all of this.
+The load is a number of the model, the judgement a condition on what a run measured.  Attempts a second of a benchmark,
+media streams and any other key of a model (:mod:`.find_capacity`) share all of this.
 """
 
 from __future__ import annotations
@@ -10,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.run import Run
 from vftsim.composition.views import ramp_of
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, in_words
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
@@ -29,6 +27,7 @@ from vftsim.study.progress import Progress, Silent
 from vftsim.study.resources import WatchedRun, from_rows, limit_in_words, resource_table, to_rows, watch
 from vftsim.study.results import rows
 from vftsim.study.search_levels import (
+    JudgedLoad,
     JudgedRun,
     SearchMapper,
     SearchSettings,
@@ -49,26 +48,6 @@ if TYPE_CHECKING:
 SAPS = "load_saps"
 """Key of the attempts a second of a benchmark."""
 WATCHED_REPLICATIONS = 10
-
-
-class JudgedLoad(Protocol):
-    """A model at any level of its load, and what a run at one is worth; picklable."""
-
-    def __call__(self, level: float, replication: int) -> JudgedRun:
-        """Run and judge."""
-        ...
-
-    def at(self, level: float) -> ModelSpec:
-        """Return the model at a level."""
-        ...
-
-    def of(self, spec: ModelSpec) -> JudgedLoad:
-        """Return the same load of another model."""
-        ...
-
-    def prepare(self, level: float, replication: int) -> Run:
-        """Return the run, ready to begin."""
-        ...
 
 
 @dataclass(frozen=True)

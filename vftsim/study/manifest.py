@@ -6,20 +6,24 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
 from vftsim._version import __version__
+from vftsim.composition.one_kernel import machine, source_of, the_kernel
 from vftsim.composition.without_effect import remarks, without_effect
 from vftsim.errors import UsageError
+from vftsim.kernel.choose import VARIABLE
 from vftsim.sampling import STREAM_SCHEME
+from vftsim.spec.registry import ENTRY_POINTS
 from vftsim.study.model import Model
 from vftsim.study.protection_costs import cost_notes
 from vftsim.study.validity import not_covered
-from vftsim.study.versions import engine_of_here, versions
 
 PACKAGES = ("joblib", "matplotlib", "numpy", "pandas", "pydantic", "ruamel.yaml", "scipy", "simpy")
 BIT_GENERATOR = STREAM_SCHEME.split(":")[1]
@@ -159,3 +163,64 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+SIMPY = "simpy"
+_NONE = "none"
+
+
+def versions(engine: str) -> dict[str, str]:
+    """Return what two processes must have in common to give the same results to the last bit.
+
+    Parameters
+    ----------
+    engine : str
+        What runs the model; all but ``simpy`` need a kernel, which is made here if there is none.
+    """
+    return {
+        "source of vftsim": _source(),
+        "parts from elsewhere": _parts(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "numpy": version("numpy"),
+        "pydantic": version("pydantic"),
+        "kernel": SIMPY if engine == SIMPY else _kernel(),
+    }
+
+
+def engine_of_here() -> str:
+    """Return the engine that this process asks for, ``simpy`` where it has no other."""
+    named = os.environ.get(VARIABLE) or "auto"
+    return SIMPY if named == "auto" and _kernel().startswith(_NONE) else named
+
+
+def different(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """Return in words what is not as expected; empty if all is."""
+    wrong = [f"{name}: {found.get(name)}, not {said}" for name, said in expected.items() if found.get(name) != said]
+    return "; ".join(wrong)
+
+
+@cache
+def _source() -> str:
+    package = Path(__file__).parents[1]
+    rooms = sorted(path.parent.name for path in package.glob("*/__init__.py"))
+    return source_of(package, *rooms)[:16]
+
+
+@cache
+def _parts() -> str:
+    own = {
+        f"{one.metadata['Name']} {one.version}"
+        for one in distributions()
+        if any(entry.group == ENTRY_POINTS for entry in one.entry_points)
+    }
+    return ", ".join(sorted(own)) or _NONE
+
+
+@cache
+def _kernel() -> str:
+    """Return what made the kernel of this process, and for what machine; or why there is none."""
+    try:
+        the_kernel()
+        return f"llvmlite {version('llvmlite')}, {machine()}"
+    except Exception as error:  # whatever LLVM or the disk has
+        return f"{_NONE} ({error})"

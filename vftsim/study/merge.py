@@ -13,8 +13,8 @@ from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.study.database import DAMAGED, DATABASE, check_place, damage
+from vftsim.study.manifest import different
 from vftsim.study.store import MANIFEST, Opening, Store
-from vftsim.study.versions import different
 
 VERSIONS = "versions"
 _DROPPED = ("-o", "--output", "--shard")

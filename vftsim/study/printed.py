@@ -56,7 +56,7 @@ class Printed:
         UsageError
             The extra that writes pages is not installed.
         """
-        from vftsim.study.blocks.beside import page_of
+        from vftsim.study.blocks.origin import page_of
         from vftsim.study.files import write_file
 
         text = page_of([self], [self.title])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
@@ -22,6 +22,7 @@ from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, utilization
 from vftsim.stats import mean_interval
 from vftsim.study.frames import estimate_columns, frame
+from vftsim.study.search_levels import JudgedLoad
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,19 +34,11 @@ _VCPU = ": vCPU "
 _ENTITY = 1
 
 
-class Load(Protocol):
-    """A model at any load, as a capacity search has it."""
-
-    def prepare(self, level: float, replication: int) -> Run:
-        """Return a run at a load, ready to begin."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
     """One replication at one load, watched between two instants."""
 
-    load: Load
+    load: JudgedLoad
     level: float
     replication: int
     begin_ns: int

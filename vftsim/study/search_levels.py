@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
+from vftsim.composition.run import Run
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult, Decision, Estimate, Probe, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
@@ -245,6 +247,30 @@ class JudgedRun:
         """Rebuild what :meth:`to_plain` returned; a figure without a number comes back as none."""
         figures = {name: math.nan if x is None else x for name, x in data["figures"].items()}
         return cls(figures, data["is_within"], None if data["short"] is None else Offer(**data["short"]))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLoad:
+    """A model at any level of its load, and what a run at one is worth; what a capacity search calls; picklable."""
+
+    spec: ModelSpec
+    seed: int
+
+    def __call__(self, level: float, replication: int) -> JudgedRun:
+        """Run and judge."""
+        raise TypeError(f"{type(self).__name__} must judge a run")
+
+    def at(self, level: float) -> ModelSpec:
+        """Return the model at a level."""
+        raise TypeError(f"{type(self).__name__} must say what its model is at a level")
+
+    def of(self, spec: ModelSpec) -> Self:
+        """Return the same load of another model."""
+        return replace(self, spec=spec)
+
+    def prepare(self, level: float, replication: int) -> Run:
+        """Return the run, ready to begin."""
+        return Run(self.at(level), self.seed, replication)
 
 
 def short_offer(record: RunRecord, workloads: Iterable[str]) -> Offer | None:

@@ -16,7 +16,7 @@ from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.spec.units import RATE, Quantity
 from vftsim.study.knob import Knob, knob_of
 from vftsim.study.model import Model
-from vftsim.study.sweep_protection import KEYS
+from vftsim.study.protections import KEYS
 
 ALL, LOAD, _NONE = "all", "load", "none"
 _PLACES = 5

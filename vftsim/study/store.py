@@ -29,8 +29,7 @@ from typing import Any, Self
 
 from vftsim.errors import StorageError, UsageError
 from vftsim.study.database import DAMAGED, DATABASE, check_place, connect, create, damage, forbidden, unsound
-from vftsim.study.digest import sha256_of
-from vftsim.study.files import publish, remove_ours, to_json
+from vftsim.study.files import publish, remove_ours, sha256_of, to_json
 from vftsim.study.lock import DirectoryLock
 from vftsim.study.workers import Interrupted
 

@@ -35,16 +35,15 @@ from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.protection_costs import cost_notes
+from vftsim.study.protections import MEANINGS
 from vftsim.study.replicate import check_study
 from vftsim.study.results import CONFIDENCE, csv_text, rows
 from vftsim.study.shard import WHOLE, Shard
 from vftsim.study.store import MANIFEST, Opening, Store
 from vftsim.study.stored import write_blocks
-from vftsim.study.sweep_crossovers import COLUMNS as CROSSOVER_COLUMNS
-from vftsim.study.sweep_crossovers import sweep_crossovers
-from vftsim.study.sweep_figures import PointFigures, Reader
+from vftsim.study.sweep_figures import COLUMNS as CROSSOVER_COLUMNS
+from vftsim.study.sweep_figures import PointFigures, Reader, sweep_crossovers
 from vftsim.study.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, Grid, Point, point_name
-from vftsim.study.sweep_protection import MEANINGS
 from vftsim.study.validity import MARK, is_load, is_of_load_outside
 from vftsim.study.workers import Interrupted, checked_jobs
 

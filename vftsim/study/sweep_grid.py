@@ -22,8 +22,7 @@ from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.estimate import Needs, total
 from vftsim.study.model import Model, load_model
-from vftsim.study.protections import kinds_named
-from vftsim.study.sweep_protection import MEANINGS, ProtectionAxis, own_kind, protection_axis, switch_of
+from vftsim.study.protections import MEANINGS, ProtectionAxis, kinds_named, own_kind, protection_axis, switch_of
 from vftsim.study.validity import as_fitted, not_covered, with_changes
 
 DEFAULT_MODEL = "xen-media"

@@ -15,8 +15,8 @@ import vftsim
 from vftsim.report.html import fragment, page
 from vftsim.spec import Document, read_document
 from vftsim.spec.shipped import is_file
-from vftsim.study.blocks.beside import whole
-from vftsim.study.digest import sha256_of
+from vftsim.study.blocks.origin import whole
+from vftsim.study.files import sha256_of
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model, model_of
 from vftsim.ui.knobs import Knob

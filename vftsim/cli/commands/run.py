@@ -129,7 +129,7 @@ def _rule(model: Model, precision: str | None, figures: list[str], most: int | N
             raise UsageError("--figure: goes with --precision")
         return None
     from vftsim.spec import PERCENT
-    from vftsim.study.precision import precision_rule
+    from vftsim.study.run import precision_rule
 
     percent = options.parse_quantity("--precision", precision, PERCENT, "%")
     return precision_rule(model, percent, figures, MOST_FOR_PRECISION if most is None else most)

@@ -12,7 +12,6 @@ from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series
 from vftsim.spec.suggest import listing
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.run_charts import scale_of
-from vftsim.study.design.evaluate import Evaluator
 from vftsim.study.design.optimize import (
     COMMAND,
     FEW,
@@ -26,6 +25,7 @@ from vftsim.study.design.optimize import (
     fresh_seed,
     fronts,
 )
+from vftsim.study.design.runner import Evaluator
 from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import frame
 from vftsim.study.kept import going_on_in

@@ -27,10 +27,9 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, bonferroni
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.design.evaluate import Evaluator
-from vftsim.study.design.points import Span, StudyPoint, change_for, points_at
+from vftsim.study.design.points import Span, StudyPoint, change_for, points_at, read_range
 from vftsim.study.design.prices import PriceTable, cost_of, read_prices
-from vftsim.study.design.ranges import read_range
+from vftsim.study.design.runner import Evaluator
 from vftsim.study.design.spec import Factor
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.extras import extra

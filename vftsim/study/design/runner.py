@@ -7,13 +7,19 @@ figures; what is missing is computed here.  Points that are the same model share
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, overload
 
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
+from vftsim.outcome.declare import Verdict
+from vftsim.stats import Estimate
+from vftsim.study.design.points import StudyPoint
 from vftsim.study.estimate import worthwhile_jobs
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.summary import Summary
 from vftsim.study.files import to_json
 from vftsim.study.manifest import identity_of
 from vftsim.study.model import Model
@@ -173,3 +179,117 @@ class _Tasks(Sequence[Task]):
             return [self[number] for number in range(*index.indices(len(self)))]
         number, n = self.places[index]
         return Task(self._runner.points[number].model.spec, self._runner.seed, n)
+
+
+class Responses:
+    """Figures of the points of a design, by replication.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What was asked for, each checked before.
+    count : int
+        Points.
+
+    Attributes
+    ----------
+    refused : dict
+        Why points cannot be run, by number.
+    """
+
+    def __init__(self, names: Sequence[str], count: int, confidence: float) -> None:
+        self.names = tuple(dict.fromkeys(names))
+        self.points = [Summary("", [], confidence) for _ in range(count)]
+        self.done: list[set[int]] = [set() for _ in range(count)]
+        self.refused: dict[int, str] = {}
+        self._meant: dict[str, dict[str, Address]] = {name: {} for name in self.names}
+
+    def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:
+        """Keep what a run of a point says."""
+        one, point = Summary("", [(replication, RunRecord.from_dict(data))]), self.points[number]
+        kept = [text for text, row in one.rows.items() if isinstance(row.address.entry.figure, Verdict)]
+        for name in self.names:
+            for address in one.find(name):
+                self._meant[name].setdefault(address.text, address)
+                kept.append(address.text)
+        for text in dict.fromkeys(kept):
+            if text in point.rows:
+                point.rows[text].observed.update(one.rows[text].observed)
+            else:
+                point.rows[text] = one.rows[text]
+        point.__dict__.pop("mixed", None)  # what it knows of verdicts is of the runs before
+        self.done[number].add(replication)
+
+    @property
+    def addresses(self) -> list[Address]:
+        """The figures that the names mean in the models run, in their order."""
+        found = {text: address for name in self.names for text, address in self._meant[name].items()}
+        return list(found.values())
+
+    def of(self, name: str) -> list[Address]:
+        """Return the figures that a name means."""
+        return list(self._meant[name].values())
+
+    def estimate(self, number: int, address: str) -> Estimate | None:
+        """Return a figure of a point."""
+        return self.points[number].estimate(address)
+
+    def values(self, number: int, address: str) -> dict[int, float]:
+        """Return what each replication of a point says."""
+        return self.points[number].values(address)
+
+
+@dataclass
+class Evaluator:
+    """Runs points and gives their figures.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Whole addresses of figures.
+
+    Attributes
+    ----------
+    runs : int
+        Runs that the points so far rest on.
+    """
+
+    names: Sequence[str]
+    seed: int
+    confidence: float
+    store: Store
+    jobs: int
+    show: Progress
+    runs: int = 0
+
+    def __call__(self, points: Sequence[StudyPoint], replications: int) -> Responses:
+        """Return the figures of points, which are numbered from 0; :attr:`.Responses.refused` says which cannot be run.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The user ends it; what has arrived is kept.
+        """
+        wanted = [replications] * len(points)
+        found = Responses(self.names, len(points), self.confidence)
+        runner = Runner(points, self.seed, simulate, found.take, self.store)
+        runner.load(wanted)
+        runner.run(wanted, self.jobs, self.show, lambda number: points[number].name)
+        found.refused = runner.refused
+        self.runs += sum(map(len, found.done))
+        return found
+
+    def single(self, found: Responses, number: int, name: str, point: StudyPoint) -> float:
+        """Return a figure of a point.
+
+        Raises
+        ------
+        UsageError
+            It cannot be run, or no replication says anything of it.
+        """
+        if (why := found.refused.get(number)) is not None:
+            raise UsageError(f"{point.name} cannot be run: {why}")
+        estimate = found.estimate(number, name)
+        if estimate is None:
+            raise UsageError(f"'{name}' says nothing at {point.name}; choose a figure, or ranges, where it always does")
+        return estimate.mean

@@ -28,9 +28,8 @@ from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
-from vftsim.study.design.evaluate import Evaluator
-from vftsim.study.design.points import Span, StudyPoint, change_for, points_at
-from vftsim.study.design.ranges import own_outside
+from vftsim.study.design.points import Span, StudyPoint, change_for, own_outside, points_at
+from vftsim.study.design.runner import Evaluator
 from vftsim.study.design.spec import Factor
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.extras import extra

@@ -19,8 +19,7 @@ from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.crossovers import numbers_of
 from vftsim.study.design.kept_points import write_points
 from vftsim.study.design.points import StudyPoint
-from vftsim.study.design.responses import Responses
-from vftsim.study.design.runner import Runner, simulate
+from vftsim.study.design.runner import Responses, Runner, simulate
 from vftsim.study.design.spec import StudySpec
 from vftsim.study.estimate import Needs, total
 from vftsim.study.figures.catalogue import catalogue, check_names
