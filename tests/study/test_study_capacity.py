@@ -232,6 +232,6 @@ def test_packets_that_are_lost_only_after_the_watched_time_are_no_loss_in_it(tin
     """At twice what the CPU carries the socket buffer is full some seconds later."""
     task = WatchedRun(ConstantLoad(tiny.spec, 1, 10.0), 60.0, 0, 2_000_000_000, 2_020_000_000)
     found = watch(task)
-    lost = [rate for (name, unit), rate in found.items() if unit == "packets/s"]
+    lost = [rate for name, unit, rate in found if unit == "packets/s"]
     assert lost
     assert set(lost) == {0.0}

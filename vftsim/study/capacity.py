@@ -13,6 +13,7 @@ from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head
 from vftsim.study.capacity_bands import with_band
 from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.files import codec
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.level_search import LevelSearch, LevelStudy, level_blocks, of_prices, search_level
 from vftsim.study.manifest import manifest, utc_now
@@ -112,7 +113,7 @@ class CapacityStudy(Printed):
         if "ramp" in data:
             ramp = ramp_capacity_of(model, records_of(folder, said), data["ramp"]["ihs_limit_percent"], CONFIDENCE)
             prices = data["ramp"].get("prices")
-            band = Band.from_plain(prices) if prices else None
+            band = codec(Band)[1](prices) if prices else None
         searches = {
             row["capacity"]: LevelSearch.from_machines(
                 model, data[row["capacity"]], interrupted=said["state"] == "interrupted"

@@ -25,6 +25,7 @@ from vftsim.platform.io.packet import flows
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
+from vftsim.study.files import Endless, Number
 
 _S = 1_000_000_000
 DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
@@ -73,17 +74,17 @@ class Failover:
     """
 
     crash_s: float
-    before_crash_s: float
-    detection_s: float
-    takeover_s: float
-    announcement_s: float
-    first_packet_s: float
-    outage_s: float
-    unprotected_s: float
+    before_crash_s: Number
+    detection_s: Number
+    takeover_s: Number
+    announcement_s: Number
+    first_packet_s: Number
+    outage_s: Endless
+    unprotected_s: Number
     failed: dict[str, int]
     lost: dict[str, int]
     retransmissions: int
-    figures: dict[str, float]
+    figures: dict[str, int | float]
     timeline: list[tuple[float, str]]
 
     @property

@@ -42,6 +42,7 @@ from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.constant_load import at_load
 from vftsim.study.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.estimate import Needs, needs_of, worthwhile_jobs
+from vftsim.study.files import codec
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.kept import RunCache, together
 from vftsim.study.manifest import identity, manifest, utc_now
@@ -175,8 +176,8 @@ class FailoverStudy(Printed):
     def opened(cls, folder: Path) -> FailoverStudy:
         """Return what the directory of a result holds."""
         said, data = read_manifest(folder), read_answer(folder)
-        failovers = tuple(_from_dict(each) for each in data["failovers"])
-        bands = {name: Band.from_plain(each) for name, each in data["bands"].items()}
+        failovers = codec(tuple[Failover, ...])[1](data["failovers"])
+        bands = codec(dict[str, Band])[1](data["bands"])
         return cls(model_of(said), data["mechanism"], data["load"], failovers, said, data["outside_calibration"], bands)
 
     def blocks(self) -> list[Block]:
@@ -273,7 +274,7 @@ def failover_study(
         raise UsageError("--after: above 0, e.g. 60 s")
     plan = _planned(model, crashes, seed, load, domain, span_ns, after_ns)
     started = utc_now()
-    cache = RunCache(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
+    cache = RunCache(store, {**identity(model, seed), "failover": plan.said}, *codec(Failover))
     show = progress or Silent()
     show.total(len(plan.tasks) - cache.there(plan.tasks))
     worthwhile = worthwhile_jobs(workers, [plan.spec] * crashes)
@@ -337,7 +338,7 @@ def crashes_of_each(
     """Let the host of each model crash so often, at the same instants; all in one go."""
     plans = [_planned(model, crashes, seed, load, domain, SPAN_NS, after_ns) for model in models]
     cache = [
-        RunCache(store, {**identity(model, seed), "failover": plan.said}, asdict, _from_dict)
+        RunCache(store, {**identity(model, seed), "failover": plan.said}, *codec(Failover))
         for model, plan in zip(models, plans, strict=True)
     ]
     show = progress or Silent()
@@ -390,12 +391,6 @@ def _after_ns(model: Model, domain: str, after_ns: int | None) -> int:
     if after_ns is None:
         after_ns = STEADY_AFTER_NS if model.spec.ramp is None else AFTER_NS
     return after_ns + _protection_of(model, domain).restart_ns
-
-
-def _from_dict(data: Mapping[str, Any]) -> Failover:
-    """Return what the store has; JSON has neither infinite times nor such that are no number."""
-    absent = {name: math.inf if name == "outage_s" else math.nan for name, value in data.items() if value is None}
-    return Failover(**{**data, **absent, "timeline": [(time_s, what) for time_s, what in data["timeline"]]})
 
 
 def crash_instants(seed: int, count: int, span_ns: int) -> list[int]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import BeforeValidator, TypeAdapter
 
 SCRATCH = ".vftsim-writing"
 
@@ -32,6 +36,18 @@ def write_file(path: Path, data: bytes) -> None:
 def to_json(data: Any, indent: int | None = 2) -> str:
     """Return JSON text that is the same for equal data; not-a-number becomes null."""
     return json.dumps(_finite(data), indent=indent, allow_nan=False, ensure_ascii=False)
+
+
+Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
+Endless = Annotated[float, BeforeValidator(lambda value: math.inf if value is None else value)]
+"""Of a class that is read back: a number that may be none, or infinite, where JSON has null."""
+
+
+@cache
+def codec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return what makes plain data of a dataclass, or of another type with its parts, and what reads it back."""
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    return adapter.dump_python, adapter.validate_python
 
 
 def write_json(path: Path, data: Any, indent: int | None = 2) -> None:

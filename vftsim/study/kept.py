@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,60 +43,61 @@ class RunCache:
 
     def at(self, **more: Any) -> RunCache:
         """Return the tasks that have more in common."""
-        return RunCache(self.store, {**(self.identity or {}), **more}, self.encode, self.decode)
+        return replace(self, identity={**(self.identity or {}), **more})
 
     def there(self, tasks: Mapping[int, Any]) -> int:
         """Return how many of the tasks are in the store."""
+        return 0 if self.store is None else len(tasks.keys() & self.store.numbers(self.identity or {}))
+
+    def known(self) -> dict[int, Any]:
+        """Return what is in the store; what cannot be read is done again."""
+        found: dict[int, Any] = {}
         if self.store is None:
-            return 0
-        assert self.identity is not None
-        return len(tasks.keys() & self.store.numbers(self.identity))
+            return found
+        for number, data in self.store.known(self.identity or {}).items():
+            try:
+                found[number] = self.decode(data)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                self.store.disown(self.identity or {}, number)
+        return found
+
+    def keep(self, number: int, result: Any) -> None:
+        """Put a result on disk, for good when this returns."""
+        if self.store is not None:
+            self.store.keep(self.identity or {}, number, self.encode(result))
 
     def in_order(self, workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
         """Return the results of tasks by number, in their order; what is in the store is not done again."""
-        if self.store is None:
-            return self._unkept(workers, tasks)
-        assert self.identity is not None
-        found = {number: self.decode(data) for number, data in self.store.known(self.identity).items()}
-        missing = [number for number in tasks if number not in found]
-        for index, result in workers.as_they_come([tasks[number] for number in missing]):
-            with deferred_interrupts():
-                self.store.keep(self.identity, missing[index], self.encode(result))
-            found[missing[index]] = result
-        return [found[number] for number in tasks]
-
-    @staticmethod
-    def _unkept(workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
-        found: dict[int, Any] = {}
-        try:
-            for one in workers.as_they_come(list(tasks.values())):
-                found.update([one])
-        except KeyboardInterrupt:
-            if not found:
-                raise
-            raise Interrupted(
-                f"{len(found)} of {len(tasks)} runs had finished and nobody keeps them; with -o DIR (or --keep) "
-                "they stay, and the same command goes on"
-            ) from None
-        return [found[index] for index in range(len(tasks))]
+        return together([self], workers, [tasks])[0]
 
 
 def together(
     kept: Sequence[RunCache], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]
 ) -> list[list[Any]]:
-    """Return the results of the tasks of several studies, done in one go; what is in the store is not done again."""
-    found: list[dict[int, Any]] = []
-    for one, own in zip(kept, tasks, strict=True):
-        there = one.store.known(one.identity) if one.store is not None and one.identity is not None else {}
-        found.append({number: one.decode(there[number]) for number in own if number in there})
+    """Return the results of the tasks of several studies, done in one go; what is in the store is not done again.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C, and nobody keeps what had finished.
+    """
+    found = [one.known() for one in kept]
     missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in found[n]]
-    for index, result in workers.as_they_come([tasks[n][number] for n, number in missing]):
-        n, number = missing[index]
-        one = kept[n]
-        if one.store is not None and one.identity is not None:
+    done = 0
+    try:
+        for index, result in workers.as_they_come([tasks[n][number] for n, number in missing]):
+            n, number = missing[index]
             with deferred_interrupts():
-                one.store.keep(one.identity, number, one.encode(result))
-        found[n][number] = result
+                kept[n].keep(number, result)
+            found[n][number] = result
+            done += 1
+    except KeyboardInterrupt:
+        if not done or any(one.store is not None for one in kept):
+            raise
+        raise Interrupted(
+            f"{done} of {len(missing)} runs had finished and nobody keeps them; with -o DIR (or --keep) "
+            "they stay, and the same command goes on"
+        ) from None
     return [[own[number] for number in of] for own, of in zip(found, tasks, strict=True)]
 
 

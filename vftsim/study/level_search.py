@@ -16,6 +16,7 @@ from vftsim.composition.views import ramp_of
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, in_words
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
+from vftsim.study.files import codec
 from vftsim.study.frames import frame
 from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity
@@ -24,7 +25,7 @@ from vftsim.study.offered import Missing, rows_of
 from vftsim.study.opened import number
 from vftsim.study.price_bands import Band
 from vftsim.study.progress import Progress, Silent
-from vftsim.study.resources import WatchedRun, from_rows, limit_in_words, resource_table, to_rows, watch
+from vftsim.study.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.results import rows
 from vftsim.study.search_levels import (
     JudgedLoad,
@@ -34,7 +35,6 @@ from vftsim.study.search_levels import (
     probe_table,
     search_from_plain,
     search_levels,
-    search_to_plain,
 )
 from vftsim.study.store import Store
 from vftsim.study.validity import is_load, outside
@@ -168,7 +168,8 @@ class LevelSearch:
             "resources": rows(self.resources),
             "prices": asdict(self.band) if self.band else None,
             "search": {
-                **search_to_plain(self.result, self.settings),
+                "settings": asdict(self.settings),
+                "result": asdict(self.result),
                 "names": asdict(self.names),
                 "figures": [[level, self.figures[level]] for level in self.loads],
             },
@@ -185,7 +186,7 @@ class LevelSearch:
         }
         missing = next((Missing(**each) for each in data["not_offered"]), None)
         watched, resources = data["watched"], frame(data["resources"])
-        band = Band.from_plain(data["prices"]) if data.get("prices") else None
+        band = codec(Band | None)[1](data.get("prices"))
         return cls(model, names, result, settings, figures, watched, resources, interrupted, missing, band)
 
 
@@ -214,7 +215,7 @@ class LevelStudy:
     def kept(self, store: Store | None, model: Model, seed: int) -> RunCache:
         """Return where judged runs of a model are kept, by the load."""
         judged_by = {"limit": self.judged_by, "offered": True}
-        return RunCache(store, identity(model, seed), JudgedRun.to_plain, JudgedRun.from_plain).at(judged_by=judged_by)
+        return RunCache(store, identity(model, seed), *codec(JudgedRun)).at(judged_by=judged_by)
 
 
 def search_level(
@@ -246,9 +247,7 @@ def search_level(
         try:
             window_ns = _window_ns(study.load.at(watched))
             tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
-            of_watching = RunCache(store, identity(model, seed), to_rows, from_rows).at(
-                watched=watched, load=study.names.key
-            )
+            of_watching = RunCache(store, identity(model, seed), *codec(Uses)).at(watched=watched, load=study.names.key)
             uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
             resources = resource_table(uses, settings.confidence)
         except KeyboardInterrupt:

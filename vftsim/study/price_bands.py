@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,11 +111,6 @@ class Band:
     below: float
     above: float
     effects: tuple[Effect, ...]
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Band:
-        """Return what ``dataclasses.asdict`` made plain."""
-        return cls(data["below"], data["above"], tuple(Effect(**each) for each in data["effects"]))
 
     @property
     def decides(self) -> str:

@@ -27,6 +27,7 @@ from vftsim.stats import Estimate, mean_interval
 from vftsim.stats.splitting import Pilot, Trials, find_levels, split
 from vftsim.study.blocks.head import head
 from vftsim.study.estimate import Needs, needs_of
+from vftsim.study.files import codec
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity, manifest, utc_now
@@ -348,26 +349,14 @@ def rare_study(
     show.total(request.repetitions + (request.levels is None))
     levels = request.levels
     if levels is None:
-        cache = RunCache(store, {**said, "of": "pilot"}, _plain, _pilot)
+        cache = RunCache(store, {**said, "of": "pilot"}, *codec(Pilot))
         (found,) = cache.in_order(Workers(pilot, 1, show.say, show.advance), {0: first})
         levels = found.levels[:-1]
     tasks = {n: replace(first, number=n, levels=levels) for n in range(1, request.repetitions + 1)}
-    cache = RunCache(store, {**said, "levels": list(levels)}, _plain, _trials)
+    cache = RunCache(store, {**said, "levels": list(levels)}, *codec(Trials))
     done = cache.in_order(Workers(play, workers, show.say, show.advance), tasks)
     how = manifest([model], COMMAND, request.seed, list(tasks), workers, started, wanted=request.repetitions)
     return RareStudy(request, (*levels, event.target), done, found, how)
-
-
-def _plain(result: Trials | Pilot) -> dict[str, Any]:
-    return {name: getattr(result, name) for name in result.__dataclass_fields__}
-
-
-def _trials(data: dict[str, Any]) -> Trials:
-    return Trials(data["tried"], tuple(data["reached"]), data["events"])
-
-
-def _pilot(data: dict[str, Any]) -> Pilot:
-    return Pilot(tuple(data["levels"]), data["events"], data["run_events"])
 
 
 def _small(chance: Estimate) -> tuple[str, str]:

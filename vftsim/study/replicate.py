@@ -11,6 +11,7 @@ from vftsim.composition.record import RunRecord as Record
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.study.estimate import share_by, worthwhile_jobs
+from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress, Silent
@@ -88,39 +89,6 @@ class _Telling:
         return _simulate(task, tell)
 
 
-class _Shelf:
-    """The models' places in a store; equal models share one."""
-
-    def __init__(self, store: Store | None, models: Sequence[Model], seed: int) -> None:
-        self._store = store
-        self._models = models
-        self._identities = [identity(model, seed) for model in models] if store is not None else []
-        self._kept: set[tuple[str, int]] = set()
-
-    def known(self, number: int, replications: int) -> dict[int, Record]:
-        if self._store is None:
-            return {}
-        said = self._identities[number]
-        records = {}
-        for n, data in self._store.known(said).items():
-            if n >= replications:
-                continue
-            try:
-                records[n] = Record.from_dict(data)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                self._store.disown(said, n)
-        self._kept |= {(said["model"], n) for n in records}
-        return records
-
-    def keep(self, number: int, replication: int, record: Record) -> None:
-        if self._store is None:
-            return
-        said = self._identities[number]
-        if (said["model"], replication) not in self._kept:
-            self._store.keep(said, replication, record.to_dict())
-            self._kept.add((said["model"], replication))
-
-
 def fewer_crashes(model: Model, asked: int | None, default: int, quick: bool) -> tuple[Model, int]:
     """Return how many crashes a study makes, and the model that says so where they are fewer than usual."""
     if asked is not None or not quick:
@@ -179,9 +147,11 @@ def replicate(
     check_study(replications, seed, jobs)
     show = progress or Silent()
     results = [Replications(model, seed) for model in models]
-    shelf = _Shelf(store, models, seed)
-    for number, result in enumerate(results):
-        result.records = shelf.known(number, replications)
+    said = [identity(model, seed) if store is not None else {} for model in models]
+    kept = set[tuple[int, int]]()
+    places = [RunCache(store, own, Record.to_dict, Record.from_dict) for own in said]
+    for number, (result, place) in enumerate(zip(results, places, strict=True)):
+        result.records = {n: record for n, record in place.known().items() if n < replications}
         if number < len(known):
             result.records |= {n: r for n, r in known[number].items() if n < replications}
     # Replication by replication: an interrupted comparison has complete pairs.
@@ -199,7 +169,10 @@ def replicate(
         for index, record in Workers(function, jobs, show.say).as_they_come(tasks):
             number, replication = wanted[index]
             with deferred_interrupts():
-                shelf.keep(number, replication, record)
+                first = said.index(said[number])  # equal models share one place
+                if (first, replication) not in kept:
+                    places[first].keep(replication, record)
+                    kept.add((first, replication))
                 results[number].records[replication] = record
                 if on_result is not None:
                     on_result(number, replication, record)

@@ -45,18 +45,8 @@ class WatchedRun:
     end_ns: int
 
 
-Uses = dict[tuple[str, str], float]
-"""A figure by (resource, unit)."""
-
-
-def to_rows(uses: Uses) -> list[list[Any]]:
-    """Return figures as plain rows."""
-    return [[resource, unit, value] for (resource, unit), value in uses.items()]
-
-
-def from_rows(rows: Sequence[Sequence[Any]]) -> Uses:
-    """Rebuild what :func:`to_rows` returned."""
-    return {(resource, unit): value for resource, unit, value in rows}
+Uses = list[tuple[str, str, float]]
+"""Figures: resource, unit, value."""
 
 
 def watch(task: WatchedRun) -> Uses:
@@ -71,7 +61,7 @@ def watch(task: WatchedRun) -> Uses:
     after = after or _totals(run)
     length_ns = task.end_ns - task.begin_ns
     rates = {key: (total - before.get(key, 0)) / length_ns for key, total in after.items()}
-    return dict(_uses(run, rates))
+    return [(*name, value) for name, value in _uses(run, rates)]
 
 
 def handling_domains(spec: ModelSpec) -> list[str]:
@@ -169,8 +159,9 @@ def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
 
 def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFrame:
     """Return the resources by falling utilization, then who waits, then losses; the first row is the limit."""
-    names = list(dict.fromkeys(name for use in uses for name in use))
-    means = {name: sum(use.get(name, 0.0) for use in uses) / len(uses) for name in names}
+    runs = [{(resource, unit): value for resource, unit, value in each} for each in uses]
+    names = list(dict.fromkeys(name for use in runs for name in use))
+    means = {name: sum(use.get(name, 0.0) for use in runs) / len(runs) for name in names}
     kept = [name for name in names if not _is_like_the_others(name, means)]
     ranked = sorted(kept, key=lambda name: (_GROUPS.index(name[1]), -means[name]))
     # Nothing is lost where no replication ever dropped a packet after the warm-up.
@@ -180,7 +171,7 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFra
             {
                 "resource": name[0],
                 "unit": name[1],
-                **estimate_columns(mean_interval([use.get(name, 0.0) for use in uses], confidence)),
+                **estimate_columns(mean_interval([use.get(name, 0.0) for use in runs], confidence)),
             }
             for name in ranked
         ]

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, Decision, Estimate, Probe, capacity_search, sequential_binomial_interval
+from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
+from vftsim.study.files import Number, codec
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.kept import RunCache
 from vftsim.study.offered import Missing, mean_missing
@@ -195,18 +196,12 @@ def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.Data
     )
 
 
-def search_to_plain(result: CapacityResult, settings: SearchSettings) -> dict[str, Any]:
-    """Return all that a search was and found as plain data; :func:`search_from_plain` reads it back."""
-    return {"settings": asdict(settings), "result": asdict(result)}
-
-
 def search_from_plain(data: Mapping[str, Any]) -> tuple[CapacityResult, SearchSettings]:
-    """Return what :func:`search_to_plain` made plain; JSON has no infinite numbers."""
-    said = data["result"]
-    open_ends = {name: math.inf for name in ("half_width", "high") if said["estimate"][name] is None}
-    probes = tuple(Probe(**{**each, "decision": Decision(each["decision"])}) for each in said["probes"])
-    estimate = Estimate(**(said["estimate"] | open_ends))
-    return CapacityResult(**{**said, "estimate": estimate, "probes": probes}), SearchSettings(**data["settings"])
+    """Return result and settings of a search from plain data, as JSON has them: it has no infinite ends."""
+    estimate = data["result"]["estimate"]
+    ends = {name: math.inf for name in ("half_width", "high") if estimate[name] is None}
+    result = codec(CapacityResult)[1]({**data["result"], "estimate": {**estimate, **ends}})
+    return result, SearchSettings(**data["settings"])
 
 
 def _round_step(value: float) -> float:
@@ -231,22 +226,12 @@ class JudgedRun:
         Of the workload whose load is searched, where it sent less than it was asked: such a run proves nothing.
     """
 
-    figures: dict[str, float]
+    figures: dict[str, Number]
     is_within: bool
     short: Offer | None = None
 
     def __bool__(self) -> bool:
         return self.is_within and self.short is None
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data for a store."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> JudgedRun:
-        """Rebuild what :meth:`to_plain` returned; a figure without a number comes back as none."""
-        figures = {name: math.nan if x is None else x for name, x in data["figures"].items()}
-        return cls(figures, data["is_within"], None if data["short"] is None else Offer(**data["short"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from vftsim.study.episodes import Blow, Episode, EpisodeTask, simulate_episode
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.failover import at_rest, crash_instants, protected_domain
 from vftsim.study.fault_chain import Effect, Kind, shares_of
+from vftsim.study.files import codec
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.kept import RunCache, together
 from vftsim.study.manifest import identity, manifest, utc_now
@@ -160,15 +161,6 @@ class Measured:
 
     kinds: tuple[Kind, ...]
     quiet_s: tuple[float, ...]
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Measured:
-        """Return what ``dataclasses.asdict`` made plain."""
-        kinds = (
-            Kind(k["name"], k["rate_per_s"], Effect(**k["protected"]), Effect(**k["unprotected"]))
-            for k in data["kinds"]
-        )
-        return cls(tuple(kinds), tuple(data["quiet_s"]))
 
 
 @dataclass(frozen=True)
@@ -510,21 +502,21 @@ def simulated_years(
     meeting = {kind: tuple(rate for rate in rates if own.meets(rate.fault)) for kind, own in machines.items()}
     asked = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
 
-    def kept(kind: str, what: Any, decode: Any) -> RunCache:
+    def kept(kind: str, what: Any, of: Any) -> RunCache:
         own = {**identity(chosen[kind], seed), "years": [*asked, what], "faults": model.digest()}
-        return RunCache(store, own, asdict, decode)
+        return RunCache(store, own, *codec(of))
 
     def done(stores: Sequence[RunCache], tasks: Sequence[dict[int, Any]]) -> list[list[Any]]:
         show.total(sum(len(own) - one.there(own) for one, own in zip(stores, tasks, strict=True)))
         return together(stores, Workers(_played, workers, show.say, show.advance), tasks)
 
     effects = done(
-        [kept(kind, ["effects", crashes], Measured.from_plain) for kind in machines],
+        [kept(kind, ["effects", crashes], Measured) for kind in machines],
         [{0: MeasureTask(own, meeting[kind], crashes)} for kind, own in machines.items()],
     )
     measured = {kind: own[0] for kind, own in zip(machines, effects, strict=True)}
     played = done(
-        [kept(kind, ["year", list(measured[kind].quiet_s)], lambda data: Year(**data)) for kind in machines],
+        [kept(kind, ["year", list(measured[kind].quiet_s)], Year) for kind in machines],
         [
             {year: YearTask(own, meeting[kind], measured[kind].quiet_s, year) for year in range(years)}
             for kind, own in machines.items()
