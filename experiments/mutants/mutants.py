@@ -82,7 +82,6 @@ PARTS = {
     "stats/intervals.py": "stats/test_intervals.py",
     "stats/histogram.py": "stats/test_histogram.py",
     "stats/percentiles.py": "stats/test_percentiles.py",
-    "stats/theory.py": "stats/test_theory.py",
     "spec/units.py": "spec/test_spec_units.py",
     "study/database.py": "study/test_check.py",
     "study/lock.py": "study/test_lock.py",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from network import Network
 
+from tests.stats.theory import md1
 from vftsim.kernel import EventKind
 from vftsim.sampling import Streams, poisson_gaps_ns
-from vftsim.stats import md1
 
 _FRAME_BYTES = 1250
 _SERVICE_NS = 10_000

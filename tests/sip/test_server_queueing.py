@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_queue import OpenQueue, poisson_load
 
+from tests.stats.theory import mg1, mm1, mm1k_loss
 from vftsim.sampling import Streams, exponential_ns, poisson_gaps_ns
-from vftsim.stats import mg1, mm1, mm1k_loss
 from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
 

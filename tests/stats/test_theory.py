@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from vftsim.stats import (
+from tests.stats.theory import (
     erlang_b,
     erlang_c,
     littles_law,

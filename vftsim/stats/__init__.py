@@ -1,4 +1,4 @@
-"""Statistics of simulation output: error bars, percentiles, warm-up, stopping, capacity, theory."""
+"""Statistics of simulation output: error bars, percentiles, warm-up, stopping, capacity."""
 
 from vftsim.stats.estimate import Estimate
 from vftsim.stats.histogram import BUCKET_ENDS_NS, DelayHistogram
@@ -21,20 +21,6 @@ from vftsim.stats.percentiles import Sections, percentile_interval, sections
 from vftsim.stats.probing import Decision, Probe
 from vftsim.stats.replications import ReplicationResult, StoppingRule, replicate, run_replications
 from vftsim.stats.rootsearch import CapacityResult, capacity_search
-from vftsim.stats.theory import (
-    QueueMeans,
-    erlang_b,
-    erlang_c,
-    littles_law,
-    md1,
-    mg1,
-    mg1_ps_response,
-    mm1,
-    mm1_response_quantile,
-    mm1k,
-    mm1k_loss,
-    mmc,
-)
 from vftsim.stats.warmup import WarmUp, mser5, warm_up
 
 __all__ = [
@@ -44,7 +30,6 @@ __all__ = [
     "DelayHistogram",
     "Estimate",
     "Probe",
-    "QueueMeans",
     "ReplicationResult",
     "Sections",
     "StoppingRule",
@@ -53,19 +38,8 @@ __all__ = [
     "bonferroni",
     "capacity_search",
     "central_range",
-    "erlang_b",
-    "erlang_c",
-    "littles_law",
-    "md1",
     "mean_interval",
     "median_interval",
-    "mg1",
-    "mg1_ps_response",
-    "mm1",
-    "mm1_response_quantile",
-    "mm1k",
-    "mm1k_loss",
-    "mmc",
     "mser5",
     "percentile_interval",
     "quantile_interval",
