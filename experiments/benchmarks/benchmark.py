@@ -192,7 +192,7 @@ import vftsim.composition.model
 done("parts of models")
 from vftsim.study.model import load_model
 from vftsim.study.run import run_study
-import vftsim.study.limits
+import vftsim.study.estimate
 done("studies")
 model = load_model("lab-virtual", sys.argv[1:])
 done("the model: read and checked")

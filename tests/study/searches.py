@@ -1,7 +1,6 @@
 """Searches of a SIP benchmark with the settings of a test."""
 
-from vftsim.study.capacity import searched
-from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.capacity import CapacityRequest, searched
 from vftsim.study.find_capacity import constant_load_studies
 
 

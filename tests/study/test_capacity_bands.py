@@ -6,8 +6,8 @@ import vftsim
 from tests.study.test_stream_capacity import SERVER
 from tests.study.tiny import tiny
 from vftsim.cli.main import main
+from vftsim.study.capacity import CapacityRequest
 from vftsim.study.capacity_bands import bands_take, ends_of, runs_of_bands, turning
-from vftsim.study.capacity_request import CapacityRequest
 from vftsim.study.estimate import needs_of
 from vftsim.study.find_capacity import capacity_takes, find_capacity
 from vftsim.study.model import load_model

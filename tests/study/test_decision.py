@@ -9,8 +9,8 @@ from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study import failover
 from vftsim.study.decision import decide
+from vftsim.study.decision_crossovers import Asked
 from vftsim.study.decision_figures import computed
-from vftsim.study.decision_runs import Asked
 from vftsim.study.failover import protected_domain
 from vftsim.study.model import load_model
 from vftsim.study.objective import Objective, read_objective
@@ -194,7 +194,7 @@ def test_an_objective_whose_limit_lies_within_the_interval_is_open(job):
 
 
 def test_objectives_have_units_and_are_refused_before_anything_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("vftsim.study.decision_runs.replicate", None)
+    monkeypatch.setattr("vftsim.study.decision_crossovers.replicate", None)
     for wrong, said in (
         ("load.latency.p95 <= 1 MB", "load.latency.p95 is in ms, not in MB"),
         ("nines >= 5 s", "nines has no unit, not in s"),

@@ -12,11 +12,21 @@ import pytest
 
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
-from vftsim.study import limits
+from vftsim.study import estimate as limits
 from vftsim.study.availability import year_takes
-from vftsim.study.estimate import EVENTS_PER_S, Needs, duration_in_words, events_of, length_ns, needs_of, total
+from vftsim.study.estimate import (
+    EVENTS_PER_S,
+    Limits,
+    Needs,
+    check,
+    duration_in_words,
+    ended_beyond,
+    events_of,
+    length_ns,
+    needs_of,
+    total,
+)
 from vftsim.study.failover import crashes_take
-from vftsim.study.limits import Limits, check, ended_beyond
 from vftsim.study.model import load_model, shipped_models
 
 SHORT_BENCH = (
@@ -71,11 +81,11 @@ import sys
 from pathlib import Path
 from vftsim.cli.main import main
 from vftsim.study.estimate import total
-from vftsim.study import limits
+from vftsim.study import estimate as limits
 from vftsim.study.model import load_model
 shipped, runs, jobs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 import threading, time
-from vftsim.study.limits import memory_in_use
+from vftsim.study.estimate import memory_in_use
 most, over = [0], threading.Event()
 def look():
     while not over.wait(0.05):

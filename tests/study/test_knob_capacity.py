@@ -11,7 +11,7 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.capacity import CapacityRequest
 from vftsim.study.find_capacity import knob_capacity
 from vftsim.study.knob import knob_of
 from vftsim.study.model import load_model

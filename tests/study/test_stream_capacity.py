@@ -16,7 +16,7 @@ from vftsim.composition.views import STREAMS, calls_of, loaded_by, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
-from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.capacity import CapacityRequest
 from vftsim.study.figures.summary import Summary
 from vftsim.study.find_capacity import KnobLoad, WithCalls, at_streams, saturating_streams, stream_capacity
 from vftsim.study.model import load_model

@@ -11,8 +11,7 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.study.design import study as module
-from vftsim.study.design.kept_points import digest_of, read_points, write_points
-from vftsim.study.design.past import is_as_kept, kept_run
+from vftsim.study.design.past import digest_of, is_as_kept, kept_run, read_points, write_points
 from vftsim.study.design.points import StudyPoint, points_of, size_of, span_of
 from vftsim.study.design.runner import simulate
 from vftsim.study.design.spec import StudySpec, changed, read_study, shipped_studies, study_schema

@@ -10,7 +10,7 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.report.terminal import as_text
 from vftsim.study.availability import availability_study
-from vftsim.study.capacity_request import CapacityRequest
+from vftsim.study.capacity import CapacityRequest
 from vftsim.study.compare import compare_study
 from vftsim.study.decision import decide
 from vftsim.study.failover import failover_study
@@ -156,7 +156,7 @@ def test_a_sweep_of_mechanisms_does_not_name_the_mechanism_again(path):
     assert "domains.sut.protection" in named
     from vftsim.study.sweep import SweepResult
 
-    result = SweepResult(grid, [], {}, {}, 0, 0, False)
+    result = SweepResult(grid, [], {}, {}, 0, 0)
     assert result.not_covered == ["domains.sut.weight"]
 
 

@@ -31,8 +31,7 @@ _ENTRY = re.compile(
 _PARAMETERS = "\n\nParameters\n----------\n"
 
 if TYPE_CHECKING:
-    from vftsim.study.estimate import Needs
-    from vftsim.study.limits import Limits
+    from vftsim.study.estimate import Limits, Needs
     from vftsim.study.model import Model
     from vftsim.study.printed import Printed
     from vftsim.study.progress import Progress

@@ -74,8 +74,7 @@ from vftsim.cli.output import say
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.study.estimate import Needs
-    from vftsim.study.limits import Limits
+    from vftsim.study.estimate import Limits, Needs
     from vftsim.study.model import Model
 
 
@@ -118,7 +117,7 @@ def prepared(name: str, overrides: list[str] | None, scale: float = 1.0, quick: 
 def read_limits(max_time: str | None, max_memory: str | None, yes: bool = False) -> Limits:
     """Return what the options allow a study."""
     from vftsim.spec import BYTE_COUNT, DURATION
-    from vftsim.study.limits import Limits, ended_beyond
+    from vftsim.study.estimate import Limits, ended_beyond
 
     most_ns = None if max_time is None else round(parse_quantity("--max-time", max_time, DURATION))
     most_bytes = None if max_memory is None else round(parse_quantity("--max-memory", max_memory, BYTE_COUNT))
@@ -148,7 +147,7 @@ def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Ite
     UsageError
         It takes too much, or nobody agreed to it.
     """
-    from vftsim.study.limits import check
+    from vftsim.study.estimate import check
     from vftsim.study.workers import checked_jobs
 
     words = check(needs(), checked_jobs(jobs), limits, _agrees)
@@ -159,7 +158,7 @@ def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Ite
 @contextmanager
 def ended_beyond_memory(limits: Limits) -> Iterator[None]:
     """End what is inside when it uses more memory than it may; then its limits end."""
-    from vftsim.study.limits import ended_beyond
+    from vftsim.study.estimate import ended_beyond
 
     _watch.enter_context(ended_beyond(None, limits.most_bytes, _tell))
     try:

@@ -120,7 +120,7 @@ def capacity(
         Start over; what the directory holds goes when the new answer stands.
     """
     from vftsim.errors import UsageError
-    from vftsim.study.capacity_request import CapacityRequest
+    from vftsim.study.capacity import CapacityRequest
     from vftsim.study.find_capacity import find_capacity
 
     if method not in (None, "ramp", "search"):
@@ -228,7 +228,7 @@ def decide(
         Say on standard error how far it is, in a notebook too.
     """
     from vftsim.study.decision import decide as decide_study
-    from vftsim.study.decision_runs import Asked
+    from vftsim.study.decision_crossovers import Asked
     from vftsim.study.objective import read_objective
     from vftsim.study.protections import kinds_named
 

@@ -123,11 +123,6 @@ class Comparison(Printed):
             return [*said, *_capacities(self)]
         return [*said, *_figures(self)]
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether the comparison was ended before all its replications were done."""
-        return bool(self.manifest["state"] == "interrupted")
-
     @classmethod
     def opened(cls, folder: Path) -> Comparison:
         """Return what the directory of a result holds."""

@@ -20,7 +20,16 @@ from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
-from vftsim.study.decision_crossovers import Order, crossover_answers, crossover_blocks, orders, orders_take
+from vftsim.study.decision_crossovers import (
+    SOON_NS,
+    Asked,
+    Order,
+    Playing,
+    crossover_answers,
+    crossover_blocks,
+    orders,
+    orders_take,
+)
 from vftsim.study.decision_figures import (
     CAPACITY,
     COST,
@@ -36,7 +45,6 @@ from vftsim.study.decision_figures import (
     own_words,
     quantities,
 )
-from vftsim.study.decision_runs import SOON_NS, Asked, Playing
 from vftsim.study.estimate import Needs, total
 from vftsim.study.failover import FEWER_FAILED, SPAN_NS, crashes_take, protected_domain
 from vftsim.study.figures.tables import short_owner
@@ -161,11 +169,6 @@ class Decision(Printed):
             blocks += _tables(self, title, [one for one in self.quantities if one.group == group])
         crossing = crossover_blocks(self.crossovers, self.ordered)
         return [*blocks, *_deciding(self), *crossing, *_outages(self), *(Note(text) for text in _notes(self))]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the study was ended early."""
-        return bool(self.manifest["state"] == "interrupted")
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a mechanism and figure, the difference to no protection behind it."""

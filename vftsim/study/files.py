@@ -8,10 +8,11 @@ import json
 import math
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, TypeAdapter
 
@@ -73,20 +74,25 @@ def sync_directory(folder: Path) -> None:
             os.close(descriptor)
 
 
-class Ledger(Protocol):
-    """What is known of the files that were written into a directory."""
+class Ledger:
+    """What is known of the files that were written into a directory, in the database of its result."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
     def wrote(self, name: str, sha256: str) -> bool:
         """Whether a file of this name and content was written here."""
-        ...
+        found = self._connection.execute("SELECT 1 FROM files WHERE name = ? AND sha256 = ?", (name, sha256))
+        return found.fetchone() is not None
 
     def names(self) -> list[str]:
-        """Return the names of all files that were written here."""
-        ...
+        """Return the names of all files that were written here; a damaged page may hold what is none."""
+        names = self._connection.execute("SELECT DISTINCT name FROM files WHERE typeof(name) = 'text'")
+        return [name for (name,) in names]
 
     def add(self, files: Mapping[str, str]) -> None:
         """Note files (name and SHA-256) before they are put in place."""
-        ...
+        self._connection.executemany("INSERT OR IGNORE INTO files (name, sha256) VALUES (?, ?)", list(files.items()))
 
 
 def publish(folder: Path, write: Callable[[Path], None], ledger: Ledger, last: str) -> tuple[dict[str, str], list[str]]:

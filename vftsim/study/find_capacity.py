@@ -33,9 +33,8 @@ from vftsim.composition.run import Run
 from vftsim.composition.views import CALLS, STREAMS, calls_of, loaded_by, ramp_of, streams_of, with_ramp, with_workload
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import listing
-from vftsim.study.capacity import CapacityStudy, searched
+from vftsim.study.capacity import OF_A_RAMP, OF_A_STOP, CapacityRequest, CapacityStudy, searched
 from vftsim.study.capacity_bands import bands_take, ramp_band, runs_of_bands
-from vftsim.study.capacity_request import OF_A_RAMP, OF_A_STOP, CapacityRequest
 from vftsim.study.constant_load import ConstantLoad, Stop, at_load
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.figures.catalogue import catalogue, one_figure
@@ -46,13 +45,12 @@ from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.objective import Objective, in_units, read_objective
 from vftsim.study.progress import Progress
-from vftsim.study.ramp import ramp_capacity_of
+from vftsim.study.ramp import Experience, experience_of, ramp_capacity_of
 from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
 from vftsim.study.resources import ceiling_pcpus, handling_domains
 from vftsim.study.results import CONFIDENCE
 from vftsim.study.search_levels import JudgedLoad, JudgedRun, SearchSettings, short_offer
 from vftsim.study.store import Store
-from vftsim.study.tipping import Experience, experience_of
 from vftsim.study.workers import Interrupted, checked_jobs
 
 PILOT_STREAMS = 100

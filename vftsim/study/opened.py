@@ -91,7 +91,7 @@ def class_of(folder: Path) -> tuple[str, str]:
     """
     command = read_manifest(folder)["command"]
     if command not in _CLASSES or (command == "compare" and "objectives" in read_answer(folder)):
-        return "vftsim.study.stored", "Stored"
+        return "vftsim.study.kept", "Stored"
     return _CLASSES[command]
 
 

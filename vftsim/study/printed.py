@@ -29,6 +29,11 @@ class Printed:
         return found
 
     @property
+    def interrupted(self) -> bool:
+        """Whether the user ended the study before all was done."""
+        return bool(self.origin["state"] == "interrupted")
+
+    @property
     def title(self) -> str:
         """What was studied, and how."""
         labels = dict.fromkeys(model["label"] for model in self.origin["models"])

@@ -8,7 +8,7 @@ import contextlib
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -18,49 +18,8 @@ _FIRST_SHARE = 0.05
 """Of the first unit: what is done of it by then tells how long the rest takes."""
 
 
-class Progress(Protocol):
-    """Tells a waiting user how far a study has come; a context manager."""
-
-    def __enter__(self) -> Self:
-        """Begin to show."""
-        ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop showing."""
-        ...
-
-    def total(self, units: int) -> None:
-        """State how many more units of work there are; a search states the most it may take."""
-        ...
-
-    def advance(self, text: str = "") -> None:
-        """Count one unit as done; ``text`` says what is known now."""
-        ...
-
-    def part(self, share: float) -> None:
-        """State how much of the unit under way is done, from 0 to 1."""
-        ...
-
-    def note(self, text: str) -> None:
-        """Say what the work waits for."""
-        ...
-
-    def say(self, text: str) -> None:
-        """Say something that is not about how far it is."""
-        ...
-
-
-def make_progress(title: str, quiet: bool = False, beginning: str = "") -> Progress:
-    """Return the progress display that fits where standard error goes; ``beginning`` is said when the work begins."""
-    shown = Silent() if quiet else Bar(title) if sys.stderr.isatty() else Lines(title)
-    shown.beginning = beginning
-    return shown
-
-
-class Silent:
-    """Shows nothing.
+class Progress:
+    """Tells a waiting user how far a study has come; a context manager.  This one shows nothing.
 
     Attributes
     ----------
@@ -71,35 +30,45 @@ class Silent:
     beginning = ""
 
     def __enter__(self) -> Self:
-        """Begin to show nothing."""
+        """Begin to show."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End showing nothing."""
+        """Stop showing."""
 
     def total(self, units: int) -> None:
-        """Say what is to be said when work begins."""
+        """State how many more units of work there are; a search states the most it may take."""
         if self.beginning and units:
             self.say(self.beginning)
             self.beginning = ""
 
     def advance(self, text: str = "") -> None:
-        """Count nothing."""
+        """Count one unit as done; ``text`` says what is known now."""
 
     def part(self, share: float) -> None:
-        """Take note of nothing."""
+        """State how much of the unit under way is done, from 0 to 1."""
 
     def note(self, text: str) -> None:
-        """Take note of nothing."""
+        """Say what the work waits for."""
 
     def say(self, text: str) -> None:
-        """Say it all the same: it is no progress."""
+        """Say something that is not about how far it is."""
         _print(f"vftsim: {text}")
 
 
-class Lines(Silent):
+Silent = Progress
+
+
+def make_progress(title: str, quiet: bool = False, beginning: str = "") -> Progress:
+    """Return the progress display that fits where standard error goes; ``beginning`` is said when the work begins."""
+    shown = Silent() if quiet else Bar(title) if sys.stderr.isatty() else Lines(title)
+    shown.beginning = beginning
+    return shown
+
+
+class Lines(Progress):
     """A line now and then, at most one every few seconds, for logs and pipes."""
 
     def __init__(self, title: str) -> None:
@@ -142,16 +111,17 @@ class Lines(Silent):
         _print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}")
 
 
-class Bar(Silent):
+class Bar(Progress):
     """A live bar with elapsed and remaining time."""
 
     def __init__(self, title: str) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Shown
         from rich.progress import TimeRemainingColumn as Remaining
 
         share = TextColumn("{task.percentage:>3.0f} %")
-        self._bar: RichProgress = Progress(
+        self._bar: RichProgress = Shown(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),

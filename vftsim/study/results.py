@@ -97,11 +97,6 @@ class RunResult(Printed):
         """What was asked and did not happen."""
         return missing_in(self.model.spec, self.records)
 
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run was ended before all its replications were done."""
-        return bool(self.manifest["state"] == "interrupted")
-
     def to_pandas(self, table: str = "") -> pd.DataFrame:
         """Return a table: ``summary``, or one of :attr:`tables`; by default steps, or figures without."""
         table = table or next(iter(self.tables))

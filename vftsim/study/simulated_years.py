@@ -1,7 +1,7 @@
 """Years of a machine that faults of all kinds strike, drawn from their rates, beside the Markov chain of the same.
 
 Hosts fail once in ``--mtbf`` on average, primary's and backup's; every fault of the model with ``repeat: {mean: ...}``
-comes as often as that says.  Instants of a year are drawn; each fault is simulated in an episode (:mod:`.episodes`)
+comes as often as that says.  Instants of a year are drawn; each fault is simulated in an episode (:mod:`.crash`)
 with those before it that are not over, and its outage is what clients see.  Nothing happens between episodes, so
 nothing is simulated there: that the machine is in its steady state by then is the assumption.
 
@@ -27,8 +27,7 @@ from vftsim.sampling import Streams, renewals_ns
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.availability import DEFAULT_RESTART_S, YEAR_S
 from vftsim.study.blocks.head import INTERVALS, head
-from vftsim.study.crash import planned_reprotection_ns
-from vftsim.study.episodes import Blow, Episode, EpisodeTask, simulate_episode
+from vftsim.study.crash import Blow, Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.failover import at_rest, crash_instants, protected_domain
 from vftsim.study.fault_chain import Effect, Kind, shares_of

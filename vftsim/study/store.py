@@ -29,7 +29,7 @@ from typing import Any, Self
 
 from vftsim.errors import StorageError, UsageError
 from vftsim.study.database import DAMAGED, DATABASE, check_place, connect, create, damage, forbidden, unsound
-from vftsim.study.files import publish, remove_ours, sha256_of, to_json
+from vftsim.study.files import Ledger, publish, remove_ours, sha256_of, to_json
 from vftsim.study.lock import DirectoryLock
 from vftsim.study.workers import Interrupted
 
@@ -231,7 +231,7 @@ class Store:
             ) from None
 
     def _finish(self, write: Callable[[Path], None]) -> None:
-        ledger = _Ledger(self._connection)
+        ledger = Ledger(self._connection)
         with self._writing(transaction=False):
             files, moved = publish(self.folder, write, ledger, MANIFEST)
             remove_ours(self.folder, sorted(set(ledger.names()) - set(files)), ledger)
@@ -319,22 +319,3 @@ class Store:
             return os.path.samestat(self._file, (self.folder / DATABASE).stat())
         except (FileNotFoundError, NotADirectoryError):
             return False
-
-
-class _Ledger:
-    """Files that were written into the directory."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def wrote(self, name: str, sha256: str) -> bool:
-        found = self._connection.execute("SELECT 1 FROM files WHERE name = ? AND sha256 = ?", (name, sha256))
-        return found.fetchone() is not None
-
-    def names(self) -> list[str]:
-        # A damaged page may hold what is no name.
-        names = self._connection.execute("SELECT DISTINCT name FROM files WHERE typeof(name) = 'text'")
-        return [name for (name,) in names]
-
-    def add(self, files: Mapping[str, str]) -> None:
-        self._connection.executemany("INSERT OR IGNORE INTO files (name, sha256) VALUES (?, ?)", list(files.items()))

@@ -29,18 +29,17 @@ from vftsim.study.design.runner import Runner, simulate
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.tables import short_owner
-from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import estimate_columns, frame
+from vftsim.study.kept import write_result
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.protection_costs import cost_notes
 from vftsim.study.protections import MEANINGS
 from vftsim.study.replicate import check_study
-from vftsim.study.results import CONFIDENCE, csv_text, rows
+from vftsim.study.results import CONFIDENCE, rows
 from vftsim.study.shard import WHOLE, Shard
-from vftsim.study.store import MANIFEST, Opening, Store
-from vftsim.study.stored import write_blocks
+from vftsim.study.store import Opening, Store
 from vftsim.study.sweep_figures import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.sweep_figures import PointFigures, Reader, sweep_crossovers
 from vftsim.study.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, Grid, Point, point_name
@@ -74,7 +73,6 @@ class SweepResult(Printed):
         Replications asked for, all points together; refused points count none.
     already : int
         Replications that were on disk at the start.
-    interrupted : bool
     named : tuple of str
         Figures that were asked for; none: those that lead.
     remarks : list of str
@@ -87,7 +85,6 @@ class SweepResult(Printed):
     manifest: dict[str, Any]
     wanted: int
     already: int
-    interrupted: bool
     confidence: float = CONFIDENCE
     named: tuple[str, ...] = ()
     remarks: list[str] = field(default_factory=list)
@@ -238,12 +235,9 @@ class SweepResult(Printed):
 
     def write_files(self, folder: Path) -> None:
         """Write results, replications, charts and manifest into a directory."""
-        write_file(folder / "results.csv", csv_text(self.results).encode())
-        write_file(folder / "replications.csv", csv_text(self.replications).encode())
-        if self.grid.protections:
-            write_file(folder / "crossovers.csv", csv_text(self.crossovers).encode())
-        write_blocks(folder, self)
-        write_json(folder / MANIFEST, self.manifest)
+        tables = {"results.csv": self.results, "replications.csv": self.replications}
+        of_mechanisms = {"crossovers.csv": self.crossovers} if self.grid.protections else {}
+        write_result(folder, self, tables | of_mechanisms, has_answer=False)
 
 
 def _head(point: Point) -> dict[str, Any]:
@@ -311,9 +305,7 @@ def run_sweep(
         wanted = replications * (len(grid.points) - len(runner.refused))
         said = _manifest(grid, seed, replications, workers, started, interrupted)
         points = _figures_of(runner, there, store, figures)
-        result = SweepResult(
-            grid, points, runner.refused, said, wanted, already, interrupted, named=tuple(dict.fromkeys(figures))
-        )
+        result = SweepResult(grid, points, runner.refused, said, wanted, already, named=tuple(dict.fromkeys(figures)))
         if not any(there):
             if not runner.refused:
                 shard.refuse_idle(interrupted)

@@ -2,7 +2,7 @@
 
 An axis is a dotted key of the model (``domains.dom0.weight``) or a short name that stands for one or
 several of them.  Short names exist for media streams on a host, where one question touches several domains, and for
-parameters of protection (:mod:`.sweep_protection`), which mechanisms have under different keys.
+parameters of protection (:mod:`.protections`), which mechanisms have under different keys.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from vftsim.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vftsim.study.decision_runs import Asked
+    from vftsim.study.decision_crossovers import Asked
     from vftsim.study.model import Model
 
 
@@ -111,7 +111,7 @@ def _asked(
 ) -> Asked:
     """Return the question that the options put."""
     from vftsim.spec import DURATION
-    from vftsim.study.decision_runs import Asked
+    from vftsim.study.decision_crossovers import Asked
     from vftsim.study.objective import read_objective
 
     times = {

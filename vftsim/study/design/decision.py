@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +25,13 @@ from vftsim.study.design.optimize import (
     fronts,
 )
 from vftsim.study.design.runner import Evaluator
-from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import frame
-from vftsim.study.kept import going_on_in
+from vftsim.study.kept import going_on_in, write_result
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
-from vftsim.study.results import csv_text, rows
-from vftsim.study.store import ANSWER, MANIFEST
-from vftsim.study.stored import write_blocks
+from vftsim.study.results import rows
 from vftsim.study.workers import checked_jobs
 
 if TYPE_CHECKING:
@@ -90,9 +86,8 @@ class Decision(Printed):
         """For each objective the configurations that nothing cheaper beats."""
         return fronts(self.request, self.candidates)
 
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """One row a configuration that was looked at."""
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a configuration that was looked at."""
         return frame([self._row(each) for each in self.candidates if each.n])
 
     def _row(self, one: Candidate) -> dict[str, Any]:
@@ -107,10 +102,6 @@ class Decision(Printed):
                 f"{name}_high": found.high if found else None,
             }
         return row
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row a configuration that was looked at."""
-        return self.table
 
     def blocks(self) -> list[Block]:
         """Return the answer, the evidence, the front of cost against each objective, and notes."""
@@ -136,15 +127,8 @@ class Decision(Printed):
             "with_fresh_seeds": [self._row(each) for each in self.again.values()],
             "fronts": {name: [each.number for each in front] for name, front in self.fronts.items()},
             "refused": dict(self.refused),
-            "configurations": rows(self.table),
+            "configurations": rows(self.to_pandas()),
         }
-
-    def write_files(self, folder: Path) -> None:
-        """Write the configurations, all of the answer, charts and the manifest."""
-        write_file(folder / "configurations.csv", csv_text(self.table).encode())
-        write_json(folder / ANSWER, self.for_machines())
-        write_blocks(folder, self)
-        write_json(folder / MANIFEST, self.manifest)
 
 
 def optimize(
@@ -185,7 +169,7 @@ def optimize(
         found = Decision(
             request, winner, runner_up, search.proven, search.candidates, search.refused, settled, runs, said
         )
-        store.finish(found.write_files)
+        store.finish(lambda folder: write_result(folder, found, {"configurations.csv": found.to_pandas()}))
         found.remarks.extend(store.remarks)
     return found
 

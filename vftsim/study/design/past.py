@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
-from vftsim.study.design.kept_points import NAME, KeptPoint, digest_of, read_points
+from vftsim.study.design.points import StudyPoint
 from vftsim.study.design.runner import simulate
 from vftsim.study.figures.summary import Summary
-from vftsim.study.files import to_json
+from vftsim.study.files import to_json, write_json
 from vftsim.study.frames import frame
+from vftsim.study.model import Model
 from vftsim.study.replicate import Task
 from vftsim.study.store import MANIFEST, Opening, Store
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 _RECORDS = ("run", "compare", "study")
 """Kinds of results that keep whole runs, and what each is of."""
@@ -171,3 +174,101 @@ def _known(store: Store, sha256: str, seed: int) -> Mapping[int, Any]:
         if identity.get("model") == sha256 and identity.get("seed") == seed:
             return store.known(identity)
     return {}
+
+
+NAME = "points.json"
+_GONE = {"gone": True}
+
+
+@dataclass(frozen=True)
+class KeptPoint:
+    """A point as a directory has it.
+
+    Parameters
+    ----------
+    label : str
+        Of its model.
+    values : mapping
+        By factor.
+    sha256 : str
+        Of its model.
+    """
+
+    number: int
+    label: str
+    values: Mapping[str, str]
+    spec: ModelSpec
+    sha256: str
+
+
+def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
+    """Write the points of a design into a directory."""
+    firsts: dict[str, dict[str, Any]] = {}
+    entries = []
+    for point in points:
+        model = point.model
+        own = model.resolved()
+        first = firsts.setdefault(point.label, own)
+        changes = [[list(path), value] for path, value in _changes(first, own)]
+        entries.append(
+            {
+                "number": point.number,
+                "model": point.label,
+                "values": dict(point.values),
+                "sha256": model.digest(),
+                "changes": changes,
+            }
+        )
+    write_json(folder / NAME, {"models": firsts, "points": entries}, indent=None)
+
+
+def read_points(folder: Path) -> list[KeptPoint]:
+    """Return the points of a directory.
+
+    Raises
+    ------
+    UsageError
+        They are not there, or damaged.
+    """
+    try:
+        data = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        return [_point(data["models"], entry) for entry in data["points"]]
+    except FileNotFoundError:
+        raise UsageError(f"'{folder}' has no {NAME}: it holds no finished design of experiments") from None
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        raise UsageError(f"'{folder / NAME}' is damaged; the command that made '{folder}' writes it again") from None
+
+
+def _point(models: Mapping[str, Any], entry: Mapping[str, Any]) -> KeptPoint:
+    data = copy.deepcopy(models[entry["model"]])
+    for path, value in entry["changes"]:
+        holder = data
+        for key in path[:-1]:
+            holder = holder[key]
+        if value == _GONE:
+            del holder[path[-1]]
+        else:
+            holder[path[-1]] = value
+    spec = ModelSpec.model_validate(data)
+    return KeptPoint(entry["number"], entry["model"], entry["values"], spec, entry["sha256"])
+
+
+def digest_of(point: KeptPoint) -> str:
+    """Return the SHA-256 of a point's model as it was made again."""
+    return Model(point.label, point.spec).digest()
+
+
+def _changes(first: Any, own: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield what differs: a path and what stands there; a part of another kind as a whole."""
+    if first == own:
+        return
+    if not (isinstance(first, dict) and isinstance(own, dict)) or first.get("kind") != own.get("kind"):
+        yield path, own
+        return
+    for key in {**first, **own}:
+        if key not in own:
+            yield (*path, key), _GONE
+        elif key not in first:
+            yield (*path, key), own[key]
+        else:
+            yield from _changes(first[key], own[key], (*path, key))

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,17 +33,14 @@ from vftsim.study.design.spec import Factor
 from vftsim.study.estimate import Needs, needs_of
 from vftsim.study.extras import extra
 from vftsim.study.figures.catalogue import one_figure
-from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import frame
-from vftsim.study.kept import going_on_in
+from vftsim.study.kept import going_on_in, write_result
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
-from vftsim.study.results import csv_text, rows
-from vftsim.study.store import ANSWER, MANIFEST
-from vftsim.study.stored import write_blocks
+from vftsim.study.results import rows
 from vftsim.study.workers import checked_jobs
 
 if TYPE_CHECKING:
@@ -190,9 +186,8 @@ class Sensitivity(Printed):
         """Factors whose total share of the variance is surely above a twentieth."""
         return [each for each in self.effects if each.total is not None and each.total.low > 0.05]
 
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """One row a factor."""
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a factor."""
         found = []
         for rank, one in enumerate(self.effects, 1):
             row: dict[str, Any] = {
@@ -215,10 +210,6 @@ class Sensitivity(Printed):
                 }
             found.append(row)
         return frame(found)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row a factor."""
-        return self.table
 
     def blocks(self) -> list[Block]:
         """Return the answer, the shares of factors, what each does by itself, and notes."""
@@ -251,15 +242,8 @@ class Sensitivity(Printed):
             "own": {"estimate": self.own.mean, "low": self.own.low, "high": self.own.high},
             "over_ranges": {"median": self.spread.mean, "low": self.spread.low, "high": self.spread.high},
             "depends_on": [each.name for each in self.deciding],
-            "factors": rows(self.table),
+            "factors": rows(self.to_pandas()),
         }
-
-    def write_files(self, folder: Path) -> None:
-        """Write the table, all of the answer, charts and the manifest."""
-        write_file(folder / "sensitivity.csv", csv_text(self.table).encode())
-        write_json(folder / ANSWER, self.for_machines())
-        write_blocks(folder, self)
-        write_json(folder / MANIFEST, self.manifest)
 
 
 def sensitivity(
@@ -282,7 +266,7 @@ def sensitivity(
     with going_on_in(folder, COMMAND, force) as store:
         evaluate = Evaluator((figure,), request.seed, request.confidence, store, workers, progress or Silent())
         found = _found(request, figure, evaluate, started, workers)
-        store.finish(found.write_files)
+        store.finish(lambda folder: write_result(folder, found, {"sensitivity.csv": found.to_pandas()}))
         found.remarks.extend(store.remarks)
     return found
 

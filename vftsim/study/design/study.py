@@ -17,24 +17,23 @@ from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.blocks.head import not_fitted_notes
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.crossovers import numbers_of
-from vftsim.study.design.kept_points import write_points
+from vftsim.study.design.past import write_points
 from vftsim.study.design.points import StudyPoint
 from vftsim.study.design.runner import Responses, Runner, simulate
 from vftsim.study.design.spec import StudySpec
 from vftsim.study.estimate import Needs, total
 from vftsim.study.figures.catalogue import catalogue, check_names
-from vftsim.study.files import write_file, write_json
 from vftsim.study.frames import estimate_columns, frame
+from vftsim.study.kept import write_result
 from vftsim.study.knob import Knob, knob_of
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import load_model
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import check_study
-from vftsim.study.results import csv_text, rows
+from vftsim.study.results import rows
 from vftsim.study.shard import WHOLE, Shard
-from vftsim.study.store import MANIFEST, Opening, Store
-from vftsim.study.stored import write_blocks
+from vftsim.study.store import Opening, Store
 from vftsim.study.sweep_grid import MOST_DRAWN
 from vftsim.study.validity import not_covered, not_covered_line
 from vftsim.study.workers import Interrupted, checked_jobs
@@ -72,11 +71,6 @@ class StudyResult(Printed):
     already: int
     unreached: list[int]
     remarks: list[str] = field(default_factory=list)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the user ended it before all was done."""
-        return bool(self.manifest["state"] == "interrupted")
 
     @property
     def finished(self) -> int:
@@ -144,11 +138,9 @@ class StudyResult(Printed):
 
     def write_files(self, folder: Path) -> None:
         """Write results, runs, points, the study as it was asked for, charts and manifest."""
-        write_file(folder / "results.csv", csv_text(self.results).encode())
-        write_file(folder / "replications.csv", csv_text(self.replications).encode())
+        tables = {"results.csv": self.results, "replications.csv": self.replications}
         write_points(folder, self.points)
-        write_blocks(folder, self)
-        write_json(folder / MANIFEST, self.manifest)
+        write_result(folder, self, tables, has_answer=False)
 
 
 def head(point: StudyPoint) -> dict[str, Any]:
