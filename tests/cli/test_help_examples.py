@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.study.grids import make_grid
 from vftsim.cli import options
 from vftsim.cli.examples import EXAMPLES
 from vftsim.cli.main import command_line, main
@@ -14,7 +15,6 @@ from vftsim.study.knob import knob_of
 from vftsim.study.model import load_model
 from vftsim.study.objective import read_objective
 from vftsim.study.protections import kinds_named, under
-from vftsim.study.sweep_grid import make_grid
 
 COMMANDS = sorted(command_line().commands)
 SHOWN = [(name, example) for name in COMMANDS for example in EXAMPLES.get(name, ())]

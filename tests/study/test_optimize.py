@@ -11,8 +11,8 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.stats import mean_interval
-from vftsim.study.design import runner as evaluator
 from vftsim.study.design import optimize as module
+from vftsim.study.design import runner as evaluator
 from vftsim.study.design.decision import optimize
 from vftsim.study.design.optimize import MET, MISSED, OPEN, Request, Search, read_choice, verdict_of
 from vftsim.study.design.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices

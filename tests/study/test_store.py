@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.study.grids import make_grid
 from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
 from vftsim.study.database import DATABASE
@@ -19,7 +20,6 @@ from vftsim.study.lock import DirectoryLock, Holder
 from vftsim.study.run import run_study
 from vftsim.study.store import Opening, Store
 from vftsim.study.sweep import run_sweep
-from vftsim.study.sweep_grid import make_grid
 from vftsim.study.workers import Interrupted
 
 ONE = {"model": "a" * 64, "seed": 1, "vftsim": __version__}

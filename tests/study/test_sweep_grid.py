@@ -2,12 +2,13 @@
 
 import pytest
 
+from tests.study.grids import make_grid
 from vftsim.composition.record import RunRecord
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.sweep_figures import Reader
-from vftsim.study.sweep_grid import DEFAULT_TIMES, make_grid, with_duration
+from vftsim.study.sweep_grid import DEFAULT_TIMES, with_duration
 from vftsim.workloads.flow_result import FlowResult
 
 

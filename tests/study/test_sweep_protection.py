@@ -3,11 +3,11 @@
 import pytest
 from tiny import TINY
 
+from tests.study.grids import make_grid
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.protections import MEANINGS, has_parameter
 from vftsim.study.sweep import run_sweep
-from vftsim.study.sweep_grid import make_grid
 
 pytestmark = pytest.mark.thorough
 

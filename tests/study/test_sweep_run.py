@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from programs import started
 
+from tests.study.grids import make_grid
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
@@ -23,7 +24,6 @@ from vftsim.study import sweep_grid
 from vftsim.study.database import DATABASE
 from vftsim.study.model import Model, load_model
 from vftsim.study.sweep import run_sweep
-from vftsim.study.sweep_grid import make_grid
 from vftsim.study.workers import Interrupted
 
 FILES = ("results.csv", "replications.csv", "charts.png")

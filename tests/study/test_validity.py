@@ -5,6 +5,7 @@ import json
 import pytest
 from tiny import TINY
 
+from tests.study.grids import make_grid
 from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
@@ -20,7 +21,6 @@ from vftsim.study.results import RunResult, model_yaml
 from vftsim.study.run import run_study
 from vftsim.study.search_levels import SearchSettings
 from vftsim.study.sweep import run_sweep
-from vftsim.study.sweep_grid import make_grid
 from vftsim.study.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
 
 FITTED = TINY + 'calibrated: {by: "bench, steps 1 and 2", loads: [10 /s, 20 /s]}\n'

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-from vftsim.errors import PrecisionNotReached, UsageError
+from vftsim.errors import UsageError
 from vftsim.stats.estimate import Estimate
 from vftsim.stats.intervals import bonferroni, mean_interval
 
@@ -104,13 +104,6 @@ class ReplicationResult:
     reached: bool
     estimates: Mapping[str, Estimate]
     n: int
-
-    def require(self) -> ReplicationResult:
-        """Return itself, or raise PrecisionNotReached with itself as the estimate."""
-        if self.reached:
-            return self
-        shown = ", ".join(f"{name} = {estimate}" for name, estimate in self.estimates.items())
-        raise PrecisionNotReached(f"precision not reached with {self.n} replications: {shown}", self)
 
 
 def replicate(rule: StoppingRule) -> Generator[range, Sequence[Outcome], ReplicationResult]:

@@ -21,7 +21,6 @@ from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.decision_crossovers import (
-    SOON_NS,
     Asked,
     Order,
     Playing,
@@ -29,6 +28,7 @@ from vftsim.study.decision_crossovers import (
     crossover_blocks,
     orders,
     orders_take,
+    watched_ns,
 )
 from vftsim.study.decision_figures import (
     CAPACITY,
@@ -242,7 +242,7 @@ def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked)
         found += crashes_take(each, max(replications, 2), None, SPAN_NS, None)
         for end in _ends(each, protected_domain(each)) if asked.bands else ():
             found += (
-                crashes_take(end.model, 1, None, SPAN_NS, _after_ns({"": each}))
+                crashes_take(end.model, 1, None, SPAN_NS, watched_ns({"": each}))
                 if end.is_of_failure
                 else total([end.model.spec], 1)
             )
@@ -307,11 +307,6 @@ def _ends(model: Model, entry: str) -> Iterator[Variant]:
     yield from variants(_shorter(model), entry)
 
 
-def _after_ns(models: Mapping[str, Model]) -> int | None:
-    """Return how long a crash that shows a price is watched: where nothing queues, until the guest is back."""
-    return None if any(model.spec.ramp is not None for model in models.values()) else SOON_NS
-
-
 def _shorter(model: Model) -> Model:
     """Return the model with shorter steps: what a price moves shows there, too."""
     return model.quick() if model.spec.ramp is not None else model
@@ -332,7 +327,7 @@ def _bands(models: Mapping[str, Model], entry: str, play: Playing) -> dict[str, 
     unprotected = done[list(base).index(NONE)] if NONE in base else None
     runs = iter(play.of_runs(done, [0], unprotected))
     of_base = {kind: next(runs) for kind in base}
-    crashes = iter(play.crashes(of_crash, 1, _after_ns(base)))
+    crashes = iter(play.crashes(of_crash, 1, watched_ns(base)))
     for kind, own in ends.items():
         if any(each.is_of_failure for each in own):
             of_base[kind] = play.with_failovers(of_base[kind], next(crashes))

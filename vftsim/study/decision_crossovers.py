@@ -272,7 +272,7 @@ def orders(
     list of Order
         Empty where the user ended it.
     """
-    base, played = _steady(models, play.asked), _Played(play, replications, _after_ns(models))
+    base, played = _steady(models, play.asked), _Played(play, replications, watched_ns(models))
     wanted = list(models) if play.asked.objectives else _with_backup(models, entry)
     at = {knob: {place: _at(base, entry, knob, place) for place in knob.places} for knob in knobs}
     for left in range(HALVINGS, -1, -1):
@@ -292,7 +292,7 @@ def orders_take(
     models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], asked: Asked, replications: int
 ) -> Needs:
     """Return what that takes, as if each setting changed the order once."""
-    base, after_ns, found = _steady(models, asked), _after_ns(models), Needs()
+    base, after_ns, found = _steady(models, asked), watched_ns(models), Needs()
     for knob in knobs:
         every = [model for place in knob.places for model in _at(base, entry, knob, place).values()]
         own = {model.digest(): model for model in every}.values()
@@ -314,7 +314,7 @@ def _steady(models: Mapping[str, Model], asked: Asked) -> dict[str, Model]:
     }
 
 
-def _after_ns(models: Mapping[str, Model]) -> int | None:
+def watched_ns(models: Mapping[str, Model]) -> int | None:
     """Return how long a crash is watched: where nothing queues, until the guest is back."""
     return None if any(model.spec.ramp is not None for model in models.values()) else SOON_NS
 

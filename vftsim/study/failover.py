@@ -272,24 +272,25 @@ def failover_study(
         raise UsageError("--over: above 0, e.g. 1 s")
     if after_ns is not None and after_ns < 1:
         raise UsageError("--after: above 0, e.g. 60 s")
-    plan = _planned(model, crashes, seed, load, domain, span_ns, after_ns)
     started = utc_now()
-    cache = RunCache(store, {**identity(model, seed), "failover": plan.said}, *codec(Failover))
-    show = progress or Silent()
-    show.total(len(plan.tasks) - cache.there(plan.tasks))
-    worthwhile = worthwhile_jobs(workers, [plan.spec] * crashes)
-    found = cache.in_order(Workers(simulate_crash, worthwhile, show.say, show.advance), plan.tasks)
-    how = manifest([model], "failover", seed, crashes, workers, started)
-    study = plan.study(model, found, how)
-    if not prices:
-        return study
 
-    def crashes_of(models: Sequence[Model]) -> list[FailoverStudy]:
+    def crashes_of(models: Sequence[Model], count: int = 1, span_ns: int = SPAN_NS) -> list[FailoverStudy]:
         return crashes_of_each(
-            models, 1, seed, workers, load=load, domain=domain, after_ns=after_ns, progress=progress, store=store
+            models,
+            count,
+            seed,
+            workers,
+            load=load,
+            domain=domain,
+            span_ns=span_ns,
+            after_ns=after_ns,
+            progress=progress,
+            store=store,
         )
 
-    return _with_bands(study, domain, crashes_of)
+    (study,) = crashes_of([model], crashes, span_ns)
+    study = replace(study, manifest=manifest([model], "failover", seed, crashes, workers, started))
+    return _with_bands(study, domain, crashes_of) if prices else study
 
 
 def _with_bands(
@@ -331,12 +332,13 @@ def crashes_of_each(
     *,
     load: float | None = None,
     domain: str | None = None,
+    span_ns: int = SPAN_NS,
     after_ns: int | None = None,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> list[FailoverStudy]:
     """Let the host of each model crash so often, at the same instants; all in one go."""
-    plans = [_planned(model, crashes, seed, load, domain, SPAN_NS, after_ns) for model in models]
+    plans = [_planned(model, crashes, seed, load, domain, span_ns, after_ns) for model in models]
     cache = [
         RunCache(store, {**identity(model, seed), "failover": plan.said}, *codec(Failover))
         for model, plan in zip(models, plans, strict=True)

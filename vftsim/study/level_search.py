@@ -267,43 +267,66 @@ def _window_ns(spec: ModelSpec) -> tuple[int, int]:
     return begin_ns, begin_ns + length_ns
 
 
-SEQUENTIAL = (
+_SEQUENTIAL = (
     "[..]: at least 95 % whenever a load's runs were ended; the share itself leans towards the verdict. '<', '>': none "
     "or all."
 )
-INTERVAL = "± or [..]: 95 % interval."
 
 
-def search_answer(
-    question: str,
-    result: CapacityResult,
-    settings: SearchSettings,
-    unit: str,
-    within_limit: str,
-    *,
-    form: str = ".4g",
-    of_load: ModelSpec | None = None,
-    missing: Missing | None = None,
-) -> Answer:
-    """Return what a search has found; no figure for one that ended before any load had passed or failed.
+def level_blocks(found: LevelSearch) -> list[Block]:
+    """Return the load that a system carries under a limit, and what limits it."""
+    names, of_load, result = found.names, found.of_load, found.result
+    blocks: list[Block] = [_answer(found), *of_prices(found.with_prices, found.band, names.unit)]
+    if text := _with_the_load(found):
+        blocks.append(Note(text))
+    blocks += _doubts(found)
+    if names.key == SAPS and result.answer == "between":
+        blocks.append(Note(_beside_the_ramp(found)))
+    blocks += _curves(found)
+    if of_load and outside(of_load, found.loads):
+        blocks += outside_notes(found.model)
+    if found.resources.empty:
+        return blocks
+    highest = "the highest load tried" if found.missing is None else "the highest load offered"
+    judged = "the lowest load that fails" if found.watched_level >= result.estimate.high else highest
+    blocks.append(Note(f"Limiting resource: {limit_in_words(found.resources)}"))
+    return [*blocks, *_resources(found.resources, f"Resources at {found.watched_level:.4g} {names.unit}, {judged}")]
 
-    ``of_load`` is the model where the figures are attempts a second of its benchmark.
-    """
+
+def _answer(found: LevelSearch) -> Answer:
+    """Return what a search has found; no figure for one that ended before any load had passed or failed."""
+    names, e, of_load = found.names, found.result.estimate, found.of_load
 
     def load(value: float, form: str = "g") -> str:
         text = f"{value:{form}}"
         return text if of_load is None else marked_text(of_load, value, text)
 
-    e = result.estimate
-    bound = "no load failed" if missing is None else "above it less was offered than asked"
+    bound = "no load failed" if found.missing is None else "above it less was offered than asked"
+    between = f"{load(e.mean, '.0f' if names.is_counted else '.4g')} {names.unit}, in [{load(e.low)}, {load(e.high)}]"
     text = {
-        "between": f"{load(e.mean, form)} {unit}, in [{load(e.low)}, {load(e.high)}]",
-        "at least": f"at least {load(e.low)} {unit}, {bound}",
-        "below": f"below {load(e.high)} {unit}, no load passed",
-        "unknown": f"not found: no load passed or failed, up to {result.probes[-1].level:g} {unit} were tried",
-    }[result.answer]
-    share = f"{100 * settings.probability:g} % of runs {within_limit}"
-    return Answer(text, question, f"({100 * settings.confidence:g} %, {e.n} runs; {share})")
+        "between": between,
+        "at least": f"at least {load(e.low)} {names.unit}, {bound}",
+        "below": f"below {load(e.high)} {names.unit}, no load passed",
+        "unknown": f"not found: no load passed or failed, up to {found.loads[-1]:g} {names.unit} were tried",
+    }[found.result.answer]
+    share = f"{100 * found.settings.probability:g} % of runs {names.within}"
+    return Answer(text, names.title, f"({100 * found.settings.confidence:g} %, {e.n} runs; {share})")
+
+
+def _doubts(found: LevelSearch) -> list[Note]:
+    """Return what a reader of a search's answer must know beside it."""
+    result, interrupted, missing = found.result, found.interrupted, found.missing
+    ended = result.budget_ended and not interrupted
+    is_open = (missing is None and result.answer != "between") or (ended and not result.resolved)
+    by_chance = not (result.resolved or interrupted or ended) and result.answer == "between"
+    texts = (
+        (interrupted, "interrupted: the search had not come to its end"),
+        (missing is not None, str(missing)),
+        (is_open, _next_step(result)),
+        (by_chance, "not resolved further: runs at the loads between pass and fail by chance"),
+        (result.non_monotone, "warning: a higher load passed more often than a lower one"),
+    )
+    return [Note(text, warns=True) for holds, text in texts if holds]
 
 
 def of_prices(found: Estimate | None, band: Band | None, unit: str) -> list[Block]:
@@ -317,24 +340,7 @@ def of_prices(found: Estimate | None, band: Band | None, unit: str) -> list[Bloc
     return [Note(text), Cards([Card("with prices over their ranges", found, unit)])]
 
 
-def doubts(result: CapacityResult, interrupted: bool, missing: Missing | None) -> list[Block]:
-    """Return what a reader of a search's answer must know beside it."""
-    ended = result.budget_ended and not interrupted
-    is_open = (missing is None and result.answer != "between") or (ended and not result.resolved)
-    texts = (
-        (interrupted, "interrupted: the search had not come to its end"),
-        (missing is not None, str(missing)),
-        (is_open, next_step(result)),
-        (
-            not (result.resolved or interrupted or ended) and result.answer == "between",
-            "not resolved further: runs at the loads between pass and fail by chance",
-        ),
-        (result.non_monotone, "warning: a higher load passed more often than a lower one"),
-    )
-    return [Note(text, warns=True) for holds, text in texts if holds]
-
-
-def next_step(result: CapacityResult) -> str:
+def _next_step(result: CapacityResult) -> str:
     """Return what is missing for a capacity, and what to do about it."""
     spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
     if result.answer == "at least":
@@ -347,17 +353,9 @@ def next_step(result: CapacityResult) -> str:
     )
 
 
-def beside_the_ramp(spec: ModelSpec, load: float, settings: SearchSettings, stop_s: tuple[float, float] | None) -> str:
-    """Return why the lab's ramp may give another figure than a search, in either direction.
-
-    Parameters
-    ----------
-    load : float
-        What the search found.
-    stop_s : (float, float), optional
-        For how long after a stop, and how long after it, attempts are judged.
-    """
-    loads = ramp_of(spec).step_loads()
+def _beside_the_ramp(found: LevelSearch) -> str:
+    """Return why the lab's ramp may give another figure than a search, in either direction."""
+    loads, load, stop_s = ramp_of(found.model.spec).step_loads(), found.result.estimate.mean, found.names.judged_s
     below, above = max((x for x in loads if x <= load), default=None), min((x for x in loads if x > load), default=None)
     tried = f"{below:g} and {above:g}" if below and above else "loads"
     judged = "its whole step is"
@@ -365,80 +363,9 @@ def beside_the_ramp(spec: ModelSpec, load: float, settings: SearchSettings, stop
         judged = f"attempts of {stop_s[0]:g} s, {stop_s[1]:g} s after the stop, are"
     return (
         f"not the ramp's capacity, and it may lie above: the ramp tries nothing between {tried}, climbs there, and "
-        f"half of the ramps must pass; here a run has one constant load, {100 * settings.probability:g} % of "
+        f"half of the ramps must pass; here a run has one constant load, {100 * found.settings.probability:g} % of "
         f"runs must pass, and {judged} judged"
     )
-
-
-def share_of(result: CapacityResult, confidence: float) -> list[Estimate]:
-    """Return the percentage of the runs beyond the limit at each load that was tried."""
-    found = (sequential_binomial_interval(probe.beyond, probe.runs, confidence) for probe in result.probes)
-    return [e.times(100.0) for e in found]
-
-
-def curve_chart(title: str, x: str, result: CapacityResult, settings: SearchSettings, spec: ModelSpec | None) -> Chart:
-    """Return the share of runs beyond the limit over the load."""
-    points = [
-        Point.of(probe.level, share)
-        for probe, share in zip(result.probes, share_of(result, settings.confidence), strict=True)
-    ]
-    most = 100.0 * (1.0 - settings.probability)
-    return Chart(
-        title,
-        x,
-        "share of runs (%)",
-        [Series("simulated", points)],
-        [(most, f"limit {most:.4g} %")],
-        None if spec is None else within(spec),
-    )
-
-
-def resources_blocks(found: pd.DataFrame, title: str) -> list[Block]:
-    """Return the use of every resource, the limiting one first."""
-    of_resources: list[tuple[str, Estimate, str]] = [
-        (str(row["resource"]), estimate_of(row), str(row["unit"])) for row in rows(found)
-    ]
-    body: list[Sequence[Cell]] = [[name, use, unit] for name, use, unit in of_resources]
-    n = of_resources[0][1].n
-    busy = [(name, use) for name, use, unit in of_resources if unit == "%"]
-    points = [Point.of(float(place), use) for place, (_, use) in enumerate(busy)]
-    names = [name for name, _ in busy]
-    charts: list[Block] = [Chart(title, "", "busy (%)", [Series("use", points, "dots")], names=names)] if busy else []
-    only = "Only one vCPU or pCPU that stands out is shown by itself."
-    return [*charts, Table(("resource", "use", "unit"), body, title, f"n={n} runs; {INTERVAL} {only}")]
-
-
-def level_blocks(found: LevelSearch) -> list[Block]:
-    """Return the load that a system carries under a limit, and what limits it."""
-    names, of_load, result = found.names, found.of_load, found.result
-    blocks: list[Block] = [
-        search_answer(
-            names.title,
-            result,
-            found.settings,
-            names.unit,
-            names.within,
-            form=".0f" if names.is_counted else ".4g",
-            of_load=of_load,
-            missing=found.missing,
-        ),
-    ]
-    blocks += of_prices(found.with_prices, found.band, names.unit)
-    if text := _with_the_load(found):
-        blocks.append(Note(text))
-    blocks += doubts(result, found.interrupted, found.missing)
-    if names.key == SAPS and result.answer == "between":
-        blocks.append(Note(beside_the_ramp(found.model.spec, result.estimate.mean, found.settings, names.judged_s)))
-    blocks += _curves(found)
-    if of_load and outside(of_load, found.loads):
-        blocks += outside_notes(found.model)
-    if found.resources.empty:
-        return blocks
-    highest = "the highest load tried" if found.missing is None else "the highest load offered"
-    judged = "the lowest load that fails" if found.watched_level >= result.estimate.high else highest
-    blocks.append(Note(f"Limiting resource: {limit_in_words(found.resources)}"))
-    at = f"{found.watched_level:.4g} {names.unit}"
-    return [*blocks, *resources_blocks(found.resources, f"Resources at {at}, {judged}")]
 
 
 def _with_the_load(found: LevelSearch) -> str:
@@ -460,34 +387,24 @@ def _with_the_load(found: LevelSearch) -> str:
 
 def _curves(found: LevelSearch) -> list[Block]:
     """Return the runs beyond the limit, and the figures that are judged, over the load."""
-    key, of_load = found.names.key, found.of_load
-    axis = found.names.axis or key
-    curve, shares = rows(found.curve()), share_of(found.result, found.settings.confidence)
-    body: list[list[Cell]] = [
-        [
-            marked(of_load, row[key]),
-            str(row["runs"]),
-            share,
-            *(_range(row, name) for name in found.judged),
-            str(row["decision"]),
-        ]
-        for row, share in zip(curve, shares, strict=True)
-    ]
+    key, of_load, probes, confidence = found.names.key, found.of_load, found.result.probes, found.settings.confidence
+    axis, limits = found.names.axis or key, None if of_load is None else within(of_load)
+    curve, most = rows(found.curve()), 100.0 * (1.0 - found.settings.probability)
+    shares = [sequential_binomial_interval(each.beyond, each.runs, confidence).times(100.0) for each in probes]
+    body: list[list[Cell]] = []
+    for row, share in zip(curve, shares, strict=True):
+        figures_there = (_range(row, name) for name in found.judged)
+        body.append([marked(of_load, row[key]), str(row["runs"]), share, *figures_there, str(row["decision"])])
     figures = [name.replace("_percent", " %") for name in found.judged]
-    charts: list[Block] = [curve_chart("Runs beyond the limit", axis, found.result, found.settings, of_load)]
+    simulated = [Point.of(load, share) for load, share in zip(found.loads, shares, strict=True)]
+    lines, at_most = [Series("simulated", simulated)], [(most, f"limit {most:.4g} %")]
+    charts: list[Block] = [Chart("Runs beyond the limit", axis, "share of runs (%)", lines, at_most, limits)]
     for name, words in zip(found.judged, figures, strict=True):
         points = [Point.of(row[key], e) for row in curve if isinstance(e := _range(row, name), Estimate)]
-        limits = None if of_load is None else within(of_load)
         charts.append(Chart(words, axis, words, [Series("mean of the runs", points)], within=limits))
-    return [
-        *charts,
-        Table(
-            (axis, "runs", "runs beyond the limit %", *figures, "verdict"),
-            body,
-            "Runs by load",
-            SEQUENTIAL + (" Figures: mean over the runs, lowest and highest run." if figures else ""),
-        ),
-    ]
+    caption = _SEQUENTIAL + (" Figures: mean over the runs, lowest and highest run." if figures else "")
+    columns = (axis, "runs", "runs beyond the limit %", *figures, "verdict")
+    return [*charts, Table(columns, body, "Runs by load", caption)]
 
 
 def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:
@@ -495,3 +412,18 @@ def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:
     if mean is None or math.isnan(mean):
         return "none"
     return Estimate(mean, (high - low) / 2.0, low, high, row["runs"], math.nan, "range")
+
+
+def _resources(found: pd.DataFrame, title: str) -> list[Block]:
+    """Return the use of every resource, the limiting one first."""
+    of_resources: list[tuple[str, Estimate, str]] = [
+        (str(row["resource"]), estimate_of(row), str(row["unit"])) for row in rows(found)
+    ]
+    body: list[Sequence[Cell]] = [[name, use, unit] for name, use, unit in of_resources]
+    n = of_resources[0][1].n
+    busy = [(name, use) for name, use, unit in of_resources if unit == "%"]
+    points = [Point.of(float(place), use) for place, (_, use) in enumerate(busy)]
+    names = [name for name, _ in busy]
+    charts: list[Block] = [Chart(title, "", "busy (%)", [Series("use", points, "dots")], names=names)] if busy else []
+    only = "Only one vCPU or pCPU that stands out is shown by itself."
+    return [*charts, Table(("resource", "use", "unit"), body, title, f"n={n} runs; ± or [..]: 95 % interval. {only}")]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from vftsim.composition.record import RunRecord as Record
@@ -63,64 +64,39 @@ def run_study(
         raise UsageError("--force discards an existing result and --resume continues it: choose one")
     workers = checked_jobs(jobs)
     check_study(replications, seed, workers)
-    if directory is None:
-        return _run(model, replications, seed, workers, None, progress, rule, shard)
     opening = Opening.REPLACE if force else Opening.CONTINUE if resume else Opening.NEW
-    with Store(directory, "run", opening) as store:
-        if resume:
-            store.check_only(identity(model, seed))
-        return _run(model, replications, seed, workers, store, progress, rule, shard)
+    with nullcontext() if directory is None else Store(directory, "run", opening) as store:
+        own, started = identity(model, seed), utc_now()
+        if store is not None and resume:
+            store.check_only(own)
+        there = store.numbers(own) if store is not None else []
+        # Replications beyond those asked for are kept: a result never shrinks by being continued.
+        wanted = max(replications, *(n + 1 for n in there), 0)
 
+        def batch(count: int, known: dict[int, Record]) -> Replications:
+            models, records = [model], [known]
+            return replicate(models, count, seed, workers, progress=progress, store=store, known=records, shard=shard)[
+                0
+            ]
 
-def _run(
-    model: Model,
-    replications: int,
-    seed: int,
-    jobs: int,
-    store: Store | None,
-    progress: Progress | None,
-    rule: StoppingRule | None,
-    shard: Shard,
-) -> RunResult:
-    started = utc_now()
-    there = store.numbers(identity(model, seed)) if store is not None else []
-    # Replications beyond those asked for are kept: a result never shrinks by being continued.
-    wanted = max(replications, *(n + 1 for n in there), 0)
-
-    def batch(count: int, records: dict[int, Record]) -> Replications:
-        return replicate([model], count, seed, jobs, progress=progress, store=store, known=[records], shard=shard)[0]
-
-    done, verdict = (batch(wanted, {}), None) if rule is None else run_until(rule, batch, {})
-    if not done.records:
-        shard.refuse_idle(done.interrupted)
-        raise Interrupted("nothing had finished")
-    result = _result(done, max(wanted, len(done.records)) if rule else wanted, jobs, started)
-    result.precision = verdict
-    result.remarks += broken_promises(done.ordered())
-    if store is not None:
-        store.finish(result.write_files)
-        result.remarks += store.remarks
+        done, verdict = (batch(wanted, {}), None) if rule is None else run_until(rule, batch, {})
+        if not done.records:
+            shard.refuse_idle(done.interrupted)
+            raise Interrupted("nothing had finished")
+        records, most = done.ordered(), max(wanted, len(done.records)) if rule else wanted
+        numbers = [number for number, _ in records]
+        said = manifest([model], "run", seed, numbers, workers, started, wanted=most, interrupted=done.interrupted)
+        result = RunResult(model, records, {**said, "identity": own})
+        result.precision = verdict
+        result.remarks += broken_promises(records)
+        if store is not None:
+            store.finish(result.write_files)
+            result.remarks += store.remarks
     if wanted > replications:
         result.remarks.append(
             f"{replications} replications were asked for and the result held more; it never shrinks and has {wanted}"
         )
     return result
-
-
-def _result(done: Replications, wanted: int, jobs: int, started: str) -> RunResult:
-    records = done.ordered()
-    said = manifest(
-        [done.model],
-        "run",
-        done.seed,
-        [number for number, _ in records],
-        jobs,
-        started,
-        wanted=wanted,
-        interrupted=done.interrupted,
-    )
-    said["identity"] = identity(done.model, done.seed)
-    return RunResult(done.model, records, said)
 
 
 Batch = Callable[[int, dict[int, Record]], Replications]

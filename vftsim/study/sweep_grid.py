@@ -226,17 +226,6 @@ def _kept(at: Callable[[tuple[str, ...]], Model], points: int) -> Callable[[tupl
     return lru_cache(points if points <= MOST_DRAWN else 1)(at)
 
 
-def make_grid(
-    name: str | None,
-    scheduler: str | None,
-    grid: Sequence[str] = (),
-    overrides: Sequence[str] = (),
-    protection: str | None = None,
-) -> Grid:
-    """Return the points of a sweep, all of them at once; see :func:`plan_grid`."""
-    return plan_grid(name, scheduler, grid, overrides, protection).grid()
-
-
 def plan_grid(
     name: str | None,
     scheduler: str | None,
