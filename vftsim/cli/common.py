@@ -22,13 +22,14 @@ import typer
 
 from vftsim.cli import options
 from vftsim.errors import UsageError
+from vftsim.interface.common import Plan, WrittenPlan
 
 _ENTRY = re.compile(
     r"^(?P<name>\w+) : (?:(?P<group>Model|Result|Work): )?(?P<flags>(?:-[^ ,\n]+(?:, -[^ ,\n]+)*)?) ?(?P<metavar>.*)\n"
     r"(?P<help>(?:    .+(?:\n|$))+)",
     re.MULTILINE,
 )
-_PARAMETERS = "\n\nParameters\n----------\n"
+PARAMETERS = "\n\nParameters\n----------\n"
 
 if TYPE_CHECKING:
     from vftsim.study.estimate import Limits, Needs
@@ -79,6 +80,24 @@ class Work:
     def limited(self) -> AbstractContextManager[None]:
         """End what is inside when it uses more memory than ``--max-memory`` allows."""
         return options.ended_beyond_memory(self.limits)
+
+    @contextmanager
+    def taking(self, needs: Callable[[], Needs], label: str) -> Iterator[Progress]:
+        """Show how a study goes on, within what it may take; ``needs`` estimates what it does take."""
+        from vftsim.study.progress import make_progress
+
+        with self.limited(), make_progress(label, self.quiet) as progress:
+            yield progress
+
+    def conduct(self, plan: Plan[Any], **more: Any) -> Any:
+        """Return the answer of a study, of which ``more`` is asked than its function can be; say what is remarkable."""
+        from vftsim.composition.without_effect import remarks
+
+        options.say_remarks(remark for model in plan.models for remark in remarks(model.spec))
+        with self.taking(lambda: plan.takes(**more), plan.label) as progress:
+            found, said = plan.answer(progress, **more)
+        options.say_remarks(said)
+        return found
 
     def kept_in(
         self, keep: Path | None, command: str, label: str, study: Callable[[Store | None, Progress], Answered]
@@ -141,6 +160,12 @@ class Study(Work):
         if self.force and not any((self.output, self.report, *others)):
             raise UsageError("--force is about what a directory holds: name it with -o DIR")
 
+    def conduct(self, plan: Plan[Any], *others: object, **more: Any) -> Any:
+        """Return the answer of a study; ``others`` are files that the command writes."""
+        if not isinstance(plan, WrittenPlan):
+            self.check_force(*others)
+        return super().conduct(plan, **more)
+
     @contextmanager
     def taking(self, needs: Callable[[], Needs], label: str) -> Iterator[Progress]:
         """Refuse a study by what it takes, or show how it goes on."""
@@ -184,6 +209,12 @@ class Study(Work):
         """Print a result for people."""
         super().print(result)
 
+    def show_all(self, plan: Plan[Any], found: Any) -> None:
+        """Show an answer, and say which files hold it."""
+        self.show(found)
+        if isinstance(plan, WrittenPlan) and plan.folder is not None:
+            self.say_written(plan.folder, plan.files)
+
     def say_written(self, folder: Path, files: str) -> None:
         """Say what is in a directory now, to people."""
         if not (self.as_json or self.as_csv):
@@ -200,6 +231,12 @@ class ModelStudy(Study):
     seed: int = options.DEFAULT_SEED
     quick: bool = False
 
+    def loaded(self, name: str) -> Model:
+        """Return a model for a study that shortens it by itself."""
+        from vftsim.study.model import load_model
+
+        return load_model(name, self.set_ or ())
+
     def model(self, name: str, scale: float = 1.0) -> Model:
         """Return a model as the options change it."""
         return options.prepared(name, self.set_, scale, self.quick)
@@ -213,7 +250,7 @@ def declared(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     text = inspect.cleandoc(command.__doc__ or "")
     command.__annotations__ = _described(get_type_hints(command, include_extras=True), text)
-    command.__doc__ = text.partition(_PARAMETERS)[0]
+    command.__doc__ = text.partition(PARAMETERS)[0]
     return command
 
 
@@ -221,20 +258,28 @@ def _described(hints: Mapping[str, Any], *docs: str | None) -> dict[str, Any]:
     """Return the annotations of parameters that docstrings describe, the last of them first."""
     found = dict(hints)
     for doc in (options.__doc__, *docs):
-        for name, parameter in _parameters(doc or "").items():
+        for name, entry in entries_of(doc or "").items():
             if name in hints and not hasattr(hints[name], "__metadata__"):  # declared already: the app is built again
-                found[name] = Annotated[hints[name], parameter]
+                found[name] = Annotated[hints[name], _parameter(entry)]
     return found
 
 
 @functools.cache
-def _parameters(doc: str) -> dict[str, Any]:
-    entries = inspect.cleandoc(doc).partition(_PARAMETERS)[2]
-    return {entry["name"]: _parameter(entry) for entry in _ENTRY.finditer(entries)}
+def entries_of(doc: str) -> dict[str, dict[str, str]]:
+    """Return what a docstring says of each parameter that it describes."""
+    entries = inspect.cleandoc(doc).partition(PARAMETERS)[2]
+    return {entry["name"]: entry.groupdict() for entry in _ENTRY.finditer(entries)}
 
 
-def _parameter(entry: re.Match[str]) -> Any:
+def is_choice(metavar: str) -> bool:
+    """Whether a metavar lists all that can be said, as ``ramp|search``."""
+    return "|" in metavar and metavar.islower()
+
+
+def _parameter(entry: Mapping[str, str]) -> Any:
     shown, told = entry["metavar"] or None, " ".join(entry["help"].split())
+    if shown and is_choice(shown):
+        shown = None  # as its type shows it
     if entry["flags"]:
         return typer.Option(*entry["flags"].split(", "), metavar=shown, help=told, rich_help_panel=entry["group"])
     return typer.Argument(metavar=shown, help=told, autocompletion=options.shipped_models if shown == "MODEL" else None)

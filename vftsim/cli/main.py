@@ -27,6 +27,7 @@ from typer.exceptions import Abort, Exit, TyperException
 from vftsim.cli import options, output
 from vftsim.cli.common import declared, spread
 from vftsim.cli.examples import epilog_of
+from vftsim.cli.from_study import as_it_is
 from vftsim.cli.grouped_help import GroupedHelp
 from vftsim.errors import StorageError, UsageError, VftsimError, WorkerLostError
 
@@ -56,8 +57,11 @@ def build_app() -> typer.Typer:
     if sys.flags.optimize > 1:
         raise UsageError("python -OO leaves out the docstrings in which commands declare their options; -O keeps them")
     commands = importlib.import_module("vftsim.cli.commands")
-    for module in sorted(m.name for m in pkgutil.iter_modules(commands.__path__)):
-        command = spread(declared(getattr(importlib.import_module(f"{commands.__name__}.{module}"), module)))
+    made = {each.__name__: as_it_is(each) for each in commands.STUDIES}
+    for each in pkgutil.iter_modules(commands.__path__):
+        made[each.name] = getattr(importlib.import_module(f"{commands.__name__}.{each.name}"), each.name)
+    for module in sorted(made):
+        command = spread(declared(made[module]))
         name = module.partition("_")[0]
         # Given apart from the help, it is not cut to what is left of a line.
         short = " ".join((command.__doc__ or "").partition("\n\n")[0].split())

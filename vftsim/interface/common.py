@@ -1,28 +1,116 @@
-"""What the functions have in common."""
+"""What the functions have in common: a study is planned from its arguments, then conducted by who asked for it."""
 
 # ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
+    from vftsim.study.estimate import Needs
     from vftsim.study.model import Model
     from vftsim.study.printed import Printed
     from vftsim.study.progress import Progress
     from vftsim.study.store import Store
 
-    Answered = TypeVar("Answered", bound=Printed)
+    Kept = TypeVar("Kept", bound=Printed)
+
+Arguments = ParamSpec("Arguments")
+Answered = TypeVar("Answered")
 
 
-def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
-    """Return a model, of a name or file the checked one; if ``quick`` shortened for a first look."""
-    from vftsim.study.model import load_model
+@dataclass(frozen=True)
+class Plan(Generic[Answered]):
+    """A study that may begin.
 
-    found = load_model(model) if isinstance(model, (str, Path)) else model
-    return found.quick() if quick else found
+    Parameters
+    ----------
+    command : str
+        The kind of study, as its directory has it.
+    label : str
+        What its progress is called.
+    models : sequence of Model
+        Those that it studies.
+    takes : callable
+        How much time and memory, estimated.
+    study : callable
+        Makes the answer, of a store and a display of progress.  It and ``takes`` take by name what only the command
+        line can ask for.
+    directory : str or Path, optional
+        Where finished runs and the answer are kept.
+    force : bool
+        Start over there.
+    progress : bool
+        Say how far it is.
+    """
+
+    command: str
+    label: str
+    models: Sequence[Model]
+    takes: Callable[..., Needs]
+    study: Callable[..., Answered]
+    directory: str | Path | None
+    force: bool
+    progress: bool
+
+    @property
+    def folder(self) -> Path | None:
+        """The directory as a path."""
+        return None if self.directory is None else Path(self.directory)
+
+    def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
+        """Return the answer, and remarks on the directory."""
+        from vftsim.study.kept import answer_in
+
+        study: Any = self.study
+        return answer_in(self.folder, self.command, self.force, lambda store: study(store, show, **more))
+
+
+@dataclass(frozen=True)
+class WrittenPlan(Plan[Answered]):
+    """One whose study, of a folder, ``force`` and a display of progress, writes a directory of its own form.
+
+    Parameters
+    ----------
+    files : str
+        What is in there then.
+    """
+
+    files: str = ""
+
+    def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
+        """Return the answer, and remarks on the directory."""
+        found: Any = self.study(self.folder, force=self.force, progress=show, **more)
+        return found, found.remarks
+
+
+def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, Answered]:
+    """Return the function that conducts what a function plans; the plan alone is :func:`plan_of`."""
+
+    @functools.wraps(plan)
+    def study(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answered:
+        from vftsim.study.progress import make_progress
+
+        planned = plan(*args, **kwargs)
+        with make_progress(planned.label, not planned.progress) as show:
+            return planned.answer(show)[0]
+
+    told = inspect.signature(plan)
+    answer = str(told.return_annotation).partition("[")[2].removesuffix("]")
+    study.__annotations__ = {**plan.__annotations__, "return": answer}
+    study.__signature__ = told.replace(return_annotation=answer)  # type: ignore[attr-defined]
+    return study
+
+
+def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[Answered]:
+    """Return what a study would do with these arguments."""
+    plan: Plan[Answered] = inspect.unwrap(study)(**arguments)
+    return plan
 
 
 def answered(
@@ -31,8 +119,8 @@ def answered(
     directory: str | Path | None,
     force: bool,
     progress: bool,
-    study: Callable[[Store | None, Progress], Answered],
-) -> Answered:
+    study: Callable[[Store | None, Progress], Kept],
+) -> Kept:
     """Return a study's answer; with a directory, its runs and itself are kept there."""
     from vftsim.study.kept import answer_in
     from vftsim.study.progress import make_progress
@@ -40,3 +128,11 @@ def answered(
     folder = None if directory is None else Path(directory)
     with make_progress(label, not progress) as show:
         return answer_in(folder, command, force, lambda store: study(store, show))[0]
+
+
+def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
+    """Return a model, of a name or file the checked one; if ``quick`` shortened for a first look."""
+    from vftsim.study.model import load_model
+
+    found = load_model(model) if isinstance(model, (str, Path)) else model
+    return found.quick() if quick else found

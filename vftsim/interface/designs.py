@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import answered, as_model
+from vftsim.interface.common import Plan, WrittenPlan, answered, as_model, conducted
 
 if TYPE_CHECKING:
     from vftsim.study.design.decision import Decision
@@ -58,6 +59,7 @@ def study(
         return run_study_file(spec, made, target, jobs, force=force, progress=show)
 
 
+@conducted
 def sensitivity(
     model: str | Path,
     figure: str,
@@ -76,45 +78,53 @@ def sensitivity(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> Sensitivity:
-    """Say which settings, fitted parameters and assumed prices decide a figure.
+) -> Plan[Sensitivity]:
+    """Say which settings, fitted parameters and assumed prices decide a figure: screening, then shares of its variance.
+
+    Killed or interrupted, the same command goes on.
 
     Parameters
     ----------
-    model : str or Path
-    figure : str
-        The one figure that is asked about.
-    ranges : sequence of str
-        Each ``KEY=LOW..HIGH``; ``log`` behind it spreads by ratio.
-    jobs : int
-    overrides : sequence of str
-        As after ``--set``.
-    prices : bool
+    figure : --figure NAME
+        The one figure that is asked about, e.g. web.response.p95.
+    ranges : --range KEY=LOW..HIGH
+        A setting and its range, ' log' behind it spreads by ratio; a key of the model or a short name of sweeps;
+        repeatable.
+    prices : --prices
         Prices of the model's protection, over the ranges declared for them.
-    fit : str, optional
-        Fitted parameters over their intervals.
-    trajectories, samples, most, replications, seed : int
-        Of the screening (Morris), of the shares (Sobol, a power of 2), factors whose shares are found, runs of a point.
-    quick, force : bool
-    directory : str or Path, optional
-        Where runs and results are kept, by default ``sensitivity-MODEL`` here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    fit : --fit FIT
+        Fitted parameters over their 95 % intervals, e.g. sip-lab/virtual.
+    trajectories : --trajectories N
+        Trajectories of the screening (Morris).
+    samples : --samples N
+        Samples of the shares (Sobol), a power of 2.
+    most : --most N
+        Most factors whose shares are found.
+    replications : --replications, -n
+        Replications of each point.
     """
     from vftsim.calibrate.spans import spans_named
-    from vftsim.study.design.sensitivity import Request
+    from vftsim.study.design.sensitivity import COMMAND, Request
     from vftsim.study.design.sensitivity import sensitivity as sensitivity_study
     from vftsim.study.model import load_model
-    from vftsim.study.progress import make_progress
 
     base = as_model(load_model(str(model), overrides), quick=quick)
     spans = spans_named(base.spec, ranges, prices=prices, fit=fit)
     request = Request(
         str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications, seed, quick
     )
-    target = Path(f"sensitivity-{Path(model).stem}" if directory is None else directory)
-    with make_progress(f"sensitivity of {base.name}", not progress) as show:
-        return sensitivity_study(request, target, jobs, force=force, progress=show)
+    request.check()
+    return WrittenPlan(
+        COMMAND,
+        f"sensitivity of {base.name}",
+        [base],
+        request.takes,
+        partial(sensitivity_study, request, jobs=jobs),
+        directory or f"sensitivity-{Path(model).stem}",
+        force,
+        progress,
+        "sensitivity.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
+    )
 
 
 def optimize(

@@ -1,0 +1,105 @@
+"""Commands are made from the functions of the package: what is typed arrives there as the function takes it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+import pytest
+import typer
+
+import vftsim
+from vftsim.cli.common import Study, declared, spread
+from vftsim.cli.from_study import Asked, made_from
+from vftsim.errors import UsageError
+from vftsim.interface.common import Plan, conducted
+
+
+@conducted
+def look(
+    depth: int,
+    names: Sequence[str] = (),
+    after_s: float = 1.5,
+    share: float = 0.95,
+    free_percent: float | None = None,
+    way: str | None = None,
+    jobs: int = 1,
+    *,
+    directory: str | None = None,
+    force: bool = False,
+    progress: bool = False,
+) -> Plan[int]:
+    """Look.
+
+    Parameters
+    ----------
+    depth : --depth, -d N
+        How deep.
+    after_s : --after TIME
+        When.
+    names : --name NAME
+        What for; repeatable.
+    share : --share PERCENT
+        How much.
+    free_percent : --free PERCENT
+        What to leave.
+    way : --way left|right
+        Where.
+    """
+    asked = {"depth": depth, "names": names, "after_s": after_s, "share": share, "free_percent": free_percent}
+    return Plan("look", "looking", (), lambda: None, lambda *_: asked | {"way": way}, directory, force, progress)
+
+
+def app_of(seen):
+    def conduct(asked: Asked, extra: int = 0, *, common: Study) -> None:
+        """Look here.
+
+        Parameters
+        ----------
+        extra : --extra
+            More.
+        """
+        seen.append((asked.arguments, asked.plan(way="right").study(None, None), extra))
+
+    app = typer.Typer()
+    app.command()(spread(declared(made_from(look, Study, before={"extra": "share"}, depth=3)(conduct))))
+    return app
+
+
+def arguments(*typed):
+    seen = []
+    app_of(seen)(list(typed), standalone_mode=False)
+    return seen[0]
+
+
+def test_quantities_are_read_in_the_units_of_the_names():
+    typed = ["--after", "250 ms", "--share", "90", "--free", "30 %", "--name", "a", "--name", "b", "--way", "left"]
+    found, planned, extra = arguments(*typed, "--extra", "2", "-o", "here", "-j", "4")
+    asked = {"depth": 3, "names": ["a", "b"], "after_s": 0.25, "share": 0.9, "free_percent": 30.0}
+    assert found == asked | {"way": "left", "directory": found["directory"], "force": False, "jobs": 4}
+    assert str(found["directory"]) == "here"
+    assert (planned, extra) == (asked | {"way": "right"}, 2)
+
+
+def test_what_is_not_given_is_left_to_the_function():
+    found, planned, _ = arguments()
+    assert "names" not in found
+    assert planned == {"depth": 3, "names": (), "after_s": 1.5, "share": 0.95, "free_percent": None, "way": "right"}
+
+
+def test_a_mistake_names_the_option():
+    with pytest.raises(UsageError, match=r"^--after: "):
+        arguments("--after", "1 apple")
+
+
+def test_the_help_has_the_order_of_the_docstring_and_own_options_in_their_places():
+    command = typer.main.get_command(app_of([]))
+    assert [each.opts[0] for each in command.params[:7]] == [
+        *("--depth", "--after", "--name", "--extra", "--share", "--free", "--way")
+    ]
+    assert {each.opts[0]: str(each.default) for each in command.params[:7]}["--after"] == "1.5 s"
+
+
+def test_a_function_shows_its_answer_and_no_plan():
+    assert inspect.signature(vftsim.sensitivity).return_annotation == "Sensitivity"
+    assert vftsim.sensitivity.__annotations__["return"] == "Sensitivity"

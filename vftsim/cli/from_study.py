@@ -1,0 +1,172 @@
+"""Commands made from the studies of :mod:`vftsim.interface`, whose signatures and docstrings say what can be asked.
+
+An entry of a study's docstring is an option as :func:`vftsim.cli.common.declared` reads it; the help has their order.
+What the common options hold (seed, jobs, directory, ...) is none.  A time in seconds and a percentage are typed with
+their units, of a sequence each element with the option repeated.
+"""
+
+# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum, StrEnum
+from typing import Any
+
+from vftsim.cli import options
+from vftsim.cli.common import PARAMETERS, ModelStudy, Work, entries_of, is_choice
+from vftsim.interface.common import Plan, plan_of
+
+_COMMON = {name: name for name in ("force", "jobs", "seed", "quick")} | {"directory": "output", "overrides": "set_"}
+"""Parameters of studies that are fields of the common options, if those have them."""
+_PLAIN: Mapping[str, Any] = {"int": int, "float": float, "bool": bool}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks of a study.
+
+    Parameters
+    ----------
+    arguments : dict
+        As the study takes them; what was not given is left to its defaults.
+    """
+
+    study: Callable[..., Any]
+    arguments: dict[str, Any]
+
+    def plan(self, study: Callable[..., Any] | None = None, **instead: Any) -> Plan[Any]:
+        """Return what the study, or another with parameters of the same names, is about to do."""
+        chosen = study or self.study
+        known = inspect.signature(chosen).parameters
+        given = {**self.arguments, **instead}
+        return plan_of(chosen, {name: value for name, value in given.items() if name in known})
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """A parameter of a study, as the command line has it."""
+
+    told: inspect.Parameter
+    entry: Mapping[str, str]
+
+    @property
+    def unit(self) -> str:
+        """Unit of what is a number with its unit there."""
+        is_number = str(self.told.annotation).startswith("float")
+        return {"TIME": "s", "PERCENT": "%"}.get(self.entry["metavar"], "") if is_number else ""
+
+    @property
+    def base(self) -> float:
+        """What the study's unit is in that of quantities."""
+        return 1e9 if self.unit == "s" else 1.0 if self.told.name.endswith("_percent") else 100.0
+
+    @property
+    def kind(self) -> Any:
+        """What is typed."""
+        plain = str(self.told.annotation).removesuffix(" | None")
+        if is_choice(self.entry["metavar"]):
+            choice: Any = StrEnum
+            return choice(self.told.name, {word: word for word in self.entry["metavar"].split("|")})
+        if plain.startswith("Sequence"):
+            return list[str]
+        return str if self.unit else _PLAIN.get(plain, str)
+
+    def with_default(self, default: Any) -> inspect.Parameter:
+        """Return the parameter of the command."""
+        if isinstance(default, tuple):
+            default = None
+        elif self.unit and isinstance(default, float):
+            default = f"{default if self.unit == 's' else self.base * default:g} {self.unit}"
+        return inspect.Parameter(
+            self.told.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=self.kind | None if default is None else self.kind,
+        )
+
+    def read(self, value: Any) -> Any:
+        """Return what the study takes."""
+        if isinstance(value, Enum):
+            return value.value
+        if not self.unit:
+            return value
+        from vftsim.spec import DURATION, PERCENT
+
+        option, quantity = self.entry["flags"].partition(",")[0], DURATION if self.unit == "s" else PERCENT
+        return options.parse_quantity(option, value, quantity, self.unit if self.unit == "%" else "") / self.base
+
+
+def made_from(
+    study: Callable[..., Any],
+    kind: type[Work] = ModelStudy,
+    *,
+    before: Mapping[str, str] | None = None,
+    **defaults: Any,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return what makes a command from a study and a function that has it conducted.
+
+    The function takes what is asked, its own options, and the common ones.
+
+    Parameters
+    ----------
+    kind : type
+        The common options.
+    before : mapping, optional
+        Before which of the study's options some of its own stand in the help; the others stand behind them.
+    defaults : dict
+        Defaults that the command line has in place of the study's.
+    """
+    told, doc = inspect.signature(study).parameters, inspect.cleandoc(study.__doc__ or "")
+    entries = {**entries_of(options.__doc__ or ""), **entries_of(doc)}
+    has = {each.name for each in fields(kind)}
+    common_ones = {name: field for name, field in _COMMON.items() if name in told and field in has}
+    asked = [name for name in dict.fromkeys([*entries_of(doc), *told]) if name not in {"progress", *common_ones}]
+    asked.sort(key=lambda name: entries[name]["flags"] != "")  # arguments first
+    theirs = {name: _Parameter(told[name], entries[name]) for name in asked}
+
+    def make(conduct: Callable[..., None]) -> Callable[..., None]:
+        own = dict(inspect.signature(conduct, eval_str=True).parameters)
+        del own[next(iter(own))]
+        common = own.pop("common")
+
+        @functools.wraps(conduct)
+        def command(**given: Any) -> None:
+            common = given.pop("common")
+            typed = {name: given.pop(name) for name in theirs}
+            arguments = {name: one.read(typed[name]) for name, one in theirs.items() if typed[name] is not None}
+            arguments |= {name: getattr(common, field) for name, field in common_ones.items()}
+            if arguments.get("overrides", ()) is None:
+                del arguments["overrides"]
+            if "Model" in str(getattr(told.get("model"), "annotation", "")):
+                arguments["model"] = common.loaded(arguments["model"])
+            conduct(Asked(study, arguments), common=common, **given)
+
+        parameters = []
+        for name, one in theirs.items():
+            parameters += [own.pop(each) for each, place in (before or {}).items() if place == name]
+            parameters.append(one.with_default(defaults.get(name, one.told.default)))
+        parameters += [*own.values(), common.replace(annotation=kind)]
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+        )
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        text, _, more = inspect.cleandoc(conduct.__doc__ or "").partition(PARAMETERS)
+        command.__doc__ = f"{text}{PARAMETERS}{doc.partition(PARAMETERS)[2]}\n{more}"
+        return command
+
+    return make
+
+
+def as_it_is(study: Callable[..., Any]) -> Callable[..., None]:
+    """Return the command of a study that does nothing besides."""
+
+    def conduct(asked: Asked, *, common: ModelStudy) -> None:
+        plan = asked.plan()
+        common.show_all(plan, common.conduct(plan))
+
+    conduct.__doc__ = inspect.cleandoc(study.__doc__ or "").partition(PARAMETERS)[0]
+    return made_from(study)(conduct)
