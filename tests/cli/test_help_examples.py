@@ -51,7 +51,7 @@ def test_an_example_is_accepted(name, example):
             under(model, given["protection"])
         if given.get("vary"):
             knob_of(model.spec, given["vary"])
-    for text in given.get("objective") or []:
+    for text in given.get("objectives") or given.get("objective") or []:
         read_objective(text)
     if name in ("compare", "availability") and given["protection"]:
         kinds_named(given["protection"])

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import Plan, WrittenPlan, answered, as_model, conducted
+from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted
 
 if TYPE_CHECKING:
     from vftsim.study.design.decision import Decision
@@ -127,6 +127,7 @@ def sensitivity(
     )
 
 
+@conducted
 def optimize(
     model: str | Path,
     choose: Sequence[str],
@@ -143,35 +144,30 @@ def optimize(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> Decision:
+) -> Plan[Decision]:
     """Find the cheapest configuration that meets objectives, with evidence by fresh random numbers.
+
+    Killed or interrupted, the same command goes on.
 
     Parameters
     ----------
-    model : str or Path
-    choose : sequence of str
-        What may be chosen, each ``NAME=V,V`` or ``NAME=LOW..HIGH/LEVELS``.
-    objectives : sequence of str
-        What must hold, e.g. ``media.loss <= 0.1``.
-    jobs : int
-    overrides : sequence of str
-        As after ``--set``.
-    prices : str or Path, optional
+    choose : --choose NAME=V,V
+        What may be chosen: protection, scheduler, a short name of sweeps or a key of the model, and its values or
+        LOW..HIGH/LEVELS; repeatable.
+    objectives : --objective 'FIGURE <= X'
+        What must hold, e.g. 'web.response.p95 <= 100'; repeatable.
+    prices : --prices FILE
         What things cost (YAML); a shipped example if not given.
-    confidence : float
+    confidence : --confidence PERCENT
         That the objectives hold together.
-    looks, budget, seed : int
-        Configurations looked at for the front; most runs of the search.
-    quick, force : bool
-    directory : str or Path, optional
-        Where runs and results are kept, by default ``optimize-MODEL`` here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    looks : --looks N
+        Configurations looked at for the front.
+    budget : --budget N
+        Most runs of the search.
     """
     from vftsim.study.design.decision import optimize as optimize_study
-    from vftsim.study.design.optimize import Request
+    from vftsim.study.design.optimize import COMMAND, Request
     from vftsim.study.model import load_model
-    from vftsim.study.progress import make_progress
 
     base = as_model(load_model(str(model), overrides), quick=quick)
     request = Request.read(
@@ -187,11 +183,20 @@ def optimize(
         seed=seed,
         quick=quick,
     )
-    target = Path(f"optimize-{Path(model).stem}" if directory is None else directory)
-    with make_progress(f"optimize {base.name}", not progress) as show:
-        return optimize_study(request, target, jobs, force=force, progress=show)
+    return WrittenPlan(
+        COMMAND,
+        f"optimize {base.name}",
+        [base],
+        request.takes,
+        partial(optimize_study, request, jobs=jobs),
+        directory or f"optimize-{Path(model).stem}",
+        force,
+        progress,
+        "configurations.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
+    )
 
 
+@conducted
 def rare(
     model: Model | str | Path,
     event: str,
@@ -206,37 +211,34 @@ def rare(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> RareStudy:
-    """Return how probable it is that a queue reaches a length, or a packet is lost, in a run.
+) -> Plan[RareStudy]:
+    """Say how probable it is that a queue reaches a length, or a packet is lost, in a run: down to 1e-9 and below.
 
     Parameters
     ----------
-    model : Model, str or Path
-    event : str
-        E.g. ``server.queue.held >= 20`` or ``server.queue.lost >= 1``.
-    trials, repetitions : int
-        At each level; independent of each other.
-    levels : str, optional
-        On the way to the limit, with commas; a pilot finds them if not given.
-    seed, jobs : int
-    brute_force : bool
+    event : --event 'LEVEL >= N'
+        What may happen in a run: a queue (server.queue.held >= 20), a link's backlog (lan.to_host.backlog >= 2 ms),
+        losses (server.queue.lost >= 1).
+    trials : --trials N
+        Trials at each level.
+    repetitions : --repetitions, -n N
+        Independent repetitions; the interval rests on them.
+    levels : --levels N,N
+        Levels on the way to the limit (default: a pilot finds them).
+    brute_force : --brute-force
         No levels: every trial is a run from time 0.
-    quick, force : bool
-    directory : str or Path, optional
-        Keep every finished repetition and the answer here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
     """
     from vftsim.study.rare import rare_study, request_for
 
-    request = request_for(
-        as_model(model, quick=quick), event, levels, trials, repetitions, seed, brute_force=brute_force
-    )
-    return answered(
+    chosen = as_model(model, quick=quick)
+    request = request_for(chosen, event, levels, trials, repetitions, seed, brute_force=brute_force)
+    return Plan(
         "rare",
-        f"rare event of {request.model.name}",
+        f"rare event of {chosen.name}",
+        [chosen],
+        request.takes,
+        lambda store, show: rare_study(request, jobs, progress=show, store=store),
         directory,
         force,
         progress,
-        lambda store, show: rare_study(request, jobs, progress=show, store=store),
     )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import answered, as_model
+from vftsim.interface.common import Plan, answered, as_model, conducted
 
 if TYPE_CHECKING:
     from vftsim.study.availability import AvailabilityStudy
@@ -487,6 +487,7 @@ def availability(
     )
 
 
+@conducted
 def pilot(
     model: Model | str | Path,
     seed: int = 1,
@@ -497,29 +498,24 @@ def pilot(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> WarmUpStudy:
+) -> Plan[WarmUpStudy]:
     """Say whether the transient that a SIP lab leaves out of a step is long enough, from 20 pilots at one load.
 
     Parameters
     ----------
-    model : Model, str or Path
-    seed, jobs : int
-    load : float, optional
-        Attempts a second; by default the model's first step.
-    quick, force : bool
-    directory : str or Path, optional
-        Keep every finished run and the answer here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    load : --load SAPS
+        Attempts a second (default: the model's first step).
     """
-    from vftsim.study.warm_up import warm_up_study
+    from vftsim.study.warm_up import pilots_take, warm_up_study
 
     chosen = as_model(model, quick=quick)
-    return answered(
+    return Plan(
         "pilot",
         f"pilots of {chosen.name}",
+        [chosen],
+        lambda: pilots_take(chosen, load),
+        lambda store, show: warm_up_study(chosen, seed, jobs, load, progress=show, store=store),
         directory,
         force,
         progress,
-        lambda store, show: warm_up_study(chosen, seed, jobs, load, progress=show, store=store),
     )

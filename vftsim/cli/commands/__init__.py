@@ -6,6 +6,6 @@ and options are (:func:`vftsim.cli.common.declared`), beside those of the study 
 ``--help`` needs.
 """
 
-from vftsim.interface import designs
+from vftsim.interface import designs, studies
 
-STUDIES = (designs.sensitivity,)
+STUDIES = (designs.optimize, studies.pilot, designs.rare, designs.sensitivity)
