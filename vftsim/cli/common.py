@@ -231,15 +231,28 @@ class ModelStudy(Study):
     seed: int = options.DEFAULT_SEED
     quick: bool = False
 
-    def loaded(self, name: str) -> Model:
-        """Return a model for a study that shortens it by itself."""
+    def loaded(self, name: str, *changes: str) -> Model:
+        """Return a model for a study that shortens it by itself if it is to be quick."""
         from vftsim.study.model import load_model
 
-        return load_model(name, self.set_ or ())
+        return load_model(name, [*(self.set_ or ()), *changes])
 
     def model(self, name: str, scale: float = 1.0) -> Model:
         """Return a model as the options change it."""
         return options.prepared(name, self.set_, scale, self.quick)
+
+
+@dataclass(kw_only=True)
+class ScaledStudy(ModelStudy):
+    """The same of those whose measured time may be any multiple of the model's."""
+
+    scale: float = 1.0
+
+    def loaded(self, name: str, *changes: str) -> Model:
+        """Return a model for a study that shortens it by itself if it is to be quick."""
+        if self.quick and self.scale != 1.0:
+            raise UsageError("--quick and --scale both set the measured time: choose one")
+        return super().loaded(name, *changes).shortened(self.scale)
 
 
 def declared(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
 from typing import Any
@@ -104,6 +104,7 @@ def made_from(
     study: Callable[..., Any],
     kind: type[Work] = ModelStudy,
     *,
+    beside: Sequence[Callable[..., Any]] = (),
     before: Mapping[str, str] | None = None,
     **defaults: Any,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -115,12 +116,20 @@ def made_from(
     ----------
     kind : type
         The common options.
+    beside : sequence of functions
+        Further studies, of which the command has the options that their docstrings add.
     before : mapping, optional
         Before which of the study's options some of its own stand in the help; the others stand behind them.
     defaults : dict
         Defaults that the command line has in place of the study's.
     """
-    told, doc = inspect.signature(study).parameters, inspect.cleandoc(study.__doc__ or "")
+    told = dict(inspect.signature(study).parameters)
+    doc = inspect.cleandoc(study.__doc__ or "")
+    for another in beside:
+        text = inspect.cleandoc(another.__doc__ or "")
+        doc += "\n" + text.partition(PARAMETERS)[2]
+        more = inspect.signature(another).parameters
+        told |= {name: more[name].replace(default=None) for name in entries_of(text)}
     entries = {**entries_of(options.__doc__ or ""), **entries_of(doc)}
     has = {each.name for each in fields(kind)}
     common_ones = {name: field for name, field in _COMMON.items() if name in told and field in has}

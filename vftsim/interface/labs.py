@@ -8,13 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import answered, as_model
+from vftsim.interface.common import Plan, answered, as_model, conducted
 
 if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Prediction
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validate import Validated
+    from vftsim.study.estimate import Needs
     from vftsim.study.model import Model
+    from vftsim.study.progress import Progress
+    from vftsim.study.store import Store
 
 
 def calibrate(
@@ -37,6 +40,7 @@ def calibrate(
     )
 
 
+@conducted
 def predict(
     model: Model | str | Path,
     fit: Sequence[str],
@@ -52,40 +56,37 @@ def predict(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> Prediction:
-    """Predict with the uncertainty of replications, fitted parameters and structure.
+) -> Plan[Prediction]:
+    """Predict with the uncertainty of replications, fitted parameters and structure, apart and together.
 
     Parameters
     ----------
-    model : Model, str or Path
-    fit, structure : sequence of str
-        Fits that the model's values come from, and those of other structures: shipped names, or files.
-    draws, replications : int
-        Points drawn from each fit, and runs of each point.
-    seed, jobs : int
-    figures : sequence of str
-    held_out : str or Path, optional
-        Rows that tell the structure error: a shipped lab's, or a file of a validation.
-    quick, force : bool
-    directory : str or Path, optional
-        Keep every finished run and the answer here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    fit : --fit FIT
+        Fit that the model's values come from: a shipped one (sip-lab/virtual), or a file.
+    structure : --structure FIT
+        Fit of another structure that is accepted beside the model's own.
+    held_out : --held-out ROWS
+        Held-out rows that tell the structure error: a shipped lab's (linux-lab), or what 'vftsim validate --held-out'
+        wrote.
+    draws : --draws
+        Points drawn from each fit.
+    replications : --replications, -n
+        Runs of each point.
+    figures : --figure NAME
+        Figures, e.g. 'cpu', 'SES1/p99', 'step_6/*' (default: the usual ones).
     """
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study
     from vftsim.calibrate.structure_error import read_held_out
+    from vftsim.study.estimate import total
 
-    chosen = as_model(model, quick=quick)
     fits, others = ([read_fit(name) for name in names] for names in (fit, structure))
     error = None if held_out is None else read_held_out(str(held_out))
-    return answered(
-        "predict",
-        f"predict {chosen.name}",
-        directory,
-        force,
-        progress,
-        lambda store, show: predict_study(
+    chosen = as_model(model, quick=quick)
+    points = draws * (bool(fits) + len(others))
+
+    def study(store: Store | None, show: Progress) -> Prediction:
+        return predict_study(
             chosen,
             fits,
             others,
@@ -97,8 +98,12 @@ def predict(
             structure_error=error,
             progress=show,
             store=store,
-        ),
-    )
+        )
+
+    def takes() -> Needs:
+        return total([chosen.spec], points * replications)
+
+    return Plan("predict", f"predict {chosen.name}", [chosen], takes, study, directory, force, progress)
 
 
 def validate(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
     from vftsim.study.decision import Decision
+    from vftsim.study.estimate import Needs
     from vftsim.study.failover import FailoverStudy
     from vftsim.study.model import Model
     from vftsim.study.progress import Progress
@@ -302,6 +303,7 @@ def sweep(
         return run_sweep(plan.grid(), folder, replications, seed, jobs, force=force, figures=figures, progress=show)
 
 
+@conducted
 def failover(
     model: Model | str | Path,
     crashes: int | None = None,
@@ -318,39 +320,37 @@ def failover(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> FailoverStudy:
+) -> Plan[FailoverStudy]:
     """Let the primary's host crash at many instants; return detection, takeover, outage, and what clients lost.
 
     Parameters
     ----------
-    model : Model, str or Path
-    crashes : int, optional
-        Spread over ``over_s``; by default 20, a quarter of that if ``quick``.
-    seed, jobs : int
-    load : float, optional
-        Attempts a second; by default the benchmark's first step.
-    domain : str, optional
-        Whose host crashes; by default the one that is protected.
-    over_s, after_s : float
-        Stretch of time over which crashes are spread, and how long a run goes on after one and a restart.
-    protection : str, optional
+    crashes : --crashes, -n
+        How many crashes, spread over the span (default 20).
+    load : --load SAPS
+        Attempts a second (default: the benchmark's first step).
+    domain : --domain NAME
+        Whose host crashes (default: the one that is protected).
+    over_s : --over TIME
+        Stretch of time over which crashes are spread.
+    after_s : --after TIME
+        How long a run goes on after a crash and a restart (default: until queues have gone).
+    protection : --protection KIND
         Protect the domain with this mechanism and its defaults.
-    prices : bool
+    prices : --prices/--no-prices
         Play prices of the mechanism at both ends of their ranges, for bands.
-    quick, force : bool
-    directory : str or Path, optional
-        Keep every finished run and the answer here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
     """
-    from vftsim.study.failover import DEFAULT_CRASHES, failover_study
+    from vftsim.study.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study
     from vftsim.study.protections import under
     from vftsim.study.replicate import fewer_crashes
 
-    chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    if protection is not None:
-        chosen = under(chosen, protection, domain)
-    after_ns = None if after_s is None else round(after_s * 1e9)
+    asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
+    chosen = asked if protection is None else under(asked, protection, domain)
+    span_ns, after_ns = round(over_s * 1e9), None if after_s is None else round(after_s * 1e9)
+
+    def takes() -> Needs:
+        found = crashes_take(chosen, count, load, span_ns, after_ns, domain)
+        return found + bands_take(chosen, load, domain, after_ns) if prices else found
 
     def study(store: Store | None, show: Progress) -> FailoverStudy:
         return failover_study(
@@ -360,16 +360,17 @@ def failover(
             jobs,
             load=load,
             domain=domain,
-            span_ns=round(over_s * 1e9),
+            span_ns=span_ns,
             after_ns=after_ns,
             prices=prices,
             progress=show,
             store=store,
         )
 
-    return answered("failover", f"failovers of {chosen.name}", directory, force, progress, study)
+    return Plan("failover", f"failovers of {chosen.name}", [asked], takes, study, directory, force, progress)
 
 
+@conducted
 def simulated_years(
     model: Model | str | Path,
     mtbf_s: float,
@@ -383,46 +384,38 @@ def simulated_years(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> SimulatedYears:
+) -> Plan[SimulatedYears]:
     """Return simulated years with faults of every kind, and their Markov chain (``vftsim availability --simulate``).
+
+    Faults of the model with ``repeat: {mean: ...}`` come beside failures of both hosts; other parameters are those of
+    :func:`availability`, whose ``crashes`` are of each kind of fault here.
 
     Parameters
     ----------
-    model : Model, str or Path
-        Its faults with ``repeat: {mean: ...}`` come beside failures of both hosts.
-    mtbf_s : float
-        Mean time between failures of a host.
-    years : int
-    protection : str
-        Mechanisms with commas, or ``all``.
-    crashes : int
-        At how many instants each kind of fault is measured for the chain.
-    seed, jobs : int
-    restart_s : float
-        How long somebody takes to bring back what does not come back by itself.
-    directory : str or Path, optional
-        Keep every finished year and the answer here; the same call goes on from them.
-    force : bool
-        Start over; what the directory holds goes when the new answer stands.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    years : --simulate YEARS
+        Simulate so many years in which both hosts fail and the model's faults with 'repeat: {mean: ...}' come as often
+        as they say, and put the Markov chain of all of them beside.
     """
     from vftsim.study.protections import kinds_named
     from vftsim.study.simulated_years import simulated_years as study
+    from vftsim.study.simulated_years import years_take
 
     chosen, kinds = as_model(model), kinds_named(protection)
-    return answered(
+    return Plan(
         "simulated years",
         f"years of {chosen.name}",
-        directory,
-        force,
-        progress,
+        [chosen],
+        lambda: years_take(chosen, kinds, mtbf_s, years, crashes),
         lambda store, show: study(
             chosen, kinds, mtbf_s, years, crashes, seed, jobs, restart_s=restart_s, progress=show, store=store
         ),
+        directory,
+        force,
+        progress,
     )
 
 
+@conducted
 def availability(
     model: Model | str | Path,
     mtbf_s: float,
@@ -437,44 +430,33 @@ def availability(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> AvailabilityStudy:
+) -> Plan[AvailabilityStudy]:
     """Return how long the service is down in a year with each mechanism, how long unprotected, what clients lose.
 
     Parameters
     ----------
-    model : Model, str or Path
-    mtbf_s : float
-        Mean time between failures of a host.
-    protection : str
-        Mechanisms with commas, or ``all``.
-    crashes : int, optional
-        Simulated failovers of each; by default 10.
-    seed, jobs : int
-    restart_s : float
+    mtbf_s : --mtbf TIME
+        Mean time between failures of a host, e.g. '8760 h'.
+    protection : --protection KIND,KIND
+        Mechanisms, or 'all'.
+    crashes : --crashes, -n
+        Simulated failovers of each mechanism (default 10).
+    restart_s : --restart TIME
         Length of an outage that no mechanism shortens.
-    after_s : float, optional
-        How long a run goes on after a crash and a restart.
-    quick, force : bool
-    directory : str or Path, optional
-        Keep every finished run and the answer here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    after_s : --after TIME
+        How long a run goes on after a crash and a restart (default: until queues have gone).
     """
-    from vftsim.study.availability import DEFAULT_CRASHES, availability_study
+    from vftsim.study.availability import DEFAULT_CRASHES, availability_study, year_takes
     from vftsim.study.protections import kinds_named
     from vftsim.study.replicate import fewer_crashes
 
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    after_ns = None if after_s is None else round(after_s * 1e9)
-    return answered(
-        "availability",
-        f"failovers of {chosen.name}",
-        directory,
-        force,
-        progress,
-        lambda store, show: availability_study(
+    kinds, after_ns = kinds_named(protection), None if after_s is None else round(after_s * 1e9)
+
+    def study(store: Store | None, show: Progress) -> AvailabilityStudy:
+        return availability_study(
             chosen,
-            kinds_named(protection),
+            kinds,
             mtbf_s,
             count,
             seed,
@@ -483,8 +465,12 @@ def availability(
             after_ns=after_ns,
             progress=show,
             store=store,
-        ),
-    )
+        )
+
+    def takes() -> Needs:
+        return year_takes(chosen, kinds, count, after_ns)
+
+    return Plan("availability", f"failovers of {chosen.name}", [chosen], takes, study, directory, force, progress)
 
 
 @conducted
