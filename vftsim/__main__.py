@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-COLLECT_AFTER = 50_000
+COLLECT_AFTER = 300_000
 """New objects between two searches for garbage; importing makes a million that all stay, and Python looks at 700."""
 
 
@@ -17,7 +17,10 @@ def begin() -> int:
     except KeyboardInterrupt:
         print("vftsim: interrupted", file=sys.stderr)
         return 3
-    return console()
+    try:
+        return console()
+    finally:
+        gc.freeze()  # a process that ends gives back all its memory; Python would first look for garbage in it
 
 
 if __name__ == "__main__":

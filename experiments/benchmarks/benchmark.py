@@ -176,8 +176,8 @@ def told_rows(repeat: int) -> Iterator[tuple[str, ...]]:
 
 START_UP = """
 import contextlib, gc, io, sys, time
-from vftsim.__main__ import _COLLECT_AFTER
-gc.set_threshold(_COLLECT_AFTER)
+from vftsim.__main__ import COLLECT_AFTER
+gc.set_threshold(COLLECT_AFTER)
 spent = [("Python", time.process_time())]
 def done(what):
     spent.append((what, time.process_time()))

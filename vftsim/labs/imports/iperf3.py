@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vftsim.labs.importing import LARGEST, Figure, Importer, Source, of_values, register
 
@@ -101,8 +101,14 @@ _Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 _Count = Annotated[int, Field(ge=-(2**63), le=2**63)]  # late packets count as less than none lost
 
 
-class _Span(BaseModel):
-    """What an interval, a stream or all of them carried; a part of the file, like the models below."""
+class _Part(BaseModel):
+    """A part of the file; its validator waits for the first file, as every command imports this."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class _Span(_Part):
+    """What an interval, a stream or all of them carried."""
 
     start: _Number
     end: _Number
@@ -120,17 +126,17 @@ class _Span(BaseModel):
         return self.bits_per_second * 1e-6
 
 
-class _Interval(BaseModel):
+class _Interval(_Part):
     sum: _Span
 
 
-class _Stream(BaseModel):
+class _Stream(_Part):
     sender: _Span | None = None
     receiver: _Span | None = None
     udp: _Span | None = None
 
 
-class _End(BaseModel):
+class _End(_Part):
     streams: list[_Stream] = []
     sum: _Span | None = None
     sum_sent: _Span | None = None
@@ -138,7 +144,7 @@ class _End(BaseModel):
     cpu_utilization_percent: dict[str, _Number] = {}
 
 
-class _Test(BaseModel):
+class _Test(_Part):
     intervals: list[_Interval]
     end: _End
 
