@@ -1,6 +1,5 @@
-"""Random numbers: streams keyed by entity, inverse-function draws, endless sequences in bounded memory."""
+"""Random numbers: streams keyed by entity, inverse-function draws, draws in order."""
 
-from vftsim.sampling.chunked import CHUNK_SIZE, ChunkedDraws
 from vftsim.sampling.draws import (
     categorical,
     erlang_ns,
@@ -11,13 +10,13 @@ from vftsim.sampling.draws import (
     uniform_ns,
     unit_exponential,
 )
+from vftsim.sampling.in_order import Draws
 from vftsim.sampling.renewals import renewals_ns
 from vftsim.sampling.streams import STREAM_SCHEME, Streams
 
 __all__ = [
-    "CHUNK_SIZE",
     "STREAM_SCHEME",
-    "ChunkedDraws",
+    "Draws",
     "Streams",
     "categorical",
     "erlang_ns",

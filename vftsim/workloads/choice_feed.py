@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from vftsim.kernel.inputs import Feeder
-from vftsim.sampling import Streams, uniform_ns
+from vftsim.sampling import Draws, Streams, uniform_ns
 
 LEVELS = 1 << 30
-
-
-class _Levels:
-    def __init__(self, streams: Streams, name: str, entity: int) -> None:
-        self._streams, self._key, self._next = streams, (name, entity), 0
-
-    def __call__(self, count: int) -> list[int]:
-        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
-        self._next += count
-        levels: list[int] = uniform_ns(uniforms, 0, LEVELS - 1).tolist()
-        return levels
+_levels = partial(uniform_ns, low_ns=0, high_ns=LEVELS - 1)
 
 
 def choice_feed(
@@ -28,4 +20,4 @@ def choice_feed(
     """
     if percent == 0.0 or (percent == 100.0 and not is_drawn):
         return (LEVELS if percent else 0), 0
-    return round(percent / 100.0 * LEVELS), feeder.add(_Levels(streams, name, entity), 256)
+    return round(percent / 100.0 * LEVELS), feeder.add(Draws(streams, name, entity, _levels), 256)

@@ -4,6 +4,7 @@ Protection makes a burst cost ``execution`` times as much; the process sends not
 that has lost its memory begins anew with a pause.
 """
 
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from vftsim.kernel.inputs import Feeder, draw, feeds
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
-from vftsim.sampling import Streams, gamma_ns
+from vftsim.sampling import Draws, Streams, gamma_ns
 from vftsim.spec.units import Percent, PositiveDurationNs
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
@@ -92,25 +93,6 @@ ENTRIES = (start_cpu_bound,)
 TABLES = (cpu_bounds,)
 
 
-class _Draws:
-    """Gamma durations in order.
-
-    The uniform of a burst depends on its number alone, not on duty and length: common random numbers.
-    """
-
-    def __init__(self, streams: Streams, name: str, entity: int, mean_ns: float, cv: float, *, first: int) -> None:
-        self._streams = streams
-        self._key = (name, entity)
-        self._distribution = (mean_ns, cv)
-        self._next = first
-
-    def __call__(self, count: int) -> list[int]:
-        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
-        self._next += count
-        values: list[int] = gamma_ns(uniforms, *self._distribution).tolist()
-        return values
-
-
 def add_cpu_bound(
     engine: Engine,
     feeder: Feeder,
@@ -125,9 +107,14 @@ def add_cpu_bound(
     idle_ns = spec.cycle - busy_ns
     busy_ns *= cpu_inflation
 
-    # Burst n has draw n, and the first is number 1; the first pause is number 0.
-    busy = feeder.add(_Draws(streams, "cpu_bound.busy", number, busy_ns, spec.cv, first=1), _AT_ONCE)
-    pause = feeder.add(_Draws(streams, "cpu_bound.idle", number, idle_ns, spec.cv, first=0), _AT_ONCE)
+    # Burst n has draw n, and the first is number 1; the first pause is number 0.  Uniforms depend on that number
+    # alone, not on duty and length: common random numbers.
+    busy = feeder.add(
+        Draws(streams, "cpu_bound.busy", number, partial(gamma_ns, mean_ns=busy_ns, cv=spec.cv), first=1), _AT_ONCE
+    )
+    pause = feeder.add(
+        Draws(streams, "cpu_bound.idle", number, partial(gamma_ns, mean_ns=idle_ns, cv=spec.cv)), _AT_ONCE
+    )
     row, record = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause, execution=1.0)
     record.program, program = engine.add(applications, program=engine.number(cpu_bound), own=row, domain=domain)
     program.row = record.program

@@ -8,6 +8,7 @@ are its processes: all begin anew, and what was not on the disk is lost.
 Left out: network requests that cause the transfers; locks between processes.
 """
 
+from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, flush, forget, read, transfer_done, write
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
-from vftsim.sampling import Streams, gamma_ns
+from vftsim.sampling import Draws, Streams, gamma_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, Percent, PositiveDurationNs
 
@@ -44,7 +45,7 @@ class DiskBoundSpec(Spec):
 class DiskBound(Record):
     """A program: its processes stand in consecutive rows; ``compute`` and ``choice`` are feeds.
 
-    ``transfers`` counts those that have ended.
+    A choice is 1 for a read, 0 for a write; ``transfers`` counts those that have ended.
     """
 
     program: int
@@ -161,24 +162,6 @@ ENTRIES = (start_disk_bound,)
 TABLES = (disk_bounds,)
 
 
-class _Draws:
-    """Computation times, or choices of a read (1) or a write (0), in order."""
-
-    def __init__(self, streams: Streams, entity: int, spec: DiskBoundSpec, name: str) -> None:
-        self._streams = streams
-        self._key = (f"disk_bound.{name}", entity)
-        self._spec = spec
-        self._next = 0
-
-    def __call__(self, count: int) -> list[int]:
-        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
-        self._next += count
-        if self._key[0].endswith("choice"):
-            return [int(value < self._spec.reads / 100.0) for value in uniforms.tolist()]
-        values: list[int] = gamma_ns(uniforms, self._spec.compute, self._spec.cv).tolist()
-        return values
-
-
 def add_disk_bound(
     engine: Engine, feeder: Feeder, domain: int, disk: int, spec: DiskBoundSpec, streams: Streams, number: int
 ) -> int:
@@ -194,8 +177,12 @@ def add_disk_bound(
         size_bytes=spec.size,
         flush_every=spec.flush_every,
         execution=1.0,
-        compute=feeder.add(_Draws(streams, number, spec, "compute"), _AT_ONCE),
-        choice=feeder.add(_Draws(streams, number, spec, "choice"), _AT_ONCE),
+        compute=feeder.add(
+            Draws(streams, "disk_bound.compute", number, partial(gamma_ns, mean_ns=spec.compute, cv=spec.cv)), _AT_ONCE
+        ),
+        choice=feeder.add(
+            Draws(streams, "disk_bound.choice", number, lambda u: (u < spec.reads / 100.0).astype(int)), _AT_ONCE
+        ),
     )
     rows = [engine.add(processes, owner=row)[0] for _ in range(spec.processes)]
     bound.first_process = rows[0]

@@ -18,8 +18,11 @@ Assumption: divergence shows as a difference at once; a secondary that has diver
 would have.  Left out: CPU time of the proxy.  Both replicas use CPU and memory all the time.
 """
 
-from typing import Annotated, ClassVar, Literal
+from functools import partial
+from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from vftsim.errors import UsageError
@@ -57,7 +60,7 @@ from vftsim.platform.protection.replication import (
 )
 from vftsim.platform.protection.rollback import is_cut_at_loss
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.sampling import Streams, exponential_ns
+from vftsim.sampling import Draws, Streams, exponential_ns
 from vftsim.spec.units import DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
 
 _US = 1_000
@@ -71,6 +74,10 @@ PERIODIC = word("periodic_checkpoints")
 TIMED_OUT = word("packets_missing")
 
 coarse_lockstep = protection.kind("coarse_lockstep", base=followed)
+
+
+def _millionths(uniforms: NDArray[np.float64]) -> NDArray[Any]:
+    return (uniforms * _MILLION).astype(np.int64)
 
 
 class CoarseLockstepFields(HeartbeatFields):
@@ -123,11 +130,13 @@ class CoarseLockstepFields(HeartbeatFields):
         if feeder is None or streams is None:
             raise UsageError("coarse_lockstep draws random numbers; this kind of model does not hand it any yet")
         coarse = engine.rows(coarse_locksteps)[guard]
-        coarse.divergences = feeder.add(_Exponentials(streams, "divergence", guard, _S / self.divergence_rate))
+        runs_ns = partial(exponential_ns, mean_ns=_S / self.divergence_rate)
+        coarse.divergences = feeder.add(Draws(streams, "coarse_lockstep.divergence", guard, runs_ns))
         if self.jitter:
-            coarse.delays = feeder.add(_Exponentials(streams, "delay", guard, self.jitter))
+            delays_ns = partial(exponential_ns, mean_ns=self.jitter)
+            coarse.delays = feeder.add(Draws(streams, "coarse_lockstep.delay", guard, delays_ns))
         if self.missing:
-            coarse.misses = feeder.add(_Millionths(streams, guard))
+            coarse.misses = feeder.add(Draws(streams, "coarse_lockstep.missing", guard, _millionths))
 
 
 @PROTECTIONS.register
@@ -137,36 +146,6 @@ class CoarseLockstepSpec(CoarseLockstepFields):
     products: ClassVar[tuple[str, ...]] = ("colo",)
     kind: Literal["coarse_lockstep"] = "coarse_lockstep"
     part: ClassVar[Kind] = coarse_lockstep
-
-
-class _Exponentials:
-    """Exponential durations in order."""
-
-    def __init__(self, streams: Streams, name: str, entity: int, mean_ns: float) -> None:
-        self._key = (f"coarse_lockstep.{name}", entity)
-        self._streams = streams
-        self._mean_ns = mean_ns
-        self._next = 0
-
-    def __call__(self, count: int) -> list[int]:
-        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
-        self._next += count
-        values: list[int] = exponential_ns(uniforms, self._mean_ns).tolist()
-        return values
-
-
-class _Millionths:
-    """Numbers below a million in order, each as likely as any other."""
-
-    def __init__(self, streams: Streams, entity: int) -> None:
-        self._streams = streams
-        self._entity = entity
-        self._next = 0
-
-    def __call__(self, count: int) -> list[int]:
-        uniforms = self._streams.uniforms("coarse_lockstep.missing", self._entity, start=self._next, count=count)
-        self._next += count
-        return [int(value * _MILLION) for value in uniforms]
 
 
 class CoarseLockstep(Record):

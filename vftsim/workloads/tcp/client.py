@@ -4,11 +4,13 @@ An upload begins with data at once, a download with a packet that asks for it; t
 are left out.  What has come in order at the receiver by the end of each interval is written down for the report.
 """
 
+from functools import partial
+
 from vftsim.kernel import Engine, EventKind, Sim, at, entry, event, part
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.link import links, transmit
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets
-from vftsim.sampling import Streams, uniform_ns
+from vftsim.sampling import Draws, Streams, uniform_ns
 from vftsim.workloads.stations import add_station, has_room, room, say, stations, wait_for_room
 from vftsim.workloads.tcp.parameters import HEADER_BYTES, BulkTcpSpec, bulk_tcp
 from vftsim.workloads.tcp.receiver import take_data
@@ -182,22 +184,6 @@ def start_bulk_tcp(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-class _Reactions:
-    """Uniform times in order, of one client."""
-
-    def __init__(self, streams: Streams, entity: int, longest_ns: int) -> None:
-        self._streams = streams
-        self._entity = entity
-        self._longest_ns = longest_ns
-        self._next = 0
-
-    def __call__(self, count: int) -> list[int]:
-        uniforms = self._streams.uniforms("bulk_tcp.reaction", self._entity, start=self._next, count=count)
-        self._next += count
-        values: list[int] = uniform_ns(uniforms, 0, self._longest_ns).tolist()
-        return values
-
-
 def add_bulk_tcp(engine: Engine, feeder: Feeder, port: int, spec: BulkTcpSpec, streams: Streams, number: int) -> int:
     """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the workload."""
     row, bulk = engine.add(
@@ -228,5 +214,12 @@ def add_bulk_tcp(engine: Engine, feeder: Feeder, port: int, spec: BulkTcpSpec, s
         connection.station = station
         connection.first_ns = int(begins[n] * spec.spread)
         if spec.reaction:
-            connection.reactions = feeder.add(_Reactions(streams, (number << 20) + n, spec.reaction))
+            connection.reactions = feeder.add(
+                Draws(
+                    streams,
+                    "bulk_tcp.reaction",
+                    (number << 20) + n,
+                    partial(uniform_ns, low_ns=0, high_ns=spec.reaction),
+                )
+            )
     return row
