@@ -28,7 +28,7 @@ from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.burden import add_program, apply_overhead, burdened_ns
+from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
 from vftsim.workloads.gamma_feed import duration_ns, gamma_feed
 
 batch = application.kind("batch")
@@ -235,10 +235,7 @@ def on_begin(sim: Sim, batch_process_row: int, token: int) -> None:
     compute(sim, batch, process, 0)
 
 
-@batch.implements(set_overhead)
-def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let work that begins from now on cost what protection makes it cost."""
-    apply_overhead(sim, program, output_ns, execution)
+batch.implements(set_overhead)(bear_overhead)
 
 
 @batch.implements(lose_state)
@@ -257,27 +254,13 @@ def begin_all(sim: Sim, batch: Batch) -> None:
 
 
 @entry
-def add_processes(sim: Sim, row: int, count: int) -> int:
-    """Give a program its processes; return the first one's row."""
-    batch = batches(sim)[row]
-    batch.processes = count
-    for number in range(count):
-        made = batch_processes.new(sim)
-        batch_processes(sim)[made].row = made
-        batch_processes(sim)[made].batch = row
-        if number == 0:
-            batch.first = made
-    return batch.first
-
-
-@entry
 def start_batch(sim: Sim, program: int, _: int) -> int:
     """Let the processes of an application begin."""
     begin_all(sim, batches(sim)[applications(sim)[program].own])
     return 0
 
 
-ENTRIES = (add_processes, start_batch)
+ENTRIES = (start_batch,)
 ACTIONS = ()
 TABLES = (batches, batch_processes)
 
@@ -301,10 +284,11 @@ def add_batch(
         warmup_ns=warmup_ns,
         durations=engine.new(delays),
     )
-    record.row = row
-    first = engine.call(add_processes, row, spec.processes)
+    record.row, record.processes = row, spec.processes
     for n in range(spec.processes):
-        process, entity = engine.rows(batch_processes)[first + n], (number << 20) + n
+        made, process = engine.add(batch_processes, batch=row)
+        process.row, entity = made, (number << 20) + n
+        record.first = record.first or made
         process.demands = gamma_feed(feeder, streams, "batch.demand", entity, share_ns, spec.demand_cv)
         process.waits = gamma_feed(feeder, streams, "batch.disk", entity, spec.disk_wait, spec.disk_cv)
         process.thinks = gamma_feed(feeder, streams, "batch.think", entity, spec.think, spec.think_cv)

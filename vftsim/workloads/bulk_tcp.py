@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from vftsim.kernel import Engine
 from vftsim.workloads import stations
-from vftsim.workloads.tcp.client import add_bulk_tcp, add_connections, on_client_room, start_bulk_tcp
+from vftsim.workloads.tcp.client import add_bulk_tcp, on_client_room, start_bulk_tcp
 from vftsim.workloads.tcp.parameters import (
     HEADER_BYTES,
     BulkTcpSpec,
@@ -23,7 +23,7 @@ from vftsim.workloads.tcp.parameters import (
 from vftsim.workloads.tcp.program import add_tcp_program, tcp_programs
 from vftsim.workloads.tcp.records import bulks, connections, intervals
 
-ENTRIES = (add_connections, start_bulk_tcp)
+ENTRIES = (start_bulk_tcp,)
 ACTIONS = (on_client_room,)
 TABLES = (bulks, connections, intervals, tcp_programs, *stations.TABLES)
 

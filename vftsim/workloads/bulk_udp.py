@@ -133,20 +133,6 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @entry
-def add_flows(sim: Sim, row: int, count: int) -> int:
-    """Give a workload its flows; return the first one's row."""
-    bulk = udp_bulks(sim)[row]
-    bulk.clients = count
-    for number in range(count):
-        made = udp_flows.new(sim)
-        udp_flows(sim)[made].row = made
-        udp_flows(sim)[made].bulk = row
-        if number == 0:
-            bulk.first = made
-    return bulk.first
-
-
-@entry
 def start_bulk_udp(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time."""
     bulk = udp_bulks(sim)[row]
@@ -155,7 +141,7 @@ def start_bulk_udp(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-ENTRIES = (add_flows, start_bulk_udp)
+ENTRIES = (start_bulk_udp,)
 ACTIONS = (on_client_room,)
 TABLES = (udp_bulks, udp_flows, *station_part.TABLES)
 
@@ -174,15 +160,12 @@ def add_bulk_udp(engine: Engine, port: int, spec: BulkUdpSpec, streams: Streams,
     bulk.row = row
     bulk.flow, flow = engine.add(flows, workload=engine.number(bulk_udp), own=row, port=port)
     flow.row = bulk.flow
-    first = engine.call(add_flows, row, spec.clients)
+    bulk.clients = spec.clients
     begins = streams.uniforms("bulk_udp.begin", number, count=spec.clients)
     for n in range(spec.clients):
-        station = add_station(engine, port, spec.network)
-        engine.rows(stations)[station].on_room = engine.number(on_client_room)
-        engine.rows(stations)[station].place = first + n
-        udp_flow = engine.rows(udp_flows)[first + n]
-        udp_flow.station = station
-        udp_flow.first_ns = int(begins[n] * spec.spread)
+        made, udp_flow = engine.add(udp_flows, bulk=row, first_ns=int(begins[n] * spec.spread))
+        udp_flow.row, udp_flow.station = made, add_station(engine, port, spec.network, on_client_room, made)
+        bulk.first = bulk.first or made
     return row
 
 

@@ -27,6 +27,12 @@ def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: fl
 
 
 @part
+def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Do what the slot ``set_overhead`` asks; a program implements it by this."""
+    apply_overhead(sim, program, output_ns, execution)
+
+
+@part
 def burdened_ns(sim: Sim, program: int, demand_ns: int, outputs: int) -> int:
     """Return what work of ``demand_ns`` that sends ``outputs`` packets costs now; demands below 10**15 ns are exact."""
     burden = burdens(sim)[program]

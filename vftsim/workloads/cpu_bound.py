@@ -13,9 +13,11 @@ from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry
 from vftsim.kernel.inputs import Feeder, draw, feeds
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
+from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
 from vftsim.sampling import Draws, Streams, gamma_ns
 from vftsim.spec.units import Percent, PositiveDurationNs
+from vftsim.workloads import burden
+from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 cpu_bound = application.kind("cpu_bound")
@@ -38,7 +40,6 @@ class CpuBound(Record):
     busy: int
     pause: int
     burst: int
-    execution: float
 
 
 cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
@@ -58,7 +59,7 @@ def on_burst(sim: Sim, cpu_bound_row: int, token: int) -> None:
     if token != cpu_bound.burst:
         return
     cpu_bound.bursts += 1
-    burst_ns = int(max(1, draw(sim, cpu_bound.busy)) * cpu_bound.execution)
+    burst_ns = burdened_ns(sim, cpu_bound.program, max(1, draw(sim, cpu_bound.busy)), 0)
     submit(sim, domains(sim)[cpu_bound.domain], burst_ns, on_burst_done, cpu_bound_row, 0)
 
 
@@ -69,16 +70,13 @@ def on_burst_done(sim: Sim, cpu_bound_row: int, argument: int) -> None:
     rest(sim, cpu_bound_row)
 
 
-@cpu_bound.implements(set_overhead)
-def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let bursts that begin from now on cost what protection makes them cost."""
-    cpu_bounds(sim)[program.own].execution = execution
+cpu_bound.implements(set_overhead)(bear_overhead)
 
 
 @cpu_bound.implements(lose_state)
 def begin_anew(sim: Sim, program: Application) -> None:
     """Forget the burst or the pause under way, and begin with a pause."""
-    cpu_bounds(sim)[program.own].execution = 1.0
+    apply_overhead(sim, program, 0, 1.0)
     rest(sim, program.own)
 
 
@@ -90,7 +88,7 @@ def start_cpu_bound(sim: Sim, row: int, _: int) -> int:
 
 
 ENTRIES = (start_cpu_bound,)
-TABLES = (cpu_bounds,)
+TABLES = (cpu_bounds, *burden.TABLES)
 
 
 def add_cpu_bound(
@@ -115,9 +113,8 @@ def add_cpu_bound(
     pause = feeder.add(
         Draws(streams, "cpu_bound.idle", number, partial(gamma_ns, mean_ns=idle_ns, cv=spec.cv)), _AT_ONCE
     )
-    row, record = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause, execution=1.0)
-    record.program, program = engine.add(applications, program=engine.number(cpu_bound), own=row, domain=domain)
-    program.row = record.program
+    row, record = engine.add(cpu_bounds, domain=domain, number=number, busy=busy, pause=pause)
+    record.program = add_program(engine, cpu_bound, row, domain)
     return row
 
 

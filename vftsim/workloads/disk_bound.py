@@ -18,10 +18,12 @@ from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, flush, forget, read, transfer_done, write
-from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
+from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
 from vftsim.sampling import Draws, Streams, gamma_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, Percent, PositiveDurationNs
+from vftsim.workloads import burden
+from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
 
 disk_bound = application.kind("disk_bound")
 
@@ -57,7 +59,6 @@ class DiskBound(Record):
     choice: int
     size_bytes: int
     flush_every: int
-    execution: float
     transfers: int
 
 
@@ -76,7 +77,7 @@ processes = Table("disk_bound_processes", Process, 1 << 20, "give the programs f
 @part
 def next_work_ns(sim: Sim, disk_bound: DiskBound) -> int:
     """Draw how long a process computes."""
-    return max(1, int(draw(sim, disk_bound.compute) * disk_bound.execution))
+    return max(1, burdened_ns(sim, disk_bound.program, draw(sim, disk_bound.compute), 0))
 
 
 @part
@@ -127,10 +128,7 @@ def wake(sim: Sim, program: Application, tag: int) -> None:
         compute(sim, tag)
 
 
-@disk_bound.implements(set_overhead)
-def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let computation that begins from now on cost what protection makes it cost."""
-    disk_bounds(sim)[program.own].execution = execution
+disk_bound.implements(set_overhead)(bear_overhead)
 
 
 @disk_bound.implements(lose_state)
@@ -138,7 +136,7 @@ def begin_anew(sim: Sim, program: Application) -> None:
     """Forget all transfers under way; every process begins with computing."""
     bound = disk_bounds(sim)[program.own]
     forget(sim, disks(sim)[bound.disk])
-    bound.execution = 1.0
+    apply_overhead(sim, program, 0, 1.0)
     begin_all(sim, bound)
 
 
@@ -159,7 +157,7 @@ def start_disk_bound(sim: Sim, row: int, _: int) -> int:
 
 
 ENTRIES = (start_disk_bound,)
-TABLES = (disk_bounds,)
+TABLES = (disk_bounds, *burden.TABLES)
 
 
 def add_disk_bound(
@@ -176,7 +174,6 @@ def add_disk_bound(
         processes=spec.processes,
         size_bytes=spec.size,
         flush_every=spec.flush_every,
-        execution=1.0,
         compute=feeder.add(
             Draws(streams, "disk_bound.compute", number, partial(gamma_ns, mean_ns=spec.compute, cv=spec.cv)), _AT_ONCE
         ),
@@ -186,6 +183,5 @@ def add_disk_bound(
     )
     rows = [engine.add(processes, owner=row)[0] for _ in range(spec.processes)]
     bound.first_process = rows[0]
-    bound.program, program = engine.add(applications, program=engine.number(disk_bound), own=row, domain=domain)
-    program.row = bound.program
+    bound.program = add_program(engine, disk_bound, row, domain)
     return row

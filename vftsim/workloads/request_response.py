@@ -253,20 +253,6 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @entry
-def add_clients(sim: Sim, row: int, count: int) -> int:
-    """Give an exchange its clients; return the first one's row."""
-    exchange = exchanges(sim)[row]
-    exchange.clients = count
-    for number in range(count):
-        made = clients.new(sim)
-        clients(sim)[made].row = made
-        clients(sim)[made].exchange = row
-        if number == 0:
-            exchange.first_client = made
-    return exchange.first_client
-
-
-@entry
 def start_exchange(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
     exchange = exchanges(sim)[row]
@@ -280,7 +266,7 @@ def start_exchange(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-ENTRIES = (add_clients, start_exchange)
+ENTRIES = (start_exchange,)
 ACTIONS = ()
 TABLES = (exchanges, clients)
 
@@ -302,11 +288,12 @@ def add_request_response(
     exchange.row = row
     exchange.flow, flow = engine.add(flows, workload=engine.number(request_response), own=row, port=port)
     flow.row = exchange.flow
-    first = engine.call(add_clients, row, spec.clients)
+    exchange.clients = spec.clients
     phases = streams.uniforms("request_response.first", number, count=spec.clients)
     for n in range(spec.clients):
-        client = engine.rows(clients)[first + n]
-        client.first_ns = int(phases[n] * spec.spread)
+        made, client = engine.add(clients, exchange=row, first_ns=int(phases[n] * spec.spread))
+        client.row = made
+        exchange.first_client = exchange.first_client or made
         client.turn_arounds = gamma_feed(
             feeder, streams, "request_response.turn_around", (number << 20) + n, spec.turn_around, spec.turn_around_cv
         )

@@ -10,6 +10,8 @@ order of arrival, and counts as still in the queue of its sender, which thus sta
 Frames cross the switch whole (store and forward), and come back to their client over its own link.
 """
 
+from typing import Any
+
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Family, Fifo, Record, Sim, Table, at, event, part
@@ -20,7 +22,7 @@ from vftsim.spec.base import Spec
 from vftsim.spec.units import BitRate, ByteCount, DurationNs
 
 room = Family("station_room", 1)
-"""What a client does that waited for room in its transmit queue: ``(sim, place)``."""
+"""What a client does that waited for room in its transmit queue: ``(sim, client_row)``."""
 
 
 class StationsSpec(Spec):
@@ -42,7 +44,7 @@ class Station(Record):
 
     ``out_link`` is where it transmits first, ``in_link`` where frames from the switch reach it (0: no switch).
     ``held_ns`` is the time that its frames which the switch holds back take on ``out_link``; ``on_room`` (a ``room``)
-    hears with ``place`` when there is room again.
+    hears with ``client_row`` when there is room again.
     """
 
     row: int
@@ -53,7 +55,7 @@ class Station(Record):
     held_ns: int
     is_waiting: bool
     on_room: int
-    place: int
+    client_row: int
 
 
 class Egress(Record):
@@ -169,12 +171,14 @@ def on_room(sim: Sim, station_row: int, token: int) -> None:
     station = stations(sim)[station_row]
     if station.is_waiting:
         station.is_waiting = False
-        room.call(sim, station.on_room, station.place)
+        room.call(sim, station.on_room, station.client_row)
 
 
-def add_station(engine: Engine, port: int, spec: StationsSpec) -> int:
+def add_station(engine: Engine, port: int, spec: StationsSpec, on_room: Any, client_row: int) -> int:
     """Add a client machine of a port; return its row."""
-    row, station = engine.add(stations, port=port, flow_control=spec.flow_control)
+    row, station = engine.add(
+        stations, port=port, flow_control=spec.flow_control, on_room=engine.number(on_room), client_row=client_row
+    )
     station.row = row
     if spec.switched:
         station.out_link = add_link(engine, spec.rate, spec.latency, 2 * spec.queue)

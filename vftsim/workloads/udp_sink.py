@@ -26,7 +26,7 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs
-from vftsim.workloads.burden import add_program, apply_overhead, burdened_ns
+from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
 from vftsim.workloads.udp_flow import UdpFlow, flow_list, note_read, udp_flows
 
 udp_sink = application.kind("udp_sink")
@@ -113,10 +113,7 @@ def on_read(sim: Sim, udp_flow_row: int, argument: int) -> None:
     read_next(sim, udp_sinks(sim)[argument], reader)
 
 
-@udp_sink.implements(set_overhead)
-def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let reads that begin from now on cost what protection makes them cost."""
-    apply_overhead(sim, program, output_ns, execution)
+udp_sink.implements(set_overhead)(bear_overhead)
 
 
 @udp_sink.implements(lose_state)

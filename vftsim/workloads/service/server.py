@@ -25,7 +25,7 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.burden import apply_overhead, burdened_ns
+from vftsim.workloads.burden import apply_overhead, bear_overhead, burdened_ns
 from vftsim.workloads.gamma_feed import duration_ns
 from vftsim.workloads.service.calls import asker_of, close_all, close_call, making_ns, plan_calls, put, say
 from vftsim.workloads.service.records import (
@@ -286,10 +286,7 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
         wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet, packet)
 
 
-@service.implements(set_overhead)
-def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let work that begins from now on cost what protection makes it cost."""
-    apply_overhead(sim, program, output_ns, execution)
+service.implements(set_overhead)(bear_overhead)
 
 
 @service.implements(lose_state)

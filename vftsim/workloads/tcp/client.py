@@ -155,20 +155,6 @@ def on_interval(sim: Sim, connection_row: int, token: int) -> None:
 
 
 @entry
-def add_connections(sim: Sim, row: int, count: int) -> int:
-    """Give a workload its connections; return the first one's row."""
-    bulk = bulks(sim)[row]
-    bulk.clients = count
-    for number in range(count):
-        made = connections.new(sim)
-        connections(sim)[made].row = made
-        connections(sim)[made].bulk = row
-        if number == 0:
-            bulk.first = made
-    return bulk.first
-
-
-@entry
 def start_bulk_tcp(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time."""
     bulk = bulks(sim)[row]
@@ -204,15 +190,12 @@ def add_bulk_tcp(engine: Engine, feeder: Feeder, port: int, spec: BulkTcpSpec, s
     bulk.row = row
     bulk.flow, flow = engine.add(flows, workload=engine.number(bulk_tcp), own=row, port=port)
     flow.row = bulk.flow
-    first = engine.call(add_connections, row, spec.clients)
+    bulk.clients = spec.clients
     begins = streams.uniforms("bulk_tcp.begin", number, count=spec.clients)
     for n in range(spec.clients):
-        station = add_station(engine, port, spec.network)
-        engine.rows(stations)[station].on_room = engine.number(on_client_room)
-        engine.rows(stations)[station].place = first + n
-        connection = engine.rows(connections)[first + n]
-        connection.station = station
-        connection.first_ns = int(begins[n] * spec.spread)
+        made, connection = engine.add(connections, bulk=row, first_ns=int(begins[n] * spec.spread))
+        connection.row, connection.station = made, add_station(engine, port, spec.network, on_client_room, made)
+        bulk.first = bulk.first or made
         if spec.reaction:
             connection.reactions = feeder.add(
                 Draws(

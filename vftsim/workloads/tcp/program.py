@@ -29,7 +29,7 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.burden import add_program, apply_overhead, burdened_ns
+from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
 from vftsim.workloads.tcp.parameters import TcpSinkSpec, TcpSourceSpec, tcp_sink, tcp_source
 from vftsim.workloads.tcp.receiver import take_data
 from vftsim.workloads.tcp.records import (
@@ -229,11 +229,8 @@ def program_of(sim: Sim, connection: Connection) -> TcpProgram:
     return tcp_programs(sim)[applications(sim)[connection.program].own]
 
 
-@tcp_sink.implements(set_overhead)
-@tcp_source.implements(set_overhead)
-def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let work that begins from now on cost what protection makes it cost."""
-    apply_overhead(sim, program, output_ns, execution)
+tcp_sink.implements(set_overhead)(bear_overhead)
+tcp_source.implements(set_overhead)(bear_overhead)
 
 
 @tcp_sink.implements(lose_state)

@@ -40,7 +40,7 @@ from vftsim.platform.io.packet import (
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
 from vftsim.sampling import Streams
-from vftsim.workloads.burden import add_program, apply_overhead, burdened_ns
+from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
 from vftsim.workloads.web.loads import flow_of
 from vftsim.workloads.web.parameters import (
     HEADER_BYTES,
@@ -319,10 +319,7 @@ def on_maintenance(sim: Sim, prefork_server_row: int, token: int) -> None:
         prefork_server.spawn = 1
 
 
-@prefork_web_server.implements(set_overhead)
-def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let work that begins from now on cost what protection makes it cost."""
-    apply_overhead(sim, program, output_ns, execution)
+prefork_web_server.implements(set_overhead)(bear_overhead)
 
 
 @prefork_web_server.implements(lose_state)
