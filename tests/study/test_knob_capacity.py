@@ -11,11 +11,11 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.study.capacity import CapacityRequest
 from vftsim.study.find_capacity import knob_capacity
 from vftsim.study.knob import knob_of
 from vftsim.study.model import load_model
 from vftsim.study.objective import Objective, read_objective
+from vftsim.study.search_levels import CapacityRequest
 
 SERVER = """\
 format: 2

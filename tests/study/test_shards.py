@@ -9,7 +9,7 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.database import DATABASE
-from vftsim.study.merge import merge
+from vftsim.study.design.past import merge
 from vftsim.study.shard import Shard
 
 

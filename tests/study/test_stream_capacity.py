@@ -16,12 +16,12 @@ from vftsim.composition.views import STREAMS, calls_of, loaded_by, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
-from vftsim.study.capacity import CapacityRequest
 from vftsim.study.figures.summary import Summary
 from vftsim.study.find_capacity import KnobLoad, WithCalls, at_streams, saturating_streams, stream_capacity
 from vftsim.study.model import load_model
 from vftsim.study.objective import Objective
 from vftsim.study.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
+from vftsim.study.search_levels import CapacityRequest
 from vftsim.study.workers import Workers
 from vftsim.workloads.flow_result import FlowResult
 

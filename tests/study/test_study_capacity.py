@@ -16,7 +16,14 @@ from vftsim.study.model import load_model
 from vftsim.study.progress import Silent
 from vftsim.study.ramp import RampCapacity
 from vftsim.study.resources import WatchedRun, watch
-from vftsim.study.search_levels import QUICK_SEARCH, JudgedRun, SearchMapper, SearchSettings, search_levels
+from vftsim.study.search_levels import (
+    QUICK_SEARCH,
+    CapacityRequest,
+    JudgedRun,
+    SearchMapper,
+    SearchSettings,
+    search_levels,
+)
 from vftsim.workloads.ims_bench.workload import busy_ns
 from vftsim.workloads.ramp import RampEnd
 
@@ -25,7 +32,7 @@ S = 1_000_000_000
 
 @pytest.fixture(scope="module")
 def ramps(tiny):
-    return ramp_study(tiny, 6, seed=3, jobs=1)
+    return ramp_study(tiny, CapacityRequest(replications=6, seed=3, jobs=1))
 
 
 def test_the_ramp_stops_where_the_cpu_is_full(ramps):
@@ -114,7 +121,7 @@ def test_the_full_load_is_where_the_arithmetic_puts_it(ramps):
 
 def test_a_limit_above_the_stop_rule_is_refused(tiny):
     with pytest.raises(UsageError, match="cannot be judged"):
-        ramp_study(tiny, 1, ihs_limit_percent=50.0)
+        ramp_study(tiny, CapacityRequest(replications=1, ihs_limit_percent=50.0))
 
 
 def test_saturation_is_where_the_arithmetic_puts_it(tiny):

@@ -10,6 +10,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.find_capacity import ramp_study
 from vftsim.study.model import load_model
 from vftsim.study.ramp import Experience, experience_of, tipping_of
+from vftsim.study.search_levels import CapacityRequest
 
 FIRM, FRAGILE = Ramp("firm", (), 90.0, 95.0, 100.0), Ramp("fragile", (), 30.0, 40.0, 50.0)
 KNOWN = Experience({"firm": FIRM, "fragile": FRAGILE})
@@ -54,7 +55,9 @@ def test_two_cpus_are_filled_by_twice_the_load(tiny_path):
     """The tiny server fills one at 29 attempts a second; one that cannot run beside it adds none."""
     two = ["hosts.host.pcpus=2", "domains.sut.vcpus=2"]
     full = {
-        pinned: ramp_study(load_model(tiny_path, [*two, *pinned]), 2, seed=3, jobs=1).ramp.full_saps
+        pinned: ramp_study(
+            load_model(tiny_path, [*two, *pinned]), CapacityRequest(replications=2, seed=3, jobs=1)
+        ).ramp.full_saps
         for pinned in ((), ("domains.sut.affinity=[0]",))
     }
     assert full[()] == pytest.approx(58.8, rel=0.1)
@@ -62,7 +65,7 @@ def test_two_cpus_are_filled_by_twice_the_load(tiny_path):
 
 
 def test_a_capacity_shows_it_beside_the_models_limit(tiny):
-    study = ramp_study(tiny, 2, seed=3, jobs=1, known=KNOWN)
+    study = ramp_study(tiny, CapacityRequest(replications=2, seed=3, jobs=1), KNOWN)
     full = study.ramp.full_saps
     row = study.to_pandas().iloc[0]
     assert row["tipped_from_saps"] == pytest.approx(0.6 * full)

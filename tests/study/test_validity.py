@@ -11,7 +11,6 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.report.terminal import as_text
 from vftsim.study.availability import availability_study
-from vftsim.study.capacity import CapacityRequest
 from vftsim.study.compare import compare_study
 from vftsim.study.decision import decide
 from vftsim.study.failover import failover_study
@@ -19,7 +18,7 @@ from vftsim.study.find_capacity import knob_capacity, ramp_study
 from vftsim.study.model import load_model
 from vftsim.study.results import RunResult, model_yaml
 from vftsim.study.run import run_study
-from vftsim.study.search_levels import SearchSettings
+from vftsim.study.search_levels import CapacityRequest, SearchSettings
 from vftsim.study.sweep import run_sweep
 from vftsim.study.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
 
@@ -88,7 +87,7 @@ def test_a_model_that_says_nothing_has_nothing_marked(tiny):
 
 
 def test_a_ramp_marks_loads_outside(fitted):
-    found = ramp_study(fitted, 2, seed=1, jobs=1)
+    found = ramp_study(fitted, CapacityRequest(replications=2, seed=1, jobs=1))
     text, beyond = str(found), [load for load in found.ramp.loads if load > 20]
     assert beyond == found.for_machines()["outside_calibration"]
     assert f"{found.ramp.fails.saps:g}{MARK}" in text

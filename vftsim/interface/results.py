@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vftsim.study.check import CheckReport
-    from vftsim.study.merge import Merged
+    from vftsim.study.design.past import Merged
     from vftsim.study.printed import Printed
 
 
@@ -106,6 +106,6 @@ def merge(directories: Sequence[str | Path], output: str | Path) -> Merged:
     UsageError
         They are not of one study.
     """
-    from vftsim.study.merge import merge as put_together
+    from vftsim.study.design.past import merge as put_together
 
     return put_together([Path(each) for each in directories], Path(output))

@@ -121,8 +121,8 @@ def capacity(
         Start over; what the directory holds goes when the new answer stands.
     """
     from vftsim.errors import UsageError
-    from vftsim.study.capacity import CapacityRequest
     from vftsim.study.find_capacity import find_capacity
+    from vftsim.study.search_levels import CapacityRequest
 
     if method not in (None, "ramp", "search"):
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")

@@ -17,12 +17,11 @@ from vftsim.study.kept import RunCache, together
 from vftsim.study.level_search import LevelSearch, LevelStudy
 from vftsim.study.model import Model
 from vftsim.study.price_bands import Band, Variant, band_of, effects_of, variants
-from vftsim.study.progress import Progress, Silent
+from vftsim.study.progress import Silent
 from vftsim.study.ramp import ramp_capacity_of
 from vftsim.study.replicate import replicate
-from vftsim.study.search_levels import JudgedLoad, JudgedRun, resolution_of
-from vftsim.study.store import Store
-from vftsim.study.workers import Workers
+from vftsim.study.search_levels import CapacityRequest, JudgedLoad, JudgedRun, resolution_of
+from vftsim.study.workers import Workers, checked_jobs
 
 _CAPACITY = "capacity"
 _STEPS = 4
@@ -50,15 +49,7 @@ def runs_of_bands(model: Model) -> int:
     return _RUNS_AN_END * (ends + 1) if ends else 0
 
 
-def ramp_band(
-    model: Model,
-    seed: int,
-    jobs: int,
-    ihs_limit_percent: float | None = None,
-    *,
-    progress: Progress | None = None,
-    store: Store | None = None,
-) -> Band | None:
+def ramp_band(model: Model, request: CapacityRequest) -> Band | None:
     """Play one ramp at each end of each price; return what the prices make of the capacity.
 
     Returns
@@ -69,19 +60,18 @@ def ramp_band(
     ends = ends_of(model)
     if not ends:
         return None
-    done = replicate([model, *(each.model for each in ends)], 1, seed, jobs, progress=progress, store=store)
+    models, jobs = [model, *(each.model for each in ends)], checked_jobs(request.jobs)
+    done = replicate(models, 1, request.seed, jobs, progress=request.progress, store=request.store)
     if any(each.interrupted for each in done):
         return None
     own, *others = (
-        ramp_capacity_of(played, each.ordered(), ihs_limit_percent).estimate.mean
-        for played, each in zip([model, *(end.model for end in ends)], done, strict=True)
+        ramp_capacity_of(played, each.ordered(), request.ihs_limit_percent).estimate.mean
+        for played, each in zip(models, done, strict=True)
     )
     return _band(ends, own, others)
 
 
-def with_band(
-    found: LevelSearch, study: LevelStudy, seed: int, jobs: int, progress: Progress | None, store: Store | None
-) -> LevelSearch:
+def with_band(found: LevelSearch, request: CapacityRequest, study: LevelStudy) -> LevelSearch:
     """Return a search with what the prices make of its capacity; as it is where it has none, or none is known."""
     ends = ends_of(found.model)
     if not ends or found.interrupted or found.result.answer != "between":
@@ -90,8 +80,8 @@ def with_band(
     step = resolution_of(study.saturated, found.settings, whole=counted) / _STEPS
     if counted:
         step = max(1.0, step // 1.0)
-    play = _Turns(study, step, seed, jobs, progress or Silent(), store)
-    play.progress.total(runs_of_bands(found.model))
+    play, show = _Turns(study, step, request), request.progress or Silent()
+    show.total(runs_of_bands(found.model))
     try:
         (own,) = play([found.model], max(1, round(found.result.estimate.mean / step)))
         others = play([each.model for each in ends], own)
@@ -135,16 +125,13 @@ class _Turns:
 
     study: LevelStudy
     step: float
-    seed: int
-    jobs: int
-    progress: Progress
-    store: Store | None
+    request: CapacityRequest
 
     def __call__(self, models: Sequence[Model], start: int) -> list[int]:
         """Return the loads in steps, beginning to look at one of them."""
         walks = [turning(start) for _ in models]
         loads = [self.study.load.of(model.spec) for model in models]
-        kept = [self.study.kept(self.store, model, self.seed) for model in models]
+        kept = [self.study.kept(self.request.store, model, self.request.seed) for model in models]
         asked, found = {number: next(walk) for number, walk in enumerate(walks)}, dict[int, int]()
         while asked:
             judged = self._judge({number: (loads[number], self._level(level)) for number, level in asked.items()}, kept)
@@ -157,11 +144,12 @@ class _Turns:
         return [found[number] for number in range(len(models))]
 
     def _judge(self, tasks: Mapping[int, tuple[JudgedLoad, float]], kept: Sequence[RunCache]) -> dict[int, bool]:
-        workers: Workers[tuple[JudgedLoad, float], JudgedRun] = Workers(_judged, self.jobs, self.progress.say)
+        show, jobs = self.request.progress or Silent(), checked_jobs(self.request.jobs)
+        workers: Workers[tuple[JudgedLoad, float], JudgedRun] = Workers(_judged, jobs, show.say)
         places = [kept[number].at(load=level) for number, (_, level) in tasks.items()]
         runs = together(places, workers, [{0: task} for task in tasks.values()])
         for _ in runs:
-            self.progress.advance("prices at their ends")
+            show.advance("prices at their ends")
         return {number: bool(run) for number, (run,) in zip(tasks, runs, strict=True)}
 
     def _level(self, level: int) -> float:

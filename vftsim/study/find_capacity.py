@@ -33,7 +33,7 @@ from vftsim.composition.run import Run
 from vftsim.composition.views import CALLS, STREAMS, calls_of, loaded_by, ramp_of, streams_of, with_ramp, with_workload
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import listing
-from vftsim.study.capacity import OF_A_RAMP, OF_A_STOP, CapacityRequest, CapacityStudy, searched
+from vftsim.study.capacity import CapacityStudy, searched
 from vftsim.study.capacity_bands import bands_take, ramp_band, runs_of_bands
 from vftsim.study.constant_load import ConstantLoad, Stop, at_load
 from vftsim.study.estimate import Needs, needs_of
@@ -44,13 +44,19 @@ from vftsim.study.level_search import SAPS, LevelStudy, LoadNames
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import Model
 from vftsim.study.objective import Objective, in_units, read_objective
-from vftsim.study.progress import Progress
 from vftsim.study.ramp import Experience, experience_of, ramp_capacity_of
-from vftsim.study.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
+from vftsim.study.replicate import DEFAULT_REPLICATIONS, replicate
 from vftsim.study.resources import ceiling_pcpus, handling_domains
 from vftsim.study.results import CONFIDENCE
-from vftsim.study.search_levels import JudgedLoad, JudgedRun, SearchSettings, short_offer
-from vftsim.study.store import Store
+from vftsim.study.search_levels import (
+    OF_A_RAMP,
+    OF_A_STOP,
+    CapacityRequest,
+    JudgedLoad,
+    JudgedRun,
+    SearchSettings,
+    short_offer,
+)
 from vftsim.study.workers import Interrupted, checked_jobs
 
 PILOT_STREAMS = 100
@@ -307,18 +313,7 @@ def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
         studies = constant_load_studies(model, request.seed, request.ihs_limit_percent, _stop(request))
         return searched(model, request, request.settings(SearchSettings()), studies)
     request.refuse("goes with --method search", "probability", "resolution", "budget")
-    replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
-    return ramp_study(
-        model,
-        replications,
-        request.seed,
-        request.jobs,
-        ihs_limit_percent=request.ihs_limit_percent,
-        known=experience_of(request.labs, request.headroom_percent),
-        prices=request.prices,
-        progress=request.progress,
-        store=request.store,
-    )
+    return ramp_study(model, request, experience_of(request.labs, request.headroom_percent))
 
 
 def _stop(request: CapacityRequest) -> Stop | None:
@@ -363,19 +358,8 @@ def constant_load_studies(
     }
 
 
-def ramp_study(
-    model: Model,
-    replications: int = DEFAULT_REPLICATIONS,
-    seed: int = DEFAULT_SEED,
-    jobs: int | None = None,
-    *,
-    ihs_limit_percent: float | None = None,
-    known: Experience | None = None,
-    prices: bool = False,
-    progress: Progress | None = None,
-    store: Store | None = None,
-) -> CapacityStudy:
-    """Run the lab's ramp with many seeds; with ``prices``, once more at each end of each price of a mechanism.
+def ramp_study(model: Model, request: CapacityRequest, known: Experience | None = None) -> CapacityStudy:
+    """Run the lab's ramp with many seeds; with prices, once more at each end of each price of a mechanism.
 
     Raises
     ------
@@ -383,20 +367,17 @@ def ramp_study(
         Ctrl-C before one ramp was done.
     """
     ramp_of(model.spec)
-    started, workers = utc_now(), checked_jobs(jobs)
-    ramp_capacity_of(model, [], ihs_limit_percent, known=known)  # refuses before the work what cannot be judged
-    (done,) = replicate([model], replications, seed, workers, progress=progress, store=store)
+    started, workers, limit = utc_now(), checked_jobs(request.jobs), request.ihs_limit_percent
+    replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
+    ramp_capacity_of(model, [], limit, known=known)  # refuses before the work what cannot be judged
+    seed, keeping = request.seed, request.store
+    (done,) = replicate([model], replications, seed, workers, progress=request.progress, store=keeping)
     if not done.records:
         raise Interrupted("no replication had finished")
-    ramp = ramp_capacity_of(model, done.ordered(), ihs_limit_percent, CONFIDENCE, known)
+    ramp, is_partial = ramp_capacity_of(model, done.ordered(), limit, CONFIDENCE, known), done.interrupted
     records = sorted(done.records)
-    said = manifest(
-        [model], "capacity", seed, records, workers, started, wanted=replications, interrupted=done.interrupted
-    )
-    band = None
-    if prices and not done.interrupted:
-        band = ramp_band(model, seed, workers, ihs_limit_percent, progress=progress, store=store)
-    return CapacityStudy(said, ramp=ramp, band=band)
+    said = manifest([model], "capacity", seed, records, workers, started, wanted=replications, interrupted=is_partial)
+    return CapacityStudy(said, ramp=ramp, band=ramp_band(model, request) if request.prices and not is_partial else None)
 
 
 def saturating_saps(load: ConstantLoad) -> float:

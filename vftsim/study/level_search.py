@@ -24,10 +24,11 @@ from vftsim.study.model import Model
 from vftsim.study.offered import Missing, rows_of
 from vftsim.study.opened import number
 from vftsim.study.price_bands import Band
-from vftsim.study.progress import Progress, Silent
+from vftsim.study.progress import Silent
 from vftsim.study.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.results import rows
 from vftsim.study.search_levels import (
+    CapacityRequest,
     JudgedLoad,
     JudgedRun,
     SearchMapper,
@@ -39,7 +40,7 @@ from vftsim.study.search_levels import (
 from vftsim.study.store import Store
 from vftsim.study.validity import is_load, outside
 from vftsim.study.validity import marked as marked_text
-from vftsim.study.workers import Workers
+from vftsim.study.workers import Workers, checked_jobs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,16 +219,7 @@ class LevelStudy:
         return RunCache(store, identity(model, seed), *codec(JudgedRun)).at(judged_by=judged_by)
 
 
-def search_level(
-    model: Model,
-    seed: int,
-    jobs: int,
-    settings: SearchSettings,
-    study: LevelStudy,
-    *,
-    progress: Progress | None = None,
-    store: Store | None = None,
-) -> LevelSearch:
+def search_level(model: Model, request: CapacityRequest, settings: SearchSettings, study: LevelStudy) -> LevelSearch:
     """Search for the capacity, and watch the resources at the limit.
 
     Raises
@@ -235,7 +227,8 @@ def search_level(
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    mapper = SearchMapper(jobs, progress or Silent(), study.names.unit, study.kept(store, model, seed))
+    jobs, seed, show = checked_jobs(request.jobs), request.seed, request.progress or Silent()
+    mapper = SearchMapper(jobs, show, study.names.unit, study.kept(request.store, model, seed))
     result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
@@ -247,8 +240,10 @@ def search_level(
         try:
             window_ns = _window_ns(study.load.at(watched))
             tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
-            of_watching = RunCache(store, identity(model, seed), *codec(Uses)).at(watched=watched, load=study.names.key)
-            uses = of_watching.in_order(Workers(watch, jobs, mapper.progress.say), tasks)
+            of_watching = RunCache(request.store, identity(model, seed), *codec(Uses)).at(
+                watched=watched, load=study.names.key
+            )
+            uses = of_watching.in_order(Workers(watch, jobs, show.say), tasks)
             resources = resource_table(uses, settings.confidence)
         except KeyboardInterrupt:
             interrupted = True

@@ -11,7 +11,7 @@ from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
 
 if TYPE_CHECKING:
-    from vftsim.study.capacity import CapacityRequest
+    from vftsim.study.search_levels import CapacityRequest
 
 
 class Method(StrEnum):
@@ -123,7 +123,7 @@ def _request(
 ) -> CapacityRequest:
     """Return what was asked for, with quantities read."""
     from vftsim.spec import DURATION, PERCENT
-    from vftsim.study.capacity import CapacityRequest
+    from vftsim.study.search_levels import CapacityRequest
 
     def read_percent(option: str, text: str | None) -> float | None:
         return None if text is None else options.parse_quantity(option, text, PERCENT, "%")
