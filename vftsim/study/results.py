@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
@@ -130,13 +129,10 @@ class RunResult(Printed):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunResult:
         """Rebuild what :meth:`to_dict` returned."""
-        said = data["manifest"]["models"][0]
         if data.get("format") != FORMAT:
             raise UsageError("the result is of another version of vftsim, which had another record; run it again")
-        spec = ModelSpec.model_validate(said["resolved"])
-        model = Model(said["label"], spec, tuple(said["set"]), tuple(said["notes"]))
         records = [(int(number), Record.from_dict(record)) for number, record in data["records"]]
-        return cls(model, records, data["manifest"], data["confidence"])
+        return cls(model_of(data["manifest"]), records, data["manifest"], data["confidence"])
 
     def for_machines(self) -> dict[str, Any]:
         """Return manifest, summary and steps as plain data: what ``--json`` prints."""

@@ -282,10 +282,6 @@ def _cost_s(effect: Effect, restart_s: float) -> float:
     return effect.outage_s * (1.0 - effect.dead) + restart_s * effect.dead
 
 
-def _played(task: MeasureTask | YearTask) -> Measured | Year:
-    return measure(task) if isinstance(task, MeasureTask) else simulate_year(task)
-
-
 @dataclass(frozen=True)
 class MachineYears:
     """What was found of one mechanism: of the chain, and in every year."""
@@ -505,16 +501,18 @@ def simulated_years(
         own = {**identity(chosen[kind], seed), "years": [*asked, what], "faults": model.digest()}
         return RunCache(store, own, *codec(of))
 
-    def done(stores: Sequence[RunCache], tasks: Sequence[dict[int, Any]]) -> list[list[Any]]:
+    def done(play: Any, stores: Sequence[RunCache], tasks: Sequence[dict[int, Any]]) -> list[list[Any]]:
         show.total(sum(len(own) - one.there(own) for one, own in zip(stores, tasks, strict=True)))
-        return together(stores, Workers(_played, workers, show.say, show.advance), tasks)
+        return together(stores, Workers(play, workers, show.say, show.advance), tasks)
 
     effects = done(
+        measure,
         [kept(kind, ["effects", crashes], Measured) for kind in machines],
         [{0: MeasureTask(own, meeting[kind], crashes)} for kind, own in machines.items()],
     )
     measured = {kind: own[0] for kind, own in zip(machines, effects, strict=True)}
     played = done(
+        simulate_year,
         [kept(kind, ["year", list(measured[kind].quiet_s)], Year) for kind in machines],
         [
             {year: YearTask(own, meeting[kind], measured[kind].quiet_s, year) for year in range(years)}

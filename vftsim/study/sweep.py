@@ -286,27 +286,22 @@ def run_sweep(
     check_names(figures, [grid.base.spec, *_one_of_each_variant(grid)])
     started = utc_now()
     show = progress or Silent()
-    there: list[set[int]] = [set() for _ in grid.points]
     interrupted = False
-
-    def take(number: int, replication: int, _: Mapping[str, Any]) -> None:
-        there[number].add(replication)
-
     with Store(folder, "sweep", Opening.REPLACE if force else Opening.CONTINUE) as store:
-        runner = Runner(grid.points, seed, simulate, take, store, shard)
+        runner = Runner(grid.points, seed, simulate, lambda *_: None, store, shard)
         wanted_of = [replications] * len(grid.points)
         already = runner.load(wanted_of)
         try:
             runner.run(wanted_of, workers, show, lambda number: point_name(grid.points[number]))
         except KeyboardInterrupt:
             interrupted = True
-        if interrupted and not any(there):
+        if interrupted and not any(runner.taken):
             raise Interrupted("nothing had finished")
         wanted = replications * (len(grid.points) - len(runner.refused))
         said = _manifest(grid, seed, replications, workers, started, interrupted)
-        points = _figures_of(runner, there, store, figures)
+        points = _figures_of(runner, store, figures)
         result = SweepResult(grid, points, runner.refused, said, wanted, already, named=tuple(dict.fromkeys(figures)))
-        if not any(there):
+        if not any(runner.taken):
             if not runner.refused:
                 shard.refuse_idle(interrupted)
             raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
@@ -315,12 +310,12 @@ def run_sweep(
     return result
 
 
-def _figures_of(runner: Runner, there: Sequence[set[int]], store: Store, names: Sequence[str]) -> list[PointFigures]:
+def _figures_of(runner: Runner, store: Store, names: Sequence[str]) -> list[PointFigures]:
     """Return the figures of every point, read back one after the other: records of many points are large."""
     found: list[PointFigures] = []
     first: dict[str, int] = {}
     reader = Reader(names, CONFIDENCE)
-    for number, (said, numbers) in enumerate(zip(runner.identities, there, strict=True)):
+    for number, (said, numbers) in enumerate(zip(runner.identities, runner.taken, strict=True)):
         twin = first.setdefault(said["model"], number)
         if twin < number:
             found.append(found[twin])

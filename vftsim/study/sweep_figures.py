@@ -101,21 +101,9 @@ def name_of(address: Address) -> str:
     return ".".join((address.owner, *filter(None, [address.step or address.phase]), *address.entry.path))
 
 
-COLUMNS = (
-    "metric",
-    "before",
-    "after",
-    "axis",
-    "unit",
-    "held",
-    "estimate",
-    "low",
-    "high",
-    "n",
-    "interval",
-    "from_point",
-    "to_point",
-)
+_OF_PAIR = ("metric", "before", "after", "axis", "unit", "held")
+_OF_PLACE = ("estimate", "low", "high", "n", "interval", "from_point", "to_point")
+COLUMNS = (*_OF_PAIR, *_OF_PLACE)
 """``before`` and ``after``: the mechanism that has less on either side; ``held``: the values of the other axes."""
 
 _PROTECTION = ".protection."
@@ -170,21 +158,9 @@ def _of_pair(
         first, second = ([[_value(line[n][r], metric) for r in common] for n in order] for line in lines)
         for one in crossovers([numbers[n] for n in order], first, second, confidence):
             before, after = kinds if one.first_is_lower_before else kinds[::-1]
-            yield {
-                "metric": metric,
-                "before": before,
-                "after": after,
-                "axis": axis.name,
-                "unit": unit,
-                "held": held,
-                "estimate": one.at.mean,
-                "low": one.at.low,
-                "high": one.at.high,
-                "n": one.at.n,
-                "interval": one.at.kind,
-                "from_point": one.low,
-                "to_point": one.high,
-            }
+            at, bracket = one.at, (one.low, one.high)
+            where = (axis.name, unit, held, at.mean, at.low, at.high, at.n, at.kind, *bracket)
+            yield dict(zip(COLUMNS, (metric, before, after, *where), strict=True))
 
 
 def _metrics(lines: Sequence[Sequence[Mapping[int, Figures]]]) -> list[str]:

@@ -179,7 +179,9 @@ def with_changes(spec: ModelSpec, fitted: Mapping[str, Any] | None) -> ModelSpec
     """
     if spec.calibrated is None or fitted is None:
         return spec
-    keys = dict.fromkeys((*spec.calibrated.not_covered, *_changed(fitted, _covered(spec))))
+    keys = dict.fromkeys(
+        (*spec.calibrated.not_covered, *(".".join(path) for path, _ in changes(fitted, _covered(spec))))
+    )
     if len(keys) == len(spec.calibrated.not_covered):
         return spec
     said = spec.calibrated.model_copy(update={"not_covered": tuple(keys)})
@@ -190,12 +192,17 @@ def _covered(spec: ModelSpec) -> dict[str, Any]:
     return spec.model_dump(mode="json", include=set(COVERED))
 
 
-def _changed(before: Any, now: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Yield the keys that differ; a part of another kind, or one that is new or gone, as a whole."""
+def changes(
+    before: Any, now: Any, gone: Any = None, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield what differs: a path and what stands there now; a part of another kind, or one that is new, as a whole."""
     if before == now:
         return
     if not isinstance(before, Mapping) or not isinstance(now, Mapping) or before.get("kind") != now.get("kind"):
-        yield ".".join(path)
+        yield path, now
         return
     for key in {**before, **now}:
-        yield from _changed(before.get(key), now.get(key), (*path, key))
+        if key not in now or key not in before:
+            yield (*path, key), now.get(key, gone)
+        else:
+            yield from changes(before[key], now[key], gone, (*path, key))

@@ -50,19 +50,22 @@ _NAMES = {
     ENDED: "taken in",
 }
 _ENDS = {RETURNED: "delivered", DROPPED: "dropped", DISCARDED: "discarded", ENDED: "taken in"}
-_COLUMNS = (
-    "packet",
-    "what",
-    "place",
-    "time_ns",
-    "spent_ns",
-    "flow",
-    "port",
-    "stream",
-    "entity",
-    "message",
-    "size_bytes",
-)
+
+
+class Passed(NamedTuple):
+    """An entry of the log of passed boundaries, as its columns are called."""
+
+    packet: int
+    what: int
+    place: int
+    time_ns: int
+    spent_ns: int
+    flow: int
+    port: int
+    stream: int
+    entity: int
+    message: int
+    size_bytes: int
 
 
 class Mark(NamedTuple):
@@ -157,9 +160,9 @@ class PacketReader:
         """Take over all marks since the last time."""
         log: Any = self._run.engine.rows(mark_logs)[1]
         count = int(log.written)
-        columns = [list(getattr(log, name)[:count]) for name in _COLUMNS]
+        columns = [list(getattr(log, name)[:count]) for name in Passed._fields]
         for entry in zip(*columns, strict=True):
-            self._take(*(int(value) for value in entry))
+            self._take(Passed(*map(int, entry)))
         log.written = 0
 
     def close(self) -> None:
@@ -169,44 +172,29 @@ class PacketReader:
         self._alive.clear()
         self.kept.sort(key=lambda own: (own.begin_ns, own.flow, own.stream, own.number))
 
-    def _take(
-        self,
-        packet: int,
-        what: int,
-        place: int,
-        time_ns: int,
-        spent_ns: int,
-        flow: int,
-        port: int,
-        stream: int,
-        entity: int,
-        message: int,
-        size_bytes: int,
-    ) -> None:
-        identity, own = self._alive.get(packet, (None, None))
-        if own is None or identity != (flow, stream) or _begins(own, what, time_ns):
+    def _take(self, one: Passed) -> None:
+        what, time_ns = one.what, one.time_ns
+        identity, own = self._alive.get(one.packet, (None, None))
+        if own is None or identity != (one.flow, one.stream) or _begins(own, what, time_ns):
             if own is not None:
-                self._end(packet, own, "taken in")
-            own = self._new(what, flow, port, stream, entity, message, size_bytes)
-            self._alive[packet] = (flow, stream), own
-        own.marks.append(Mark(self._name(what, place), time_ns, spent_ns, what))
+                self._end(one.packet, own, "taken in")
+            own = self._new(one)
+            self._alive[one.packet] = (one.flow, one.stream), own
+        own.marks.append(Mark(self._name(what, one.place), time_ns, one.spent_ns, what))
         if what in _ENDS:
-            own.reason = " ".join(self._places.get(place, ("elsewhere", ""))) if what == DROPPED else ""
-            self._end(packet, own, _ENDS[what])
+            own.reason = " ".join(self._places.get(one.place, ("elsewhere", ""))) if what == DROPPED else ""
+            self._end(one.packet, own, _ENDS[what])
 
-    def _new(
-        self, what: int, flow: int, port: int, stream: int, entity: int, message: int, size_bytes: int
-    ) -> PacketTrace:
-        begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(what, COPY)
-        name = self._flows.get(flow, "")
-        number = self._numbers[flow, stream]
+    def _new(self, one: Passed) -> PacketTrace:
+        begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(one.what, COPY)
+        name, domain = self._flows.get(one.flow, ""), self._owners.get(one.port, "")
+        stream, message, size = one.stream, one.message, one.size_bytes
+        number = self._numbers[one.flow, stream]
         if begun == CLIENT:
-            self._numbers[flow, stream] += 1
+            self._numbers[one.flow, stream] += 1
         label = self._wires[name].name(message) if name in self._wires else ""
         wire_ns = self._wire_ns.get(name, 0) if begun == CLIENT else self._wire_ns.get(name, 0) // 2
-        return PacketTrace(
-            name, self._owners.get(port, ""), begun, stream, entity, number, message, label, size_bytes, wire_ns, []
-        )
+        return PacketTrace(name, domain, begun, stream, one.entity, number, message, label, size, wire_ns, [])
 
     def _name(self, what: int, place: int) -> str:
         if what in (TAKEN, DONE):

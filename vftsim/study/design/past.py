@@ -6,7 +6,7 @@ import copy
 import json
 import shlex
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from vftsim.study.manifest import different
 from vftsim.study.model import Model
 from vftsim.study.replicate import Task
 from vftsim.study.store import MANIFEST, Opening, Store
+from vftsim.study.validity import changes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,16 +215,9 @@ def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
         model = point.model
         own = model.resolved()
         first = firsts.setdefault(point.label, own)
-        changes = [[list(path), value] for path, value in _changes(first, own)]
-        entries.append(
-            {
-                "number": point.number,
-                "model": point.label,
-                "values": dict(point.values),
-                "sha256": model.digest(),
-                "changes": changes,
-            }
-        )
+        changed = [[list(path), value] for path, value in changes(first, own, _GONE)]
+        entry = {"number": point.number, "model": point.label, "values": dict(point.values)}
+        entries.append({**entry, "sha256": model.digest(), "changes": changed})
     write_json(folder / NAME, {"models": firsts, "points": entries}, indent=None)
 
 
@@ -261,22 +255,6 @@ def _point(models: Mapping[str, Any], entry: Mapping[str, Any]) -> KeptPoint:
 def digest_of(point: KeptPoint) -> str:
     """Return the SHA-256 of a point's model as it was made again."""
     return Model(point.label, point.spec).digest()
-
-
-def _changes(first: Any, own: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield what differs: a path and what stands there; a part of another kind as a whole."""
-    if first == own:
-        return
-    if not (isinstance(first, dict) and isinstance(own, dict)) or first.get("kind") != own.get("kind"):
-        yield path, own
-        return
-    for key in {**first, **own}:
-        if key not in own:
-            yield (*path, key), _GONE
-        elif key not in first:
-            yield (*path, key), own[key]
-        else:
-            yield from _changes(first[key], own[key], (*path, key))
 
 
 VERSIONS = "versions"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, overload
+from typing import Any, Protocol
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
@@ -82,6 +82,8 @@ class Runner:
     ----------
     refused : dict
         Why points cannot be run, by number.
+    taken : list of set of int
+        Of each point, the replications that were told of.
     """
 
     points: Sequence[Point]
@@ -94,19 +96,19 @@ class Runner:
     refused: dict[int, str] = field(default_factory=dict)
     identities: list[dict[str, Any]] = field(default_factory=list)
     _alike: dict[str, list[int]] = field(default_factory=dict)
-    _taken: list[set[int]] = field(default_factory=list)
+    taken: list[set[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for point in self.points:
             self.identities.append(identity_of(point.digest, self.seed))
             self._alike.setdefault(self.identities[-1]["model"], []).append(point.number)
-            self._taken.append(set())
+            self.taken.append(set())
 
     def load(self, wanted: Sequence[int]) -> int:
         """Take the runs that are in the store, of those wanted of each point; return how many."""
         found = 0
         for number, said in enumerate(self.identities):
-            missing = set(range(wanted[number])) - self._taken[number]
+            missing = set(range(wanted[number])) - self.taken[number]
             for n, data in self.store.known(said).items() if missing else ():
                 if n in missing:
                     self._take(number, n, data)
@@ -135,7 +137,7 @@ class Runner:
         for n in range(max(wanted, default=0)):
             planned: set[str] = set()
             for number, said in enumerate(self.identities):
-                if n >= wanted[number] or n in self._taken[number] or number in self.refused:
+                if n >= wanted[number] or n in self.taken[number] or number in self.refused:
                     continue
                 if said["model"] not in planned and self._is_ours(number, n):
                     places.append((number, n))
@@ -157,7 +159,7 @@ class Runner:
                 self._take(other, n, data)
 
     def _take(self, number: int, n: int, data: dict[str, Any]) -> None:
-        self._taken[number].add(n)
+        self.taken[number].add(n)
         self.take(number, n, data)
 
 
@@ -170,11 +172,7 @@ class _Tasks(Sequence[Task]):
     def __len__(self) -> int:
         return len(self.places)
 
-    @overload
-    def __getitem__(self, index: int) -> Task: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Task]: ...
-    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         number, n = self.places[index]
