@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, parameter_values, residual
@@ -52,7 +54,7 @@ def main() -> None:
             )
             found = fit(definition, {each: models[each] for each in kept}, data)
             left_out = whole.model_copy(update={"in_sample": (label,), "parameters": definition.parameters})
-            values = [found.values[each.path] for each in definition.parameters]
+            values = np.array([found.values[each.path] for each in definition.parameters])
             spec = with_values(models[label], parameter_values(models[label], definition.parameters, values))
             there = [0.0] * len(chosen(left_out, data))
             for replication in range(whole.replications):

@@ -23,7 +23,7 @@ from collapse import record
 from costs import FULL, HELD_OUT, MODEL, PHASES, STEPS_US, cpu_once, least_squares
 from costs import settings as priced
 from measured_loads import LOADS, settings
-from stops import PRICE, RUNS, SEED, STOPS, best_point, drawn, kept, lab, numbers, prices, share
+from stops import PRICE, RUNS, SEED, STOPS, best_point, drawn, kept, lab, numbers, prices, resumed, share
 
 from vftsim.calibrate.figures import observe
 from vftsim.labs.ramps import LIMITS_PERCENT
@@ -172,16 +172,7 @@ def main() -> None:
     """Play what is missing, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stops", type=Path, help="what stops.py wrote: the stops and the price of step 7")
-    parser.add_argument("--output", type=Path, help="JSON; what it has stays and is not played again")
-    parser.add_argument("--read", type=Path, help="print the tables of a file that an earlier run wrote")
-    arguments = parser.parse_args()
-    given = arguments.read or arguments.output
-    results: Results = json.loads(given.read_text(encoding="utf-8")) if given and given.exists() else {}
-
-    def keep() -> None:
-        if arguments.output:
-            arguments.output.write_text(json.dumps(results) + "\n", encoding="utf-8")
-
+    arguments, results, keep = resumed(parser)
     if not arguments.read:
         played = json.loads(arguments.stops.read_text(encoding="utf-8"))
         play_fits(results, keep)

@@ -379,9 +379,10 @@ def page(results: Results) -> str:
     return "\n\n".join(f"## {head}\n\n{table}" for head, table in parts) + "\n"
 
 
-def main() -> None:
-    """Play what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def resumed(
+    parser: argparse.ArgumentParser, separators: tuple[str, str] | None = None
+) -> tuple[argparse.Namespace, Results, Callable[[], None]]:
+    """Return the options, what the file that they name has, and what writes it anew."""
     parser.add_argument("--output", type=Path, help="JSON; what it has stays and is not played again")
     parser.add_argument("--read", type=Path, help="print the tables of a file that an earlier run wrote")
     arguments = parser.parse_args()
@@ -390,8 +391,14 @@ def main() -> None:
 
     def keep() -> None:
         if arguments.output:
-            arguments.output.write_text(json.dumps(results, separators=(",", ":")) + "\n", encoding="utf-8")
+            arguments.output.write_text(json.dumps(results, separators=separators) + "\n", encoding="utf-8")
 
+    return arguments, results, keep
+
+
+def main() -> None:
+    """Play what is missing, and print the tables."""
+    arguments, results, keep = resumed(argparse.ArgumentParser(description=__doc__), (",", ":"))
     if not arguments.read:
         play_grid(results.setdefault("grid", {}), keep)
         play_cells(results.setdefault("cells", {}), numbers(best_point(results["grid"], lab())), keep)
