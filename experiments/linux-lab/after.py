@@ -12,9 +12,8 @@ import sys
 from score import HEAD, by_environment, percentiles, played, told
 from structures import STRUCTURES
 
-from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.fit import fit, parameter_values
-from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec

@@ -19,9 +19,8 @@ from score import INFLATION, PROXY, percentiles, played, scaled
 from structures import STRUCTURES
 
 from vftsim.calibrate.accuracy import Row
-from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
+from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, read_definition
 from vftsim.calibrate.fit import fit, parameter_values
-from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec

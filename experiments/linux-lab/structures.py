@@ -11,10 +11,9 @@ import math
 
 import numpy as np
 
-from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
+from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, read_definition
 from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, parameter_values, residual
-from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.keys import with_values
 from vftsim.labs.place import dataset_path, place

@@ -25,11 +25,10 @@ import numpy as np
 from collapse import LOADS, MODELS, STOPS, record
 from edge_step import edge_row
 
-from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import as_run, delay_percentiles, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, residual
-from vftsim.calibrate.references import read_definition
 from vftsim.calibrate.runs import measured_runs
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec

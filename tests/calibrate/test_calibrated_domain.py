@@ -2,10 +2,9 @@
 
 import pytest
 
-from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.references import model_file, read_definition
+from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.labs.dataset import read_dataset
-from vftsim.labs.place import dataset_path, place
+from vftsim.labs.place import dataset_path, model_file, place
 from vftsim.study.model import load_model, shipped_models
 
 ENVIRONMENT = {"linux-lab/base": "base", "own-lab/fit": "proxy"}

@@ -4,12 +4,11 @@ import csv
 
 import pytest
 
-from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.figures import measured
-from vftsim.calibrate.references import model_file, read_definition
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
-from vftsim.labs.place import dataset_path, place
+from vftsim.labs.place import dataset_path, model_file, place
 from vftsim.spec import shipped_dir
 
 DATA = shipped_dir("calibration") / "sip-lab" / "data"

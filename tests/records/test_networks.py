@@ -10,8 +10,7 @@ from vftsim.records.forms import networks as study
 from vftsim.records.forms.networks import PRINTED, TELLING, example_rows, statement_rows
 from vftsim.records.forms.networks_claims import CONTRADICTED, NOT_JUDGED, NUMBERS, Metric, compare, judge, trend
 from vftsim.records.judge import Judgement
-from vftsim.records.runner import read
-from vftsim.records.tables import rows_of
+from vftsim.records.runner import read, rows_of
 from vftsim.spec import shipped_dir
 
 FOLDER = shipped_dir("calibration") / "networks"

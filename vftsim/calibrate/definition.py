@@ -1,12 +1,16 @@
 """Calibration files: which parameters of which model are fitted to which observations."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from functools import partial
+from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from vftsim.spec import DURATION, Items, Spec
+from vftsim.spec import DURATION, Items, Spec, find, read_document
 from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.yaml_source import Node
+
+T = TypeVar("T", bound=Spec)
 
 
 class FreeParameter(Spec):
@@ -142,6 +146,18 @@ def run_of(label: str, environments: Mapping[str, object]) -> tuple[str, str]:
         hint = did_you_mean(environment, environments) or ";"
         raise ValueError(f"{shown(label)} must be environment/phase{hint} environments here: {listing(environments)}")
     return environment, phase
+
+
+def read_definition(name_or_path: str, root: type[T]) -> tuple[T, Node]:
+    """Return a checked calibration or validation, and its values with their places.
+
+    Raises
+    ------
+    ModelFileError, UsageError
+        The file is wrong; there is none.
+    """
+    document = read_document(name_or_path, partial(find, "calibration"))
+    return document.validate(root), document.tree
 
 
 def _number(value: float | str) -> float:

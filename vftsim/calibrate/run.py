@@ -10,19 +10,18 @@ from typing import Any
 from vftsim.calibrate import fitted
 from vftsim.calibrate.around import coverage_of, profiles_of
 from vftsim.calibrate.blocks import calibration_blocks
-from vftsim.calibrate.definition import CalibrationSpec
+from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import search_for
 from vftsim.calibrate.intervals import Fit
 from vftsim.calibrate.keep import from_observations, identity_of
 from vftsim.calibrate.patterns import check_measured
-from vftsim.calibrate.references import model_file, read_definition
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import Observations, read_dataset
-from vftsim.labs.place import dataset_path, place
+from vftsim.labs.place import dataset_path, model_file, place
 from vftsim.report.blocks import Block
 from vftsim.spec.yaml_source import Node
 from vftsim.study.files import sha256_of

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from vftsim.calibrate.figures import check_units, restated
-from vftsim.calibrate.references import model_file
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Observations, read_dataset
-from vftsim.labs.place import place
+from vftsim.labs.place import model_file, place
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.yaml_source import Node
 from vftsim.study.model import load_model

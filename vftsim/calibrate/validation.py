@@ -11,8 +11,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, model_validator
 
-from vftsim.calibrate.definition import run_of
-from vftsim.calibrate.references import read_definition
+from vftsim.calibrate.definition import read_definition, run_of
 from vftsim.spec import Items, Percent, PositiveDurationNs, Spec, find, read_document
 from vftsim.spec.yaml_source import Node
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import FILE
-from vftsim.spec import Room, shipped_dir
+from vftsim.spec import Room, list_shipped, shipped_dir
 from vftsim.spec.shipped import SUFFIXES, is_file
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.spec.yaml_source import Node
@@ -29,9 +29,14 @@ def dataset_path(node: Node, key: str = "dataset") -> Path:
     ModelFileError
         There is none beside the file that names it, and none is shipped by that name.
     """
-    candidates = candidates_for(node, "calibration")
-    found = next((path for path in candidates if is_file(path) or path.is_dir()), None)
-    return found or refuse(node, key, "dataset", shipped_datasets())
+    found = next((path for path in _candidates(node, "calibration") if is_file(path) or path.is_dir()), None)
+    return found or _refuse(node, key, "dataset", shipped_datasets())
+
+
+def model_file(node: Node, key: str) -> Path:
+    """Return the model file that a value names; it is refused as :func:`dataset_path` refuses."""
+    found = next((path for path in _candidates(node, "models") if is_file(path)), None)
+    return found or _refuse(node, key, "model", list_shipped("models"))
 
 
 def shipped_datasets() -> tuple[str, ...]:
@@ -40,14 +45,14 @@ def shipped_datasets() -> tuple[str, ...]:
     return tuple(sorted(path.parent.relative_to(room).as_posix() for path in room.rglob(FILE)))
 
 
-def candidates_for(node: Node, room: Room) -> list[Path]:
+def _candidates(node: Node, room: Room) -> list[Path]:
     """Return where the file that a value names may be."""
     name, beside, shipped = str(node.value), Path(node.file).parent, shipped_dir(room)
     names = [name, *(name + suffix for suffix in SUFFIXES if not name.endswith(suffix))]
     return [folder / each for folder in (beside, shipped) for each in names]
 
 
-def refuse(node: Node, key: str, what: str, names: tuple[str, ...]) -> NoReturn:
+def _refuse(node: Node, key: str, what: str, names: tuple[str, ...]) -> NoReturn:
     """Say that there is no such file."""
     name = str(node.value)
     hint = did_you_mean(name, names) or ";"

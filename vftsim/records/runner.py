@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import inspect
 import math
@@ -20,7 +21,6 @@ from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.records.definition import RecordSpec, Runs
 from vftsim.records.expressions import Names, evaluate, write
-from vftsim.records.tables import cell, rows_of
 from vftsim.spec import list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, listing
@@ -273,3 +273,27 @@ def _steps(low: float, high: float, by: float) -> list[float]:
 def mean_of(values: Sequence[float]) -> float:
     """Return the mean as records have it: the sum over the number."""
     return sum(values) / len(values)
+
+
+# Tables that lie beside a record: what a source states
+
+
+def cell(folder: Path, table: str, column: str, **where: str) -> float:
+    """Return a number of a table beside the record: that of the first row with the given words.
+
+    Raises
+    ------
+    LookupError
+        There is no such row.
+    """
+    for row in rows_of(folder / f"{table}.csv"):
+        if all(row[key] == str(value) for key, value in where.items()):
+            return float(row[column])
+    raise LookupError(f"{table}.csv has no row with {where}")
+
+
+@cache
+def rows_of(path: Path) -> tuple[dict[str, str], ...]:
+    """Return the rows of a table."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))

@@ -18,8 +18,7 @@ from vftsim.composition.run import run_model
 from vftsim.records.forms import networks_claims as claims
 from vftsim.records.forms.networks_claims import Results
 from vftsim.records.judge import in_counts
-from vftsim.records.runner import mean_of
-from vftsim.records.tables import cell, rows_of
+from vftsim.records.runner import cell, mean_of, rows_of
 from vftsim.spec import load, shipped_dir
 
 MODELS = tuple(dict.fromkeys([*claims.MODELS.values(), *claims.BESIDE.values()]))

@@ -17,8 +17,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.records.runner import mean_of
-from vftsim.records.tables import cell, rows_of
+from vftsim.records.runner import cell, mean_of, rows_of
 from vftsim.spec import shipped_dir
 
 CPUS_A_SERVER = 2.0

@@ -22,8 +22,7 @@ from vftsim.platform.outcomes import HostUse
 from vftsim.records.forms import xen_nulls
 from vftsim.records.forms.xen_statements import VERDICTS, Judged, Outcome
 from vftsim.records.judge import Judgement, table_of, texts_of
-from vftsim.records.runner import mean_of
-from vftsim.records.tables import rows_of
+from vftsim.records.runner import mean_of, rows_of
 from vftsim.report.blocks import Chart, Point, Series, Table
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import load, shipped_dir
