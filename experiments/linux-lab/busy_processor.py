@@ -15,13 +15,15 @@ from statistics import NormalDist
 
 import numpy as np
 from rate_price import BASE, GROUPS, BaseRuns, scores
-from score import INFLATION, PROXY, percentiles, played, scaled
+from score import INFLATION, NAME, PERCENTILES, PROXY, percentiles, played, scaled
 from structures import STRUCTURES
 
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, read_definition
 from vftsim.calibrate.fit import fit, parameter_values
+from vftsim.calibrate.patterns import matches
 from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import read_dataset
@@ -101,6 +103,22 @@ def signs(rows: Mapping[str, Sequence[Row]]) -> str:
     return markdown_table(("too low, median ratio", "quota", "competitor"), lines)
 
 
+def by_repeats() -> str:
+    """Return how far each repeat of a run is from the mean of its others, median over percentiles: the lab's noise."""
+    _, tree = read_definition(NAME, RunValidationSpec)
+    dataset = read_dataset(dataset_path(place(tree, "dataset")))
+    lines = []
+    for group in ("quota", "competitor"):
+        pairs = []
+        for environment in GROUPS[group]:
+            for (_, quantity), values in dataset.repeats(environment).items():
+                if len(values) > 1 and any(matches(quantity, pattern) for pattern in PERCENTILES):
+                    pairs += [(x, (sum(values) - x) / (len(values) - 1)) for x in values]
+        errors = [abs(one / others - 1.0) for one, others in pairs]
+        lines.append((group, f"{100 * np.median(errors):.1f} ({len(errors)})"))
+    return markdown_table(("runs with repeats", "median error, % (values)"), lines)
+
+
 def by_rate(runs: BaseRuns, power: float) -> Callable[[Sequence[str]], dict[str, float]]:
     """Return what gives runs the factor on all prices of their rate, to a power; REGISTERs have no rate of calls."""
     known = {name: float(each) for name, each in zip(BASE, runs.measured / runs.cpu(1.0, 0.0), strict=True)}
@@ -116,7 +134,7 @@ def main() -> None:
     whole, _ = read_definition("linux-lab/base", CalibrationSpec)
     runs = BaseRuns()
     predicted = list(runs.factors_by_rate())
-    print("## Fitted anew\n", flush=True)
+    print(f"## A repeat for the others\n\n{by_repeats()}\n\n## Fitted anew\n", flush=True)
     busy = fitted("busy processor", STRUCTURES["utilization"], constant=HALF_LIFE)
     structures = {
         "one price": Structure(),
