@@ -14,7 +14,8 @@ from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from tests.study.programs import started
 from tests.study.tiny import tiny
 from vftsim.calibrate import fit, plays
-from vftsim.calibrate.keep import from_observations, number_of, to_observations
+from vftsim.calibrate.fit import number_of
+from vftsim.calibrate.plays import from_observations, to_observations
 from vftsim.cli.main import main
 from vftsim.study.database import DATABASE
 

@@ -8,6 +8,7 @@ Latin hypercube (McKay, Beckman and Conover, Technometrics 21(2), 1979) over the
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,6 @@ from scipy.optimize import least_squares
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import as_run, check_present, delay_percentiles, is_ratio, observe
 from vftsim.calibrate.intervals import End, Fit, fit_at, note_ends
-from vftsim.calibrate.keep import number_of
 from vftsim.calibrate.patterns import matches
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
@@ -34,6 +34,7 @@ from vftsim.study.workers import Workers
 
 Array = NDArray[np.float64]
 _STEP = 0.08
+_DIGITS = 13  # of the hash: 52 bits, which every reader of JSON holds exactly
 _EDGE = 0.1
 """Share of the way between a parameter's bounds that spread starts keep from either."""
 
@@ -293,6 +294,15 @@ class Problem:
             name: with_values(each, parameter_values(each, parameters, x, name)) for name, each in self.specs.items()
         }
         return observed(at_x, seed, replication)
+
+
+def number_of(point: Sequence[float], replication: int) -> int:
+    """Return an evaluation's number in a store, which only the same point, to the last bit, and replication have.
+
+    The optimiser does the same from the same numbers, so it asks for the same points again.
+    """
+    text = ",".join([*(float(value).hex() for value in point), str(replication)])
+    return int(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS], 16)
 
 
 @dataclass(frozen=True, slots=True)

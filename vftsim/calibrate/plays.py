@@ -6,17 +6,19 @@ A play is called after what it stands for: ``environment`` for all phases, ``env
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from vftsim.calibrate.figures import as_run, observations_of
-from vftsim.calibrate.keep import from_observations, identity_of, to_observations
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.views import ramp_of
 from vftsim.labs.dataset import Observations
 from vftsim.study.kept import RunCache, together
+from vftsim.study.manifest import identity
 from vftsim.study.model import Model
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
@@ -58,7 +60,7 @@ def played(
     cache = [
         RunCache(
             store,
-            identity_of(seed, model=Model("", play.model).digest(), part=name),
+            {**identity(Model("", play.model), seed), "part": name},
             from_observations,
             to_observations,
         )
@@ -87,3 +89,15 @@ def _observed(task: tuple[str, ModelSpec, int, int]) -> Observations:
         return as_run(seen, name)
     stop = ramp_end(record.steps(), ramp_of(spec).limit_percent).stop_step
     return {**seen, STOP_STEP: float(stop)}
+
+
+def from_observations(seen: Observations) -> list[list[Any]]:
+    """Return observations as plain data; JSON has no infinite numbers and none that are not a number."""
+    return [
+        [phase, quantity, value if math.isfinite(value) else str(value)] for (phase, quantity), value in seen.items()
+    ]
+
+
+def to_observations(data: Sequence[Sequence[Any]]) -> Observations:
+    """Return observations from plain data, in the same order."""
+    return {(phase, quantity): float(value) for phase, quantity, value in data}

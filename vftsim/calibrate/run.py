@@ -15,8 +15,8 @@ from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import search_for
 from vftsim.calibrate.intervals import Fit
-from vftsim.calibrate.keep import from_observations, identity_of
 from vftsim.calibrate.patterns import check_measured
+from vftsim.calibrate.plays import from_observations
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError, UsageError
@@ -26,7 +26,7 @@ from vftsim.report.blocks import Block
 from vftsim.spec.yaml_source import Node
 from vftsim.study.files import sha256_of
 from vftsim.study.kept import RunCache
-from vftsim.study.manifest import manifest, utc_now
+from vftsim.study.manifest import identity_of, manifest, utc_now
 from vftsim.study.model import Model, load_model
 from vftsim.study.opened import model_of, read_answer, read_manifest
 from vftsim.study.printed import Printed
@@ -182,11 +182,10 @@ def values_of(name_or_path: str, definition: CalibrationSpec) -> dict[str, float
 def _said(definition: CalibrationSpec, specs: ModelSpec | dict[str, ModelSpec], data: Observations) -> dict[str, Any]:
     """Return all that determines what an evaluation gives, except its point and replication."""
     models = specs if isinstance(specs, dict) else {"": specs}
-    return identity_of(
-        definition.seed,
-        calibration=sha256_of(
-            definition.model_dump(mode="json", exclude={"most_evaluations", "replications", "starts"})
-        ),
-        models=sha256_of({name: Model("", each).digest() for name, each in models.items()}),
-        data=sha256_of(from_observations(data)),
-    )
+    said = definition.model_dump(mode="json", exclude={"most_evaluations", "replications", "starts"})
+    of_models = sha256_of({name: Model("", each).digest() for name, each in models.items()})
+    return {
+        **identity_of(of_models, definition.seed),
+        "calibration": sha256_of(said),
+        "data": sha256_of(from_observations(data)),
+    }
