@@ -113,7 +113,8 @@ def _placed(chart: Chart | Bars, figure: Figure, left_in: float = 0.0, top_in: f
     Margins that fit the labels exactly would take longer to find than all the rest takes to draw.
     """
     names = chart.names if isinstance(chart, Chart) else [label for label, _ in chart.rows]
-    labels_in = max(_LEFT_IN if isinstance(chart, Bars) or not names else 0.0, 0.25 + 0.085 * _longest(names))
+    longest = max((len(_shortened(name)) for name in names), default=0)
+    labels_in = max(_LEFT_IN if isinstance(chart, Bars) or not names else 0.0, 0.25 + 0.085 * longest)
     head_in = 0.1 if top_in is None else _head_in(chart)
     height_in = _height_in(chart) - 0.5 - (0.1 if top_in is None else 0.0)
     width, height = figure.get_size_inches()
@@ -285,10 +286,6 @@ def _shade(chart: Chart, axes: Axes) -> None:
             span = axes.axvspan(max(begin, left), min(end, right), color=SHADE, alpha=0.35, linewidth=0, zorder=0)
             span.set_gid(f"shade-{number}")
     axes.set_xlim(left, right)
-
-
-def _longest(names: Sequence[str]) -> int:
-    return max((len(_shortened(name)) for name in names), default=0)
 
 
 def _shortened(name: str) -> str:

@@ -273,7 +273,11 @@ def orders(
         Empty where the user ended it.
     """
     base, played = _steady(models, play.asked), _Played(play, replications, watched_ns(models))
-    wanted = list(models) if play.asked.objectives else _with_backup(models, entry)
+    wanted = (
+        list(models)
+        if play.asked.objectives
+        else [kind for kind, own in models.items() if own.spec.domains[entry].protection.has_backup]
+    )
     at = {knob: {place: _at(base, entry, knob, place) for place in knob.places} for knob in knobs}
     for left in range(HALVINGS, -1, -1):
         if not played.add(model for own in at.values() for each in own.values() for model in each.values()):
@@ -317,10 +321,6 @@ def _steady(models: Mapping[str, Model], asked: Asked) -> dict[str, Model]:
 def watched_ns(models: Mapping[str, Model]) -> int | None:
     """Return how long a crash is watched: where nothing queues, until the guest is back."""
     return None if any(model.spec.ramp is not None for model in models.values()) else SOON_NS
-
-
-def _with_backup(models: Mapping[str, Model], entry: str) -> list[str]:
-    return [kind for kind, model in models.items() if model.spec.domains[entry].protection.has_backup]
 
 
 def _at(base: Mapping[str, Model], entry: str, knob: SharedKnob, place: float) -> dict[str, Model]:
@@ -415,7 +415,9 @@ def crossover_blocks(orders: Sequence[Order], kinds: Sequence[str]) -> Iterator[
         yield _prices(one, kinds)
         yield _chart(one, kinds)
     changes: list[list[Cell]] = [
-        [_words(one, each), each.at, _between(one, each)] for one in orders for each in one.changes
+        [_words(one, each), each.at, f"{plain(each.low)} and {plain(each.high)} {one.knob.unit}"]
+        for one in orders
+        for each in one.changes
     ]
     if changes:
         caption = (
@@ -462,10 +464,6 @@ def _words(one: Order, change: Change) -> str:
         return f"{one.knob.name}: {change.before} is cheaper below, {change.after} above{mark}"
     side = "below" if change.before else "above"
     return f"{one.knob.name}: {change.before or change.after} meets {change.what} {side}{mark}"
-
-
-def _between(one: Order, change: Change) -> str:
-    return f"{plain(change.low)} and {plain(change.high)} {one.knob.unit}"
 
 
 def _prices(one: Order, kinds: Sequence[str]) -> Table:

@@ -38,6 +38,10 @@ class Effect:
     dead: float = 0.0
     around_s: float = 0.0
 
+    def cost_s(self, restart_s: float) -> float:
+        """Return the mean time down by one fault."""
+        return self.outage_s * (1.0 - self.dead) + restart_s * self.dead
+
 
 @dataclass(frozen=True)
 class Kind:

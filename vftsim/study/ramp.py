@@ -459,9 +459,10 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
     ]
     columns = ("step", "asked SAPS", "passed", "share %", "failed first here")
     at = () if measured is None else ((measured, f"measured {measured:g}"),)
+    of_system = [] if measured is None else [Card("measured on the real system", measured, "SAPS")]
     points = [Point.of(step.saps, share) for step, share in zip(ramp.steps, shares, strict=True)]
     blocks += [
-        Cards([Card("DOC of the middle ramp", doc, "SAPS"), *_measured_card(measured), Card("ramps", str(n))]),
+        Cards([Card("DOC of the middle ramp", doc, "SAPS"), *of_system, Card("ramps", str(n))]),
         Chart(
             "Ramps that pass a step",
             "attempts a second",
@@ -532,10 +533,6 @@ def unfailed_notes(ramp: RampCapacity) -> list[Note]:
         f"their DOC is a lower bound; raise {ramp_key(ramp.model.spec, ramp_of(ramp.model.spec).most_steps_key)}"
     )
     return [*([Note(bound, warns=True)] if ramp.unfailed else []), *missing_notes(ramp.missing)]
-
-
-def _measured_card(measured: float | None) -> list[Card]:
-    return [] if measured is None else [Card("measured on the real system", measured, "SAPS")]
 
 
 def _answer(ramp: RampCapacity) -> str:

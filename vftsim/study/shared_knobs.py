@@ -124,14 +124,11 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
         if name not in (ALL, *having):
             raise UsageError(f"--crossovers {name}: neither the model nor one of these mechanisms has one")
     wanted = [name for name in having if name in named or ALL in named]
+    told = {name: _read(name, named[name]) for name in wanted if named.get(name)}
     return [
-        SharedKnob(name, _SORTS[name].unit, _places(name, named.get(name, ""), list(models.values()), entry))
+        SharedKnob(name, _SORTS[name].unit, told.get(name) or _around(name, list(models.values()), entry))
         for name in wanted
     ]
-
-
-def _places(name: str, values: str, models: Sequence[Model], entry: str) -> tuple[float, ...]:
-    return _read(name, values) if values else _around(name, models, entry)
 
 
 def _has(name: str, model: Model, entry: str) -> bool:

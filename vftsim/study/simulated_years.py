@@ -278,10 +278,6 @@ def _redundant_after_s(machine: Machine, found: Episode, outage_s: float) -> flo
     return max(0.0, found.protected_s - outage_s)
 
 
-def _cost_s(effect: Effect, restart_s: float) -> float:
-    return effect.outage_s * (1.0 - effect.dead) + restart_s * effect.dead
-
-
 @dataclass(frozen=True)
 class MachineYears:
     """What was found of one mechanism: of the chain, and in every year."""
@@ -318,7 +314,7 @@ class MachineYears:
 
     def _by_chance_s(self, year: Year) -> float:
         return sum(
-            (year.drawn[kind.name] - kind.rate_per_s * YEAR_S) * _cost_s(kind.protected, self.restart_s)
+            (year.drawn[kind.name] - kind.rate_per_s * YEAR_S) * kind.protected.cost_s(self.restart_s)
             for kind in self.kinds
         )
 

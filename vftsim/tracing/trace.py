@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -94,16 +95,12 @@ class Trace:
         slices = self._by_vcpu.get(vcpu, [])
         total_ns = 0
         # A vCPU's slices follow one another in time.
-        for position in range(bisect_right(slices, start_ns, key=_end_ns), len(slices)):
+        for position in range(bisect_right(slices, start_ns, key=attrgetter("end_ns")), len(slices)):
             one = slices[position]
             if one.start_ns >= end_ns:
                 break
             total_ns += min(one.end_ns, end_ns) - max(one.start_ns, start_ns)
         return total_ns
-
-
-def _end_ns(one: Slice) -> int:
-    return one.end_ns
 
 
 class _Notes:

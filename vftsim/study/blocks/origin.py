@@ -137,7 +137,11 @@ def beside(
     """
     named = list(zip(labels, parts, strict=True))
     found: list[Block] = [
-        *(Note(f"{label}: {note.text}") for label, blocks in named for note in _about(blocks)),
+        *(
+            Note(f"{label}: {note.text}")
+            for label, blocks in named
+            for note in [each for each in _of(blocks, Note) if not each.warns][:1]
+        ),
         *(replace(a, question=f"{label}: {a.question}") for label, blocks in named for a in _of(blocks, Answer)),
         *(Note(f"{label}: {note.text}", True) for label, blocks in named for note in _of(blocks, Note) if note.warns),
         Cards(
@@ -169,10 +173,6 @@ def beside(
 
 def _of(blocks: Sequence[Block], kind: type[B]) -> list[B]:
     return [block for block in blocks if isinstance(block, kind)]
-
-
-def _about(blocks: Sequence[Block]) -> list[Note]:
-    return [note for note in _of(blocks, Note) if not note.warns][:1]
 
 
 def _charts(named: Sequence[tuple[str, Sequence[Block]]]) -> list[Block]:

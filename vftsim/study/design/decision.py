@@ -161,9 +161,8 @@ def optimize(
             "prices": request.prices.model_dump(mode="json"),
             "points": len(search.candidates),
         }
-        settled = not search.unknown_below(winner) and not any(
-            each.is_left_open for each in search.candidates[: _place(search, winner)]
-        )
+        cheaper = search.candidates[: None if winner is None else search.candidates.index(winner)]
+        settled = not search.unknown_below(winner) and not any(each.is_left_open for each in cheaper)
         runner_up = search.runner_up(winner) if winner is not None else None
         runs = search.runs + sum(each.n for each in search.proven.values())
         found = Decision(
@@ -172,10 +171,6 @@ def optimize(
         store.finish(lambda folder: write_result(folder, found, {"configurations.csv": found.to_pandas()}))
         found.remarks.extend(store.remarks)
     return found
-
-
-def _place(search: Search, winner: Candidate | None) -> int:
-    return len(search.candidates) if winner is None else search.candidates.index(winner)
 
 
 _MOST_ON_FRONT = 8

@@ -25,7 +25,7 @@ from vftsim.study.estimate import Needs, total
 from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.frames import estimate_columns, frame
 from vftsim.study.kept import write_result
-from vftsim.study.knob import Knob, knob_of
+from vftsim.study.knob import knob_of
 from vftsim.study.manifest import manifest, utc_now
 from vftsim.study.model import load_model
 from vftsim.study.printed import Printed
@@ -377,7 +377,7 @@ def template(name: str) -> str:
     """
     model = load_model(name)
     knob = knob_of(model.spec, _load_key(model.spec))
-    values = [_text(knob, share) for share in (0.5, 1.0, 1.5)]
+    values = [str(knob.written(knob.value * share)) for share in (0.5, 1.0, 1.5)]
     leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.entry.leads and "*" not in a.text))[:_FEW]
     return _TEXT.format(
         label=model.name,
@@ -395,7 +395,3 @@ def _load_key(spec: ModelSpec) -> str:
         if workload.first_load_key:
             return f"workloads.{name}.{workload.first_load_key}"
     raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")
-
-
-def _text(knob: Knob, share: float) -> str:
-    return str(knob.written(knob.value * share))
