@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from vftsim.errors import UsageError
 from vftsim.outcome import declare
@@ -96,6 +96,12 @@ class Outcome(Declared):
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def of_row(cls, row: Any, **others: Any) -> Self:
+        """Return what a row counts under the names that this class declares, with ``others`` that it does not."""
+        names = [name for name in cls.held if name != "seconds" and name not in others]
+        return cls(**{name: int(getattr(row, name)) for name in names}, **others)
 
     @classmethod
     def patterns(cls) -> Iterator[Entry]:

@@ -69,6 +69,13 @@ def add_delay(sim: Sim, row: int, value_ns: int) -> None:
 
 
 @part
+def add_delay_since(sim: Sim, row: int, begin_ns: int, warmup_ns: int) -> None:
+    """Count how long something took that ends now, unless it began before the end of the warm-up."""
+    if begin_ns >= warmup_ns:
+        add_delay(sim, row, sim.now_ns - begin_ns)
+
+
+@part
 def add_square(delays: Delays, value_ns: int) -> None:
     """Add a square to the two words; the value is at most 2**60, so every product here is below 2**62."""
     high = value_ns >> _HALF_BITS

@@ -21,7 +21,7 @@ from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.delays import add_delay, delays, histogram, install_buckets
+from vftsim.platform.delays import add_delay_since, delays, histogram, install_buckets
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
 from vftsim.platform.protection.guard import guarded_programs, guards, note_transfer
 from vftsim.sampling import Streams
@@ -114,7 +114,7 @@ def batch_of_mix(name: str, **changes: Any) -> BatchSpec:
 
 
 class Batch(Record):
-    """The processes of one program; they stand in consecutive rows.  ``measured`` ended after the warm-up."""
+    """The processes of one program; they stand in consecutive rows.  ``transactions`` ended after the warm-up."""
 
     row: int
     program: int
@@ -132,7 +132,7 @@ class Batch(Record):
     warmup_ns: int
     begun: int
     ended: int
-    measured: int
+    transactions: int
     disk_operations: int
     pages_written: int
     noted: int
@@ -208,9 +208,8 @@ def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     """End a transaction, and pause."""
     batch.ended += 1
     if sim.now_ns >= batch.warmup_ns:
-        batch.measured += 1
-    if process.begin_ns >= batch.warmup_ns:
-        add_delay(sim, batch.durations, sim.now_ns - process.begin_ns)
+        batch.transactions += 1
+    add_delay_since(sim, batch.durations, process.begin_ns, batch.warmup_ns)
     pause(sim, batch, process)
 
 
@@ -314,12 +313,8 @@ def batch_work_of(engine: Engine, program: int) -> BatchWork:
     """Return what an application row has measured up to now."""
     batch = engine.rows(batches)[engine.rows(applications)[program].own]
     measured_ns = engine.now_ns - int(batch.warmup_ns)
-    return BatchWork(
-        begun=int(batch.begun),
-        ended=int(batch.ended),
-        transactions=int(batch.measured),
-        disk_operations=int(batch.disk_operations),
-        pages_written=int(batch.pages_written),
+    return BatchWork.of_row(
+        batch,
         duration=histogram(engine, int(batch.durations)),
         seconds=measured_ns / _S,
     )

@@ -91,12 +91,8 @@ class FlowDriver(Driver):
     def outcome(self) -> FlowResult:
         """Return what its clients saw."""
         account: Any = self.engine.rows(accounts)[self.account]
-        return FlowResult(
-            delivered=int(account.delivered),
-            dropped=int(account.dropped),
-            late=int(account.late),
-            loss_events=int(account.loss_events),
-            loss_bursts=int(account.loss_bursts),
+        return FlowResult.of_row(
+            account,
             delay=histogram(self.engine, int(account.delays)),
             jitter_ns=mean_jitter_ns(self.engine, self.account),
             playout_ns=int(account.late_ns),

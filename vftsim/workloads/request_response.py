@@ -23,7 +23,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.delays import add_delay, delays, histogram, install_buckets
+from vftsim.platform.delays import add_delay_since, delays, histogram, install_buckets
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
 from vftsim.sampling import Streams
@@ -94,8 +94,8 @@ class OpenRequestsSpec(Spec):
 class Exchange(Record):
     """The requests of one workload; clients of a closed loop stand in consecutive rows.
 
-    Rounds that began before ``warmup_ns`` count in ``sent``, ``answered``, ``repeated`` and ``dropped`` only;
-    ``measured`` are the answers that came after it, ``failed`` those that say so, ``given_up`` requests after it.
+    Rounds that began before ``warmup_ns`` count in ``requests``, ``answered``, ``repeated`` and ``dropped`` only;
+    ``answers`` are those that came after it, ``failed`` those that say so, ``given_up`` requests after it.
     An open one has ``gap_ns`` between requests, each of which is a client that leaves after its answer, or after
     ``most_tries``.
     """
@@ -113,11 +113,11 @@ class Exchange(Record):
     most_tries: int
     warmup_ns: int
     offered: int
-    sent: int
+    requests: int
     answered: int
     repeated: int
     dropped: int
-    measured: int
+    answers: int
     failed: int
     given_up: int
     latency: int
@@ -168,7 +168,7 @@ def begin_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     client.sent_ns = sim.now_ns
     client.wait_ns = exchange.retry_ns
     client.tries = 0
-    exchange.sent += 1
+    exchange.requests += 1
     if sim.now_ns >= exchange.warmup_ns:
         exchange.offered += 1
     ask(sim, exchange, client)
@@ -239,9 +239,8 @@ def take_answer(sim: Sim, flow: Flow, packet: int) -> None:
     else:
         exchange.answered += 1
         if sim.now_ns >= exchange.warmup_ns:
-            exchange.measured += 1
-        if client.sent_ns >= exchange.warmup_ns:
-            add_delay(sim, exchange.latency, sim.now_ns - client.sent_ns)
+            exchange.answers += 1
+        add_delay_since(sim, exchange.latency, client.sent_ns, exchange.warmup_ns)
     end_request(sim, exchange, client)
 
 
@@ -339,13 +338,8 @@ class RequestLoop(Outcome):
 def request_loop_of(engine: Engine, row: int) -> RequestLoop:
     """Return what an exchange has measured up to now."""
     exchange = engine.rows(exchanges)[row]
-    return RequestLoop(
-        requests=int(exchange.sent),
-        answered=int(exchange.answered),
-        answers=int(exchange.measured),
-        failed=int(exchange.failed),
-        repeated=int(exchange.repeated),
-        dropped=int(exchange.dropped),
+    return RequestLoop.of_row(
+        exchange,
         latency=histogram(engine, int(exchange.latency)),
         seconds=(engine.now_ns - int(exchange.warmup_ns)) / _S,
     )
@@ -371,15 +365,11 @@ class OpenLoop(Outcome):
 def open_loop_of(engine: Engine, row: int) -> OpenLoop:
     """Return what became of requests at a rate up to now."""
     exchange = engine.rows(exchanges)[row]
-    errors, given_up = int(exchange.failed), int(exchange.given_up)
-    return OpenLoop(
-        offered=int(exchange.offered),
-        answers=int(exchange.measured),
+    errors = int(exchange.failed)
+    return OpenLoop.of_row(
+        exchange,
         errors=errors,
-        given_up=given_up,
-        failures=errors + given_up,
-        repeated=int(exchange.repeated),
-        dropped=int(exchange.dropped),
+        failures=errors + int(exchange.given_up),
         latency=histogram(engine, int(exchange.latency)),
         seconds=(engine.now_ns - int(exchange.warmup_ns)) / _S,
     )

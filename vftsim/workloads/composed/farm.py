@@ -294,13 +294,8 @@ class FarmCalls(FarmCallsSpec, WorkloadSpec):
         load.first_agent, load.agents = next(iter(target.agents_domains), 0), len(target.agents_domains)
 
         def measured() -> CallsSeen:
-            return CallsSeen(
-                offered=int(load.offered),
-                answered=int(load.answered),
-                failed=int(load.failed),
-                messages=int(load.messages),
-                repeated=int(load.repeated),
-                dropped=int(load.dropped),
+            return CallsSeen.of_row(
+                load,
                 active_calls=int(load.active),
                 most_active_calls=int(load.most_active),
                 response=histogram(engine, int(load.responses)),

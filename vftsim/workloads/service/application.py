@@ -142,10 +142,8 @@ class ServiceProgram(RowProgram):
 
     def _measured_here(self) -> ServiceWork:
         record, now_ns = self._service, self.engine.now_ns
-        return ServiceWork(
-            requests=int(record.handled),
-            failed=int(record.failed),
-            busy_ns=int(record.busy_ns),
+        return ServiceWork.of_row(
+            record,
             response=histogram(self.engine, int(record.response)),
             wait=histogram(self.engine, int(record.wait)),
             calls=self._of_plans("made"),

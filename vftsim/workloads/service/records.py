@@ -14,7 +14,7 @@ class Service(Record):
     ``active`` threads have a request: ``in_hand``, or they are ``blocked`` in the send call with the answer, which is
     lost with the ring when the machine is booted again.  Requests that ``came`` are ``answered``, ``refused`` by a full
     socket, ``lost`` with the machine's memory, waiting or with a thread.
-    ``reads_due`` and ``writes_due`` are what is left of fractions.  Of what came after ``warmup_ns`` are ``handled``
+    ``reads_due`` and ``writes_due`` are what is left of fractions.  Of what came after ``warmup_ns`` are ``requests``
     (answered well), ``failed``, ``transfers``, and the rows of delays ``response`` and ``wait``; ``busy_ns`` is the
     time of threads that had a request, of those that have left.
     """
@@ -46,7 +46,7 @@ class Service(Record):
     socket_full: int
     lost_in_boot: int
     warmup_ns: int
-    handled: int
+    requests: int
     failed: int
     busy_ns: int
     transfers: int

@@ -6,7 +6,7 @@ Rules: :mod:`vftsim.workloads.service`.
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.cpu.jobs import raise_interrupt, submit
 from vftsim.platform.cpu.records import domains, vcpus, work_done
-from vftsim.platform.delays import add_delay
+from vftsim.platform.delays import add_delay, add_delay_since
 from vftsim.platform.io.disk import disks, forget, read, transfer_done, write
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN, PROGRAM_WAITED
 from vftsim.platform.io.packet import (
@@ -255,11 +255,11 @@ def count(sim: Sim, service: Service, visit: Visit) -> None:
         if visit.has_failed:
             service.failed += 1
         else:
-            service.handled += 1
+            service.requests += 1
     if visit.came_ns >= service.warmup_ns:
         add_delay(sim, service.wait, visit.begin_ns - visit.came_ns)
-        if not visit.has_failed:
-            add_delay(sim, service.response, sim.now_ns - visit.came_ns)
+    if not visit.has_failed:
+        add_delay_since(sim, service.response, visit.came_ns, service.warmup_ns)
 
 
 @part
