@@ -101,6 +101,7 @@ def take_in(sim: Sim, pool: Pool, packet: int) -> None:
         return
     packet_list.push(sim, pool.socket.packets, packet)
     if pool.is_armed:
+        # Before they wake: they arm it again once they have emptied the socket.
         pool.is_armed = False
         wake_threads(sim, pool)
 

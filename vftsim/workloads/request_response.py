@@ -214,6 +214,7 @@ def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
 @part
 def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Turn around to the next request; an open loop's client leaves."""
+    # No event has the token 0: a repetition that is planned finds nothing to repeat.
     client.timer = 0
     client.sent_ns = -1
     if exchange.gap_ns > 0:

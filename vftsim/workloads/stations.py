@@ -137,6 +137,7 @@ def plan_release(sim: Sim, row: int) -> None:
 def on_release(sim: Sim, link_row: int, token: int) -> None:
     """Let frames that were held back go as far as they fit, and their senders with them."""
     egress = egresses(sim)[link_row]
+    # Before anything leaves: what stays held back is planned for anew below.
     egress.is_planned = False
     while egress.held.length > 0 and fits(sim, links(sim)[link_row], packets(sim)[egress.held.first].size_bytes):
         made = packet_list.pop(sim, egress.held)
@@ -170,6 +171,7 @@ def on_room(sim: Sim, station_row: int, token: int) -> None:
     """Let a client go on; a second event for one wait finds nobody waiting."""
     station = stations(sim)[station_row]
     if station.is_waiting:
+        # Before the client goes on: it may fill the queue, and wait again.
         station.is_waiting = False
         room.call(sim, station.on_room, station.client_row)
 

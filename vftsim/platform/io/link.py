@@ -100,7 +100,7 @@ def reserve(sim: Sim, link: Link, size_bytes: int, duration_ns: int) -> None:
 
 @part
 def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
-    """Send a packet; the event ``on_arrival`` has its row as place.  It is dropped if the queue is full."""
+    """Send a packet; the event ``on_arrival`` gets its row.  It is dropped if the queue is full."""
     frame = packets(sim)[packet]
     arrival_ns = occupy(sim, link, frame.size_bytes)
     if arrival_ns < 0:

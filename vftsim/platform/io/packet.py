@@ -307,5 +307,6 @@ def drop(sim: Sim, packet: int, drop_row: int) -> None:
     """End a packet at a place of the table ``drops``, and free it."""
     mark(sim, packet, DROPPED, drop_row, sim.now_ns, 0)
     drops(sim)[drop_row].count += 1
+    # Before its row is free: the workload reads what was lost.
     lost(sim, flows(sim)[packets(sim)[packet].flow], packet)
     packets.free(sim, packet)

@@ -210,6 +210,7 @@ def take_answer(sim: Sim, service: Service, packet: int) -> None:
         return
     parent = call.parent
     visit = visits(sim)[parent]
+    # Before the request goes on: it may be answered at once, and its visit is over then.
     call_list.remove(sim, visit.asked, call.row)
     close_call(sim, call)
     if visit.asked.length == 0:

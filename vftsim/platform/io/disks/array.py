@@ -152,6 +152,7 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
     request = array_requests(sim)[array_request_row]
     disk = disks(sim)[request.array]
     disk_array = disk_arrays(sim)[disk.row]
+    # Read before the row is free: a program that hears of the end may ask again, and get this very row.
     program, tag = request.program, request.tag
     size_bytes, is_read = request.size_bytes, request.is_read
     is_awaited = request.boots == disk_array.boots

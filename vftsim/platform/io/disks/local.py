@@ -227,6 +227,7 @@ def on_served(sim: Sim, disk_row: int, token: int) -> None:
         request_list.push_front(sim, local_disk.queue, row)
         return
     take_account(sim, local_disk, requests(sim)[row])
+    # Read before the row is free: a program that hears of the end may ask again, and get this very row.
     program, tag = requests(sim)[row].program, requests(sim)[row].tag
     size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].what == READ
     requests.free(sim, row)
