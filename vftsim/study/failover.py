@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -273,28 +274,15 @@ def failover_study(
     if after_ns is not None and after_ns < 1:
         raise UsageError("--after: above 0, e.g. 60 s")
     started = utc_now()
-
-    def crashes_of(models: Sequence[Model], count: int = 1, span_ns: int = SPAN_NS) -> list[FailoverStudy]:
-        return crashes_of_each(
-            models,
-            count,
-            seed,
-            workers,
-            load=load,
-            domain=domain,
-            span_ns=span_ns,
-            after_ns=after_ns,
-            progress=progress,
-            store=store,
-        )
-
-    (study,) = crashes_of([model], crashes, span_ns)
+    how: dict[str, Any] = {"load": load, "domain": domain, "after_ns": after_ns, "progress": progress, "store": store}
+    crashes_of: Callable[..., list[FailoverStudy]] = partial(crashes_of_each, seed=seed, jobs=workers, **how)
+    (study,) = crashes_of([model], crashes, span_ns=span_ns)
     study = replace(study, manifest=manifest([model], "failover", seed, crashes, workers, started))
     return _with_bands(study, domain, crashes_of) if prices else study
 
 
 def _with_bands(
-    study: FailoverStudy, domain: str | None, crashes_of: Callable[[Sequence[Model]], list[FailoverStudy]]
+    study: FailoverStudy, domain: str | None, crashes_of: Callable[[Sequence[Model], int], list[FailoverStudy]]
 ) -> FailoverStudy:
     """Return failovers with what the ranges of prices make of them: one crash at each end of each."""
     own = study.model
@@ -302,7 +290,7 @@ def _with_bands(
     ends = [each for each in variants(own, entry) if each.is_of_failure]
     if not ends:
         return study
-    played = crashes_of([own, *(each.model for each in ends)])
+    played = crashes_of([own, *(each.model for each in ends)], 1)
     base, *others = (_means(each) for each in played)
     told = list(zip(ends, others, strict=True))
     bands = {figure: band_of(effects_of(told, base, figure)) for figure in study.figures()}
