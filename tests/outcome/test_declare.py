@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from enum import Enum
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -173,3 +174,16 @@ def test_percentiles_are_written_with_an_underscore():
     assert figure.further("p99_9").path == ("wait", "p99_9")
     assert figure.further("p99.9") is None
     assert figure.further("mean_of") is None
+
+
+def test_an_outcome_takes_what_a_row_counts_under_its_names():
+    class Till(Outcome):
+        opened: int = declare.total()
+        errors: int = declare.total()
+
+    row = SimpleNamespace(opened=np.int64(3), failed=2, clients=7)
+    till = Till.of_row(row, errors=row.failed, seconds=1.0)
+    assert till == Till(opened=3, errors=2, seconds=1.0)
+    assert type(till.opened) is int
+    with pytest.raises(AttributeError, match="errors"):
+        Till.of_row(row)
