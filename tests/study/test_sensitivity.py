@@ -6,6 +6,7 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
+from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.study.design import runner as evaluator
 from vftsim.study.design.points import price_ranges, read_range, span_of
 from vftsim.study.design.runner import simulate
@@ -125,19 +126,25 @@ def test_ranges_are_read_as_a_user_writes_them():
             read_range(wrong)
 
 
-def test_prices_have_the_ranges_that_are_declared_for_them():
-    spec = load_model("lab-virtual-ft").spec
+@pytest.mark.parametrize("kind", sorted(set(PROTECTIONS) - {"none"}))
+def test_prices_have_the_ranges_that_are_declared_for_them(kind):
+    settings = [f"domains.sut.protection={{kind: {kind}}}"]
+    spec = load_model("lab-virtual", settings).spec
     found = price_ranges(spec)
     declared = {f"domains.sut.protection.{each.key}": each.price for each in spec.domains["sut"].protection.prices()}
     assert set(found) == set(declared)
     for key, span in found.items():
         for share, end in ((0.0, declared[key].low), (1.0, declared[key].high)):
             text = span.at(share)
-            protection = load_model("lab-virtual-ft", [f"{key}={text}"]).spec.domains["sut"].protection
+            protection = load_model("lab-virtual", [*settings, f"{key}={text}"]).spec.domains["sut"].protection
             value = protection
             for part in key.split(".")[3:]:
                 value = getattr(value, part)
-            assert value == pytest.approx(end, abs=0.51), (key, text)
+            assert value == pytest.approx(end, rel=5e-6, abs=0.51), (key, text)  # six digits
+        load_model("lab-virtual", [*settings, f"{key}={span.at(0.337)}"])
+
+
+def test_a_model_without_protection_has_no_prices():
     with pytest.raises(UsageError, match="--prices: no mechanism"):
         price_ranges(load_model("xen-media").spec)
 

@@ -364,26 +364,26 @@ def price_ranges(spec: ModelSpec) -> dict[str, Span]:
     for name, domain in spec.domains.items():
         for each in domain.protection.prices():
             key = f"domains.{name}.protection.{each.key}"
-            unit, size = _unit_of(spec, key, each.value)
+            unit, size, is_whole = _unit_of(spec, key, each.value)
             is_log = each.price.low > 0.0
-            found[key] = Span(each.price.low / size, each.price.high / size, unit, is_log)
+            found[key] = Span(each.price.low / size, each.price.high / size, unit, is_log, is_whole)
     if not found:
         raise UsageError("--prices: no mechanism of this model has a price that it does not give itself")
     return found
 
 
-def _unit_of(spec: ModelSpec, key: str, value: float) -> tuple[str, float]:
-    """Return the unit in which a model writes a key, and its size in the base unit."""
+def _unit_of(spec: ModelSpec, key: str, value: float) -> tuple[str, float, bool]:
+    """Return the unit in which a model writes a key, its size in the base unit, and whether it is a whole number."""
     data: Any = spec.model_dump(mode="json")
     for part in key.split("."):
         data = data[part]
     written_as = number_and_unit(data) if isinstance(data, str) else None
     if written_as is None:
-        return "", 1.0
+        return "", 1.0, isinstance(data, int)
     number, unit = written_as
     if (quantity := quantity_with(unit)) is not None:
-        return unit, float(quantity.units[unit])
-    return unit, value / number if number else 1.0
+        return unit, float(quantity.units[unit]), False
+    return unit, value / number if number else 1.0, False
 
 
 def own_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
