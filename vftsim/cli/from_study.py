@@ -119,7 +119,7 @@ def made_from(
     beside : sequence of functions
         Further studies, of which the command has the options that their docstrings add.
     before : mapping, optional
-        Before which of the study's options some of its own stand in the help; the others stand behind them.
+        Before which other parameter one stands in the help; by default those of the function stand last.
     defaults : dict
         Defaults that the command line has in place of the study's.
     """
@@ -154,11 +154,12 @@ def made_from(
                 arguments["model"] = common.loaded(arguments["model"])
             conduct(Asked(study, arguments), common=common, **given)
 
-        parameters = []
-        for name, one in theirs.items():
-            parameters += [own.pop(each) for each, place in (before or {}).items() if place == name]
-            parameters.append(one.with_default(defaults.get(name, one.told.default)))
-        parameters += [*own.values(), common.replace(annotation=kind)]
+        placed = {name: one.with_default(defaults.get(name, one.told.default)) for name, one in theirs.items()} | own
+        for name, place in (before or {}).items():
+            moved = placed.pop(name)
+            at = list(placed).index(place)
+            placed = dict([*list(placed.items())[:at], (name, moved), *list(placed.items())[at:]])
+        parameters = [*placed.values(), common.replace(annotation=kind)]
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
         )

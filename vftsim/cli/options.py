@@ -22,8 +22,6 @@ start : --start TIME
     of a ramp, or after the warm-up.
 length : --length TIME
     Length of the window; if not given, 100 ms, around a fault 10 s.
-ihs_limit : --ihs-limit PERCENT
-    Allowed inadequately handled share (default: stop rule).
 force : Result: --force
     Replace an existing result.
 report : Result: --report FILE

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import Plan, answered, as_model, conducted
+from vftsim.interface.common import Plan, as_model, conducted
 
 if TYPE_CHECKING:
     from vftsim.study.availability import AvailabilityStudy
@@ -64,6 +64,7 @@ def run(
         return run_study(chosen, replications, seed, jobs, directory=target, force=force, resume=resume, progress=show)
 
 
+@conducted
 def capacity(
     model: Model | str | Path,
     method: str | None = None,
@@ -83,45 +84,37 @@ def capacity(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> CapacityStudy:
-    """Return what a system carries.
+) -> Plan[CapacityStudy]:
+    """Return what load a system carries, with an interval, and what limits it.
 
     Parameters
     ----------
-    model : Model, str or Path
-    method : str, optional
-        ``ramp``: the lab's procedure, once for each replication (default with a benchmark); ``search``: the
-        largest constant load that stays within the limit in 90 % of the runs (the method with media streams).
-    replications : int, optional
-        Ramps; by default 10.
-    seed, jobs : int
-    quick : bool
-        Measure a minute of each step, or half a second of a steady state, at most.
-    after_stop_s : float, optional
-        With a benchmark: search for the largest load that recovers from a stop of so many seconds instead.
-    ihs_limit_percent : float, optional
-        With a benchmark: by default the model's stop rule.
-    loss_limit_percent : float, optional
-        With media streams: allowed loss of media packets; by default 0.1.
-    headroom_percent : float, optional
-        With a benchmark's ramp: share of the load that fills the CPU to leave free.
-    labs : str or Path, optional
-        With a benchmark's ramp: file with systems of one's own whose ramps were measured.
-    vary : str, optional
-        Key of the model whose largest value is sought instead, e.g. ``workloads.web.rate``.
-    objectives : sequence of str
-        What a run must achieve then, e.g. ``web.answered >= 90``; by default what the workload declares.
-    prices : bool
-        Play prices of the model's protection at both ends of their ranges, for a band.
-    directory : str or Path, optional
-        Keep every finished run and the answer here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
-    force : bool
-        Start over; what the directory holds goes when the new answer stands.
+    method : --method ramp|search
+        ramp: the lab's procedure, step by step (default of a SIP lab); search: the largest constant load carried (the
+        method of a media host).
+    loss_limit_percent : --loss-limit PERCENT
+        Media host: allowed loss of packets (default 0.1 %).
+    ihs_limit_percent : --ihs-limit PERCENT
+        Allowed inadequately handled share (default: stop rule).
+    after_stop_s : --after-stop TIME
+        Failover-safe capacity: the largest load that recovers from such a stop, e.g. 2s.
+    headroom_percent : --headroom PERCENT
+        Ramp: share of the load that fills the CPU to leave free (default: as much as the most fragile measured system
+        needed).
+    labs : --labs FILE
+        Ramp: systems of your own whose ramps were measured, beside the shipped ones.
+    vary : --vary KEY
+        Find the largest value of this key of the model, e.g. workloads.web.rate; by default the load that its workload
+        declares.
+    objectives : --objective 'FIGURE <= NUMBER'
+        What a run must achieve, e.g. 'web.answered >= 90' (repeatable: all of them).
+    prices : --prices/--no-prices
+        Play prices of the protection at both ends of their ranges, for a band.
+    replications : --replications, -n
+        Ramp: independent ramps (default 10).
     """
     from vftsim.errors import UsageError
-    from vftsim.study.find_capacity import find_capacity
+    from vftsim.study.find_capacity import capacity_takes, find_capacity
     from vftsim.study.search_levels import CapacityRequest
 
     if method not in (None, "ramp", "search"):
@@ -142,16 +135,19 @@ def capacity(
         headroom_percent=headroom_percent,
         labs=None if labs is None else Path(labs),
     )
-    return answered(
+    return Plan(
         "capacity",
         f"capacity of {chosen.name}",
+        [chosen],
+        lambda **more: capacity_takes(chosen, replace(request, **more)),
+        lambda store, show, **more: find_capacity(chosen, replace(request, store=store, progress=show, **more)),
         directory,
         force,
         progress,
-        lambda store, show: find_capacity(chosen, replace(request, store=store, progress=show)),
     )
 
 
+@conducted
 def compare(
     models: Sequence[Model | str | Path],
     replications: int = 10,
@@ -163,36 +159,36 @@ def compare(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> Comparison:
+) -> Plan[Comparison]:
     """Compare systems in any figures under common random numbers, with intervals of the differences to the first.
 
     Parameters
     ----------
-    models : sequence of Model, str or Path
-    replications, seed, jobs : int
-    figures : sequence of str
-        Names of figures; none: those that lead, and of models with a SIP benchmark their capacities.
-    quick, force : bool
-    directory : str or Path, optional
-        Keep every finished run and the answer here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    models : MODEL...
+        Two or more models, the first is the reference; a variant is MODEL+KEY=VALUE+KEY=VALUE.
+    figures : --figure NAME
+        A figure to compare (repeat for several), e.g. web.response.p95, domains.sut.cpu, calls.at_50.ihs; those that
+        lead if not given.
     """
     from vftsim.study.compare import compare_study
+    from vftsim.study.estimate import total
 
     chosen = [as_model(each, quick=quick) for each in models]
-    return answered(
+    return Plan(
         "compare",
         "compare",
-        directory,
-        force,
-        progress,
+        chosen,
+        lambda: total([each.spec for each in chosen], replications),
         lambda store, show: compare_study(
             chosen, replications, seed, jobs, figures=figures, progress=show, store=store
         ),
+        directory,
+        force,
+        progress,
     )
 
 
+@conducted
 def decide(
     model: Model | str | Path,
     protection: str = "all",
@@ -207,43 +203,42 @@ def decide(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> Decision:
+) -> Plan[Decision]:
     """Return what mechanisms give and cost one model, and who meets what is asked (``vftsim compare --protection``).
 
     Parameters
     ----------
-    model : Model, str or Path
-    protection : str
-        Mechanisms with commas, or ``all``.
-    objectives : sequence of str
-        What a mechanism has to achieve, e.g. ``web.response.p95 <= 100 ms`` or ``outage <= 3 s``.
-    replications, seed, jobs : int
-    prices : bool
-        Play prices of mechanisms at both ends of their ranges, for bands.
-    crossovers : sequence of str
-        Settings over which the order of mechanisms is sought: ``round_trip``, ``load=0.5,1,2``, or ``all``.
-    quick, force : bool
-    directory : str or Path, optional
-        Keep every finished run and the answer here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    protection : --protection KIND,KIND
+        Compare mechanisms on one model instead: a list, or 'all'.
+    objectives : --objective 'FIGURE <= NUMBER'
+        What a mechanism has to achieve (repeat for several), e.g. 'web.response.p95 <= 100 ms' or 'outage <= 3 s'. With
+        --protection.
+    prices : --prices/--no-prices
+        Play prices of mechanisms at both ends of their ranges, for bands. With --protection.
+    crossovers : --crossovers SETTING[=VALUE,VALUE]
+        Show where the order of mechanisms changes over a setting that they share (repeat for several):
+        checkpoint_interval, dirty_rate, round_trip, load, or all; at values around their own, or at those given, e.g.
+        'round_trip=100 us,1 ms,10 ms'. With --protection.
     """
     from vftsim.study.decision import decide as decide_study
+    from vftsim.study.decision import decision_takes
     from vftsim.study.decision_crossovers import Asked
     from vftsim.study.objective import read_objective
-    from vftsim.study.protections import kinds_named
+    from vftsim.study.protections import fitting, kinds_named
 
     chosen, kinds = as_model(model, quick=quick), kinds_named(protection)
     asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
-    return answered(
+    return Plan(
         "compare",
         "compare",
+        [chosen],
+        lambda **more: decision_takes(fitting(chosen, kinds)[0], replications, replace(asked, **more)),
+        lambda store, show, **more: decide_study(
+            chosen, kinds, replications, seed, jobs, asked=replace(asked, **more), progress=show, store=store
+        ),
         directory,
         force,
         progress,
-        lambda store, show: decide_study(
-            chosen, kinds, replications, seed, jobs, asked=asked, progress=show, store=store
-        ),
     )
 
 
