@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -34,11 +34,8 @@ PARAMETERS = "\n\nParameters\n----------\n"
 if TYPE_CHECKING:
     from vftsim.study.estimate import Limits, Needs
     from vftsim.study.model import Model
-    from vftsim.study.printed import Printed
     from vftsim.study.progress import Progress
-    from vftsim.study.store import Store
-
-    Answered = TypeVar("Answered", bound=Printed)
+    from vftsim.study.shard import Shard
 
 
 @dataclass(kw_only=True)
@@ -94,21 +91,9 @@ class Work:
         from vftsim.composition.without_effect import remarks
 
         options.say_remarks(remark for model in plan.models for remark in remarks(model.spec))
-        with self.taking(lambda: plan.takes(**more), plan.label) as progress:
+        with self.taking(lambda: plan.needs(**more), plan.label) as progress:
             found, said = plan.answer(progress, **more)
         options.say_remarks(said)
-        return found
-
-    def kept_in(
-        self, keep: Path | None, command: str, label: str, study: Callable[[Store | None, Progress], Answered]
-    ) -> Answered:
-        """Return a study's answer, its runs and itself kept in a directory if one was named."""
-        from vftsim.study.kept import answer_in
-        from vftsim.study.progress import make_progress
-
-        with self.limited(), make_progress(label, self.quiet) as progress:
-            found, remarks = answer_in(keep, command, False, lambda store: study(store, progress))
-        options.say_remarks(remarks)
         return found
 
     def show(self, result: Any) -> None:
@@ -177,21 +162,6 @@ class Study(Work):
         ):
             yield progress
 
-    def answer(
-        self,
-        command: str,
-        label: str,
-        needs: Callable[[], Needs],
-        study: Callable[[Store | None, Progress], Answered],
-    ) -> Answered:
-        """Return a study's answer, its runs and itself kept in the directory that was named."""
-        from vftsim.study.kept import answer_in
-
-        with self.taking(needs, label) as progress:
-            found, remarks = answer_in(self.output, command, self.force, lambda store: study(store, progress))
-        options.say_remarks(remarks)
-        return found
-
     def print(self, result: Any) -> None:
         """Print a result for people, or its main table as CSV."""
         if self.as_csv:
@@ -208,6 +178,15 @@ class Study(Work):
     def print_blocks(self, result: Any) -> None:
         """Print a result for people."""
         super().print(result)
+
+    def share(self, shard: str | None) -> Shard:
+        """Return the share of a study that ``--shard`` names, which has a directory of its own."""
+        from vftsim.study.shard import Shard
+
+        found = Shard.parse(shard)
+        if shard is not None and self.output is None:
+            raise UsageError("--shard: goes with -o DIR, a directory for each share")
+        return found
 
     def show_all(self, plan: Plan[Any], found: Any) -> None:
         """Show an answer, and say which files hold it."""
@@ -236,10 +215,6 @@ class ModelStudy(Study):
         from vftsim.study.model import load_model
 
         return load_model(name, [*(self.set_ or ()), *changes])
-
-    def model(self, name: str, scale: float = 1.0) -> Model:
-        """Return a model as the options change it."""
-        return options.prepared(name, self.set_, scale, self.quick)
 
 
 @dataclass(kw_only=True)
@@ -290,11 +265,16 @@ def is_choice(metavar: str) -> bool:
 
 
 def _parameter(entry: Mapping[str, str]) -> Any:
-    shown, told = entry["metavar"] or None, " ".join(entry["help"].split())
+    shown, told, least = entry["metavar"] or None, " ".join(entry["help"].split()), None
     if shown and is_choice(shown):
         shown = None  # as its type shows it
+    elif shown and shown.startswith(">="):
+        least = int(shown.removeprefix(">="))
+        shown = None
     if entry["flags"]:
-        return typer.Option(*entry["flags"].split(", "), metavar=shown, help=told, rich_help_panel=entry["group"])
+        return typer.Option(
+            *entry["flags"].split(", "), metavar=shown, help=told, rich_help_panel=entry["group"], min=least
+        )
     return typer.Argument(metavar=shown, help=told, autocompletion=options.shipped_models if shown == "MODEL" else None)
 
 

@@ -38,7 +38,7 @@ class Asked:
     study: Callable[..., Any]
     arguments: dict[str, Any]
 
-    def plan(self, study: Callable[..., Any] | None = None, **instead: Any) -> Plan[Any]:
+    def plan(self, study: Callable[..., Any] | None = None, /, **instead: Any) -> Plan[Any]:
         """Return what the study, or another with parameters of the same names, is about to do."""
         chosen = study or self.study
         known = inspect.signature(chosen).parameters

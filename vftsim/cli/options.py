@@ -99,15 +99,12 @@ DEFAULT_SEED = 1
 DEFAULT_REPLICATIONS = 10
 
 
-def prepared(name: str, overrides: list[str] | None, scale: float = 1.0, quick: bool = False) -> Model:
+def prepared(name: str, overrides: list[str] | None) -> Model:
     """Return the model that the options of a command describe."""
     from vftsim.composition.without_effect import remarks
     from vftsim.study.model import load_model
 
-    if quick and scale != 1.0:
-        raise UsageError("--quick and --scale both set the measured time: choose one")
     model = load_model(name, overrides or ())
-    model = model.quick() if quick else model.shortened(scale)
     say_remarks(remarks(model.spec))
     return model
 

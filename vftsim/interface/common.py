@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from vftsim.study.estimate import Needs
     from vftsim.study.model import Model
-    from vftsim.study.printed import Printed
     from vftsim.study.progress import Progress
-    from vftsim.study.store import Store
-
-    Kept = TypeVar("Kept", bound=Printed)
 
 Arguments = ParamSpec("Arguments")
 Answered = TypeVar("Answered")
@@ -36,8 +32,8 @@ class Plan(Generic[Answered]):
         What its progress is called.
     models : sequence of Model
         Those that it studies.
-    takes : callable
-        How much time and memory, estimated.
+    takes : callable, optional
+        Estimates how much time and memory.
     study : callable
         Makes the answer, of a store and a display of progress.  It and ``takes`` take by name what only the command
         line can ask for.
@@ -47,21 +43,32 @@ class Plan(Generic[Answered]):
         Start over there.
     progress : bool
         Say how far it is.
+    files : str
+        What the directory holds then, where people are told so.
+    about : tuple
+        What the study was made of, for who looks at it before.
     """
 
     command: str
     label: str
     models: Sequence[Model]
-    takes: Callable[..., Needs]
+    takes: Callable[..., Needs] | None
     study: Callable[..., Answered]
     directory: str | Path | None
     force: bool
     progress: bool
+    files: str = ""
+    about: tuple[Any, ...] = ()
 
     @property
     def folder(self) -> Path | None:
         """The directory as a path."""
         return None if self.directory is None else Path(self.directory)
+
+    def needs(self, **more: Any) -> Needs:
+        """Return how much time and memory it takes."""
+        assert self.takes is not None
+        return self.takes(**more)
 
     def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
         """Return the answer, and remarks on the directory."""
@@ -73,15 +80,7 @@ class Plan(Generic[Answered]):
 
 @dataclass(frozen=True)
 class WrittenPlan(Plan[Answered]):
-    """One whose study, of a folder, ``force`` and a display of progress, writes a directory of its own form.
-
-    Parameters
-    ----------
-    files : str
-        What is in there then.
-    """
-
-    files: str = ""
+    """One whose study, of a folder, ``force`` and a display of progress, writes a directory of its own form."""
 
     def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
         """Return the answer, and remarks on the directory."""
@@ -111,23 +110,6 @@ def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[A
     """Return what a study would do with these arguments."""
     plan: Plan[Answered] = inspect.unwrap(study)(**arguments)
     return plan
-
-
-def answered(
-    command: str,
-    label: str,
-    directory: str | Path | None,
-    force: bool,
-    progress: bool,
-    study: Callable[[Store | None, Progress], Kept],
-) -> Kept:
-    """Return a study's answer; with a directory, its runs and itself are kept there."""
-    from vftsim.study.kept import answer_in
-    from vftsim.study.progress import make_progress
-
-    folder = None if directory is None else Path(directory)
-    with make_progress(label, not progress) as show:
-        return answer_in(folder, command, force, lambda store: study(store, show))[0]
 
 
 def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:

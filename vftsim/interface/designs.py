@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vftsim.study.rare import RareStudy
 
 
+@conducted
 def study(
     file: str | Path,
     jobs: int = 1,
@@ -30,33 +31,41 @@ def study(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> StudyResult:
+) -> Plan[StudyResult]:
     """Run a study file: models at the points of a design, each under the same replications.
+
+    Killed or interrupted, the same command goes on; with more points or replications it goes on from what is there.
 
     Parameters
     ----------
-    file : str or Path
+    file : [FILE]
         A study file, or the name of a shipped study.
-    jobs : int
-    points, replications, seed : int, optional
+    points : --points N
+        Points drawn, instead of the file's (latin_hypercube, sobol).
+    replications : --replications, -n N
         Instead of the file's.
-    quick, force : bool
-    directory : str or Path, optional
-        Where runs and results are kept, by default ``study-NAME`` here; the same call goes on from them.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    seed : --seed N
+        Instead of the file's.
     """
     from vftsim.study.design.points import change_for, points_of
     from vftsim.study.design.spec import changed, read_study
-    from vftsim.study.design.study import run_study_file
-    from vftsim.study.progress import make_progress
+    from vftsim.study.design.study import COMMAND, run_study_file, takes
 
     spec, folder = read_study(str(file))
     spec = changed(spec, points, replications, seed)
     made = points_of(spec, folder, change_for(quick))
-    target = Path(f"study-{spec.name}" if directory is None else directory)
-    with make_progress(f"study {spec.name}", not progress) as show:
-        return run_study_file(spec, made, target, jobs, force=force, progress=show)
+    return WrittenPlan(
+        COMMAND,
+        f"study {spec.name}",
+        [],
+        lambda **_: takes(spec, made),
+        partial(run_study_file, spec, made, jobs=jobs),
+        directory or f"study-{spec.name}",
+        force,
+        progress,
+        "results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite",
+        about=(spec, made),
+    )
 
 
 @conducted

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import Plan, answered, as_model, conducted
+from vftsim.interface.common import Plan, as_model, conducted
 
 if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Prediction
@@ -20,23 +20,29 @@ if TYPE_CHECKING:
     from vftsim.study.store import Store
 
 
+@conducted
 def calibrate(
     name_or_path: str | Path, jobs: int = 1, *, keep: str | Path | None = None, progress: bool = False
-) -> Calibrated:
+) -> Plan[Calibrated]:
     """Fit the free parameters of a model to measured data, as a calibration file describes it.
 
-    With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
+    Parameters
+    ----------
+    name_or_path : CALIBRATION
+        A shipped calibration (sip-lab/virtual) or a file.
     """
     from vftsim.calibrate.run import run_calibration
 
     name = str(name_or_path)
-    return answered(
+    return Plan(
         "calibration",
         f"calibrate {name}",
+        [],
+        None,
+        lambda store, show, **more: run_calibration(name, jobs, show, store, **more),
         keep,
         False,
         progress,
-        lambda store, show: run_calibration(name, jobs, show, store),
     )
 
 
@@ -106,6 +112,7 @@ def predict(
     return Plan("predict", f"predict {chosen.name}", [chosen], takes, study, directory, force, progress)
 
 
+@conducted
 def validate(
     name_or_path: str | Path = "sip-lab/validation",
     environments: Sequence[str] = (),
@@ -114,19 +121,28 @@ def validate(
     *,
     keep: str | Path | None = None,
     progress: bool = False,
-) -> Validated:
+) -> Plan[Validated]:
     """Predict every measured row of a validation, and say whether the declared accuracy is met.
 
-    With ``keep``, a directory, every finished run is kept there; the same call goes on from them.
+    Parameters
+    ----------
+    name_or_path : VALIDATION
+        A shipped validation (sip-lab/validation) or a file.
+    environments : --environment, -e
+        Only this environment; repeatable.
+    replications : --replications, -n >=2
+        Replications of each ramp instead of the file's.
     """
     from vftsim.calibrate.validate import run_validation
 
     name = str(name_or_path)
-    return answered(
+    return Plan(
         "validation",
         f"validate {name}",
+        [],
+        None,
+        lambda store, show, **more: run_validation(name, environments, replications, jobs, show, store, **more),
         keep,
         False,
         progress,
-        lambda store, show: run_validation(name, environments, replications, jobs, show, store),
     )

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from vftsim.interface.common import Plan, as_model, conducted
+from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted
 
 if TYPE_CHECKING:
+    from vftsim.stats import StoppingRule
     from vftsim.study.availability import AvailabilityStudy
     from vftsim.study.capacity import CapacityStudy
     from vftsim.study.compare import Comparison
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from vftsim.study.warm_up import WarmUpStudy
 
 
+@conducted
 def run(
     model: Model | str | Path,
     replications: int = 10,
@@ -38,30 +40,35 @@ def run(
     force: bool = False,
     resume: bool = False,
     progress: bool = False,
-) -> RunResult:
+) -> Plan[RunResult]:
     """Run replications of a model; with ``directory``, keep the result there.
 
     Parameters
     ----------
-    model : Model, str or Path
-    replications, seed : int
-    jobs : int
-        Worker processes; without influence on the results.
-    quick : bool
-        Measure a minute of each step, or half a second of a steady state, at most.
-    directory : str or Path, optional
-        Where the result goes.
-    force, resume : bool
-        Replace the directory, or go on with it.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    replications : --replications, -n
+        Independent replications (default 10).
+    resume : --resume
+        Go on with an interrupted result, or add replications to one.
     """
-    from vftsim.study.progress import make_progress
+    from vftsim.study.estimate import total
     from vftsim.study.run import run_study
 
-    target, chosen = None if directory is None else Path(directory), as_model(model, quick=quick)
-    with make_progress(f"run {chosen.name}", not progress) as show:
-        return run_study(chosen, replications, seed, jobs, directory=target, force=force, resume=resume, progress=show)
+    chosen = as_model(model, quick=quick)
+
+    def takes(rule: StoppingRule | None = None, **_: object) -> Needs:
+        return total([chosen.spec], replications if rule is None else rule.budget)
+
+    return WrittenPlan(
+        "run",
+        f"run {chosen.name}",
+        [chosen],
+        takes,
+        lambda folder, **how: run_study(chosen, replications, seed, jobs, directory=folder, resume=resume, **how),
+        directory,
+        force,
+        progress,
+        "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite",
+    )
 
 
 @conducted
@@ -242,6 +249,7 @@ def decide(
     )
 
 
+@conducted
 def sweep(
     model: str | Path | None = None,
     grid: Sequence[str] = (),
@@ -257,45 +265,41 @@ def sweep(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> SweepResult:
+) -> Plan[SweepResult]:
     """Run a model at every point of a grid, under the same traffic.
 
     Parameters
     ----------
-    model : str or Path, optional
-        A file or shipped name; by default the Xen media host.
-    grid : sequence of str
-        Axes such as ``domains.dom0.weight=256,512``; by default those of the model's default study.
-    scheduler : str, optional
-        A scheduler, several with commas, or ``all``; by default the model's own.
-    replications, seed, jobs : int
-    overrides : sequence of str
-        Assignments that hold at every point.
-    figures : sequence of str
-        Names of the figures to be told; none: those that lead.
-    protection : str, optional
-        A mechanism, several with commas, or ``all``, without the model's faults; by default the model's own.
-    quick : bool
-        Shorten every point for a first look.
-    directory : str or Path, optional
-        Keep replications and results here; the same call goes on from them.
-    force : bool
-        Start over; what the directory holds goes when the new result stands.
-    progress : bool
-        Say on standard error how far it is, in a notebook too.
+    model : [MODEL]
+        A model; without one, the shipped Xen media host.
+    scheduler : --scheduler NAME
+        CPU scheduler, several with commas, or 'all' (default: the model's).
+    protection : --protection KIND,KIND
+        Mechanism, several with commas, or 'all' (default: the model's).
+    grid : --grid NAME=V,V
+        Axis: weight, cap, streams, calls, a parameter of protection (checkpoint_interval, dirty_rate, bandwidth,
+        round_trip, lag_limit) or a key of the model; repeatable. Replaces the default grid.
+    figures : --figure NAME
+        A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).
     """
     from tempfile import TemporaryDirectory
 
-    from vftsim.study.progress import make_progress
     from vftsim.study.sweep import run_sweep
     from vftsim.study.sweep_grid import plan_grid
 
-    plan = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
+    points = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
     if quick:
-        plan = plan.quick()
-    with TemporaryDirectory() as elsewhere, make_progress(f"sweep of {plan.base.name}", not progress) as show:
-        folder = Path(elsewhere) / "sweep" if directory is None else Path(directory)
-        return run_sweep(plan.grid(), folder, replications, seed, jobs, force=force, figures=figures, progress=show)
+        points = points.quick()
+
+    def study(folder: Path | None, **how: Any) -> SweepResult:
+        with TemporaryDirectory() as elsewhere:
+            kept = folder or Path(elsewhere) / "sweep"
+            return run_sweep(points.grid(), kept, replications, seed, jobs, figures=figures, **how)
+
+    def takes(**_: object) -> Needs:
+        return points.takes(replications)
+
+    return WrittenPlan("sweep", f"sweep of {points.base.name}", [], takes, study, directory, force, progress)
 
 
 @conducted

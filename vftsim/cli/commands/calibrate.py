@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from vftsim.cli.common import Work
+from vftsim.cli.from_study import Asked, made_from
+from vftsim.interface import labs
 
 
+@made_from(labs.calibrate, Work, before={"output": "keep"})
 def calibrate(
-    calibration: str,
+    asked: Asked,
     output: Path | None = None,
-    keep: Path | None = None,
     at: str | None = None,
     profile: bool = False,
     coverage: int = 0,
@@ -21,8 +23,6 @@ def calibrate(
 
     Parameters
     ----------
-    calibration : CALIBRATION
-        A shipped calibration (sip-lab/virtual) or a file.
     output : --output, -o FILE
         Write the fitted parameters here (JSON).
     at : --at FIT
@@ -33,21 +33,13 @@ def calibrate(
         Refit N simulated laboratories, and count how often intervals hold the truth.
     """
     from vftsim.calibrate import fitted
-    from vftsim.calibrate.run import run_calibration
     from vftsim.cli.files import check_target, write_whole
     from vftsim.study.workers import checked_jobs
 
     if output is not None:
         check_target(output, common.force)
-    jobs = checked_jobs(common.jobs)
-    done = common.kept_in(
-        keep,
-        "calibration",
-        f"calibrate {calibration}",
-        lambda store, progress: run_calibration(
-            calibration, jobs, progress, store, at=at, profile=profile, laboratories=coverage
-        ),
-    )
+    plan = asked.plan(jobs=checked_jobs(common.jobs))
+    done = common.conduct(plan, at=at, profile=profile, laboratories=coverage)
     if output is not None:
         write_whole(output, lambda path: fitted.write(path, done.record))
     common.show(done)

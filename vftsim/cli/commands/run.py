@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.cli import options
-from vftsim.cli.common import ModelStudy
+from vftsim.cli.common import ScaledStudy
+from vftsim.cli.from_study import Asked, made_from
 from vftsim.errors import UsageError
+from vftsim.interface import studies
 
 if TYPE_CHECKING:
     from vftsim.stats import StoppingRule
@@ -27,7 +29,7 @@ class Tables(StrEnum):
 
 
 @dataclass(kw_only=True)
-class Runs(ModelStudy):
+class Runs(ScaledStudy):
     """The same of a run, which has tables of its own.
 
     Parameters
@@ -57,14 +59,12 @@ class Runs(ModelStudy):
         print_blocks(result.blocks(everything=self.tables is Tables.all))
 
 
+@made_from(studies.run, Runs, before={"precision": "resume", "figure": "resume"}, replications=None)
 def run(
-    model: str,
-    replications: int | None = None,
+    asked: Asked,
     shard: str | None = None,
     precision: str | None = None,
     figure: list[str] | None = None,
-    resume: bool = False,
-    scale: float = 1.0,
     *,
     common: Runs,
 ) -> None:
@@ -72,54 +72,30 @@ def run(
 
     Parameters
     ----------
-    replications : --replications, -n
-        Independent replications (default 10).
     precision : --precision PERCENT
         Run until each --figure is known this well (95 % interval); --replications is then the most (default 200).
     figure : --figure NAME
         With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of the first
         workload's, of its first step).
-    resume : --resume
-        Go on with an interrupted result, or add replications to one.
     """
-    if ((common.force and common.report is None) or resume) and common.output is None:
+    if ((common.force and common.report is None) or asked.arguments["resume"]) and common.output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
     from vftsim.study.shard import Shard
 
     share = Shard.parse(shard)
     if shard is not None and (common.output is None or precision is not None):
         raise UsageError("--shard: goes with -o DIR, and not with --precision, which looks at all replications")
-    chosen = common.model(model, scale)
-    rule = _rule(chosen, precision, figure or [], replications)
-    if replications is None or rule is not None:
-        replications = 1 if rule is not None else options.DEFAULT_REPLICATIONS
-    from vftsim.study.estimate import total
-    from vftsim.study.run import run_study
-
-    runs = replications if rule is None else rule.budget
-    with common.taking(lambda: total([chosen.spec], runs), f"run {chosen.name}") as progress:
-        result = run_study(
-            chosen,
-            replications,
-            common.seed,
-            common.jobs,
-            directory=common.output,
-            force=common.force,
-            resume=resume,
-            progress=progress,
-            rule=rule,
-            shard=share,
-        )
-    options.say_remarks(result.remarks)
-    common.show(result)
+    plan = asked.plan(**({} if precision is None else {"replications": 1}))
+    rule = _rule(plan.models[0], precision, figure or [], asked.arguments.get("replications"))
+    result = common.conduct(plan, rule=rule, shard=share)
     if result.interrupted:
         from vftsim.cli.main import interrupted
 
+        common.show(result)
         kept = f"{len(result.records)} of {result.manifest['replications_wanted']} replications"
         where = f" in '{common.output}'; --resume continues" if common.output else ", shown above"
         raise interrupted(f"{kept} are kept{where}")
-    if common.output is not None:
-        common.say_written(common.output, "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite")
+    common.show_all(plan, result)
 
 
 def _rule(model: Model, precision: str | None, figures: list[str], most: int | None) -> StoppingRule | None:

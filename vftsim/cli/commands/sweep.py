@@ -6,69 +6,33 @@ from pathlib import Path
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
+from vftsim.cli.from_study import Asked, made_from
 from vftsim.errors import UsageError
+from vftsim.interface import studies
 
 
-def sweep(
-    model: str | None = None,
-    scheduler: str | None = None,
-    protection: str | None = None,
-    grid: list[str] | None = None,
-    figure: list[str] | None = None,
-    replications: int = 3,
-    duration: str | None = None,
-    shard: str | None = None,
-    *,
-    common: ModelStudy,
-) -> None:
+@made_from(studies.sweep)
+def sweep(asked: Asked, duration: str | None = None, shard: str | None = None, *, common: ModelStudy) -> None:
     """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on.
 
     Parameters
     ----------
-    model : [MODEL]
-        A model; without one, the shipped Xen media host.
-    scheduler : --scheduler NAME
-        CPU scheduler, several with commas, or 'all' (default: the model's).
-    protection : --protection KIND,KIND
-        Mechanism, several with commas, or 'all' (default: the model's).
-    grid : --grid NAME=V,V
-        Axis: weight, cap, streams, calls, a parameter of protection (checkpoint_interval, dirty_rate, bandwidth,
-        round_trip, lag_limit) or a key of the model; repeatable. Replaces the default grid.
-    figure : --figure NAME
-        A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).
     duration : --duration TIME
         Measured time of a steady state: short for --set measure.duration=TIME.
     """
-    from vftsim.study.shard import Shard
-    from vftsim.study.sweep import run_sweep
-    from vftsim.study.sweep_grid import plan_grid, with_duration
-
-    share = Shard.parse(shard)
-    if shard is not None and common.output is None:
-        raise UsageError("--shard: goes with -o DIR, a directory for each share")
-    axes, overrides = grid or (), tuple(common.set_ or ())
+    share = common.share(shard)
+    model, scheduler, protection = (asked.arguments.get(name) for name in ("model", "scheduler", "protection"))
+    instead = {}
     if duration is not None:
         if common.quick:
             raise UsageError("--quick and --duration both set the measured time: choose one")
-        overrides = with_duration(model, axes, overrides, _duration_ns(duration))
-    plan = plan_grid(model, scheduler, axes, overrides, protection)
-    if common.quick:
-        plan = plan.quick()
+        from vftsim.study.sweep_grid import with_duration
+
+        axes = asked.arguments.get("grid", ())
+        instead["overrides"] = with_duration(model, axes, tuple(common.set_ or ()), _duration_ns(duration))
     about = [text for text in (Path(model).stem if model else None, scheduler, protection) if text]
     folder = common.output or Path("-".join(["sweep", *(about if scheduler or protection else [*about, "default"])]))
-    with common.taking(lambda: plan.takes(replications), f"sweep of {plan.base.name}") as progress:
-        result = run_sweep(
-            plan.grid(),
-            folder,
-            replications,
-            common.seed,
-            common.jobs,
-            force=common.force,
-            progress=progress,
-            shard=share,
-            figures=figure or (),
-        )
-    options.say_remarks(result.remarks)
+    result = common.conduct(asked.plan(directory=folder, **instead), shard=share)
     common.show(result)
     tables = "results.csv, replications.csv, " + ("crossovers.csv, " if result.grid.protections else "")
     figures = "charts.png, " if result.is_drawn else "no charts of so many points, "

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from vftsim.cli.common import Work
+from vftsim.cli.from_study import Asked, made_from
+from vftsim.interface import labs
 
 
 @dataclass(kw_only=True)
@@ -44,30 +45,11 @@ class Validating(Work):
             check_target(self.rows, self.force)
 
 
-def validate(
-    validation: str = "sip-lab/validation",
-    environment: list[str] | None = None,
-    replications: Annotated[
-        int | None,
-        typer.Option("--replications", "-n", min=2, help="Replications of each ramp instead of the file's."),
-    ] = None,
-    set_: list[str] | None = None,
-    keep: Path | None = None,
-    *,
-    common: Validating,
-) -> None:
-    """Predict every measured row; exit code 1 when the declared accuracy is missed.
-
-    Parameters
-    ----------
-    validation : VALIDATION
-        A shipped validation (sip-lab/validation) or a file.
-    environment : --environment, -e
-        Only this environment; repeatable.
-    """
+@made_from(labs.validate, Validating, before={"set_": "keep"})
+def validate(asked: Asked, set_: list[str] | None = None, *, common: Validating) -> None:
+    """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     from vftsim.calibrate import structure_error
     from vftsim.calibrate.page import page
-    from vftsim.calibrate.validate import run_validation
     from vftsim.cli.files import write_whole
     from vftsim.cli.main import OUTSIDE
     from vftsim.study.files import write_file
@@ -76,19 +58,12 @@ def validate(
 
     rows = common.rows
     made_by = source_stamp(Path(__file__).resolve().parent) if rows else ""
-    workers, settings = checked_jobs(common.jobs), set_ or []
-    found = common.kept_in(
-        keep,
-        "validation",
-        f"validate {validation}",
-        lambda store, progress: run_validation(
-            validation, environment or [], replications, workers, progress, store, settings
-        ),
-    )
+    settings = set_ or []
+    found = common.conduct(asked.plan(jobs=checked_jobs(common.jobs)), settings=settings)
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
-        typed = " ".join([validation, *(f"--set {shlex.quote(text)}" for text in settings)])
+        typed = " ".join([asked.arguments["name_or_path"], *(f"--set {shlex.quote(text)}" for text in settings)])
         text = page(found, typed, made_by)
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
