@@ -246,9 +246,9 @@ def _described(hints: Mapping[str, Any], *docs: str | None) -> dict[str, Any]:
     """Return the annotations of parameters that docstrings describe, the last of them first."""
     found = dict(hints)
     for doc in (options.__doc__, *docs):
-        for name, entry in entries_of(doc or "").items():
+        for name, parameter in _parameters(doc or "").items():
             if name in hints and not hasattr(hints[name], "__metadata__"):  # declared already: the app is built again
-                found[name] = Annotated[hints[name], _parameter(entry)]
+                found[name] = Annotated[hints[name], parameter]
     return found
 
 
@@ -257,6 +257,11 @@ def entries_of(doc: str) -> dict[str, dict[str, str]]:
     """Return what a docstring says of each parameter that it describes."""
     entries = inspect.cleandoc(doc).partition(PARAMETERS)[2]
     return {entry["name"]: entry.groupdict() for entry in _ENTRY.finditer(entries)}
+
+
+@functools.cache
+def _parameters(doc: str) -> dict[str, Any]:
+    return {name: _parameter(entry) for name, entry in entries_of(doc).items()}
 
 
 def is_choice(metavar: str) -> bool:
@@ -301,19 +306,15 @@ def spread(command: Callable[..., Any]) -> Callable[..., Any]:
         common.begin()
         return command(**given, **{bundle: common})
 
-    parameters = [
-        *(
-            each.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, each in inspect.signature(command).parameters.items()
-            if name != bundle
-        ),
-        *(
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=shared[name].default, annotation=theirs[name]
-            )
-            for name in named
-        ),
-    ]
+    keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []
+    for name, each in inspect.signature(command).parameters.items():
+        if name != bundle:
+            parameters.append(each.replace(annotation=hints[name], kind=keyword))
+            continue
+        parameters += [
+            inspect.Parameter(field, keyword, default=shared[field].default, annotation=theirs[field])
+            for field in named
+        ]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: each.annotation for each in parameters}
     return called

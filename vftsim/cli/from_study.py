@@ -17,7 +17,7 @@ from enum import Enum, StrEnum
 from typing import Any
 
 from vftsim.cli import options
-from vftsim.cli.common import PARAMETERS, ModelStudy, Work, entries_of, is_choice
+from vftsim.cli.common import PARAMETERS, ModelStudy, entries_of, is_choice
 from vftsim.interface.common import Plan, plan_of
 
 _COMMON = {name: name for name in ("force", "jobs", "seed", "quick")} | {"directory": "output", "overrides": "set_"}
@@ -102,10 +102,11 @@ class _Parameter:
 
 def made_from(
     study: Callable[..., Any],
-    kind: type[Work] = ModelStudy,
+    kind: Any = ModelStudy,
     *,
     beside: Sequence[Callable[..., Any]] = (),
     before: Mapping[str, str] | None = None,
+    without: Sequence[str] = (),
     **defaults: Any,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return what makes a command from a study and a function that has it conducted.
@@ -120,20 +121,18 @@ def made_from(
         Further studies, of which the command has the options that their docstrings add.
     before : mapping, optional
         Before which other parameter one stands in the help; by default those of the function stand last.
+    without : sequence of str
+        Parameters of the study that are no options.
     defaults : dict
         Defaults that the command line has in place of the study's.
     """
-    told = dict(inspect.signature(study).parameters)
-    doc = inspect.cleandoc(study.__doc__ or "")
-    for another in beside:
-        text = inspect.cleandoc(another.__doc__ or "")
-        doc += "\n" + text.partition(PARAMETERS)[2]
-        more = inspect.signature(another).parameters
-        told |= {name: more[name].replace(default=None) for name in entries_of(text)}
+    told, doc = _declared(study, beside)
     entries = {**entries_of(options.__doc__ or ""), **entries_of(doc)}
     has = {each.name for each in fields(kind)}
     common_ones = {name: field for name, field in _COMMON.items() if name in told and field in has}
-    asked = [name for name in dict.fromkeys([*entries_of(doc), *told]) if name not in {"progress", *common_ones}]
+    asked = [
+        name for name in dict.fromkeys([*entries_of(doc), *told]) if name not in {"progress", *common_ones, *without}
+    ]
     asked.sort(key=lambda name: entries[name]["flags"] != "")  # arguments first
     theirs = {name: _Parameter(told[name], entries[name]) for name in asked}
 
@@ -154,11 +153,8 @@ def made_from(
                 arguments["model"] = common.loaded(arguments["model"])
             conduct(Asked(study, arguments), common=common, **given)
 
-        placed = {name: one.with_default(defaults.get(name, one.told.default)) for name, one in theirs.items()} | own
-        for name, place in (before or {}).items():
-            moved = placed.pop(name)
-            at = list(placed).index(place)
-            placed = dict([*list(placed.items())[:at], (name, moved), *list(placed.items())[at:]])
+        shown = {name: one.with_default(defaults.get(name, one.told.default)) for name, one in theirs.items()}
+        placed = _placed({**shown, **own}, before or {})
         parameters = [*placed.values(), common.replace(annotation=kind)]
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
@@ -169,6 +165,28 @@ def made_from(
         return command
 
     return make
+
+
+def _declared(
+    study: Callable[..., Any], beside: Sequence[Callable[..., Any]]
+) -> tuple[dict[str, inspect.Parameter], str]:
+    """Return the parameters of a study, and of those beside it what their docstrings add; and the texts of all."""
+    told, doc = dict(inspect.signature(study).parameters), inspect.cleandoc(study.__doc__ or "")
+    for another in beside:
+        text = inspect.cleandoc(another.__doc__ or "")
+        more = inspect.signature(another).parameters
+        told |= {name: more[name].replace(default=None) for name in entries_of(text)}
+        doc += "\n" + text.partition(PARAMETERS)[2]
+    return told, doc
+
+
+def _placed(parameters: dict[str, inspect.Parameter], before: Mapping[str, str]) -> dict[str, inspect.Parameter]:
+    """Return parameters in the order of the help."""
+    names = list(parameters)
+    for name, place in before.items():
+        names.remove(name)
+        names.insert(names.index(place), name)
+    return {name: parameters[name] for name in names}
 
 
 def as_it_is(study: Callable[..., Any]) -> Callable[..., None]:

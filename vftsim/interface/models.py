@@ -78,16 +78,15 @@ def explain(
 ) -> Explanation:
     """Return where the time of a packet, an exchange or a held output in a window of a run went.
 
+    The window begins at ``start_s`` and is ``length_s`` long.
+
     Parameters
     ----------
-    model : Model, str or Path
-    of : str
-        ``packet``, ``exchange`` or ``output``.
-    which : str or int
-        ``worst``, ``median`` or ``best``, or a number from 0.
-    start_s, length_s : float
-        The window.
-    seed, replication : int
+    which : --packet N|WORD
+        worst, median or best delay, or the n-th delivered in the window from 0.
+    of : --of packet|exchange|output
+        A packet; an exchange: a call, a registration, a request, a transfer, from its first packet to the last one that
+        its client got; or an output that protection held, longest first of all.
 
     Raises
     ------

@@ -69,12 +69,13 @@ def replay(
 
 
 def _write_trace(one: KeptRun, path: Path, start: str | None, length: str | None) -> None:
-    from vftsim.cli.commands.trace import window_of
     from vftsim.cli.files import write_whole
+    from vftsim.cli.window import Window
     from vftsim.report.screen import print_text
     from vftsim.tracing.chrome import write_chrome
 
-    recorded = window_of(one.point.spec, one.seed, one.replication, start, length)
+    window = Window(start=start, length=length, seed=one.seed, replication=one.replication)
+    recorded = window.recorded(one.point.spec)
     write_whole(path, lambda own: write_chrome(recorded, own))
     print_text(
         f"Written: {path} ({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms); open it at ui.perfetto.dev"

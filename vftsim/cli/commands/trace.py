@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vftsim.cli import options
+from vftsim.cli.window import Window
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.composition.model import ModelSpec
-    from vftsim.tracing.trace import Trace
+    from collections.abc import Sequence
 
-_LONGEST_NS = 10_000_000_000
+    from vftsim.tracing.trace import Trace
 
 
 class CapturePoint(StrEnum):
@@ -33,14 +33,9 @@ def trace(
     beside: Path | None = None,
     match: list[str] | None = None,
     cycles: str | None = None,
-    start: str | None = None,
-    length: str | None = None,
-    set_: list[str] | None = None,
-    seed: int = options.DEFAULT_SEED,
-    replication: int = 0,
+    *,
+    window: Window,
     force: bool = False,
-    engine: options.EngineName = options.EngineName.auto,
-    strict: bool = False,
 ) -> None:
     """Write a window of the schedule: as a Chrome trace (pCPUs, vCPUs, rings), as a Gantt chart, or both.
 
@@ -65,11 +60,9 @@ def trace(
     force : --force
         Replace an existing file.
     """
-    options.use_engine(engine, strict=strict)
     from vftsim.cli.files import check_target, write_whole
 
-    targets = [(output, ""), (gantt, ".png"), (pcap, ".pcap")]
-    asked = [(path, suffix) for path, suffix in targets if path is not None]
+    asked = [path for path in (output, gantt, pcap) if path is not None]
     if not asked and beside is None:
         raise UsageError(
             "say what to write: -o schedule.json, --gantt schedule.png, --pcap packets.pcap or several, or what to lay "
@@ -77,13 +70,14 @@ def trace(
         )
     if beside is None and (match or cycles):
         raise UsageError("--match and --cycles are about the recording of --beside FILE")
-    if len({path for path, _ in asked}) < len(asked):
-        raise UsageError(f"'{asked[-1][0]}' cannot be two things at once; name two files")
-    for path, suffix in asked:
-        check_target(path, force, suffix)
+    if len(set(asked)) < len(asked):
+        raise UsageError(f"'{asked[-1]}' cannot be two things at once; name two files")
+    for path, suffix in ((output, ""), (gantt, ".png"), (pcap, ".pcap")):
+        if path is not None:
+            check_target(path, force, suffix)
     real = None if beside is None else _recording(beside, cycles)
-    recorded = recorded_window(model, set_, seed, replication, start, length)
-    from vftsim.report.screen import print_blocks, print_text
+    recorded = window.recorded(window.loaded(model).spec)
+    from vftsim.report.screen import print_blocks
     from vftsim.study.blocks.schedules import schedule_blocks
     from vftsim.tracing.chrome import write_chrome
     from vftsim.tracing.pcap import Point, write_pcap
@@ -99,13 +93,18 @@ def trace(
         write_whole(pcap, lambda path: write_pcap(recorded, Point(point.value), path))
     if real is not None:
         print_blocks(schedule_blocks(recorded, real, pairs))
-    if not asked:
-        return
+    if asked:
+        _say_written(recorded, asked, output is not None)
+
+
+def _say_written(recorded: Trace, paths: Sequence[Path], is_for_perfetto: bool) -> None:
+    from vftsim.report.screen import print_text
+
     print_text(
-        f"Written: {' and '.join(str(path) for path, _ in asked)} "
+        f"Written: {' and '.join(map(str, paths))} "
         f"({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms: {len(recorded.slices)} "
         f"slices, {len(recorded.waits)} waits, {len(recorded.packets)} packets delivered, "
-        f"{len(recorded.dropped)} dropped)" + ("; open the trace at ui.perfetto.dev" if output is not None else "")
+        f"{len(recorded.dropped)} dropped)" + ("; open the trace at ui.perfetto.dev" if is_for_perfetto else "")
     )
 
 
@@ -127,34 +126,3 @@ def _write_gantt(recorded: Trace, path: Path) -> None:
     figure, axes = empty_figure(10.0, 1.4 + 0.55 * recorded.pcpus)
     draw_gantt(recorded, axes)
     write_figure(figure, path)
-
-
-def recorded_window(
-    model: str, overrides: list[str] | None, seed: int, replication: int, start: str | None, length: str | None
-) -> Trace:
-    """Run a model up to the end of a window and return what was recorded in it."""
-    return window_of(options.prepared(model, overrides).spec, seed, replication, start, length)
-
-
-def window_of(spec: ModelSpec, seed: int, replication: int, start: str | None, length: str | None) -> Trace:
-    """Run a checked model up to the end of a window and return what was recorded in it."""
-    from vftsim.spec import DURATION
-    from vftsim.tracing.trace import run_traced, usual_window_ns
-
-    asked_start_ns = None if start is None else int(options.parse_quantity("--start", start, DURATION))
-    asked_length_ns = None if length is None else int(options.parse_quantity("--length", length, DURATION))
-    if asked_length_ns is not None and not 0 < asked_length_ns <= _LONGEST_NS:
-        raise UsageError("--length: above 0 and at most 10 s")
-    start_ns, length_ns = usual_window_ns(spec, asked_start_ns, asked_length_ns)
-    end_ns = spec.longest_ns
-    if start_ns + length_ns > end_ns:
-        raise UsageError(
-            f"--start, --length: the run ends after {end_ns / 1e9:g} s, before the window does; "
-            "--set measure.duration=... makes it longer"
-        )
-    from vftsim.study.replicate import check_study
-
-    check_study(1, seed, 1)
-    if replication < 0:
-        raise UsageError("--replication: 0 or above")
-    return run_traced(spec, seed, replication, start_ns, length_ns)[1]
