@@ -3,6 +3,9 @@
 import re
 import shutil
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +53,14 @@ class MadeWhenBuilt(BuildHookInterface):
             return
         sys.path.insert(0, self.root)
         try:
-            from man_pages import write  # noqa: PLC0415 - of the package being built
-            from vftsim.composition.one_kernel import write_all  # noqa: PLC0415
+            import man_pages  # noqa: PLC0415 - of the package being built
+            from vftsim.composition import one_kernel  # noqa: PLC0415
 
-            pages = write(self._folder / "man")
+            # A process each: LLVM has one lock for all threads.
+            with ProcessPoolExecutor(len(one_kernel.TRIPLES), get_context("spawn")) as processes:
+                kernels = processes.map(partial(one_kernel.write, self._folder / "kernels"), one_kernel.TRIPLES)
+            pages = man_pages.write(self._folder / "man")
             build_data["shared_data"].update({str(page): f"share/man/man1/{page.name}" for page in pages})
-            kernels = write_all(self._folder / "kernels")
             build_data["force_include"].update({str(path): f"vftsim/_kernels/{path.name}" for path in kernels})
         except Exception as error:
             self.app.display_warning(f"not built in: {error}; the engine will be made on the first run")

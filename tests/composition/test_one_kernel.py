@@ -166,9 +166,9 @@ def test_different_models_are_one_kernel_and_agree_with_the_other_engine(tmp_pat
 @pytest.mark.parametrize("parts", [toy.linked, pytest.param(all_parts, marks=pytest.mark.slow)])
 def test_the_package_brings_a_kernel_for_each_machine(parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(one_kernel, "all_parts", parts)
-    assert len(one_kernel.write_all(tmp_path)) == 2
+    assert len(one_kernel.TRIPLES) == 2
     for name, machine in (("linux-x86_64", 62), ("linux-aarch64", 183)):  # numbers of the ELF format
-        content = one_kernel.cache_files.read_made(tmp_path / name, one_kernel._source())
+        content = one_kernel.cache_files.read_made(one_kernel.write(tmp_path, name), one_kernel._source())
         assert content is not None
         _, layout, code = prepared.loaded(content)
         assert layout == layout_of(parts())

@@ -98,11 +98,8 @@ def _made(triple: str, cpu: str) -> bytes:
     return prepared.dumped(linked, layout, code)
 
 
-def write_all(folder: Path) -> list[Path]:
-    """Write the kernels that the package brings; for the tool that builds it."""
-    source, written = _source(), []
+def write(folder: Path, name: str) -> Path:
+    """Write the kernel that the package brings for one of :data:`TRIPLES`; for the tool that builds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (triple, cpu) in TRIPLES.items():
-        cache_files.write_made(folder / name, source, _made(triple, cpu))
-        written.append(folder / name)
-    return written
+    cache_files.write_made(folder / name, _source(), _made(*TRIPLES[name]))
+    return folder / name
