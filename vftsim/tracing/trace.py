@@ -15,6 +15,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
+from vftsim.kernel.columns import columns_of
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note_count, notes
 from vftsim.platform.cpu.records import BLOCKED
 from vftsim.platform.io.marks import RETURNED, mark_logs
@@ -115,9 +116,9 @@ class _Notes:
     def read(self) -> None:
         """Take over all notes since the last time."""
         count: Any = self._run.engine.rows(note_count)[1]
-        rows: Any = self._run.engine.rows(notes)
-        for note in rows[1 : int(count.written) + 1]:
-            self._take(int(note.what), int(note.pcpu), int(note.vcpu), int(note.time_ns), int(note.value))
+        fields = ("what", "pcpu", "vcpu", "time_ns", "value")
+        for note in zip(*columns_of(self._run.engine, notes, fields, 1, int(count.written) + 1), strict=True):
+            self._take(*note)
         count.written = 0
 
     def _take(self, what: int, pcpu_row: int, vcpu_row: int, now_ns: int, value: int) -> None:
