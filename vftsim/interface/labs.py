@@ -79,7 +79,7 @@ def predict(
     replications : --replications, -n
         Runs of each point.
     figures : --figure NAME
-        Figures, e.g. 'cpu', 'SES1/p99', 'step_6/*' (default: the usual ones).
+        Figures, e.g. 'cpu', 'SES1/p99', 'step_6*' (default: the usual ones).
     """
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study
