@@ -15,6 +15,7 @@ import numpy as np
 from vftsim.calibrate.nulls import NAMES, cannot_tell, is_relative
 from vftsim.labs.dataset import Observations
 from vftsim.stats import central_range
+from vftsim.study.files import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,10 @@ class Row:
     quantity: str
     sample: str
     """``in``: fitted, ``input``: a saturated calibration input, ``out``: predicted."""
-    measured: float
-    predicted: float
-    low: float
-    high: float
+    measured: Number
+    predicted: Number
+    low: Number
+    high: Number
     n: int
     nulls: Mapping[str, float]
 

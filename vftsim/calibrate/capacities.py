@@ -18,6 +18,7 @@ from vftsim.calibrate.nulls import FULL_PERCENT, LINE, PARABOLA, QUEUE, Base
 from vftsim.labs.dataset import Observations
 from vftsim.labs.ramps import LIMITS_PERCENT, capacity_at, load_steps
 from vftsim.stats import central_range
+from vftsim.study.files import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,10 @@ class RatioRow:
     environment: str
     reference: str
     limit_percent: float
-    measured: float
-    predicted: float
-    low: float
-    high: float
+    measured: Number
+    predicted: Number
+    low: Number
+    high: Number
     n: int
 
 

@@ -16,9 +16,8 @@ from vftsim.calibrate.provenance import data_sha256
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
-from vftsim.study.files import sha256_of, write_file
+from vftsim.study.files import codec, sha256_of, write_file
 from vftsim.study.model import Model
-from vftsim.study.opened import instance
 
 FORMAT = 1
 
@@ -87,7 +86,7 @@ def from_record(record: dict[str, Any]) -> Fit:
         None,
         [End(**end) for end in record.get("ends", ())],
         record.get("chance_of_runs", {}).get("share_of_variance", {}),
-        [instance(Profile, each) for each in record.get("profiles", ())],
+        codec(list[Profile])[1](record.get("profiles", [])),
         [Coverage(**each) for each in record.get("coverage", ())],
     )
 

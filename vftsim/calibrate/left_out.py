@@ -15,6 +15,7 @@ from typing import Any
 from vftsim.labs.dataset import Observations, dataset_file
 from vftsim.labs.ramps import LIMITS_PERCENT, Ramp, capacity_at, full_load, load_steps, mean_steps, shares_seen
 from vftsim.report.markdown import markdown_table
+from vftsim.study.files import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,9 @@ class LeftOut:
     system: str
     learned_from: str
     full_by: str
-    full: float
-    low: float
-    high: float
+    full: Number
+    low: Number
+    high: Number
     measured: tuple[int, ...]
 
     @property

@@ -37,12 +37,12 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.stats import central_range, range_content
-from vftsim.study.files import sha256_of
+from vftsim.study.files import Number, codec, sha256_of
 from vftsim.study.frames import frame
 from vftsim.study.kept import RunCache
 from vftsim.study.manifest import identity, manifest, utc_now
 from vftsim.study.model import Model, load_model
-from vftsim.study.opened import instance, model_of, read_answer, read_manifest
+from vftsim.study.opened import model_of, read_answer, read_manifest
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress, Silent
 from vftsim.study.replicate import Task
@@ -102,17 +102,17 @@ class Figure:
     """
 
     name: str
-    mean: float
-    replications_sd: float
-    parameters_sd: float
-    least: float
-    most: float
-    low: float
-    high: float
+    mean: Number
+    replications_sd: Number
+    parameters_sd: Number
+    least: Number
+    most: Number
+    low: Number
+    high: Number
     runs: int
     of: int
-    learned_low: float = math.nan
-    learned_high: float = math.nan
+    learned_low: Number = math.nan
+    learned_high: Number = math.nan
     learned_from: int = 0
 
     def with_structure(self, error: StructureError) -> Figure:
@@ -166,12 +166,10 @@ class Prediction(Printed):
     def opened(cls, folder: Path) -> Prediction:
         """Return what the directory of a result holds."""
         said, data = read_manifest(folder), read_answer(folder)
-        plain: list[dict[str, Any]] = data["figures"]
-        figures = (instance(Figure, row) for row in plain)
         return cls(
             model_of(said),
             tuple(data["structures"]),
-            tuple(figures),
+            codec(tuple[Figure, ...])[1](data["figures"]),
             data["draws"],
             data["runs"],
             said,

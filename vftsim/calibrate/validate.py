@@ -20,8 +20,9 @@ from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.labs.place import dataset_path, place
 from vftsim.report.blocks import Block
+from vftsim.study.files import codec
 from vftsim.study.manifest import manifest, utc_now
-from vftsim.study.opened import T, instance, read_answer, read_manifest
+from vftsim.study.opened import read_answer, read_manifest
 from vftsim.study.printed import Printed
 from vftsim.study.progress import Progress
 from vftsim.study.store import Store
@@ -61,18 +62,15 @@ class Validated(Printed):
         said, data = read_manifest(folder), read_answer(folder)
         form = RunValidationSpec if "model" in data["validation"] else ValidationSpec
 
-        def each(kind: type[T], name: str) -> list[T]:
-            return [instance(kind, row) for row in data[name]]
-
         return cls(
             form.model_validate(data["validation"]),
-            each(Row, "rows"),
-            each(Row, "edge_rows"),
-            [instance(Verdict, {**verdict, "text": verdict["target"]}) for verdict in data["verdicts"]],
+            codec(list[Row])[1](data["rows"]),
+            codec(list[Row])[1](data["edge_rows"]),
+            codec(list[Verdict])[1]([{**verdict, "text": verdict["target"]} for verdict in data["verdicts"]]),
             data["warnings"],
-            each(CapacityRow, "capacities"),
-            each(RatioRow, "ratios"),
-            each(LeftOut, "left_out"),
+            codec(list[CapacityRow])[1](data["capacities"]),
+            codec(list[RatioRow])[1](data["ratios"]),
+            codec(list[LeftOut])[1](data["left_out"]),
             collapse={name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()},
             manifest=said,
         )

@@ -135,7 +135,7 @@ def capacity(
         replications=replications,
         ihs_limit_percent=ihs_limit_percent,
         loss_limit_percent=loss_limit_percent,
-        after_stop_ns=None if after_stop_s is None else round(after_stop_s * 1e9),
+        after_stop_ns=_ns(after_stop_s),
         vary=vary,
         objectives=tuple(objectives),
         prices=prices,
@@ -345,7 +345,7 @@ def failover(
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     chosen = asked if protection is None else under(asked, protection, domain)
-    span_ns, after_ns = round(over_s * 1e9), None if after_s is None else round(after_s * 1e9)
+    span_ns, after_ns = round(over_s * 1e9), _ns(after_s)
 
     def takes() -> Needs:
         found = crashes_take(chosen, count, load, span_ns, after_ns, domain)
@@ -450,7 +450,7 @@ def availability(
     from vftsim.study.replicate import fewer_crashes
 
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    kinds, after_ns = kinds_named(protection), None if after_s is None else round(after_s * 1e9)
+    kinds, after_ns = kinds_named(protection), _ns(after_s)
 
     def study(store: Store | None, show: Progress) -> AvailabilityStudy:
         return availability_study(
@@ -504,3 +504,7 @@ def pilot(
         force,
         progress,
     )
+
+
+def _ns(time_s: float | None) -> int | None:
+    return None if time_s is None else round(time_s * 1e9)

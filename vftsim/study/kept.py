@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
-from vftsim.study.files import write_file, write_json
+from vftsim.study.files import codec, write_file, write_json
 from vftsim.study.opened import read_answer, read_data, read_manifest
 from vftsim.study.printed import Printed
 from vftsim.study.results import csv_text, rows, write_charts
@@ -46,34 +46,34 @@ class RunCache:
     """
 
     store: Store | None = None
-    identity: Mapping[str, Any] | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
     encode: Callable[[Any], Any] = _same
     decode: Callable[[Any], Any] = _same
 
     def at(self, **more: Any) -> RunCache:
         """Return the tasks that have more in common."""
-        return replace(self, identity={**(self.identity or {}), **more})
+        return replace(self, identity={**self.identity, **more})
 
     def there(self, tasks: Mapping[int, Any]) -> int:
         """Return how many of the tasks are in the store."""
-        return 0 if self.store is None else len(tasks.keys() & self.store.numbers(self.identity or {}))
+        return 0 if self.store is None else len(tasks.keys() & self.store.numbers(self.identity))
 
     def known(self) -> dict[int, Any]:
         """Return what is in the store; what cannot be read is done again."""
         found: dict[int, Any] = {}
         if self.store is None:
             return found
-        for number, data in self.store.known(self.identity or {}).items():
+        for number, data in self.store.known(self.identity).items():
             try:
                 found[number] = self.decode(data)
             except (KeyError, TypeError, ValueError, AttributeError):
-                self.store.disown(self.identity or {}, number)
+                self.store.disown(self.identity, number)
         return found
 
     def keep(self, number: int, result: Any) -> None:
         """Put a result on disk, for good when this returns."""
         if self.store is not None:
-            self.store.keep(self.identity or {}, number, self.encode(result))
+            self.store.keep(self.identity, number, self.encode(result))
 
     def in_order(self, workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
         """Return the results of tasks by number, in their order; what is in the store is not done again."""
@@ -250,7 +250,7 @@ def write_blocks(folder: Path, result: Printed) -> None:
 
 def _block(entry: Mapping[str, Any]) -> Block:
     kind = _KINDS[entry["is"]]
-    found: Block = TypeAdapter(kind).validate_python({name: value for name, value in entry.items() if name != "is"})
+    found: Block = codec(kind)[1]({name: value for name, value in entry.items() if name != "is"})
     return found
 
 

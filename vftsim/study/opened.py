@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
-
-from pydantic import TypeAdapter
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -19,8 +16,6 @@ from vftsim.errors import UsageError, VftsimError
 from vftsim.study.database import DAMAGED, DATABASE, check_place, damage
 from vftsim.study.model import Model
 from vftsim.study.store import ANSWER, MANIFEST, unpacked
-
-T = TypeVar("T")
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -152,15 +147,6 @@ def _record(data: Any) -> RunRecord:
         return RunRecord.from_dict(data)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UsageError("the result is of another version of vftsim, which had another record; run it again") from None
-
-
-_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
-
-
-def instance(kind: type[T], data: Mapping[str, Any]) -> T:
-    """Return a dataclass's object that ``asdict`` and JSON made plain: ``null`` is none of its numbers."""
-    found: T = _adapter(kind).validate_python({key: math.nan if x is None else x for key, x in data.items()})
-    return found
 
 
 def number(value: float | None, otherwise: float = math.nan) -> float:

@@ -31,7 +31,7 @@ from vftsim.platform.io.packet import (
     refused,
     set_overhead,
 )
-from vftsim.workloads.burden import apply_overhead, burdens
+from vftsim.workloads.burden import apply_overhead, bear_overhead, burdens
 from vftsim.workloads.farm.messages import KINDS, Message, message_of
 from vftsim.workloads.farm.records import (
     ANSWERED,
@@ -273,10 +273,7 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
     put(sim, packet)
 
 
-@farm_server.implements(set_overhead)
-def bear_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let messages that begin from now on cost what protection makes them cost."""
-    apply_overhead(sim, program, output_ns, execution)
+farm_server.implements(set_overhead)(bear_overhead)
 
 
 @farm_server.implements(lose_state)
