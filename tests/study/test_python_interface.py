@@ -5,6 +5,7 @@ import pytest
 import vftsim
 from tests.report.conftest import SERVER
 from vftsim.errors import UsageError
+from vftsim.tracing.trace import usual_window_ns
 
 SHORT = ["measure.duration=100 ms", "measure.warm_up=20 ms", "workloads.media.streams=20"]
 
@@ -37,7 +38,7 @@ def test_a_trace_holds_the_window_alone(model, tmp_path):
     assert found.slices
     assert all(30_000_000 <= one.start_ns <= one.end_ns <= 80_000_000 for one in found.slices)
     assert (tmp_path / "schedule.json").stat().st_size > 0
-    with pytest.raises(UsageError, match="is not within"):
+    with pytest.raises(UsageError, match="the run ends after"):
         vftsim.trace(model, 0.1, 0.05)
 
 
@@ -104,3 +105,10 @@ def test_sensitivity_decisions_and_mechanisms(tmp_path):
     assert best.to_pandas().shape[0] == 2
     decided = vftsim.decide(server, "none,checkpoint", ["load.latency.p95 <= 100 ms"], 2, prices=False)
     assert "checkpoint" in str(decided)
+
+
+def test_a_trace_without_a_window_is_where_the_command_looks():
+    ramp = vftsim.load("lab-virtual")
+    found = vftsim.trace(ramp)
+    assert (found.start_ns, found.end_ns - found.start_ns) == usual_window_ns(ramp.spec, None, None)
+    assert found.packets, "in the first step of the ramp, where calls are"

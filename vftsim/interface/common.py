@@ -118,3 +118,8 @@ def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
 
     found = load_model(model) if isinstance(model, (str, Path)) else model
     return found.quick() if quick else found
+
+
+def to_ns(time_s: float | None) -> int | None:
+    """Return seconds as nanoseconds."""
+    return None if time_s is None else round(time_s * 1e9)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.interface.common import as_model
+from vftsim.interface.common import as_model, to_ns
 
 if TYPE_CHECKING:
     from vftsim.study.model import Model
@@ -39,8 +39,8 @@ def schema() -> dict[str, Any]:
 
 def trace(
     model: Model | str | Path,
-    start_s: float = 0.5,
-    length_s: float = 0.1,
+    start_s: float | None = None,
+    length_s: float | None = None,
     seed: int = 1,
     replication: int = 0,
     *,
@@ -48,20 +48,17 @@ def trace(
 ) -> Trace:
     """Return who ran where, and every packet's way, in a window of a run; with ``path``, write it for ui.perfetto.dev.
 
+    Without begin or length the window is one in which something happens, as for ``vftsim trace``.
+
     Raises
     ------
     UsageError
-        The run is over before the window is.
+        The window is not within the run, or above 10 s long.
     """
-    from vftsim.errors import UsageError
     from vftsim.tracing.chrome import write_chrome
-    from vftsim.tracing.trace import run_traced
+    from vftsim.tracing.trace import window_traced
 
-    spec = as_model(model).spec
-    start_ns, length_ns = round(start_s * 1e9), round(length_s * 1e9)
-    if start_ns < 0 or length_ns <= 0 or start_ns + length_ns > spec.longest_ns:
-        raise UsageError(f"a window of {length_s:g} s from {start_s:g} s on is not within {spec.longest_ns / 1e9:g} s")
-    found = run_traced(spec, seed, replication, start_ns, length_ns)[1]
+    found = window_traced(as_model(model).spec, seed, replication, to_ns(start_s), to_ns(length_s))
     if path is not None:
         write_chrome(found, Path(path))
     return found
@@ -71,14 +68,14 @@ def explain(
     model: Model | str | Path,
     of: str = "packet",
     which: str | int = "worst",
-    start_s: float = 0.5,
-    length_s: float = 0.1,
+    start_s: float | None = None,
+    length_s: float | None = None,
     seed: int = 1,
     replication: int = 0,
 ) -> Explanation:
     """Return where the time of a packet, an exchange or a held output in a window of a run went.
 
-    The window begins at ``start_s`` and is ``length_s`` long.
+    The window begins at ``start_s`` and is ``length_s`` long; without them, as for :func:`trace`.
 
     Parameters
     ----------

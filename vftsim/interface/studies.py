@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted
+from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted, to_ns
 
 if TYPE_CHECKING:
     from vftsim.stats import StoppingRule
@@ -135,7 +135,7 @@ def capacity(
         replications=replications,
         ihs_limit_percent=ihs_limit_percent,
         loss_limit_percent=loss_limit_percent,
-        after_stop_ns=_ns(after_stop_s),
+        after_stop_ns=to_ns(after_stop_s),
         vary=vary,
         objectives=tuple(objectives),
         prices=prices,
@@ -345,7 +345,7 @@ def failover(
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     chosen = asked if protection is None else under(asked, protection, domain)
-    span_ns, after_ns = round(over_s * 1e9), _ns(after_s)
+    span_ns, after_ns = round(over_s * 1e9), to_ns(after_s)
 
     def takes() -> Needs:
         found = crashes_take(chosen, count, load, span_ns, after_ns, domain)
@@ -450,7 +450,7 @@ def availability(
     from vftsim.study.replicate import fewer_crashes
 
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    kinds, after_ns = kinds_named(protection), _ns(after_s)
+    kinds, after_ns = kinds_named(protection), to_ns(after_s)
 
     def study(store: Store | None, show: Progress) -> AvailabilityStudy:
         return availability_study(
@@ -504,7 +504,3 @@ def pilot(
         force,
         progress,
     )
-
-
-def _ns(time_s: float | None) -> int | None:
-    return None if time_s is None else round(time_s * 1e9)

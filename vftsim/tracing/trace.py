@@ -15,6 +15,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
+from vftsim.errors import UsageError
 from vftsim.kernel.columns import columns_of
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note_count, notes
 from vftsim.platform.cpu.records import BLOCKED
@@ -34,6 +35,7 @@ SAMPLE_NS, MOST_SAMPLES = 50_000, 20_000
 LOOK_BACK_NS = 10_000_000_000
 """Packets are followed from so long before a window on, so that those under way at its begin are known."""
 USUAL_LENGTH_NS, USUAL_FAILOVER_NS, BEFORE_FAULT_NS = 100_000_000, 10_000_000_000, 300_000_000
+_LONGEST_NS = 10_000_000_000
 _SAMPLE_ENTITY, _WATCH_ENTITY = 1, 2
 
 
@@ -156,6 +158,27 @@ def _busy_from_ns(spec: ModelSpec) -> int:
         return spec.time_of(Instant("step 1", 1_000_000_000))
     except ValueError:
         return spec.measure.warm_up
+
+
+def window_traced(
+    spec: ModelSpec, seed: int, replication: int, start_ns: int | None = None, length_ns: int | None = None
+) -> Trace:
+    """Return what happens in a window of a run; without begin or length, in the window of :func:`usual_window_ns`.
+
+    Raises
+    ------
+    UsageError
+        The window is empty, above 10 s long, or not within the run.
+    """
+    if length_ns is not None and not 0 < length_ns <= _LONGEST_NS:
+        raise UsageError("length of the window: above 0 and at most 10 s")
+    start_ns, length_ns = usual_window_ns(spec, start_ns, length_ns)
+    if start_ns < 0 or start_ns + length_ns > spec.longest_ns:
+        raise UsageError(
+            f"a window of {length_ns / 1e9:g} s from {start_ns / 1e9:g} s on: the run ends after "
+            f"{spec.longest_ns / 1e9:g} s; --set measure.duration=... makes it longer"
+        )
+    return run_traced(spec, seed, replication, start_ns, length_ns)[1]
 
 
 def run_traced(
