@@ -187,10 +187,7 @@ class Oracle:
     def _left_ns(self, *actions: Any, argument: int = 0, places: range | None = None) -> float:
         """Return what is left of the jobs in hand that end so, at the speed that work is stated for."""
         engine = self.run.engine
-        numbers, unused, row = {engine.number(action) for action in actions}, set(), int(engine.sim.works_unused)
-        while row:
-            unused.add(row)
-            row = int(engine.sim.works_after[row])
+        numbers, unused = {engine.number(action) for action in actions}, engine.free_rows(works)
         return sum(
             int(work.remaining_ns)
             for row, work in enumerate(engine.rows(works)[: engine.used(works) + 1])

@@ -132,11 +132,8 @@ def test_interrupt_work_goes_before_the_servers_work() -> None:
 
 def works_left(card: Card) -> int:
     """Pieces of work that have not been given back."""
-    engine: Any = card.network.engine
-    free, row = 0, engine.sim.works_unused
-    while row:
-        free, row = free + 1, engine.sim.works_after[row]
-    return int(engine.used(works)) - free
+    engine = card.network.engine
+    return engine.used(works) - len(engine.free_rows(works))
 
 
 def test_a_disconnected_card_loses_what_arrives_and_what_it_held() -> None:

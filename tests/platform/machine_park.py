@@ -29,6 +29,7 @@ from vftsim.platform.io.packet import (
     applications,
     drops,
     flows,
+    packets,
     ports,
 )
 from vftsim.platform.io.parameters import Site, io_paths
@@ -310,12 +311,7 @@ class Park:
 
     def packets_in_use(self) -> int:
         """Rows of packets taken and not given back."""
-        sim: Any = self.engine.sim
-        unused, row = 0, int(sim.packets_unused)
-        while row:
-            unused += 1
-            row = int(sim.packets_after[row])
-        return int(sim.packets_used) - unused
+        return self.engine.used(packets) - len(self.engine.free_rows(packets))
 
     def packets_found(self) -> int:
         """Packets on links, in interfaces, rings, stages, sockets, processes, and held by a mechanism."""

@@ -126,6 +126,11 @@ class CompiledEngine(RewindableEngine):
         rows: Sequence[Any] = self._rows[table.name]
         return rows
 
+    def _after_free(self, table: Table[Any]) -> Sequence[Any]:
+        links = self._layout.arrays[f"{table.name}_after"]
+        after: Sequence[Any] = self._bytes[links.offset : links.end].view(links.dtype)
+        return after
+
     def new(self, table: Table[Any]) -> int:
         """Take a row of a table."""
         return self._do(_NEW, self._tables.index(table.name))
