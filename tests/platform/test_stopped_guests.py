@@ -133,6 +133,16 @@ def test_a_bounded_queue_of_outputs_overflows():
     assert int(park.engine.rows(guards)[park.guard].most_waiting) == 6
 
 
+def test_a_backup_does_not_owe_what_a_full_queue_has_lost():
+    """Twelve of twenty outputs are lost for want of room.  The secondary issues the last again: no entry told of it."""
+    park = slow_way_out("lockstep", most_waiting=6, blows=CRASH).run(300 * MS)
+    audit = park.engine.rows(guards)[park.guard].audit
+    assert park.drop_counts()["guard", "no room"] == 12
+    assert park.result()["counters"]["outputs_issued_again"] == 1
+    assert int(audit.breaches) == 0
+    assert int(audit.known_issued) - int(audit.known_settled) == 1
+
+
 @pytest.mark.parametrize(("crash_ns", "answered", "in_ring"), [(6 * MS + 500 * US, 1, 1), (20 * MS, 5, 0)])
 def test_what_waits_on_the_way_out_is_lost_with_its_host(crash_ns: int, answered: int, in_ring: int):
     """What the back-end has in its hands leaves: one at first, then two at a time.  Eight threads sleep."""

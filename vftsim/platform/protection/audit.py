@@ -61,9 +61,10 @@ class Audit(Record):
     ``rest_ns`` has not left.  ``is_dead``: the backup.
 
     Messages owe the backup ``owed_bytes`` and have brought ``brought_bytes``; packets that enter are owed if it
-    ``hears``.  The guest has ``issued`` so many outputs; ``left`` is the last that has left, issued at ``left_ns``, and
-    ``settled`` what the next message says has left.  Of what has arrived or is marked: ``known_issued``,
-    ``known_settled``, ``marked_issued``; of what a channel that ``was_down`` keeps: ``kept_issued``, ``kept_settled``.
+    ``hears``.  The guest has ``issued`` so many outputs; ``left`` is the last that has left, or was lost after its
+    release, and ``settled`` what the next message says of it; the last that has left was issued at ``left_ns``.
+    Of what has arrived or is marked: ``known_issued``, ``known_settled``, ``marked_issued``; of what a channel that
+    ``was_down`` keeps: ``kept_issued``, ``kept_settled``.
     The backup's disk is through at ``disk_ns``, and needs ``marked_disk_ns`` for what the next message brings.
     A backup of which ``issues_all`` is true issues what has not left and it can derive; a lock ``is_fenced`` lets one
     host live.
@@ -157,6 +158,16 @@ def judge(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wrong: bo
         count(sim, audit, flow, date_ns)
     else:
         audit.left, audit.left_ns = issue, max(audit.left_ns, date_ns)
+
+
+@part
+def lose(audit: Audit, issue: int, wrong: bool) -> None:
+    """See an output lost after its release, to a full queue on its way out: as one lost in the network, it is gone.
+
+    The guest takes it for sent, so no backup owes it.  Nobody has seen it: a state before it may still be gone on from.
+    """
+    if not audit.is_off and not wrong:
+        audit.left = issue
 
 
 @part

@@ -168,6 +168,7 @@ def release(sim: Sim, packet: int) -> None:
         audit.judge(sim, guard.audit, flow, date_ns, issue, wrong)
         wait_for_slot(sim, port, packet, 0)
     else:
+        audit.lose(guard.audit, issue, wrong)
         drop(sim, packet, guard.no_room)
 
 
