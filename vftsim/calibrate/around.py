@@ -8,7 +8,8 @@ fit, never too low.
 
 *Coverage.*  The model with the fitted values plays laboratories, each a data set of the same observations on a seed of
 its own.  Each is fitted anew from the fit by two Gauss-Newton steps with the derivatives at the fit, the first of which
-is played, and gets intervals as the fit has them.  How many hold the values that made the data is their coverage; that
+is played, and gets intervals as the fit has them; where that has one replication, the chance of runs is the fit's, as
+the derivatives are.  How many hold the values that made the data is their coverage; that
 the model is wrong it does not show.
 """
 
@@ -24,7 +25,7 @@ from scipy.optimize import lsq_linear
 from scipy.special import fdtri
 
 from vftsim.calibrate.fit import Problem, Search
-from vftsim.calibrate.intervals import fit_at
+from vftsim.calibrate.intervals import fit_at, replications_of_chance
 from vftsim.labs.dataset import Observations
 from vftsim.study.workers import Workers
 
@@ -116,10 +117,11 @@ def coverage_of(
     problem = search.evaluate.problem
     definition, truth = problem.definition, search.low + units * search.span
     replications, workers = definition.replications, Workers(_played, jobs, lambda _: None, progress)
-    at_fit = [(problem, truth, definition.seed, r) for r in range(replications)]
+    of_chance = replications_of_chance(definition)
+    at_fit = [(problem, truth, definition.seed, r) for r in range(of_chance)]
     made = [(problem, truth, FIRST_SEED + definition.seed + n, 0) for n in range(laboratories)]
     seen = workers.in_order([*at_fit, *made])
-    labs = [problem.with_data(data) for data in seen[replications:]]
+    labs = [problem.with_data(data) for data in seen[of_chance:]]
     firsts = [_mean(lab, seen[:replications]) for lab in labs]
     at = [np.clip(units + _step(units, first, matrix), 0.0, 1.0) for first in firsts]
     tasks = [(problem, search.low + x * search.span, definition.seed, r) for x in at for r in range(replications)]
@@ -128,10 +130,11 @@ def coverage_of(
     for n, (lab, x) in enumerate(zip(labs, at, strict=True)):
         apart = [lab.against(each) for each in there[n * replications : (n + 1) * replications]]
         mean = np.mean(apart, axis=0)
+        scatter = apart if replications > 1 else [lab.against(each) for each in seen[:of_chance]]
         step = _step(x, mean, matrix)
         fun = mean + matrix @ step
         end = SimpleNamespace(x=np.clip(x + step, 0.0, 1.0), fun=fun, jac=matrix, cost=0.5 * float(fun @ fun), nfev=2)
-        fits.append(fit_at(definition, problem.keys, end, search.low, search.span, apart if replications > 1 else ()))
+        fits.append(fit_at(definition, problem.keys, end, search.low, search.span, scatter))
     found = []
     for i, parameter in enumerate(definition.parameters):
         path, true = parameter.path, float(truth[i])

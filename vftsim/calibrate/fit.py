@@ -22,7 +22,7 @@ from scipy.optimize import least_squares
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import as_run, check_present, delay_percentiles, is_ratio, observe
-from vftsim.calibrate.intervals import End, Fit, fit_at, note_ends
+from vftsim.calibrate.intervals import End, Fit, fit_at, note_ends, replications_of_chance
 from vftsim.calibrate.patterns import matches
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
@@ -126,7 +126,7 @@ def search_for(
         found, ends = search.best(starts_of(definition), definition.replications)
     else:
         found, ends = search.stay(np.array([at[p.path] for p in parameters]), definition.replications), []
-    apart = search.apart(found, definition.replications)
+    apart = search.apart(found, replications_of_chance(definition))
     result = fit_at(definition, keys, found, low, high - low, apart)
     result.evaluations = search.steps
     note_ends(definition, result, ends)
@@ -206,7 +206,9 @@ class Search:
 
     def apart(self, found: Any, replications: int) -> list[Array]:
         """Return the residuals of each replication where a search ended."""
-        return self.evaluate.apart(self.low + found.x * self.span, replications)
+        there = self.low + found.x * self.span
+        self.evaluate([there], replications)
+        return self.evaluate.apart(there, replications)
 
     def _jacobian(self, units: Array, replications: int) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)

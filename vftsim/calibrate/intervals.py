@@ -13,7 +13,7 @@ Gauss-Newton approximation at the optimum, two parts that are added:
   model does, has S: S (1 + 1 / R) in all, known to R - 1 degrees of freedom.  It is drawn from a normal distribution
   whose central 95 % is that of Student's t: a t of few degrees has no variance, so no correlation.  Where chance moves
   observations one by one, or several measured runs were averaged, some of it is counted twice, and intervals err on the
-  wide side.  With one replication this part is missing: nothing tells it.
+  wide side.  A fit of one replication plays :data:`CHANCE_RUNS` where it ended to tell S; it still bears 2 S.
 
 Parameters that the data do not determine (:mod:`vftsim.calibrate.identify`), by the matrix, by the width of what comes
 out of both parts, or because another search ended elsewhere at like cost, keep their bounds as interval; they,
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 _RESAMPLES = 2000
 _NORMAL_975 = 1.959964
+CHANCE_RUNS = 8
+"""Replications that a fit of one plays where it ended: Student's t of seven degrees is 2.4 standard errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,11 @@ def _widening(observations: int, parameters: int) -> float:
     return math.sqrt(observations / freedom) * student_t_quantile(0.975, freedom) / _NORMAL_975
 
 
+def replications_of_chance(definition: CalibrationSpec) -> int:
+    """Return how many replications where a fit ended tell the chance of runs."""
+    return definition.replications if definition.replications > 1 else CHANCE_RUNS
+
+
 def fit_at(
     definition: CalibrationSpec,
     keys: list[tuple[str, str]],
@@ -109,7 +116,8 @@ def fit_at(
     low, span : array
         Lower bounds of the parameters, and widths of their box.
     apart : sequence of array
-        Residuals of each replication there; of one or none, the intervals leave the chance of runs out.
+        Residuals of each replication there, of a fit with one replication of :data:`CHANCE_RUNS`; of one or none, the
+        intervals leave the chance of runs out.
     """
     parameters = definition.parameters
     names = [p.path for p in parameters]
@@ -182,7 +190,7 @@ def _of_runs(definition: CalibrationSpec, found: Any, apart: Sequence[Array]) ->
     moves = -(np.array(apart) - np.mean(apart, axis=0)) @ np.linalg.pinv(found.jac).T
     normal = Streams(definition.seed, 0).generator("calibrate.chance_of_runs").standard_normal((_RESAMPLES, many))
     stretched = student_t_quantile(0.975, many - 1) / _NORMAL_975
-    shifts: Array = normal @ moves * (stretched * math.sqrt((1.0 + 1.0 / many) / (many - 1)))
+    shifts: Array = normal @ moves * (stretched * math.sqrt((1.0 + 1.0 / definition.replications) / (many - 1)))
     return shifts
 
 
