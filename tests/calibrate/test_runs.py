@@ -10,6 +10,7 @@ from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.by_runs import verdict_beside as verdict
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import as_run, is_ratio, observe, unit_of_figure
+from vftsim.calibrate.intervals import CHANCE_RUNS
 from vftsim.calibrate.patterns import matches
 from vftsim.calibrate.structure_error import read_held_out
 from vftsim.calibrate.validation import RunTarget, RunValidationSpec
@@ -177,7 +178,8 @@ def test_runs_with_equal_settings_are_made_once_and_one_may_have_a_parameter_of_
     (own / "fit.yaml").write_text(text.replace("most_evaluations: 8", "most_evaluations: 1"))
     assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0
     assert played[:2] == [100, 200]  # the model's own in both runs of `bare`, the search's in `capped`
-    assert len(played) == 2 * 2  # the start, and one step beside it for the slope
+    # The start, one step beside it for the slope, and the other replications that tell the chance of runs.
+    assert len(played) == 2 * 2 + 2 * (CHANCE_RUNS - 1)
 
 
 def test_a_run_takes_the_phase_of_its_name_and_else_the_last():

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from vftsim.calibrate.intervals import replications_of_chance
 from vftsim.calibrate.structure_error import ENOUGH
 from vftsim.calibrate.summary import error_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import RunValidationSpec
@@ -118,20 +119,18 @@ def calibration_blocks(done: Calibrated) -> list[Block]:
     fit, definition = done.fit, done.definition
     count = len(fit.residuals)
     rms = (2 * fit.cost / count) ** 0.5
-    shares = ["of chance"] if fit.chance_share else []
     rows = [
         [
             path,
             "not identified" if path in fit.undetermined else _parameter(done, path, value),
             *(_parameter(done, path, v) for v in (fit.low[path], fit.high[path])),
-            *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares),
+            f"{100.0 * fit.chance_share[path]:.0f} %",
         ]
         for path, value in fit.values.items()
     ]
-    caption = f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
-        "of chance: share of the interval's variance that the chance of runs has"
-        if shares
-        else "one replication: intervals leave the chance of runs out"
+    caption = (
+        f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; of chance: share of the "
+        f"interval's variance that the chance of runs has, told by {replications_of_chance(definition)} replications"
     )
     told = len(fit.values) - len(fit.undetermined)
     return [
@@ -143,7 +142,10 @@ def calibration_blocks(done: Calibrated) -> list[Block]:
         ),
         _residuals(fit.residuals),
         Table(
-            ["parameter", "value", "2.5 %", "97.5 %", *shares], rows, f"Fitted parameters: {definition.name}", caption
+            ["parameter", "value", "2.5 %", "97.5 %", "of chance"],
+            rows,
+            f"Fitted parameters: {definition.name}",
+            caption,
         ),
         *([_ends(done)] if fit.ends else []),
         *(_profile(done, each) for each in fit.profiles),

@@ -82,7 +82,7 @@ class Fit:
     ends: list[End] = field(default_factory=list)
     """Of several starts, in their order; empty where there is one."""
     chance_share: dict[str, float] = field(default_factory=dict)
-    """Share of each parameter's variance that the chance of runs has; empty with one replication."""
+    """Share of each parameter's variance that the chance of runs has; empty with one replication played or none."""
     profiles: list[Profile] = field(default_factory=list)
     coverage: list[Coverage] = field(default_factory=list)
 
