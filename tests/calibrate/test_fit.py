@@ -1,5 +1,6 @@
 """A fit recovers the parameters that made the data, and says what it cannot know."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -156,10 +157,14 @@ def test_a_validation_compares_cpu_by_the_rule_of_the_fits(monkeypatch):
 
 @pytest.mark.thorough
 def test_one_observation_leaves_an_interval_of_the_scale_and_not_of_no_width():
-    """CPU is linear in the cost: a residual of one scale (0.5 points) is so much of the cost, at 95 % 1.96 of them."""
+    """CPU is linear in the cost: a residual of one scale (0.5 points) is so much of the cost, at 95 % 1.96 of them.
+
+    The chance of runs has the rest of the variance.
+    """
     truth = {("step_2", "cpu"): 20.0}
     found = fit(definition(in_sample=["step_2"], most_evaluations=4), lab(), truth)
     value, low, high = (each[f"{PROXY}.touch_cost"] for each in (found.values, found.low, found.high))
     cpu_per_cost = 20.0 / value
-    assert (high - low) / 2 == pytest.approx(1.96 * 0.5 / cpu_per_cost, rel=0.15)
+    of_data = (high - low) / 2 * math.sqrt(1.0 - found.chance_share[f"{PROXY}.touch_cost"])
+    assert of_data == pytest.approx(1.96 * 0.5 / cpu_per_cost, rel=0.15)
     assert found.undetermined == []

@@ -119,18 +119,21 @@ def calibration_blocks(done: Calibrated) -> list[Block]:
     fit, definition = done.fit, done.definition
     count = len(fit.residuals)
     rms = (2 * fit.cost / count) ** 0.5
+    shares = ["of chance"] if fit.chance_share else []
     rows = [
         [
             path,
             "not identified" if path in fit.undetermined else _parameter(done, path, value),
             *(_parameter(done, path, v) for v in (fit.low[path], fit.high[path])),
-            f"{100.0 * fit.chance_share[path]:.0f} %",
+            *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares),
         ]
         for path, value in fit.values.items()
     ]
-    caption = (
-        f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; of chance: share of the "
-        f"interval's variance that the chance of runs has, told by {replications_of_chance(definition)} replications"
+    caption = f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
+        "of chance: share of the interval's variance that the chance of runs has, told by "
+        f"{replications_of_chance(definition)} replications"
+        if shares
+        else "fitted before intervals of one replication held the chance of runs"
     )
     told = len(fit.values) - len(fit.undetermined)
     return [
@@ -142,7 +145,7 @@ def calibration_blocks(done: Calibrated) -> list[Block]:
         ),
         _residuals(fit.residuals),
         Table(
-            ["parameter", "value", "2.5 %", "97.5 %", "of chance"],
+            ["parameter", "value", "2.5 %", "97.5 %", *shares],
             rows,
             f"Fitted parameters: {definition.name}",
             caption,
