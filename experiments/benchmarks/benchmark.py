@@ -25,7 +25,7 @@ from pathlib import Path
 import queues
 
 from vftsim.report.markdown import markdown_table
-from vftsim.study.model import shipped_models
+from vftsim.study.runs.model import shipped_models
 
 ROOT = Path(__file__).resolve().parents[2]
 CUSTOMERS = 20_000
@@ -144,8 +144,8 @@ def ramp_rows(repeat: int) -> Iterator[tuple[str, ...]]:
 TOLD = """
 import sys, time
 from vftsim.composition.run import run_model
-from vftsim.study.estimate import needs_of
-from vftsim.study.model import load_model
+from vftsim.study.runs.estimate import needs_of
+from vftsim.study.runs.model import load_model
 for name in sys.argv[2:]:
     spec = load_model(name).quick().spec
     record, best = run_model(spec, 1, 0), 1e9
@@ -190,9 +190,9 @@ import pydantic.fields, pydantic.json_schema
 done("pydantic")
 import vftsim.composition.model
 done("parts of models")
-from vftsim.study.model import load_model
-from vftsim.study.run import run_study
-import vftsim.study.estimate
+from vftsim.study.runs.model import load_model
+from vftsim.study.designs.run import run_study
+import vftsim.study.runs.estimate
 done("studies")
 model = load_model("lab-virtual", sys.argv[1:])
 done("the model: read and checked")

@@ -21,7 +21,7 @@ from record import Ramp, load_step
 from vftsim.calibrate.figures import observe
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.ramps import LIMITS_PERCENT
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 HERE = Path(__file__).parent
 RUNS, SEED = 10, 26

@@ -26,19 +26,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "io-faults"))
 from table import put
 
 from vftsim.report.markdown import markdown_table
-from vftsim.study.design.decision import optimize
-from vftsim.study.design.optimize import MET, MISSED, measured
-from vftsim.study.design.optimize import Request as Choice
-from vftsim.study.design.points import read_range
-from vftsim.study.design.prices import read_prices
-from vftsim.study.design.runner import Evaluator
-from vftsim.study.design.sensitivity import Request as Question
-from vftsim.study.design.sensitivity import Sensitivity, sensitivity, shortened
+from vftsim.study.designs.choice import optimize
+from vftsim.study.designs.optimize import MET, MISSED, measured
+from vftsim.study.designs.optimize import Request as Choice
+from vftsim.study.designs.points import read_range
+from vftsim.study.designs.prices import read_prices
+from vftsim.study.designs.runner import Evaluator
+from vftsim.study.designs.sensitivity import Request as Question
+from vftsim.study.designs.sensitivity import Sensitivity, sensitivity, shortened
 from vftsim.study.figures.catalogue import one_figure
-from vftsim.study.model import load_model
-from vftsim.study.objective import read_objective
-from vftsim.study.progress import Silent
-from vftsim.study.store import Opening, Store
+from vftsim.study.figures.objective import read_objective
+from vftsim.study.runs.model import load_model
+from vftsim.study.runs.progress import Silent
+from vftsim.study.store.store import Opening, Store
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
 SLICES, GRID_RUNS, GRID_SEED, FIRST = 6, 20, 77, 3

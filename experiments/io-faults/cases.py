@@ -131,7 +131,7 @@ class Case:
 
     def kept(self, folder: Path) -> int:
         """Return how many whole replications are kept."""
-        from vftsim.study.check import check
+        from vftsim.study.store.check import check
 
         store = folder / STORE
         if not (store / "vftsim.sqlite").exists() or self.name == "check --repair":
@@ -243,7 +243,8 @@ def remember_simulations() -> None:
     from vftsim.calibrate import fit as calibrate_fit
     from vftsim.calibrate import plays
     from vftsim.records import judge, runner
-    from vftsim.study import constant_load, crash, failover, replicate
+    from vftsim.study.designs import constant_load, crash, failover
+    from vftsim.study.runs import replicate
     from vftsim.tracing import trace
 
     for owner, name in (
@@ -271,8 +272,8 @@ def remember_simulations() -> None:
 
 
 def _remember(owner: Any, name: str) -> None:
-    from vftsim.study.kept import RunCache
-    from vftsim.study.store import Store
+    from vftsim.study.store.resumable import RunCache
+    from vftsim.study.store.store import Store
 
     original, known = getattr(owner, name), {}
 

@@ -124,7 +124,7 @@ def run(library: ctypes.CDLL, words: list[str], folder: Path, fault: Fault | Non
 
 def _child(library: ctypes.CDLL, words: list[str], folder: Path, fault: Fault | None, nth: int, place: Path) -> None:
     from vftsim.cli import main as module
-    from vftsim.study.store import Store
+    from vftsim.study.store.store import Store
 
     signal.alarm(LONGEST_S)
     for name, descriptor in (("out", 1), ("err", 2)):

@@ -25,7 +25,7 @@ from vftsim.calibrate.fit import at_measured_traffic
 from vftsim.composition.run import run_model
 from vftsim.report.markdown import markdown_table
 from vftsim.spec.shipped import shipped_dir
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 Array = NDArray[np.float64]
 MODEL = Path(__file__).with_name("lab-virtual-ft-counted.yaml")

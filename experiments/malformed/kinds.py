@@ -200,7 +200,7 @@ _ON_RESULTS = (
 
 def _sealed(connection: sqlite3.Connection, choose: random.Random) -> None:
     """Put foreign data under a right checksum."""
-    from vftsim.study.store import checksum
+    from vftsim.study.store.store import checksum
 
     ((key,),) = connection.execute("SELECT key FROM studies")
     data = zlib.compress(

@@ -83,8 +83,8 @@ PARTS = {
     "stats/histogram.py": "stats/test_histogram.py",
     "stats/percentiles.py": "stats/test_percentiles.py",
     "spec/units.py": "spec/test_spec_units.py",
-    "study/database.py": "study/test_check.py",
-    "study/lock.py": "study/test_lock.py",
+    "study/store/database.py": "study/test_check.py",
+    "study/store/lock.py": "study/test_lock.py",
 }
 """Files that ``--propose`` changes, and the tests that are about them."""
 CHANGES = (

@@ -24,9 +24,9 @@ from vftsim.platform.protection.lockstep import LockstepSpec
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.prices import at_prices
 from vftsim.sampling import Streams
+from vftsim.study.figures.price_bands import band_of, effects_of, variants
 from vftsim.study.figures.summary import Summary
-from vftsim.study.model import Model, load_model
-from vftsim.study.price_bands import band_of, effects_of, variants
+from vftsim.study.runs.model import Model, load_model
 
 JOB = """\
 hosts: {host: {pcpus: 1, scheduler: {kind: esxi}}}

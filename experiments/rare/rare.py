@@ -18,7 +18,7 @@ from statistics import fmean, median, variance
 import numpy as np
 
 import vftsim
-from vftsim.study.rare import RareStudy
+from vftsim.study.designs.rare import RareStudy
 
 MODEL = str(Path(__file__).with_name("queue.yaml"))
 ARRIVALS_PER_S, SERVICES_PER_S, SECONDS = 400.0, 1000.0, 0.1

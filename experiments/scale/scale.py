@@ -33,16 +33,16 @@ from cluster import Dask
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.study.cluster import Cluster
-from vftsim.study.design.points import points_of
-from vftsim.study.design.runner import Runner, simulate
-from vftsim.study.design.spec import read_study
-from vftsim.study.model import load_model
-from vftsim.study.store import Opening, Store
+from vftsim.study.designs.points import points_of
+from vftsim.study.designs.runner import Runner, simulate
+from vftsim.study.designs.study_spec import read_study
+from vftsim.study.runs.cluster import Cluster
+from vftsim.study.runs.model import load_model
+from vftsim.study.store.store import Opening, Store
 
 MODEL = Path(__file__).parents[1] / "rare" / "queue.yaml"
 AHEAD = 2
-"""Tasks that a worker has, as vftsim.study.cluster gives them."""
+"""Tasks that a worker has, as vftsim.study.runs.cluster gives them."""
 POINTS, CORES = 1_000_000, 1_000
 SLEEPS_MS = (0.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 DISCARDED = 0.1

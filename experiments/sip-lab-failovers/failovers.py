@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from vftsim.composition.run import run_model
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.sip.messages import Scenario
 

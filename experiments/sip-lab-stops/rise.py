@@ -28,7 +28,7 @@ from stops import PRICE, RUNS, SEED, STOPS, best_point, drawn, kept, lab, number
 from vftsim.calibrate.figures import observe
 from vftsim.labs.ramps import LIMITS_PERCENT
 from vftsim.report.markdown import markdown_table
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 Array = NDArray[np.float64]
 Results = dict[str, Any]

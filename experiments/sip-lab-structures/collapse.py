@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from vftsim.calibrate.figures import measured
 from vftsim.composition.run import Run
 from vftsim.spec import shipped_dir
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 SERVER = "domains.sut.applications.proxy."
 FLUSH = (f"{SERVER}flush_in_timer_process=true",)

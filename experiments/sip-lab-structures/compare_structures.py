@@ -20,7 +20,7 @@ from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, observe, residual, with_values
 from vftsim.spec import load, shipped_dir
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 _SERVER = "domains.sut.applications.proxy."
 

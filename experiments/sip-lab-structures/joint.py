@@ -35,7 +35,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
 from vftsim.labs.place import dataset_path, place
 from vftsim.report.markdown import markdown_table
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.workloads.sip.messages import Scenario
 
 SERVER = "domains.sut.applications.proxy."

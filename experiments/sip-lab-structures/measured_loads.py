@@ -28,7 +28,7 @@ from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.ramps import LIMITS_PERCENT, capacity_at, is_bound, load_steps
 from vftsim.report.markdown import markdown_table
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.workloads.ims_bench.metrics import DELAYS
 
 BENCH = "workloads.calls."

@@ -13,7 +13,7 @@ from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.ramps import capacity_at, load_steps
 from vftsim.spec import shipped_dir
-from vftsim.study.manifest import source_stamp
+from vftsim.study.store.manifest import source_stamp
 
 DATA = shipped_dir("calibration") / "sip-lab" / "data"
 ENVIRONMENT = EnvironmentSpec(model="m", fitted_steps=4, inputs=["step_7"], stop_step=7)
@@ -155,7 +155,7 @@ def test_a_report_names_its_commit_and_is_refused_in_a_changed_tree(monkeypatch)
     def git(_, command, *more):
         return "/repository\n" if "--show-toplevel" in more else said[command]
 
-    monkeypatch.setattr("vftsim.study.manifest._git", git)
+    monkeypatch.setattr("vftsim.study.store.manifest._git", git)
     assert source_stamp(Path("/repository/vftsim/study")) == f"vftsim {__version__}, commit 0123456789ab of 2026-11-22"
     assert source_stamp(Path("/repository/elsewhere/deep/er")) == f"vftsim {__version__}"
     said["status"] = " M vftsim/kernel/heap.py\n"

@@ -5,7 +5,7 @@ import pytest
 from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.labs.dataset import read_dataset
 from vftsim.labs.place import dataset_path, model_file, place
-from vftsim.study.model import load_model, shipped_models
+from vftsim.study.runs.model import load_model, shipped_models
 
 ENVIRONMENT = {"linux-lab/base": "base", "own-lab/fit": "proxy"}
 """That of the model as it stands, where a calibration has several; the others change the system or the mix."""

@@ -14,7 +14,7 @@ from vftsim.calibrate.plays import STOP_STEP
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.progress import Silent
+from vftsim.study.runs.progress import Silent
 
 S = 10**9
 ROOT = Path(__file__).parents[2]

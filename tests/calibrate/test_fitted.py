@@ -7,7 +7,7 @@ import pytest
 from tests.golden.old_form import new_assignment
 from vftsim.composition.keys import read
 from vftsim.spec import shipped_dir
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 PROXY = "domains.sut.applications.proxy"
 FITTED = shipped_dir("calibration") / "sip-lab" / "fitted"

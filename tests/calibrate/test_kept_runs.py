@@ -17,7 +17,7 @@ from vftsim.calibrate import fit, plays
 from vftsim.calibrate.fit import number_of
 from vftsim.calibrate.plays import from_observations, to_observations
 from vftsim.cli.main import main
-from vftsim.study.database import DATABASE
+from vftsim.study.store.database import DATABASE
 
 FIT_TWICE = FIT.replace("most_evaluations: 8", "replications: 2\nmost_evaluations: 4")
 BY_RUNS = VALIDATION.replace("points: 3", "points: 30").replace("replications: 2", "replications: 3")

@@ -13,7 +13,7 @@ from vftsim.calibrate.nulls import Base
 from vftsim.calibrate.summary import groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import EnvironmentSpec, NullsSpec, RunTarget, RunValidationSpec, TargetsSpec
 from vftsim.errors import ModelFileError
-from vftsim.study.progress import Silent
+from vftsim.study.runs.progress import Silent
 
 LOADS, CPU = [10.0, 20.0, 30.0], [20.0, 40.0, 60.0]
 """A price of 2 % an attempt a second: full at 50."""

@@ -13,8 +13,8 @@ from vftsim.cli.main import main
 from vftsim.composition.keys import read
 from vftsim.errors import UsageError
 from vftsim.stats import central_range, range_content
-from vftsim.study.kept import kept_in
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
+from vftsim.study.store.resumable import kept_in
 
 COST = "domains.sut.applications.proxy.touch_cost"
 REGISTER = "domains.sut.applications.proxy.register_touch_cost"

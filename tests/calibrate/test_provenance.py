@@ -11,7 +11,7 @@ from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.intervals import Fit
 from vftsim.spec import shipped_dir
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 SHIPPED_FITS = sorted((shipped_dir("calibration") / "sip-lab/fitted").glob("*.json"))
 DATA = {

@@ -42,7 +42,7 @@ def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
 
 
 def test_runs_that_were_not_fitted_are_predicted(own, capsys, monkeypatch):
-    monkeypatch.setattr("vftsim.study.manifest.source_stamp", lambda _: "vftsim of a test")
+    monkeypatch.setattr("vftsim.study.store.manifest.source_stamp", lambda _: "vftsim of a test")
     words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--held-out", str(own / "rows.json")]
     assert main([*words, "--report", str(own / "page.md")]) == 0
     assert json.loads((own / "rows.json").read_text())["rows"][0]["phase"] == "odd"

@@ -12,7 +12,7 @@ from vftsim.calibrate.fit import fit, starts_of
 from vftsim.calibrate.run import _said
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
-from vftsim.study.kept import RunCache, kept_in
+from vftsim.study.store.resumable import RunCache, kept_in
 
 COST = f"{PROXY}.touch_cost"
 LOW, SPAN = 300_000.0, 1_200_000.0

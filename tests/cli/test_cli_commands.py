@@ -17,7 +17,7 @@ from programs import started
 
 from vftsim.cli import main as main_module
 from vftsim.cli.main import main
-from vftsim.study.workers import ENDING
+from vftsim.study.runs.workers import ENDING
 
 COMMAND = [sys.executable, "-m", "vftsim.cli.main"]
 
@@ -153,7 +153,7 @@ def test_an_interruption_that_a_library_disguises_is_one(monkeypatch, capsys):
     def disguised(*_):
         raise ValueError("Error calling function: KeyboardInterrupt: ")
 
-    monkeypatch.setattr("vftsim.study.model.load_model", disguised)
+    monkeypatch.setattr("vftsim.study.runs.model.load_model", disguised)
     assert main(["run", "lab-native"]) == 3
     assert capsys.readouterr().err == "vftsim: interrupted; nothing had finished\n"
 

@@ -11,10 +11,10 @@ from tests.study.grids import make_grid
 from vftsim.cli import options
 from vftsim.cli.examples import EXAMPLES
 from vftsim.cli.main import command_line, main
-from vftsim.study.knob import knob_of
-from vftsim.study.model import load_model
-from vftsim.study.objective import read_objective
-from vftsim.study.protections import kinds_named, under
+from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.protections import kinds_named, under
+from vftsim.study.figures.objective import read_objective
+from vftsim.study.runs.model import load_model
 
 COMMANDS = sorted(command_line().commands)
 SHOWN = [(name, example) for name in COMMANDS for example in EXAMPLES.get(name, ())]

@@ -7,8 +7,8 @@ import pytest
 
 from vftsim.cli import options
 from vftsim.cli.main import main
-from vftsim.study import sweep_grid
-from vftsim.study.estimate import Needs
+from vftsim.study.designs import sweep_grid
+from vftsim.study.runs.estimate import Needs
 
 LONG = ["--set", "workloads.calls.sample_period=1 ns"]
 

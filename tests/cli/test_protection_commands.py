@@ -7,7 +7,7 @@ import json
 import pytest
 
 from vftsim.cli.main import main
-from vftsim.study import crash, failover
+from vftsim.study.designs import crash, failover
 
 SHORT = ("-n", "2", "--after", "3 s", "--jobs", "1", "-q")
 

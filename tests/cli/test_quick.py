@@ -7,8 +7,8 @@ import pytest
 
 from tests.study.tiny import tiny
 from vftsim.cli.main import build_app, main
-from vftsim.study.estimate import needs_of
-from vftsim.study.model import load_model
+from vftsim.study.runs.estimate import needs_of
+from vftsim.study.runs.model import load_model
 
 TCP = """\
 format: 2

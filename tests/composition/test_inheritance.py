@@ -1,6 +1,6 @@
 """What a model file takes over from the one it extends."""
 
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 
 def test_what_tells_of_one_system_stays_with_it(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 from .composed import checked
 

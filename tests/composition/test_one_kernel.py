@@ -22,13 +22,13 @@ from vftsim.kernel.link import LinkError
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu.schedulers.credit import Credit
 from vftsim.spec import list_shipped
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 ROOT = Path(__file__).parents[2]
 RUNS = """
 import json, sys
 from vftsim.composition.run import run_model
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 for name in ("xen-media", "net-kvm", "sip-farm-r6"):
     spec = load_model(name, ["measure.warm_up=10 ms", "measure.duration=100 ms"]).spec
     for engine in ("compiled", "simpy"):

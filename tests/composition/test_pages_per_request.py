@@ -7,7 +7,7 @@ from vftsim.composition.without_effect import without_effect
 from vftsim.platform.io.paths.moderated import guest_nics
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.memory import memories
-from vftsim.study.protection_costs import cost_notes
+from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.workloads.parts import APPLICATIONS
 
 from .composed import checked, interface, relay

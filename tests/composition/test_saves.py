@@ -20,7 +20,7 @@ from vftsim.composition.run import Run, run_model
 from vftsim.composition.saves import CannotNoteError, SavedStateWarning, notes_of
 from vftsim.errors import VftsimError
 from vftsim.spec import Spec
-from vftsim.study.model import load_model, shipped_models
+from vftsim.study.runs.model import load_model, shipped_models
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 

@@ -19,7 +19,7 @@ from vftsim.composition.without_effect import remarks, without_effect
 from vftsim.errors import UsageError
 from vftsim.platform.cpu import schedulers as scheduler_files
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
-from vftsim.study.model import load_model, shipped_models
+from vftsim.study.runs.model import load_model, shipped_models
 
 QUANTITY = re.compile(r"([0-9.]+(?:e[+-]?\d+)?)\s*(\D.*)")
 SHORT = {

@@ -4,7 +4,7 @@ import pytest
 
 from vftsim.composition.run import Run
 from vftsim.platform.outcomes import HostUse
-from vftsim.study.model import load_model, shipped_models
+from vftsim.study.runs.model import load_model, shipped_models
 from vftsim.workloads.batch import BatchWork
 from vftsim.workloads.service.application import ServiceWork
 

@@ -10,7 +10,7 @@ import pytest
 from vftsim.spec import Spec, list_shipped
 from vftsim.study.figures.catalogue import catalogue
 from vftsim.study.figures.names import find
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "calibration").rglob("*.md")])

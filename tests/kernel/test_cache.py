@@ -55,7 +55,7 @@ def test_several_processes_may_start_at_once_and_leave_one_kernel(tmp_path: Path
 IN_WORKERS = """
 from tests.kernel import toy
 from vftsim.kernel.compiled_engine import CompiledEngine
-from vftsim.study.workers import Workers
+from vftsim.study.runs.workers import Workers
 
 def served(until_ns):
     engine = CompiledEngine(toy.linked())

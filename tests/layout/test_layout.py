@@ -91,6 +91,36 @@ def _may_import(room: str, other: str) -> bool:
     return _LEVEL[other] < _LEVEL[room] or other in _NEIGHBOURS.get(room, set())
 
 
+def test_no_file_imports_itself_by_a_detour() -> None:
+    """Also not inside a function; what only the type checker reads is left out, for it is not run."""
+    modules = {_module(path): path for path in _FILES}
+    graph = {name: _run_imports(path, frozenset(modules)) - {name} for name, path in modules.items()}
+    while ends := [name for name, others in graph.items() if not others & graph.keys()]:
+        for name in ends:  # who imports nothing that is left is in no circle
+            del graph[name]
+    assert sorted(graph) == [], "imports run in circles here, or lead into one"
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(_ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _run_imports(path: Path, modules: frozenset[str]) -> set[str]:
+    """Return the modules that a file imports where it is run, at its head or in a function."""
+    found = set()
+    todo: list[ast.AST] = [_tree(path)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            todo += node.orelse
+            continue
+        if isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in modules else str(node.module) for name in names}
+        todo += ast.iter_child_nodes(node)
+    return found
+
+
 def test_only_the_engine_knows_simpy() -> None:
     knows = {_room(path) for path in _FILES if any(n.split(".")[0] == "simpy" for n in _imported(path))}
     assert knows <= {"kernel"}

@@ -80,5 +80,5 @@ def test_a_defect_would_be_seen(experiment, monkeypatch):
     def breaks(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("vftsim.study.model.load_model", breaks)
+    monkeypatch.setattr("vftsim.study.runs.model.load_model", breaks)
     assert experiment.answer(one).defects[0].startswith("traceback")

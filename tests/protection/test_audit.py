@@ -7,7 +7,7 @@ import pytest
 from vftsim.composition.run import run_model
 from vftsim.errors import RunFailure
 from vftsim.platform.protection.audit import VARIABLE
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
 
 from .breaches import PLANTED

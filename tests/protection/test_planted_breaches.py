@@ -9,7 +9,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import RunFailure
 from vftsim.platform.protection import audit
 from vftsim.platform.protection.audit import VARIABLE
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 from .breaches import CRASH, PLANTED, Breach
 from .spoilt import replaced

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vftsim.composition.run import run_model
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 JOB = """\
 hosts: {host: {pcpus: 1}}

@@ -9,7 +9,7 @@ import pytest
 from vftsim.composition.run import run_model
 from vftsim.platform.protection.checkpoint import PauseSpec
 from vftsim.platform.protection.prices import prices_of
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 DERIVE = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "remus-prices" / "derive.py"))
 JOB = """\

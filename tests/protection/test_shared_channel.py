@@ -10,7 +10,7 @@ from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.channel import channels
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 MODEL = """
 format: 2

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from vftsim.platform.protection.migration import plan_precopy
-from vftsim.study.crossovers import crossovers
+from vftsim.study.designs.crossovers import crossovers
 from vftsim.testing.plant import Plant
 
 from .pair import MS, QUIET, Pair, S, free_log

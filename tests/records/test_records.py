@@ -13,7 +13,7 @@ from vftsim.records.expressions import evaluate, write
 from vftsim.records.judge import Judgement, compare, judge
 from vftsim.records.runner import names, read
 from vftsim.spec import shipped_dir
-from vftsim.study.progress import make_progress
+from vftsim.study.runs.progress import make_progress
 
 
 def known(value):

@@ -15,8 +15,8 @@ from vftsim.calibrate.validate import Validated
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.cli.main import main
 from vftsim.spec.shipped import shipped_dir
-from vftsim.study.manifest import manifest
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
+from vftsim.study.store.manifest import manifest
 
 SERVER = """\
 format: 2

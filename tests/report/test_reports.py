@@ -16,7 +16,7 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
 from vftsim.report.charts import figure_of, svg_of
 from vftsim.report.html import fragment, page
-from vftsim.study.files import to_json
+from vftsim.study.store.files import to_json
 
 pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("reports")]
 

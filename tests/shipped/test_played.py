@@ -18,8 +18,8 @@ from vftsim.cli.main import main
 from vftsim.composition.keys import read, with_values
 from vftsim.records import runner
 from vftsim.spec import list_shipped, shipped_dir
-from vftsim.study.model import load_model
-from vftsim.study.progress import make_progress
+from vftsim.study.runs.model import load_model
+from vftsim.study.runs.progress import make_progress
 
 pytestmark = pytest.mark.thorough
 

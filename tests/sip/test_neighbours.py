@@ -9,7 +9,7 @@ from vftsim.errors import ModelFileError
 from vftsim.platform.cpu.background import cyclic_loads
 from vftsim.platform.cpu.build import check_conservation
 from vftsim.platform.cpu.records import pcpus, vcpus
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 SHORT = (
     "workloads.calls.pre_registration.duration=0 s",

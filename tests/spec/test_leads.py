@@ -4,8 +4,8 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.study.model import load_model
-from vftsim.study.protections import kinds_named
+from vftsim.study.designs.protections import kinds_named
+from vftsim.study.runs.model import load_model
 
 MODEL = """\
 format: 2

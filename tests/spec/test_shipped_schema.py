@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vftsim.spec import list_shipped, shipped_dir
-from vftsim.study.model import models_schema
+from vftsim.study.runs.model import models_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "model.schema.json"

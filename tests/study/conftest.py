@@ -1,7 +1,7 @@
 import pytest
 from tiny import TINY
 
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from vftsim.study.sweep_grid import Grid, plan_grid
+from vftsim.study.designs.sweep_grid import Grid, plan_grid
 
 
 def make_grid(*arguments: Any) -> Grid:

@@ -1,8 +1,8 @@
 """Searches of a SIP benchmark with the settings of a test."""
 
-from vftsim.study.capacity import searched
-from vftsim.study.find_capacity import constant_load_studies
-from vftsim.study.search_levels import CapacityRequest
+from vftsim.study.designs.capacity import searched
+from vftsim.study.designs.find_capacity import constant_load_studies
+from vftsim.study.designs.search_levels import CapacityRequest
 
 
 def search_study(model, seed, jobs, *, settings, stop=None, store=None):

@@ -9,9 +9,9 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
-from vftsim.study.availability import YEAR_S, Pair, availability_study, restart_unavailability
-from vftsim.study.files import to_json
-from vftsim.study.model import Model
+from vftsim.study.designs.availability import YEAR_S, Pair, availability_study, restart_unavailability
+from vftsim.study.runs.model import Model
+from vftsim.study.store.files import to_json
 
 pytestmark = pytest.mark.thorough
 

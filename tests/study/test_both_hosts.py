@@ -4,7 +4,7 @@ import pytest
 from tiny import tiny
 
 from vftsim.composition.run import run_model
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 MB = 1e6
 GUEST_MB = 4 * 1024**3 / MB

@@ -6,12 +6,12 @@ import vftsim
 from tests.study.test_stream_capacity import SERVER
 from tests.study.tiny import tiny
 from vftsim.cli.main import main
-from vftsim.study.capacity_bands import bands_take, ends_of, runs_of_bands, turning
-from vftsim.study.estimate import needs_of
-from vftsim.study.find_capacity import capacity_takes, find_capacity
-from vftsim.study.model import load_model
-from vftsim.study.protections import under
-from vftsim.study.search_levels import CapacityRequest
+from vftsim.study.designs.capacity_bands import bands_take, ends_of, runs_of_bands, turning
+from vftsim.study.designs.find_capacity import capacity_takes, find_capacity
+from vftsim.study.designs.protections import under
+from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.runs.estimate import needs_of
+from vftsim.study.runs.model import load_model
 
 STEPS = "{initial: 10 /s, increment: 2 /s, duration: 4 s, transient: 1 s, most: 14}"
 

@@ -10,9 +10,9 @@ from test_store import ONE, OTHER, filled, foreign, writes
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.study.check import check
-from vftsim.study.database import DATABASE
-from vftsim.study.store import Opening, Store, checksum
+from vftsim.study.store.check import check
+from vftsim.study.store.database import DATABASE
+from vftsim.study.store.store import Opening, Store, checksum
 
 
 def change(folder, *statements):

@@ -19,18 +19,18 @@ import pytest
 from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import UsageError, WorkerLostError
-from vftsim.study.database import DATABASE
-from vftsim.study.executor import on_cluster
-from vftsim.study.manifest import different, versions
-from vftsim.study.search_levels import SearchSettings
-from vftsim.study.workers import Workers
+from vftsim.study.designs.search_levels import SearchSettings
+from vftsim.study.runs.cluster import on_cluster
+from vftsim.study.runs.workers import Workers
+from vftsim.study.store.database import DATABASE
+from vftsim.study.store.manifest import different, versions
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'vftsim[cluster]'")
 pytestmark = pytest.mark.thorough
 
 BEGINS = """
 import sys
-from vftsim.study import manifest as module
+from vftsim.study.store.store import manifest as module
 if len(sys.argv) > 4 and sys.argv[4] == "other":
     module._source = lambda: "0123456789abcdef"
 from distributed.cli import dask_worker
@@ -208,7 +208,7 @@ def test_a_task_that_kills_every_worker_ends_the_study_after_the_others(cluster,
 
 def test_a_task_at_which_a_worker_was_lost_has_the_next_one_for_itself():
     """With another one ahead of it, that one's result is lost with the worker each time, and it is blamed."""
-    from vftsim.study.cluster import Cluster
+    from vftsim.study.runs.cluster import Cluster
 
     class Client:
         def submit(self, *_, workers, **__):
@@ -273,7 +273,7 @@ def test_versions_differ_by_name():
 
 
 def test_a_machine_without_a_kernel_says_why(monkeypatch):
-    from vftsim.study import manifest as module
+    from vftsim.study.store.store import manifest as module
 
     def fails():
         raise RuntimeError("no LLVM")
@@ -289,7 +289,7 @@ def test_a_machine_without_a_kernel_says_why(monkeypatch):
 
 
 def test_without_dask_the_extra_is_named(tmp_path):
-    words = "import sys; sys.modules['distributed'] = None; from vftsim.study.executor import on_cluster\n"
-    words += "try: on_cluster('x').__enter__()\nexcept Exception as error: print(type(error).__name__, error)"
+    words = "import sys; sys.modules['distributed'] = None\n"
+    words += "try: import vftsim.study.runs.cluster\nexcept Exception as error: print(type(error).__name__, error)"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout == "UsageError --cluster needs Dask: pip install 'vftsim[cluster]'\n"

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from vftsim.study.crossovers import crossovers, numbers_of
+from vftsim.study.designs.crossovers import crossovers, numbers_of
 
 W, TOUCHED, FIXED_S, PAGE_S, ROUND_TRIP_S = 2000, 10_000.0, 0.5e-3, 2e-6, 0.15e-3
 

@@ -7,13 +7,13 @@ from tiny import TINY
 
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
-from vftsim.study import failover
-from vftsim.study.decision import decide
-from vftsim.study.decision_crossovers import Asked
-from vftsim.study.decision_figures import computed
-from vftsim.study.failover import protected_domain
-from vftsim.study.model import load_model
-from vftsim.study.objective import Objective, read_objective
+from vftsim.study.designs import failover
+from vftsim.study.designs.decision import decide
+from vftsim.study.designs.decision_crossovers import Asked
+from vftsim.study.designs.decision_figures import computed
+from vftsim.study.designs.failover import protected_domain
+from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.runs.model import load_model
 
 pytestmark = pytest.mark.thorough
 
@@ -194,7 +194,7 @@ def test_an_objective_whose_limit_lies_within_the_interval_is_open(job):
 
 
 def test_objectives_have_units_and_are_refused_before_anything_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("vftsim.study.decision_crossovers.replicate", None)
+    monkeypatch.setattr("vftsim.study.designs.decision_crossovers.replicate", None)
     for wrong, said in (
         ("load.latency.p95 <= 1 MB", "load.latency.p95 is in ms, not in MB"),
         ("nines >= 5 s", "nines has no unit, not in s"),

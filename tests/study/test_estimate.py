@@ -12,9 +12,10 @@ import pytest
 
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
-from vftsim.study import estimate as limits
-from vftsim.study.availability import year_takes
-from vftsim.study.estimate import (
+from vftsim.study.designs.availability import year_takes
+from vftsim.study.designs.failover import crashes_take
+from vftsim.study.runs import estimate as limits
+from vftsim.study.runs.estimate import (
     EVENTS_PER_S,
     Limits,
     Needs,
@@ -26,8 +27,7 @@ from vftsim.study.estimate import (
     needs_of,
     total,
 )
-from vftsim.study.failover import crashes_take
-from vftsim.study.model import load_model, shipped_models
+from vftsim.study.runs.model import load_model, shipped_models
 
 SHORT_BENCH = (
     "workloads.calls.steps.most=1",
@@ -80,12 +80,12 @@ MEMORY = """
 import sys
 from pathlib import Path
 from vftsim.cli.main import main
-from vftsim.study.estimate import total
-from vftsim.study import estimate as limits
-from vftsim.study.model import load_model
+from vftsim.study.runs.estimate import total
+from vftsim.study.runs import estimate as limits
+from vftsim.study.runs.model import load_model
 shipped, runs, jobs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 import threading, time
-from vftsim.study.estimate import memory_in_use
+from vftsim.study.runs.estimate import memory_in_use
 most, over = [0], threading.Event()
 def look():
     while not over.wait(0.05):

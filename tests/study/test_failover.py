@@ -9,11 +9,11 @@ from tiny import TINY
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.report.terminal import as_text
-from vftsim.study import crash, failover
-from vftsim.study.crash import PARTS, CrashTask, Gap, parts_of, planned_reprotection_ns, simulate_crash, without
-from vftsim.study.failover import crash_instants, failover_study
-from vftsim.study.model import load_model
-from vftsim.study.protections import under
+from vftsim.study.designs import crash, failover
+from vftsim.study.designs.crash import PARTS, CrashTask, Gap, parts_of, planned_reprotection_ns, simulate_crash, without
+from vftsim.study.designs.failover import crash_instants, failover_study
+from vftsim.study.designs.protections import under
+from vftsim.study.runs.model import load_model
 
 S, MS = 1_000_000_000, 1_000_000
 SOON = 3 * S

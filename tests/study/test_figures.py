@@ -11,7 +11,7 @@ from vftsim.report.blocks import Answer, Note, Table, shown
 from vftsim.report.terminal import as_text
 from vftsim.spec import shipped_dir
 from vftsim.stats import Estimate
-from vftsim.study.compare import compare_study
+from vftsim.study.designs.compare import compare_study
 from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.names import family, one
 from vftsim.study.figures.summary import Summary
@@ -69,7 +69,7 @@ def test_short_names_mean_what_they_say(loop):
     ],
 )
 def test_a_wrong_name_is_refused_before_the_work(loop, name, message, monkeypatch):
-    monkeypatch.setattr("vftsim.study.compare.replicate", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr("vftsim.study.designs.compare.replicate", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(UsageError, match=message):
         compare_study([loop(), loop()], 2, figures=[name])
     check_names(["load.latency.p99_9", "domains.vm.protection.counted.states_taken"], [loop().spec])
@@ -139,7 +139,7 @@ def test_a_figure_has_the_digits_of_its_interval(estimate, expected):
 
 
 def test_tables_have_what_outcomes_declare_and_the_summary_names_it(loop):
-    from vftsim.study.run import run_study
+    from vftsim.study.designs.run import run_study
 
     found = run_study(loop(), 2, jobs=1)
     assert list(found.tables) == ["figures", "delays", "percentiles", "windows", "timeline", "drops"]
@@ -158,9 +158,9 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     from vftsim.calibrate.figures import observations_of
     from vftsim.outcome import declare
     from vftsim.study.blocks.run_charts import run_charts
+    from vftsim.study.designs.run import precision_rule, run_study
+    from vftsim.study.designs.sweep_figures import Reader
     from vftsim.study.figures.catalogue import one_figure
-    from vftsim.study.run import precision_rule, run_study
-    from vftsim.study.sweep_figures import Reader
     from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
     lost = declare.ratio(
@@ -177,7 +177,9 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     name = "workloads.calls.at_10.lost_share"
     assert name in set(found.summary["figure"]), "in files and JSON"
     assert "lost, %" in str(found), "in the terminal"
-    assert "lost, workloads.calls" in {chart.title for chart in run_charts(found)}, "as a chart"
+    assert "lost, workloads.calls" in {
+        chart.title for chart in run_charts(found.figures_found, found.model.spec, found.records)
+    }, "as a chart"
     assert "workloads.calls.step_1.lost_share" in Reader((), 0.95).read(found.records).found, "in a sweep"
     assert one_figure("calls.at_10.lost_share", tiny.spec), "as an objective"
     assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)

@@ -8,12 +8,12 @@ import pytest
 
 from tests.study.searches import search_study
 from vftsim.cli.main import main
-from vftsim.study import replicate as replicate_module
-from vftsim.study.constant_load import ConstantLoad
-from vftsim.study.database import DATABASE
-from vftsim.study.kept import RunCache, keep_answer, kept_in
-from vftsim.study.search_levels import SearchSettings
-from vftsim.study.workers import Interrupted, Workers
+from vftsim.study.designs.constant_load import ConstantLoad
+from vftsim.study.designs.search_levels import SearchSettings
+from vftsim.study.runs import replicate as replicate_module
+from vftsim.study.runs.workers import Interrupted, Workers
+from vftsim.study.store.database import DATABASE
+from vftsim.study.store.resumable import RunCache, keep_answer, kept_in
 
 SETTINGS = SearchSettings(probability=0.5, resolution=8.0, runs_per_level=8, budget=24)
 

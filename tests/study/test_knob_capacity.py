@@ -11,11 +11,11 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.study.find_capacity import knob_capacity
-from vftsim.study.knob import knob_of
-from vftsim.study.model import load_model
-from vftsim.study.objective import Objective, read_objective
-from vftsim.study.search_levels import CapacityRequest
+from vftsim.study.designs.find_capacity import knob_capacity
+from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.runs.model import load_model
 
 SERVER = """\
 format: 2

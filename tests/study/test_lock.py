@@ -10,13 +10,13 @@ import threading
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.study import lock as module
-from vftsim.study.lock import HOLDER, LOCK, DirectoryLock
+from vftsim.study.store.lock import HOLDER, LOCK, DirectoryLock
+from vftsim.study.store.store import lock as module
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from vftsim.study.lock import DirectoryLock
+from vftsim.study.store.lock import DirectoryLock
 DirectoryLock(Path(sys.argv[1])).acquire()
 print("held", flush=True)
 time.sleep(600)

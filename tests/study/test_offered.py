@@ -8,10 +8,10 @@ from tests.study.tiny import tiny
 from vftsim.cli.main import main
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.study.failover import failover_study
-from vftsim.study.find_capacity import knob_capacity, stream_capacity
-from vftsim.study.model import load_model
-from vftsim.study.search_levels import CapacityRequest
+from vftsim.study.designs.failover import failover_study
+from vftsim.study.designs.find_capacity import knob_capacity, stream_capacity
+from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.runs.model import load_model
 
 HOST = """\
 format: 2

@@ -11,14 +11,14 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.stats import mean_interval
-from vftsim.study.design import optimize as module
-from vftsim.study.design import runner as evaluator
-from vftsim.study.design.decision import optimize
-from vftsim.study.design.optimize import MET, MISSED, OPEN, Request, Search, read_choice, verdict_of
-from vftsim.study.design.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
-from vftsim.study.design.runner import simulate
-from vftsim.study.model import load_model
-from vftsim.study.objective import read_objective
+from vftsim.study.designs import optimize as module
+from vftsim.study.designs import runner as evaluator
+from vftsim.study.designs.choice import optimize
+from vftsim.study.designs.optimize import MET, MISSED, OPEN, Request, Search, read_choice, verdict_of
+from vftsim.study.designs.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
+from vftsim.study.designs.runner import simulate
+from vftsim.study.figures.objective import read_objective
+from vftsim.study.runs.model import load_model
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=200", "measure.duration=100 ms", "measure.warm_up=50 ms")
 DOM0, LOSS = "domains.dom0.cpu", "workloads.media.loss"

@@ -5,8 +5,8 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
-from vftsim.study import replicate
-from vftsim.study.run import precision_rule, run_study, watched_in
+from vftsim.study.designs.run import precision_rule, run_study, watched_in
+from vftsim.study.runs import replicate
 
 pytestmark = pytest.mark.thorough
 

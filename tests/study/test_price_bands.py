@@ -13,10 +13,10 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.prices import at_prices, prices_of
 from vftsim.spec import Spec
 from vftsim.stats import Estimate
-from vftsim.study.failover import crashes_of_each
-from vftsim.study.model import load_model
-from vftsim.study.price_bands import ALL, Effect, band_of, effects_of, variants, widened
-from vftsim.study.protections import under
+from vftsim.study.designs.failover import crashes_of_each
+from vftsim.study.designs.protections import under
+from vftsim.study.figures.price_bands import ALL, Effect, band_of, effects_of, variants, widened
+from vftsim.study.runs.model import load_model
 
 COVERAGE = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "prices" / "coverage.py"))
 JOB, figures_of = COVERAGE["JOB"], COVERAGE["figures_of"]

@@ -7,11 +7,11 @@ import pytest
 from tiny import TINY
 
 from vftsim.composition.run import Run
-from vftsim.study import progress as shown
-from vftsim.study.estimate import length_ns, share_by
-from vftsim.study.model import load_model
-from vftsim.study.progress import Bar, Lines, Silent
-from vftsim.study.replicate import replicate
+from vftsim.study.runs import progress as shown
+from vftsim.study.runs.estimate import length_ns, share_by
+from vftsim.study.runs.model import load_model
+from vftsim.study.runs.progress import Bar, Lines, Silent
+from vftsim.study.runs.replicate import replicate
 
 
 def every(part_ns, told):

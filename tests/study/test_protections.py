@@ -6,13 +6,13 @@ from tiny import TINY, tiny
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
-from vftsim.study import failover
 from vftsim.study.blocks.head import head
-from vftsim.study.decision import decide
-from vftsim.study.manifest import manifest
-from vftsim.study.model import load_model
-from vftsim.study.protection_costs import cost_notes
-from vftsim.study.protections import fitting, kinds_named, under
+from vftsim.study.designs import failover
+from vftsim.study.designs.decision import decide
+from vftsim.study.designs.protections import fitting, kinds_named, under
+from vftsim.study.figures.protection_costs import cost_notes
+from vftsim.study.runs.model import load_model
+from vftsim.study.store.manifest import manifest
 
 pytestmark = pytest.mark.thorough
 

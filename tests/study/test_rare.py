@@ -9,9 +9,9 @@ from scipy.linalg import expm
 from vftsim.cli.main import main
 from vftsim.composition.branches import Branches
 from vftsim.errors import UsageError
-from vftsim.study.kept import kept_in
-from vftsim.study.model import load_model
-from vftsim.study.rare import rare_study, read_event, request_for
+from vftsim.study.designs.rare import rare_study, read_event, request_for
+from vftsim.study.runs.model import load_model
+from vftsim.study.store.resumable import kept_in
 
 QUEUE = """\
 format: 2

@@ -9,12 +9,12 @@ from tests.study.tiny import TINY
 from vftsim.composition.record import RunRecord
 from vftsim.outcome import Outcome, Phase, declare, kept
 from vftsim.report.terminal import as_text
-from vftsim.study.availability import YEAR_S, AvailabilityStudy, Pair, year_of
-from vftsim.study.crash import Failover
-from vftsim.study.failover import FailoverStudy
+from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, Pair, year_of
+from vftsim.study.designs.crash import Failover
+from vftsim.study.designs.failover import FailoverStudy
+from vftsim.study.designs.sweep_figures import chosen, name_of
 from vftsim.study.figures.summary import Summary
-from vftsim.study.model import load_model
-from vftsim.study.sweep_figures import chosen, name_of
+from vftsim.study.runs.model import load_model
 
 MODEL = {"label": "tiny", "name": "tiny", "workloads": ["ims_bench"], "set": [], "notes": [], "without_effect": []}
 MANIFEST = {"models": [{**MODEL, "resolved": {}, "costs": []}], "seed": 1}

@@ -7,11 +7,11 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import PROTECTIONS
-from vftsim.study.design import runner as evaluator
-from vftsim.study.design.points import price_ranges, read_range, span_of
-from vftsim.study.design.runner import simulate
-from vftsim.study.design.sensitivity import Request, sensitivity, shortened
-from vftsim.study.model import load_model
+from vftsim.study.designs import runner as evaluator
+from vftsim.study.designs.points import price_ranges, read_range, span_of
+from vftsim.study.designs.runner import simulate
+from vftsim.study.designs.sensitivity import Request, sensitivity, shortened
+from vftsim.study.runs.model import load_model
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=40", "measure.duration=100 ms", "measure.warm_up=50 ms")
 DOM0 = "domains.dom0.cpu"
@@ -173,7 +173,7 @@ def test_names_are_as_short_as_tells_them_apart():
 
 
 def test_the_library_is_named_where_it_is_missing(monkeypatch, capsys, tmp_path):
-    from vftsim.study import extras
+    from vftsim.study.runs import extras
 
     def missing(name):
         raise ImportError(name)

@@ -8,9 +8,9 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.study.database import DATABASE
-from vftsim.study.design.past import merge
-from vftsim.study.shard import Shard
+from vftsim.study.designs.past import merge
+from vftsim.study.runs.shard import Shard
+from vftsim.study.store.database import DATABASE
 
 
 def stored(folder):

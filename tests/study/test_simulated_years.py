@@ -8,11 +8,11 @@ import pytest
 from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, PrimaryCrash
 from vftsim.platform.protection.when import Instant
 from vftsim.report.terminal import as_text
-from vftsim.study.availability import Pair
-from vftsim.study.fault_chain import Effect, Kind, shares_of
-from vftsim.study.model import load_model
-from vftsim.study.protections import ALL, kinds_named, under
-from vftsim.study.simulated_years import TRAFFIC, Machine, Rate, YearTask, simulate_year, simulated_years
+from vftsim.study.designs.availability import Pair
+from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
+from vftsim.study.designs.protections import ALL, kinds_named, under
+from vftsim.study.designs.simulated_years import TRAFFIC, Machine, Rate, YearTask, simulate_year, simulated_years
+from vftsim.study.runs.model import load_model
 
 MODEL = Path(__file__).parents[2] / "experiments" / "years" / "mixed-faults.yaml"
 DAY_S = 86_400.0

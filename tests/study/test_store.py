@@ -14,13 +14,13 @@ import pytest
 from tests.study.grids import make_grid
 from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
-from vftsim.study.database import DATABASE
-from vftsim.study.files import write_file
-from vftsim.study.lock import DirectoryLock, Holder
-from vftsim.study.run import run_study
-from vftsim.study.store import Opening, Store
-from vftsim.study.sweep import run_sweep
-from vftsim.study.workers import Interrupted
+from vftsim.study.designs.run import run_study
+from vftsim.study.designs.sweep import run_sweep
+from vftsim.study.runs.workers import Interrupted
+from vftsim.study.store.database import DATABASE
+from vftsim.study.store.files import write_file
+from vftsim.study.store.lock import DirectoryLock, Holder
+from vftsim.study.store.store import Opening, Store
 
 ONE = {"model": "a" * 64, "seed": 1, "vftsim": __version__}
 OTHER = {**ONE, "seed": 2}

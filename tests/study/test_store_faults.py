@@ -9,10 +9,9 @@ import pytest
 from test_store import ONE, OTHER, snapshot, writes
 
 from vftsim.errors import StorageError, UsageError
-from vftsim.study import database
-from vftsim.study.check import check
-from vftsim.study.database import DATABASE
-from vftsim.study.store import Opening, Store
+from vftsim.study.store.check import check
+from vftsim.study.store.database import DATABASE
+from vftsim.study.store.store import Opening, Store, database
 
 CALLS = [(os, name) for name in ("fsync", "open", "replace", "rename", "unlink", "mkdir", "write")]
 CALLS += [(Path, name) for name in ("open", "replace", "mkdir", "stat")]
@@ -119,7 +118,7 @@ def test_a_database_that_cannot_grow_keeps_what_it_has(tmp_path, monkeypatch):
         connection.execute("PRAGMA max_page_count = 12").fetchall()
         return connection
 
-    monkeypatch.setattr("vftsim.study.store.connect", small)
+    monkeypatch.setattr("vftsim.study.store.store.connect", small)
     with pytest.raises(StorageError, match=r"full; the replications that had finished are kept"):
         many(tmp_path / "s")
     monkeypatch.undo()

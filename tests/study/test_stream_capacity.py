@@ -16,13 +16,13 @@ from vftsim.composition.views import STREAMS, calls_of, loaded_by, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
+from vftsim.study.designs.find_capacity import KnobLoad, WithCalls, at_streams, saturating_streams, stream_capacity
+from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.figures.objective import Objective
+from vftsim.study.figures.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
 from vftsim.study.figures.summary import Summary
-from vftsim.study.find_capacity import KnobLoad, WithCalls, at_streams, saturating_streams, stream_capacity
-from vftsim.study.model import load_model
-from vftsim.study.objective import Objective
-from vftsim.study.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
-from vftsim.study.search_levels import CapacityRequest
-from vftsim.study.workers import Workers
+from vftsim.study.runs.model import load_model
+from vftsim.study.runs.workers import Workers
 from vftsim.workloads.flow_result import FlowResult
 
 pytestmark = pytest.mark.thorough
@@ -175,7 +175,7 @@ def test_ctrl_c_while_resources_are_watched_keeps_the_capacity(server, found, mo
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vftsim.study.level_search.watch", pressed)
+    monkeypatch.setattr("vftsim.study.designs.level_search.watch", pressed)
     study = searched_streams(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
     assert study.interrupted
     assert study.result == found.result

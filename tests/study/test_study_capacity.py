@@ -8,15 +8,12 @@ import pytest
 from tests.study.searches import search_study
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
-from vftsim.study.capacity import CapacityStudy
-from vftsim.study.compare import Comparison, compare_study
-from vftsim.study.constant_load import ConstantLoad, Stop
-from vftsim.study.find_capacity import ramp_study, saturating_saps
-from vftsim.study.model import load_model
-from vftsim.study.progress import Silent
-from vftsim.study.ramp import RampCapacity
-from vftsim.study.resources import WatchedRun, watch
-from vftsim.study.search_levels import (
+from vftsim.study.designs.capacity import CapacityStudy
+from vftsim.study.designs.compare import Comparison, compare_study
+from vftsim.study.designs.constant_load import ConstantLoad, Stop
+from vftsim.study.designs.find_capacity import ramp_study, saturating_saps
+from vftsim.study.designs.ramp import RampCapacity
+from vftsim.study.designs.search_levels import (
     QUICK_SEARCH,
     CapacityRequest,
     JudgedRun,
@@ -24,6 +21,9 @@ from vftsim.study.search_levels import (
     SearchSettings,
     search_levels,
 )
+from vftsim.study.figures.resources import WatchedRun, watch
+from vftsim.study.runs.model import load_model
+from vftsim.study.runs.progress import Silent
 from vftsim.workloads.ims_bench.workload import busy_ns
 from vftsim.workloads.ramp import RampEnd
 

@@ -10,14 +10,14 @@ from tests.labs.json_schema_check import mistakes
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
-from vftsim.study.design import study as module
-from vftsim.study.design.past import digest_of, is_as_kept, kept_run, read_points, write_points
-from vftsim.study.design.points import StudyPoint, points_of, size_of, span_of
-from vftsim.study.design.runner import simulate
-from vftsim.study.design.spec import StudySpec, changed, read_study, shipped_studies, study_schema
-from vftsim.study.design.study import run_study_file, template
-from vftsim.study.model import load_model
-from vftsim.study.workers import Interrupted
+from vftsim.study.designs import study as module
+from vftsim.study.designs.past import digest_of, is_as_kept, kept_run, read_points, write_points
+from vftsim.study.designs.points import StudyPoint, points_of, size_of, span_of
+from vftsim.study.designs.runner import simulate
+from vftsim.study.designs.study import run_study_file, template
+from vftsim.study.designs.study_spec import StudySpec, changed, read_study, shipped_studies, study_schema
+from vftsim.study.runs.model import load_model
+from vftsim.study.runs.workers import Interrupted
 
 SMALL = """\
 name: small

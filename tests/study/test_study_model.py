@@ -13,8 +13,8 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.protection.mechanism import protections
-from vftsim.study.model import load_model, models_schema, shipped_models
-from vftsim.study.results import model_yaml
+from vftsim.study.runs.model import load_model, models_schema, shipped_models
+from vftsim.study.runs.results import model_yaml
 from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
 

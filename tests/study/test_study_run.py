@@ -12,12 +12,12 @@ import simpy
 
 from vftsim.errors import UsageError
 from vftsim.stats import DelayHistogram
-from vftsim.study import estimate
-from vftsim.study import replicate as replicate_module
-from vftsim.study.files import to_json
-from vftsim.study.replicate import check_study, replicate
-from vftsim.study.results import RunResult, csv_text
-from vftsim.study.run import run_study
+from vftsim.study.designs.run import run_study
+from vftsim.study.runs import estimate
+from vftsim.study.runs import replicate as replicate_module
+from vftsim.study.runs.replicate import check_study, replicate
+from vftsim.study.runs.results import RunResult, csv_text
+from vftsim.study.store.files import to_json
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_a_study_shorter_than_the_start_of_workers_begins_none(tiny, monkeypatch
     def begin(*_):
         raise BegunError
 
-    monkeypatch.setattr("vftsim.study.workers._parallel", begin)
+    monkeypatch.setattr("vftsim.study.runs.workers._parallel", begin)
     assert len(run_study(tiny, 3, seed=7, jobs=2).records) == 3
     monkeypatch.setattr(estimate, "WORTH_WORKERS_S", 2 * estimate.needs_of(tiny.spec).seconds)
     with pytest.raises(BegunError):

@@ -3,8 +3,8 @@
 import pytest
 
 from vftsim.kernel.choose import VARIABLE
-from vftsim.study.model import load_model
-from vftsim.study.run import run_study
+from vftsim.study.designs.run import run_study
+from vftsim.study.runs.model import load_model
 
 MODEL = """
 format: 2

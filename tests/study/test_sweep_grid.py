@@ -7,8 +7,8 @@ from vftsim.composition.record import RunRecord
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
-from vftsim.study.sweep_figures import Reader
-from vftsim.study.sweep_grid import DEFAULT_TIMES, with_duration
+from vftsim.study.designs.sweep_figures import Reader
+from vftsim.study.designs.sweep_grid import DEFAULT_TIMES, with_duration
 from vftsim.workloads.flow_result import FlowResult
 
 

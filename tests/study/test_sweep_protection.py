@@ -6,8 +6,8 @@ from tiny import TINY
 from tests.study.grids import make_grid
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
-from vftsim.study.protections import MEANINGS, has_parameter
-from vftsim.study.sweep import run_sweep
+from vftsim.study.designs.protections import MEANINGS, has_parameter
+from vftsim.study.designs.sweep import run_sweep
 
 pytestmark = pytest.mark.thorough
 

@@ -19,12 +19,12 @@ from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.platform.outcomes import DomainUse
 from vftsim.report.terminal import as_text
-from vftsim.study import sweep as module
-from vftsim.study import sweep_grid
-from vftsim.study.database import DATABASE
-from vftsim.study.model import Model, load_model
-from vftsim.study.sweep import run_sweep
-from vftsim.study.workers import Interrupted
+from vftsim.study.designs import sweep as module
+from vftsim.study.designs import sweep_grid
+from vftsim.study.designs.sweep import run_sweep
+from vftsim.study.runs.model import Model, load_model
+from vftsim.study.runs.workers import Interrupted
+from vftsim.study.store.database import DATABASE
 
 FILES = ("results.csv", "replications.csv", "charts.png")
 SMALL = ["workloads.signaling=null", "measure.duration=100 ms", "measure.warm_up=300 ms"]

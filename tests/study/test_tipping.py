@@ -7,10 +7,10 @@ import pytest
 from vftsim.errors import UsageError
 from vftsim.labs.ramps import Ramp
 from vftsim.report.terminal import as_text
-from vftsim.study.find_capacity import ramp_study
-from vftsim.study.model import load_model
-from vftsim.study.ramp import Experience, experience_of, tipping_of
-from vftsim.study.search_levels import CapacityRequest
+from vftsim.study.designs.find_capacity import ramp_study
+from vftsim.study.designs.ramp import Experience, experience_of, tipping_of
+from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.runs.model import load_model
 
 FIRM, FRAGILE = Ramp("firm", (), 90.0, 95.0, 100.0), Ramp("fragile", (), 30.0, 40.0, 50.0)
 KNOWN = Experience({"firm": FIRM, "fragile": FRAGILE})

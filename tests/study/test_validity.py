@@ -10,17 +10,17 @@ from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.report.terminal import as_text
-from vftsim.study.availability import availability_study
-from vftsim.study.compare import compare_study
-from vftsim.study.decision import decide
-from vftsim.study.failover import failover_study
-from vftsim.study.find_capacity import knob_capacity, ramp_study
-from vftsim.study.model import load_model
-from vftsim.study.results import RunResult, model_yaml
-from vftsim.study.run import run_study
-from vftsim.study.search_levels import CapacityRequest, SearchSettings
-from vftsim.study.sweep import run_sweep
-from vftsim.study.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
+from vftsim.study.designs.availability import availability_study
+from vftsim.study.designs.compare import compare_study
+from vftsim.study.designs.decision import decide
+from vftsim.study.designs.failover import failover_study
+from vftsim.study.designs.find_capacity import knob_capacity, ramp_study
+from vftsim.study.designs.run import run_study
+from vftsim.study.designs.search_levels import CapacityRequest, SearchSettings
+from vftsim.study.designs.sweep import run_sweep
+from vftsim.study.figures.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
+from vftsim.study.runs.model import load_model
+from vftsim.study.runs.results import RunResult, model_yaml
 
 FITTED = TINY + 'calibrated: {by: "bench, steps 1 and 2", loads: [10 /s, 20 /s]}\n'
 BELOW = "* outside what was calibrated: 10 to 20 attempts/s (bench, steps 1 and 2)"
@@ -153,7 +153,7 @@ def test_a_sweep_of_mechanisms_does_not_name_the_mechanism_again(path):
     grid = make_grid(str(path), None, ["domains.sut.weight=1,2"], [], "none,checkpoint")
     named = {key for point in grid.points for key in point.model.spec.calibrated.not_covered}
     assert "domains.sut.protection" in named
-    from vftsim.study.sweep import SweepResult
+    from vftsim.study.designs.sweep import SweepResult
 
     result = SweepResult(grid, [], {}, {}, 0, 0)
     assert result.not_covered == ["domains.sut.weight"]
@@ -321,7 +321,7 @@ def test_what_was_measured_on_another_system_is_left_out(path, setting, capacity
 
 
 def test_another_mechanism_makes_another_system(path):
-    from vftsim.study.protections import under
+    from vftsim.study.designs.protections import under
 
     path.write_text(MEASURED)
     model = load_model(path)

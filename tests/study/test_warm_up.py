@@ -6,8 +6,8 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import warm_up
-from vftsim.study.model import load_model
-from vftsim.study.warm_up import PILOTS, WarmUpStudy, warm_up_study
+from vftsim.study.designs.warm_up import PILOTS, WarmUpStudy, warm_up_study
+from vftsim.study.runs.model import load_model
 
 S = 1_000_000_000
 LONG = ["workloads.calls.steps.duration=60 s"]

@@ -14,13 +14,13 @@ import pytest
 from programs import started
 
 from vftsim.errors import WorkerLostError
-from vftsim.study import workers
-from vftsim.study.workers import Workers, _suspects_last, deferred_interrupts
+from vftsim.study.runs import workers
+from vftsim.study.runs.workers import Workers, _suspects_last, deferred_interrupts
 
 SLEEPERS = """
 import os, sys, time
 from vftsim.cli import main as module
-from vftsim.study.workers import Workers
+from vftsim.study.runs.workers import Workers
 
 def sleeps(task):
     with open(sys.argv[1], "a") as stream:
@@ -80,7 +80,7 @@ def test_an_import_that_the_end_of_the_process_disturbs_says_nothing():
 
 DISTURBED = """
 import sys, threading
-from vftsim.study.frames import import_meanwhile
+from vftsim.study.figures.frames import import_meanwhile
 
 class Slow:
     def find_spec(self, name, *_):
@@ -111,7 +111,7 @@ def test_ctrl_c_ends_worker_processes():
 
 MASKS = """
 import signal
-from vftsim.study.workers import Workers
+from vftsim.study.runs.workers import Workers
 
 def mask(_):
     return sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
@@ -215,7 +215,7 @@ def test_what_must_happen_whole_is_interrupted_at_its_end(number):
 
 def test_cores_are_those_that_joblib_counts():
     words = [
-        "import sys; from vftsim.study.workers import available_cores; found = available_cores()",
+        "import sys; from vftsim.study.runs.workers import available_cores; found = available_cores()",
         "assert 'joblib' not in sys.modules, 'it takes a tenth of a second to import'",
         "import joblib; assert found == joblib.cpu_count(), (found, joblib.cpu_count())",
     ]

@@ -10,7 +10,7 @@ import pytest
 from tests.composition.media_systems import MS, S, host
 from vftsim.composition.run import run_model
 from vftsim.stats import DelayHistogram
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.tracing.pcap import Point, captured, write_pcap
 from vftsim.tracing.trace import run_traced
 from vftsim.workloads.ims_bench.metrics import PhaseRecord

@@ -9,7 +9,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec.shipped import shipped_dir
 from vftsim.study.blocks.schedules import schedule_blocks
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.tracing.recordings import read_recording
 from vftsim.tracing.scheduled import pairs_of, scheduled
 

@@ -3,7 +3,7 @@
 import random
 
 from tests.tracing.slices import slices
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.tracing.chrome import Slice, begins_and_ends
 from vftsim.tracing.trace import usual_window_ns
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from starlette.testclient import TestClient
 
-from vftsim.study.model import load_model, shipped_models
+from vftsim.study.runs.model import load_model, shipped_models
 from vftsim.ui.app import build
 from vftsim.ui.desk import Desk
 from vftsim.ui.knobs import knobs_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.ui.knobs import first_of, knobs_of
 
 FT = "lab-virtual-ft"

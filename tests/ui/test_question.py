@@ -8,7 +8,7 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError, VftsimError
 from vftsim.spec import read_document
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 from vftsim.ui.knobs import knobs_of
 from vftsim.ui.question import QUESTIONS, Question, checked, read_question
 

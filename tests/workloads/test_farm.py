@@ -10,7 +10,7 @@ from vftsim.composition.run import Run, run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.records.forms import sip_farm as farm
 from vftsim.spec import load
-from vftsim.study.estimate import events_of
+from vftsim.study.runs.estimate import events_of
 from vftsim.workloads.farm.records import calls, farm_loads, farm_servers, requests
 
 US, MS = 1_000, 1_000_000

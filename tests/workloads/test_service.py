@@ -11,8 +11,8 @@ from vftsim.composition.run import Run, run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine
 from vftsim.spec import load
-from vftsim.study.failover import failover_study
-from vftsim.study.model import load_model
+from vftsim.study.designs.failover import failover_study
+from vftsim.study.runs.model import load_model
 from vftsim.tracing.explain import explain
 from vftsim.tracing.trace import run_traced
 from vftsim.workloads.service.records import plans

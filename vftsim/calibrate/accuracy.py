@@ -15,7 +15,7 @@ import numpy as np
 from vftsim.calibrate.nulls import NAMES, cannot_tell, is_relative
 from vftsim.labs.dataset import Observations
 from vftsim.stats import central_range
-from vftsim.study.files import Number
+from vftsim.study.store.files import Number
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from scipy.special import fdtri
 from vftsim.calibrate.fit import Problem, Search
 from vftsim.calibrate.intervals import fit_at, replications_of_chance
 from vftsim.labs.dataset import Observations
-from vftsim.study.workers import Workers
+from vftsim.study.runs.workers import Workers
 
 Array = NDArray[np.float64]
 PLACES = 9

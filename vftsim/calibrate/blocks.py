@@ -14,7 +14,7 @@ from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, 
 from vftsim.spec import format_duration
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head, outside_notes
-from vftsim.study.validity import MARK
+from vftsim.study.figures.validity import MARK
 
 if TYPE_CHECKING:
     from vftsim.calibrate.accuracy import Row, Verdict

@@ -27,7 +27,7 @@ from vftsim.calibrate.validation import RunTarget, RunValidationSpec
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import place
 from vftsim.labs.ramps import shipped_ramps
-from vftsim.study.model import Model
+from vftsim.study.runs.model import Model
 
 if TYPE_CHECKING:
     from vftsim.calibrate.validate import Validated

@@ -18,7 +18,7 @@ from vftsim.calibrate.nulls import FULL_PERCENT, LINE, PARABOLA, QUEUE, Base
 from vftsim.labs.dataset import Observations
 from vftsim.labs.ramps import LIMITS_PERCENT, capacity_at, load_steps
 from vftsim.stats import central_range
-from vftsim.study.files import Number
+from vftsim.study.store.files import Number
 
 
 @dataclass(frozen=True, slots=True)

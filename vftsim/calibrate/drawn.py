@@ -31,7 +31,7 @@ from vftsim.errors import UsageError
 from vftsim.sampling.streams import Streams
 from vftsim.spec import shipped_dir
 from vftsim.spec.suggest import listing
-from vftsim.study.model import Model
+from vftsim.study.runs.model import Model
 
 LARGEST_BYTES = 16 * 1024 * 1024
 _PER_SIGMA = 1.959963984540054

@@ -29,8 +29,8 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.sampling.streams import Streams
-from vftsim.study.kept import RunCache
-from vftsim.study.workers import Workers
+from vftsim.study.runs.workers import Workers
+from vftsim.study.store.resumable import RunCache
 
 Array = NDArray[np.float64]
 _STEP = 0.08

@@ -16,8 +16,8 @@ from vftsim.calibrate.provenance import data_sha256
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
-from vftsim.study.files import codec, sha256_of, write_file
-from vftsim.study.model import Model
+from vftsim.study.runs.model import Model
+from vftsim.study.store.files import codec, sha256_of, write_file
 
 FORMAT = 1
 

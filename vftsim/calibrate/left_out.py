@@ -15,7 +15,7 @@ from typing import Any
 from vftsim.labs.dataset import Observations, dataset_file
 from vftsim.labs.ramps import LIMITS_PERCENT, Ramp, capacity_at, full_load, load_steps, mean_steps, shares_seen
 from vftsim.report.markdown import markdown_table
-from vftsim.study.files import Number
+from vftsim.study.store.files import Number
 
 
 @dataclass(frozen=True, slots=True)

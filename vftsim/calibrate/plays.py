@@ -17,12 +17,12 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.views import ramp_of
 from vftsim.labs.dataset import Observations
-from vftsim.study.kept import RunCache, together
-from vftsim.study.manifest import identity
-from vftsim.study.model import Model
-from vftsim.study.progress import Progress
-from vftsim.study.store import Store
-from vftsim.study.workers import Workers
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress
+from vftsim.study.runs.workers import Workers
+from vftsim.study.store.manifest import identity
+from vftsim.study.store.resumable import RunCache, together
+from vftsim.study.store.store import Store
 from vftsim.workloads.ramp import ramp_end
 
 STOP_STEP = ("ramp", "stop_step")

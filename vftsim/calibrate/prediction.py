@@ -37,19 +37,19 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.stats import central_range, range_content
-from vftsim.study.files import Number, codec, sha256_of
-from vftsim.study.frames import frame
-from vftsim.study.kept import RunCache
-from vftsim.study.manifest import identity, manifest, utc_now
-from vftsim.study.model import Model, load_model
-from vftsim.study.opened import model_of, read_answer, read_manifest
-from vftsim.study.printed import Printed
-from vftsim.study.progress import Progress, Silent
-from vftsim.study.replicate import Task
-from vftsim.study.results import rows
-from vftsim.study.store import Store
-from vftsim.study.validity import is_outside
-from vftsim.study.workers import Workers, checked_jobs
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.figures.frames import frame
+from vftsim.study.figures.validity import is_outside
+from vftsim.study.runs.model import Model, load_model
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.replicate import Task
+from vftsim.study.runs.results import rows
+from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.store.files import Number, codec, sha256_of
+from vftsim.study.store.manifest import identity, manifest, utc_now
+from vftsim.study.store.opened import model_of, read_answer, read_manifest
+from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import Store
 from vftsim.workloads.ramp import ramp_end
 
 if TYPE_CHECKING:

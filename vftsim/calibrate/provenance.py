@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from vftsim.labs.dataset import Observations
-from vftsim.study.files import sha256_of
+from vftsim.study.store.files import sha256_of
 
 FITTED = "fitted"
 """Folder of the fitted files, beside the calibrations."""

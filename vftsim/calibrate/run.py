@@ -24,14 +24,14 @@ from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, model_file, place
 from vftsim.report.blocks import Block
 from vftsim.spec.yaml_source import Node
-from vftsim.study.files import sha256_of
-from vftsim.study.kept import RunCache
-from vftsim.study.manifest import identity_of, manifest, utc_now
-from vftsim.study.model import Model, load_model
-from vftsim.study.opened import model_of, read_answer, read_manifest
-from vftsim.study.printed import Printed
-from vftsim.study.progress import Progress
-from vftsim.study.store import Store
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.runs.model import Model, load_model
+from vftsim.study.runs.progress import Progress
+from vftsim.study.store.files import sha256_of
+from vftsim.study.store.manifest import identity_of, manifest, utc_now
+from vftsim.study.store.opened import model_of, read_answer, read_manifest
+from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import Store
 
 MOST_LABORATORIES = 1000
 

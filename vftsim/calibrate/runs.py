@@ -13,7 +13,7 @@ from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import model_file, place
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.yaml_source import Node
-from vftsim.study.model import load_model
+from vftsim.study.runs.model import load_model
 
 
 class Settings(Protocol):

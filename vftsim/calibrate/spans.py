@@ -8,7 +8,7 @@ from vftsim.calibrate.drawn import read_fit
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.design.points import Span, price_ranges, read_range, scaled_range
+from vftsim.study.designs.points import Span, price_ranges, read_range, scaled_range
 
 
 def spans_named(

@@ -20,12 +20,12 @@ from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.labs.place import dataset_path, place
 from vftsim.report.blocks import Block
-from vftsim.study.files import codec
-from vftsim.study.manifest import manifest, utc_now
-from vftsim.study.opened import read_answer, read_manifest
-from vftsim.study.printed import Printed
-from vftsim.study.progress import Progress
-from vftsim.study.store import Store
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.runs.progress import Progress
+from vftsim.study.store.files import codec
+from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.store.opened import read_answer, read_manifest
+from vftsim.study.store.store import Store
 
 
 @dataclass(slots=True)

@@ -32,10 +32,10 @@ _ENTRY = re.compile(
 PARAMETERS = "\n\nParameters\n----------\n"
 
 if TYPE_CHECKING:
-    from vftsim.study.estimate import Limits, Needs
-    from vftsim.study.model import Model
-    from vftsim.study.progress import Progress
-    from vftsim.study.shard import Shard
+    from vftsim.study.runs.estimate import Limits, Needs
+    from vftsim.study.runs.model import Model
+    from vftsim.study.runs.progress import Progress
+    from vftsim.study.runs.shard import Shard
 
 
 @dataclass(kw_only=True)
@@ -81,7 +81,7 @@ class Work:
     @contextmanager
     def taking(self, needs: Callable[[], Needs], label: str) -> Iterator[Progress]:
         """Show how a study goes on, within what it may take; ``needs`` estimates what it does take."""
-        from vftsim.study.progress import make_progress
+        from vftsim.study.runs.progress import make_progress
 
         with self.limited(), make_progress(label, self.quiet) as progress:
             yield progress
@@ -154,7 +154,7 @@ class Study(Work):
     @contextmanager
     def taking(self, needs: Callable[[], Needs], label: str) -> Iterator[Progress]:
         """Refuse a study by what it takes, or show how it goes on."""
-        from vftsim.study.progress import make_progress
+        from vftsim.study.runs.progress import make_progress
 
         with (
             options.limited(self.limits, needs, self.jobs) as words,
@@ -171,7 +171,7 @@ class Study(Work):
 
     def print_csv(self, result: Any) -> None:
         """Print a result's main table as CSV."""
-        from vftsim.study.results import csv_text
+        from vftsim.study.runs.results import csv_text
 
         print(csv_text(result.to_pandas()), end="")
 
@@ -181,7 +181,7 @@ class Study(Work):
 
     def share(self, shard: str | None) -> Shard:
         """Return the share of a study that ``--shard`` names, which has a directory of its own."""
-        from vftsim.study.shard import Shard
+        from vftsim.study.runs.shard import Shard
 
         found = Shard.parse(shard)
         if shard is not None and self.output is None:
@@ -212,7 +212,7 @@ class ModelStudy(Study):
 
     def loaded(self, name: str, *changes: str) -> Model:
         """Return a model for a study that shortens it by itself if it is to be quick."""
-        from vftsim.study.model import load_model
+        from vftsim.study.runs.model import load_model
 
         return load_model(name, [*(self.set_ or ()), *changes])
 

@@ -72,8 +72,8 @@ from vftsim.cli.output import say
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.study.estimate import Limits, Needs
-    from vftsim.study.model import Model
+    from vftsim.study.runs.estimate import Limits, Needs
+    from vftsim.study.runs.model import Model
 
 
 MODEL, RESULT, WORK = "Model", "Result", "Work"
@@ -102,7 +102,7 @@ DEFAULT_REPLICATIONS = 10
 def prepared(name: str, overrides: list[str] | None) -> Model:
     """Return the model that the options of a command describe."""
     from vftsim.composition.without_effect import remarks
-    from vftsim.study.model import load_model
+    from vftsim.study.runs.model import load_model
 
     model = load_model(name, overrides or ())
     say_remarks(remarks(model.spec))
@@ -112,7 +112,7 @@ def prepared(name: str, overrides: list[str] | None) -> Model:
 def read_limits(max_time: str | None, max_memory: str | None, yes: bool = False) -> Limits:
     """Return what the options allow a study."""
     from vftsim.spec import BYTE_COUNT, DURATION
-    from vftsim.study.estimate import Limits, ended_beyond
+    from vftsim.study.runs.estimate import Limits, ended_beyond
 
     most_ns = None if max_time is None else round(parse_quantity("--max-time", max_time, DURATION))
     most_bytes = None if max_memory is None else round(parse_quantity("--max-memory", max_memory, BYTE_COUNT))
@@ -142,8 +142,8 @@ def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Ite
     UsageError
         It takes too much, or nobody agreed to it.
     """
-    from vftsim.study.estimate import check
-    from vftsim.study.workers import checked_jobs
+    from vftsim.study.runs.estimate import check
+    from vftsim.study.runs.workers import checked_jobs
 
     words = check(needs(), checked_jobs(jobs), limits, _agrees)
     with ended_beyond_memory(limits):
@@ -153,7 +153,7 @@ def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Ite
 @contextmanager
 def ended_beyond_memory(limits: Limits) -> Iterator[None]:
     """End what is inside when it uses more memory than it may; then its limits end."""
-    from vftsim.study.estimate import ended_beyond
+    from vftsim.study.runs.estimate import ended_beyond
 
     _watch.enter_context(ended_beyond(None, limits.most_bytes, _tell))
     try:
@@ -182,7 +182,7 @@ def use_engine(engine: EngineName, cluster: str | None = None, *, strict: bool =
         os.environ["VFTSIM_ENGINE"] = engine.value
     leave_cluster()
     if cluster is not None:
-        from vftsim.study.executor import on_cluster
+        from vftsim.study.runs.cluster import on_cluster
 
         _cluster.enter_context(on_cluster(cluster, _tell))
 
@@ -215,7 +215,7 @@ def check_report(report: Path | None, force: bool) -> None:
 def write_report(path: Path, text: str) -> None:
     """Write a page whole or not at all, and say so on standard error: standard output is the result's."""
     from vftsim.cli.files import write_whole
-    from vftsim.study.files import write_file
+    from vftsim.study.store.files import write_file
 
     write_whole(path, lambda to: write_file(to, text.encode()))
     say(f"vftsim: written: {path}")

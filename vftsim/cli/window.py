@@ -12,7 +12,7 @@ from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
     from vftsim.composition.model import ModelSpec
-    from vftsim.study.model import Model
+    from vftsim.study.runs.model import Model
     from vftsim.tracing.trace import Trace
 
 
@@ -39,7 +39,7 @@ class Window:
     def recorded(self, spec: ModelSpec) -> Trace:
         """Run a checked model up to the end of the window and return what was recorded in it."""
         from vftsim.spec import DURATION
-        from vftsim.study.replicate import check_study
+        from vftsim.study.runs.replicate import check_study
         from vftsim.tracing.trace import window_traced
 
         check_study(1, self.seed, 1)

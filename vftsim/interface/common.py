@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from vftsim.study.estimate import Needs
-    from vftsim.study.model import Model
-    from vftsim.study.progress import Progress
+    from vftsim.study.runs.estimate import Needs
+    from vftsim.study.runs.model import Model
+    from vftsim.study.runs.progress import Progress
 
 Arguments = ParamSpec("Arguments")
 Answered = TypeVar("Answered")
@@ -72,7 +72,7 @@ class Plan(Generic[Answered]):
 
     def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
         """Return the answer, and remarks on the directory."""
-        from vftsim.study.kept import answer_in
+        from vftsim.study.store.resumable import answer_in
 
         study: Any = self.study
         return answer_in(self.folder, self.command, self.force, lambda store: study(store, show, **more))
@@ -93,7 +93,7 @@ def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, 
 
     @functools.wraps(plan)
     def study(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answered:
-        from vftsim.study.progress import make_progress
+        from vftsim.study.runs.progress import make_progress
 
         planned = plan(*args, **kwargs)
         with make_progress(planned.label, not planned.progress) as show:
@@ -114,7 +114,7 @@ def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[A
 
 def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
     """Return a model, of a name or file the checked one; if ``quick`` shortened for a first look."""
-    from vftsim.study.model import load_model
+    from vftsim.study.runs.model import load_model
 
     found = load_model(model) if isinstance(model, (str, Path)) else model
     return found.quick() if quick else found

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted
 
 if TYPE_CHECKING:
-    from vftsim.study.design.decision import Decision
-    from vftsim.study.design.sensitivity import Sensitivity
-    from vftsim.study.design.study import StudyResult
-    from vftsim.study.model import Model
-    from vftsim.study.rare import RareStudy
+    from vftsim.study.designs.choice import Decision
+    from vftsim.study.designs.rare import RareStudy
+    from vftsim.study.designs.sensitivity import Sensitivity
+    from vftsim.study.designs.study import StudyResult
+    from vftsim.study.runs.model import Model
 
 
 @conducted
@@ -47,9 +47,9 @@ def study(
     seed : --seed N
         Instead of the file's.
     """
-    from vftsim.study.design.points import change_for, points_of
-    from vftsim.study.design.spec import changed, read_study
-    from vftsim.study.design.study import COMMAND, run_study_file, takes
+    from vftsim.study.designs.points import change_for, points_of
+    from vftsim.study.designs.study import COMMAND, run_study_file, takes
+    from vftsim.study.designs.study_spec import changed, read_study
 
     spec, folder = read_study(str(file))
     spec = changed(spec, points, replications, seed)
@@ -113,9 +113,9 @@ def sensitivity(
         Replications of each point.
     """
     from vftsim.calibrate.spans import spans_named
-    from vftsim.study.design.sensitivity import COMMAND, Request
-    from vftsim.study.design.sensitivity import sensitivity as sensitivity_study
-    from vftsim.study.model import load_model
+    from vftsim.study.designs.sensitivity import COMMAND, Request
+    from vftsim.study.designs.sensitivity import sensitivity as sensitivity_study
+    from vftsim.study.runs.model import load_model
 
     base = as_model(load_model(str(model), overrides), quick=quick)
     spans = spans_named(base.spec, ranges, prices=prices, fit=fit)
@@ -174,9 +174,9 @@ def optimize(
     budget : --budget N
         Most runs of the search.
     """
-    from vftsim.study.design.decision import optimize as optimize_study
-    from vftsim.study.design.optimize import COMMAND, Request
-    from vftsim.study.model import load_model
+    from vftsim.study.designs.choice import optimize as optimize_study
+    from vftsim.study.designs.optimize import COMMAND, Request
+    from vftsim.study.runs.model import load_model
 
     base = as_model(load_model(str(model), overrides), quick=quick)
     request = Request.read(
@@ -237,7 +237,7 @@ def rare(
     brute_force : --brute-force
         No levels: every trial is a run from time 0.
     """
-    from vftsim.study.rare import rare_study, request_for
+    from vftsim.study.designs.rare import rare_study, request_for
 
     chosen = as_model(model, quick=quick)
     request = request_for(chosen, event, levels, trials, repetitions, seed, brute_force=brute_force)

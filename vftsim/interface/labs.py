@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Prediction
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validate import Validated
-    from vftsim.study.estimate import Needs
-    from vftsim.study.model import Model
-    from vftsim.study.progress import Progress
-    from vftsim.study.store import Store
+    from vftsim.study.runs.estimate import Needs
+    from vftsim.study.runs.model import Model
+    from vftsim.study.runs.progress import Progress
+    from vftsim.study.store.store import Store
 
 
 @conducted
@@ -84,7 +84,7 @@ def predict(
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study
     from vftsim.calibrate.structure_error import read_held_out
-    from vftsim.study.estimate import total
+    from vftsim.study.runs.estimate import total
 
     fits, others = ([read_fit(name) for name in names] for names in (fit, structure))
     error = None if held_out is None else read_held_out(str(held_out))

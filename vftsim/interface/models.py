@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any
 from vftsim.interface.common import as_model, to_ns
 
 if TYPE_CHECKING:
-    from vftsim.study.model import Model
+    from vftsim.study.runs.model import Model
     from vftsim.tracing.explain import Explanation
     from vftsim.tracing.trace import Trace
 
 
 def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model:
     """Return the checked model of a file or shipped name, with overrides as after ``--set``."""
-    from vftsim.study.model import load_model
+    from vftsim.study.runs.model import load_model
 
     return load_model(name_or_path, overrides)
 
 
 def models() -> list[str]:
     """Return the names of the shipped models."""
-    from vftsim.study.model import shipped_models
+    from vftsim.study.runs.model import shipped_models
 
     return list(shipped_models())
 
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of model files."""
-    from vftsim.study.model import models_schema
+    from vftsim.study.runs.model import models_schema
 
     return models_schema()
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vftsim.study.check import CheckReport
-    from vftsim.study.design.past import Merged
-    from vftsim.study.printed import Printed
+    from vftsim.study.blocks.printed import Printed
+    from vftsim.study.designs.past import Merged
+    from vftsim.study.store.check import CheckReport
 
 
 def open(directory: str | Path) -> Printed:
@@ -26,7 +26,7 @@ def open(directory: str | Path) -> Printed:
     """
     from importlib import import_module
 
-    from vftsim.study.opened import class_of
+    from vftsim.study.store.opened import class_of
 
     module, name = class_of(Path(directory))
     found: Printed = getattr(import_module(module), name).opened(Path(directory))
@@ -41,8 +41,8 @@ def report(directories: Sequence[str | Path], path: str | Path | None = None) ->
     UsageError
         A directory holds no result, or the extra ``report`` is not installed.
     """
-    from vftsim.study.blocks.origin import page_of
-    from vftsim.study.files import write_file
+    from vftsim.study.blocks.printed import page_of
+    from vftsim.study.store.files import write_file
 
     folders = [Path(each) for each in directories]
     text = page_of([open(folder) for folder in folders], [folder.name for folder in folders])
@@ -59,7 +59,7 @@ def studies(directory: str | Path = ".") -> list[tuple[Path, dict[str, Any]]]:
     UsageError
         There is no such directory.
     """
-    from vftsim.study.design.past import list_results
+    from vftsim.study.designs.past import list_results
 
     return list_results(Path(directory))
 
@@ -72,7 +72,7 @@ def export(directory: str | Path) -> pd.DataFrame:
     UsageError
         The result does not keep its points.
     """
-    from vftsim.study.design.past import export as table_of
+    from vftsim.study.designs.past import export as table_of
 
     return table_of(Path(directory))
 
@@ -85,7 +85,7 @@ def replay(directory: str | Path, run: int) -> bool | None:
     UsageError
         There is no such run, or its model cannot be made again as it was.
     """
-    from vftsim.study.design.past import is_as_kept, kept_run
+    from vftsim.study.designs.past import is_as_kept, kept_run
 
     folder = Path(directory)
     return is_as_kept(folder, kept_run(folder, run))
@@ -93,7 +93,7 @@ def replay(directory: str | Path, run: int) -> bool | None:
 
 def check(directory: str | Path, *, repair: bool = False) -> CheckReport:
     """Return what a result's directory holds and what is damaged; with ``repair``, save what is whole."""
-    from vftsim.study.check import check as look
+    from vftsim.study.store.check import check as look
 
     return look(Path(directory), repair)
 
@@ -106,6 +106,6 @@ def merge(directories: Sequence[str | Path], output: str | Path) -> Merged:
     UsageError
         They are not of one study.
     """
-    from vftsim.study.design.past import merge as put_together
+    from vftsim.study.designs.past import merge as put_together
 
     return put_together([Path(each) for each in directories], Path(output))

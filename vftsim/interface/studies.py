@@ -13,19 +13,19 @@ from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted, to_n
 
 if TYPE_CHECKING:
     from vftsim.stats import StoppingRule
-    from vftsim.study.availability import AvailabilityStudy
-    from vftsim.study.capacity import CapacityStudy
-    from vftsim.study.compare import Comparison
-    from vftsim.study.decision import Decision
-    from vftsim.study.estimate import Needs
-    from vftsim.study.failover import FailoverStudy
-    from vftsim.study.model import Model
-    from vftsim.study.progress import Progress
-    from vftsim.study.results import RunResult
-    from vftsim.study.simulated_years import SimulatedYears
-    from vftsim.study.store import Store
-    from vftsim.study.sweep import SweepResult
-    from vftsim.study.warm_up import WarmUpStudy
+    from vftsim.study.designs.availability import AvailabilityStudy
+    from vftsim.study.designs.capacity import CapacityStudy
+    from vftsim.study.designs.compare import Comparison
+    from vftsim.study.designs.decision import Decision
+    from vftsim.study.designs.failover import FailoverStudy
+    from vftsim.study.designs.simulated_years import SimulatedYears
+    from vftsim.study.designs.sweep import SweepResult
+    from vftsim.study.designs.warm_up import WarmUpStudy
+    from vftsim.study.runs.estimate import Needs
+    from vftsim.study.runs.model import Model
+    from vftsim.study.runs.progress import Progress
+    from vftsim.study.runs.results import RunResult
+    from vftsim.study.store.store import Store
 
 
 @conducted
@@ -50,8 +50,8 @@ def run(
     resume : --resume
         Go on with an interrupted result, or add replications to one.
     """
-    from vftsim.study.estimate import total
-    from vftsim.study.run import run_study
+    from vftsim.study.designs.run import run_study
+    from vftsim.study.runs.estimate import total
 
     chosen = as_model(model, quick=quick)
 
@@ -121,8 +121,8 @@ def capacity(
         Ramp: independent ramps (default 10).
     """
     from vftsim.errors import UsageError
-    from vftsim.study.find_capacity import capacity_takes, find_capacity
-    from vftsim.study.search_levels import CapacityRequest
+    from vftsim.study.designs.find_capacity import capacity_takes, find_capacity
+    from vftsim.study.designs.search_levels import CapacityRequest
 
     if method not in (None, "ramp", "search"):
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
@@ -177,8 +177,8 @@ def compare(
         A figure to compare (repeat for several), e.g. web.response.p95, domains.sut.cpu, calls.at_50.ihs; those that
         lead if not given.
     """
-    from vftsim.study.compare import compare_study
-    from vftsim.study.estimate import total
+    from vftsim.study.designs.compare import compare_study
+    from vftsim.study.runs.estimate import total
 
     chosen = [as_model(each, quick=quick) for each in models]
     return Plan(
@@ -227,11 +227,11 @@ def decide(
         checkpoint_interval, dirty_rate, round_trip, load, or all; at values around their own, or at those given, e.g.
         'round_trip=100 us,1 ms,10 ms'. With --protection.
     """
-    from vftsim.study.decision import decide as decide_study
-    from vftsim.study.decision import decision_takes
-    from vftsim.study.decision_crossovers import Asked
-    from vftsim.study.objective import read_objective
-    from vftsim.study.protections import fitting, kinds_named
+    from vftsim.study.designs.decision import decide as decide_study
+    from vftsim.study.designs.decision import decision_takes
+    from vftsim.study.designs.decision_crossovers import Asked
+    from vftsim.study.designs.protections import fitting, kinds_named
+    from vftsim.study.figures.objective import read_objective
 
     chosen, kinds = as_model(model, quick=quick), kinds_named(protection)
     asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
@@ -284,8 +284,8 @@ def sweep(
     """
     from tempfile import TemporaryDirectory
 
-    from vftsim.study.sweep import run_sweep
-    from vftsim.study.sweep_grid import plan_grid
+    from vftsim.study.designs.sweep import run_sweep
+    from vftsim.study.designs.sweep_grid import plan_grid
 
     points = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
     if quick:
@@ -339,9 +339,9 @@ def failover(
     prices : --prices/--no-prices
         Play prices of the mechanism at both ends of their ranges, for bands.
     """
-    from vftsim.study.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study
-    from vftsim.study.protections import under
-    from vftsim.study.replicate import fewer_crashes
+    from vftsim.study.designs.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study
+    from vftsim.study.designs.protections import under
+    from vftsim.study.runs.replicate import fewer_crashes
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     chosen = asked if protection is None else under(asked, protection, domain)
@@ -395,9 +395,9 @@ def simulated_years(
         Simulate so many years in which both hosts fail and the model's faults with 'repeat: {mean: ...}' come as often
         as they say, and put the Markov chain of all of them beside.
     """
-    from vftsim.study.protections import kinds_named
-    from vftsim.study.simulated_years import simulated_years as study
-    from vftsim.study.simulated_years import years_take
+    from vftsim.study.designs.protections import kinds_named
+    from vftsim.study.designs.simulated_years import simulated_years as study
+    from vftsim.study.designs.simulated_years import years_take
 
     chosen, kinds = as_model(model), kinds_named(protection)
     return Plan(
@@ -445,9 +445,9 @@ def availability(
     after_s : --after TIME
         How long a run goes on after a crash and a restart (default: until queues have gone).
     """
-    from vftsim.study.availability import DEFAULT_CRASHES, availability_study, year_takes
-    from vftsim.study.protections import kinds_named
-    from vftsim.study.replicate import fewer_crashes
+    from vftsim.study.designs.availability import DEFAULT_CRASHES, availability_study, year_takes
+    from vftsim.study.designs.protections import kinds_named
+    from vftsim.study.runs.replicate import fewer_crashes
 
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     kinds, after_ns = kinds_named(protection), to_ns(after_s)
@@ -491,7 +491,7 @@ def pilot(
     load : --load SAPS
         Attempts a second (default: the model's first step).
     """
-    from vftsim.study.warm_up import pilots_take, warm_up_study
+    from vftsim.study.designs.warm_up import pilots_take, warm_up_study
 
     chosen = as_model(model, quick=quick)
     return Plan(

@@ -22,8 +22,8 @@ from vftsim.errors import UsageError
 from vftsim.records.definition import Fit
 from vftsim.records.expressions import Names, evaluate
 from vftsim.records.runner import Record, in_order, read
-from vftsim.study.files import write_file
-from vftsim.study.progress import Silent
+from vftsim.study.runs.progress import Silent
+from vftsim.study.store.files import write_file
 
 Values = tuple[float, ...]
 

@@ -26,7 +26,7 @@ from vftsim.report.blocks import Answer, Block, Facts, Note, Table
 from vftsim.report.markdown import markdown_table
 from vftsim.report.screen import print_table, print_text
 from vftsim.stats.intervals import t_interval
-from vftsim.study.printed import Printed
+from vftsim.study.blocks.printed import Printed
 
 HOLDS, MISSED, NOISE, UNDECIDED = "holds", "missed", "within noise", "undecided"
 _ONE_SIDED = 0.90

@@ -25,8 +25,8 @@ from vftsim.spec import list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.figures.summary import figures_in
-from vftsim.study.progress import Progress
-from vftsim.study.workers import Workers
+from vftsim.study.runs.progress import Progress
+from vftsim.study.runs.workers import Workers
 
 FILE = "record"
 Figures = dict[str, list[float]]

@@ -18,7 +18,7 @@ _PIPE_WIDTH = 120
 
 def print_json(data: Any) -> None:
     """Print one JSON document."""
-    from vftsim.study.files import to_json
+    from vftsim.study.store.files import to_json
 
     text = to_json(data)
     try:

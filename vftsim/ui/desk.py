@@ -15,10 +15,10 @@ import vftsim
 from vftsim.report.html import fragment, page
 from vftsim.spec import Document, read_document
 from vftsim.spec.shipped import is_file
-from vftsim.study.blocks.origin import whole
-from vftsim.study.files import sha256_of
-from vftsim.study.manifest import identity
-from vftsim.study.model import Model, model_of
+from vftsim.study.blocks.printed import whole
+from vftsim.study.runs.model import Model, model_of
+from vftsim.study.store.files import sha256_of
+from vftsim.study.store.manifest import identity
 from vftsim.ui.knobs import Knob
 from vftsim.ui.question import Question, checked, read_question
 from vftsim.ui.runs import Runs, State, Study

@@ -16,7 +16,7 @@ from vftsim.spec import RATE
 from vftsim.spec.registry import TAG
 from vftsim.spec.shape import Shape
 from vftsim.spec.yaml_source import parse_yaml
-from vftsim.study.validity import COVERED, is_load
+from vftsim.study.figures.validity import COVERED, is_load
 
 _APART = ("format", "name", "description", "measured", "calibrated")
 """What a model file says of itself, which is no knob."""

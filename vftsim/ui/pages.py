@@ -15,8 +15,8 @@ from markupsafe import Markup
 from vftsim.errors import VftsimError
 from vftsim.report.html import asset
 from vftsim.spec import RATE
-from vftsim.study.model import Model
-from vftsim.study.opened import read_manifest
+from vftsim.study.runs.model import Model
+from vftsim.study.store.opened import read_manifest
 from vftsim.ui.desk import Desk, Posed
 from vftsim.ui.knobs import first_of, knobs_of
 from vftsim.ui.question import COLUMNS, QUESTIONS, Question

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 from vftsim.errors import UsageError
 from vftsim.spec import Document
 from vftsim.spec.suggest import shown
-from vftsim.study.model import Model, model_of
-from vftsim.study.objective import read_objective
+from vftsim.study.figures.objective import read_objective
+from vftsim.study.runs.model import Model, model_of
 from vftsim.ui.knobs import Knob, knobs_of
 
 QUESTIONS = {
@@ -223,6 +223,6 @@ def _objective(text: str) -> str:
 def _kinds(text: str) -> str:
     if text == _PROTECTIONS:
         return text
-    from vftsim.study.protections import kinds_named  # noqa: PLC0415 - what crashes need takes a tenth of a second
+    from vftsim.study.designs.protections import kinds_named  # noqa: PLC0415 - what crashes need takes a tenth of a second
 
     return ",".join(kinds_named(text))

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vftsim.errors import UsageError, VftsimError
-from vftsim.study.files import write_json
-from vftsim.study.lock import LOCK, DirectoryLock, Holder
-from vftsim.study.store import MANIFEST
+from vftsim.study.store.files import write_json
+from vftsim.study.store.lock import LOCK, DirectoryLock, Holder
+from vftsim.study.store.store import MANIFEST
 
 MOST_WAITING, MOST_KEPT = 12, 2000
 _ASKED, _SAID, _RESULT = "asked.json", "said.txt", "result"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from vftsim.errors import UsageError
-from vftsim.study.model import load_model, shipped_models
+from vftsim.study.runs.model import load_model, shipped_models
 
 EXTRA = "ui"
 LOOPBACK = "127.0.0.1"

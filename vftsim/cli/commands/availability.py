@@ -20,8 +20,8 @@ def availability(asked: Asked, *, common: ModelStudy) -> None:
     elif "after_s" in asked.arguments:
         raise UsageError("--after is about single failovers; --simulate watches a fault until redundancy is back")
     else:
-        from vftsim.study.availability import DEFAULT_CRASHES
-        from vftsim.study.replicate import fewer_crashes
+        from vftsim.study.designs.availability import DEFAULT_CRASHES
+        from vftsim.study.runs.replicate import fewer_crashes
 
         model, crashes = asked.arguments["model"], asked.arguments.get("crashes")
         chosen, count = fewer_crashes(model, crashes, DEFAULT_CRASHES, common.quick)

@@ -34,7 +34,7 @@ def calibrate(
     """
     from vftsim.calibrate import fitted
     from vftsim.cli.files import check_target, write_whole
-    from vftsim.study.workers import checked_jobs
+    from vftsim.study.runs.workers import checked_jobs
 
     if output is not None:
         check_target(output, common.force)

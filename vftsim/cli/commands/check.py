@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from vftsim.study.check import CheckReport
+    from vftsim.study.store.check import CheckReport
 
 
 def check(
@@ -27,7 +27,7 @@ def check(
     """
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json
-    from vftsim.study.check import check as look
+    from vftsim.study.store.check import check as look
 
     report = look(directory, repair)
     if as_json:

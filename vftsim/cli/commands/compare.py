@@ -13,7 +13,7 @@ from vftsim.errors import UsageError
 from vftsim.interface import studies
 
 if TYPE_CHECKING:
-    from vftsim.study.model import Model
+    from vftsim.study.runs.model import Model
 
 
 @made_from(

@@ -28,10 +28,10 @@ def export(
     """
     from vftsim.cli.files import check_target, write_whole
     from vftsim.report.screen import print_text
-    from vftsim.study.design.past import export as table_of
-    from vftsim.study.extras import extra
-    from vftsim.study.files import write_file
-    from vftsim.study.results import csv_text
+    from vftsim.study.designs.past import export as table_of
+    from vftsim.study.runs.extras import extra
+    from vftsim.study.runs.results import csv_text
+    from vftsim.study.store.files import write_file
 
     asked = [(path, suffix) for path, suffix in ((parquet, ".parquet"), (csv, ".csv")) if path is not None]
     if not asked:

@@ -25,8 +25,8 @@ def failover(asked: Asked, plot: Path | None = None, *, common: ModelStudy) -> N
     found = common.conduct(asked.plan(), plot)
     if plot is not None:
         from vftsim.report.charts import figure_of
-        from vftsim.study.failover import failover_charts
-        from vftsim.study.results import write_figure
+        from vftsim.study.designs.failover import failover_charts
+        from vftsim.study.runs.results import write_figure
 
         figure = figure_of(failover_charts(found))
         write_whole(plot, lambda path: write_figure(figure, path))

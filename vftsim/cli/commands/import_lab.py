@@ -58,7 +58,7 @@ def import_lab(
     from vftsim.labs.definition import DatasetSpec
     from vftsim.report.screen import print_json
     from vftsim.spec import json_schema
-    from vftsim.study.files import to_json
+    from vftsim.study.store.files import to_json
 
     for option, name in (("environment", environment), ("phase", phase), ("repeat", repeat)):
         if name is not None and not (0 < len(name.strip()) <= 200 and name.isprintable()):

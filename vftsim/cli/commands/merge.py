@@ -21,7 +21,7 @@ def merge(
         Where all of it goes.
     """
     from vftsim.report.screen import print_text
-    from vftsim.study.design.past import merge as put_together
+    from vftsim.study.designs.past import merge as put_together
 
     done = put_together(directories, output)
     options.say_remarks(done.remarks)

@@ -18,10 +18,10 @@ def models(
         Show this model, all values written out.
     """
     from vftsim.report.screen import print_json, print_table
-    from vftsim.study.model import load_model, shipped_models
+    from vftsim.study.runs.model import load_model, shipped_models
 
     if model is not None:
-        from vftsim.study.results import model_yaml
+        from vftsim.study.runs.results import model_yaml
 
         chosen = load_model(model, set_ or ())
         if as_json:

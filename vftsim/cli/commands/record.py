@@ -43,8 +43,8 @@ def record(
     """
     from vftsim.cli.files import check_target
     from vftsim.records.runner import read
-    from vftsim.study.replicate import check_study
-    from vftsim.study.workers import checked_jobs
+    from vftsim.study.runs.replicate import check_study
+    from vftsim.study.runs.workers import checked_jobs
 
     if curve is not None and model:
         raise UsageError("--curve and --model: choose one; curves are those of the fitted model")
@@ -67,7 +67,7 @@ def _experiments(record: Record, output: Path | None, jobs: int, common: Work) -
     from vftsim.cli.files import write_whole
     from vftsim.records.judge import judge
     from vftsim.report.screen import print_text
-    from vftsim.study.progress import make_progress
+    from vftsim.study.runs.progress import make_progress
 
     with make_progress(f"record {record.name}", common.quiet) as progress:
         found = judge(record, record.run(jobs, progress))
@@ -82,8 +82,8 @@ def _curve(record: Record, name: str, output: Path | None, jobs: int, *, as_json
     from vftsim.cli.files import write_whole
     from vftsim.report.charts import figure_of
     from vftsim.report.screen import print_json, print_table, print_text
-    from vftsim.study.progress import make_progress
-    from vftsim.study.results import write_figure
+    from vftsim.study.runs.progress import make_progress
+    from vftsim.study.runs.results import write_figure
 
     curve = record.spec.curves[name]
     with make_progress(f"record {record.name}, {name}", quiet) as progress:

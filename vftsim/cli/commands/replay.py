@@ -11,7 +11,7 @@ from vftsim.cli import options
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.study.design.past import KeptRun
+    from vftsim.study.designs.past import KeptRun
 
 
 def replay(
@@ -51,7 +51,7 @@ def replay(
     from vftsim.cli.files import check_target
     from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_text
-    from vftsim.study.design.past import is_as_kept, kept_run
+    from vftsim.study.designs.past import is_as_kept, kept_run
 
     if trace is not None:
         check_target(trace, force)

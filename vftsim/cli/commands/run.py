@@ -15,7 +15,7 @@ from vftsim.interface import studies
 
 if TYPE_CHECKING:
     from vftsim.stats import StoppingRule
-    from vftsim.study.model import Model
+    from vftsim.study.runs.model import Model
 
 
 MOST_FOR_PRECISION = 200
@@ -48,7 +48,7 @@ class Runs(ScaledStudy):
 
     def print_csv(self, result: Any) -> None:
         """Print every figure."""
-        from vftsim.study.results import csv_text
+        from vftsim.study.runs.results import csv_text
 
         print(csv_text(result.summary), end="")
 
@@ -80,7 +80,7 @@ def run(
     """
     if ((common.force and common.report is None) or asked.arguments["resume"]) and common.output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
-    from vftsim.study.shard import Shard
+    from vftsim.study.runs.shard import Shard
 
     share = Shard.parse(shard)
     if shard is not None and (common.output is None or precision is not None):
@@ -105,7 +105,7 @@ def _rule(model: Model, precision: str | None, figures: list[str], most: int | N
             raise UsageError("--figure: goes with --precision")
         return None
     from vftsim.spec import PERCENT
-    from vftsim.study.run import precision_rule
+    from vftsim.study.designs.run import precision_rule
 
     percent = options.parse_quantity("--precision", precision, PERCENT, "%")
     return precision_rule(model, percent, figures, MOST_FOR_PRECISION if most is None else most)

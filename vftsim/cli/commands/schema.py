@@ -20,16 +20,16 @@ def schema(
     from vftsim.calibrate.schemas import KINDS, lab_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean
-    from vftsim.study.model import models_schema
+    from vftsim.study.runs.model import models_schema
 
     if kind is None:
         print_json(models_schema())
     elif kind == STUDY:
-        from vftsim.study.design.spec import study_schema
+        from vftsim.study.designs.study_spec import study_schema
 
         print_json(study_schema())
     elif kind == PRICES:
-        from vftsim.study.design.prices import prices_schema
+        from vftsim.study.designs.prices import prices_schema
 
         print_json(prices_schema())
     elif kind == RECORD:

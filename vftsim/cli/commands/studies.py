@@ -18,7 +18,7 @@ def studies(
         Where to look, two levels deep.
     """
     from vftsim.report.screen import print_json, print_table, print_text
-    from vftsim.study.design.past import list_results
+    from vftsim.study.designs.past import list_results
 
     found = list_results(directory)
     if as_json:

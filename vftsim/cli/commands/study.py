@@ -11,8 +11,8 @@ from vftsim.errors import UsageError
 from vftsim.interface import designs
 
 if TYPE_CHECKING:
-    from vftsim.study.design.points import StudyPoint
-    from vftsim.study.design.spec import StudySpec
+    from vftsim.study.designs.points import StudyPoint
+    from vftsim.study.designs.study_spec import StudySpec
 
 _MOST_LISTED = 40
 
@@ -57,7 +57,7 @@ def study(
 
 
 def _print_template(model: str, file: str | None) -> None:
-    from vftsim.study.design.study import template
+    from vftsim.study.designs.study import template
 
     if file is not None:
         raise UsageError("--gen-config prints a file for a model and runs none: give one of the two")
@@ -67,9 +67,9 @@ def _print_template(model: str, file: str | None) -> None:
 def _print_plan(spec: StudySpec, points: list[StudyPoint], target: Path | None, jobs: int | None) -> None:
     """List what would be run, and how long that takes."""
     from vftsim.report.screen import print_table, print_text
-    from vftsim.study.design.study import check_responses, takes
-    from vftsim.study.estimate import in_words
-    from vftsim.study.workers import checked_jobs
+    from vftsim.study.designs.study import check_responses, takes
+    from vftsim.study.runs.estimate import in_words
+    from vftsim.study.runs.workers import checked_jobs
 
     check_responses(spec, points)
     names = list(points[0].values)

@@ -26,7 +26,7 @@ def sweep(asked: Asked, duration: str | None = None, shard: str | None = None, *
     if duration is not None:
         if common.quick:
             raise UsageError("--quick and --duration both set the measured time: choose one")
-        from vftsim.study.sweep_grid import with_duration
+        from vftsim.study.designs.sweep_grid import with_duration
 
         axes = asked.arguments.get("grid", ())
         instead["overrides"] = with_duration(model, axes, tuple(common.set_ or ()), _duration_ns(duration))

@@ -34,7 +34,7 @@ def ui(
     """
     from vftsim.cli.output import say
     from vftsim.spec import DURATION
-    from vftsim.study.workers import checked_jobs
+    from vftsim.study.runs.workers import checked_jobs
     from vftsim.ui.serve import serve
 
     if not 0 <= port <= _HIGHEST_PORT:

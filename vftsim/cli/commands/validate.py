@@ -52,9 +52,9 @@ def validate(asked: Asked, set_: list[str] | None = None, *, common: Validating)
     from vftsim.calibrate.page import page
     from vftsim.cli.files import write_whole
     from vftsim.cli.main import OUTSIDE
-    from vftsim.study.files import write_file
-    from vftsim.study.manifest import source_stamp
-    from vftsim.study.workers import checked_jobs
+    from vftsim.study.runs.workers import checked_jobs
+    from vftsim.study.store.files import write_file
+    from vftsim.study.store.manifest import source_stamp
 
     rows = common.rows
     made_by = source_stamp(Path(__file__).resolve().parent) if rows else ""

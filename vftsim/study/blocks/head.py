@@ -10,9 +10,9 @@ from vftsim.composition.model import ModelSpec
 from vftsim.report.blocks import Cell, Marked, Note
 from vftsim.stats import Estimate, binomial_interval
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.model import Model
-from vftsim.study.offered import Missing
-from vftsim.study.validity import MARK, below_table, is_outside, not_covered_line, not_fitted_line
+from vftsim.study.figures.offered import Missing
+from vftsim.study.figures.validity import MARK, below_table, is_outside, not_covered_line, not_fitted_line
+from vftsim.study.runs.model import Model
 
 INTERVALS = (
     "± or [..]: 95 % interval over replications, corrected for skewness, from ten replications on; (x to y): lowest "
@@ -77,7 +77,7 @@ def within(spec: ModelSpec) -> tuple[float, float] | None:
 
 
 def estimate_of(row: Mapping[str, Any]) -> Estimate:
-    """Return the estimate that columns of a table hold (:func:`~vftsim.study.frames.estimate_columns`)."""
+    """Return the estimate that columns of a table hold (:func:`~vftsim.study.figures.frames.estimate_columns`)."""
     value, low, high = (math.nan if row[name] is None else float(row[name]) for name in ("estimate", "low", "high"))
     kind: Any = "range" if row["interval"] == "none" else row["interval"]
     confidence = row["confidence"] if row["confidence"] is not None else math.nan

@@ -8,9 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from vftsim.report.blocks import Answer, Bars, Block, Cards, Chart, Facts, Listing, Note, Series, Table, Timeline
-from vftsim.report.html import page
-from vftsim.study.model import in_yaml
-from vftsim.study.printed import Printed
+from vftsim.study.runs.model import in_yaml
 
 _DIGITS = 16
 
@@ -101,26 +99,6 @@ def _trust(model: Mapping[str, Any], is_one_of_several: bool) -> list[tuple[str,
 
 
 B = TypeVar("B", bound=Block)
-
-
-def page_of(results: Sequence[Printed], labels: Sequence[str]) -> str:
-    """Return a page about one result, or about several beside each other.
-
-    Raises
-    ------
-    UsageError
-        The extra that writes pages is not installed.
-    """
-    return page(*whole(results, labels))
-
-
-def whole(results: Sequence[Printed], labels: Sequence[str]) -> tuple[str, list[Block]]:
-    """Return title and blocks of such a page."""
-    if len(results) == 1:
-        origin = results[0].origin
-        return results[0].title, [*results[0].blocks(), *(origin_blocks(origin) if origin else [])]
-    title = f"{' beside '.join(labels)}: {results[0].origin['command']}"
-    return title, beside([each.blocks() for each in results], [each.origin for each in results], labels)
 
 
 def beside(

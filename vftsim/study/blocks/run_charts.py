@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -19,9 +19,6 @@ from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.figures.tables import short_owner
 
-if TYPE_CHECKING:
-    from vftsim.study.results import RunResult
-
 _MOST_CHARTS = 8
 _WIDE = 30.0
 """From this ratio of largest to smallest on, an axis is logarithmic."""
@@ -31,12 +28,11 @@ _FEWEST_BEYOND = 10
 Known = tuple[Address, Estimate]
 
 
-def run_charts(result: RunResult) -> list[Chart]:
+def run_charts(summary: Summary, spec: ModelSpec, records: Sequence[tuple[int, RunRecord]]) -> list[Chart]:
     """Return the figures that lead, then what is behind them: their parts, distributions, samples over time."""
-    summary, spec = result.figures_found, result.model.spec
     first = [*_over_load(summary, spec, _as_leading), *_side_by_side(summary)]
     behind = [*_over_load(summary, spec, _as_part), *_over_load(summary, spec, _as_tail)]
-    return [*first[:_MOST_CHARTS], *behind, *_distributions(result.records), *_over_time(*result.records[0])]
+    return [*first[:_MOST_CHARTS], *behind, *_distributions(records), *_over_time(*records[0])]
 
 
 def words(address: Address) -> str:

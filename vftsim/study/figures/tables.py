@@ -16,9 +16,9 @@ from vftsim.outcome import Entry, Outcome, Phase
 from vftsim.outcome.declare import Delays, Series, Verdict, path_word
 from vftsim.platform.outcomes import RESOURCES
 from vftsim.stats import sections
+from vftsim.study.figures.frames import estimate_columns, frame, joined
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
-from vftsim.study.frames import estimate_columns, frame, joined
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,143 @@
+"""Results that describe themselves as blocks: for the terminal, a page, a notebook and a plot."""
+
+# ruff: noqa: PLC0415 - what renders a result is imported by who asks for it
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Bars, Block, Chart
+from vftsim.study.blocks.origin import beside, origin_blocks
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from xarray import Dataset
+
+
+class Printed:
+    """Base of results: what they say of themselves, for whoever renders it."""
+
+    @property
+    def origin(self) -> Mapping[str, Any]:
+        """How the result came to be: its manifest."""
+        found: Mapping[str, Any] = getattr(self, "manifest")  # noqa: B009 - each has it in a form of its own
+        return found
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user ended the study before all was done."""
+        return bool(self.origin["state"] == "interrupted")
+
+    @property
+    def title(self) -> str:
+        """What was studied, and how."""
+        labels = dict.fromkeys(model["label"] for model in self.origin["models"])
+        return f"{' and '.join(labels)}: {self.origin['command']}"
+
+    def blocks(self) -> list[Block]:
+        """Return everything for people as blocks."""
+        raise TypeError(f"{type(self).__name__} must say what it consists of")
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        raise TypeError(f"{type(self).__name__} must say what it is as plain data")
+
+    def print_tables(self) -> None:
+        """Print everything for people."""
+        from vftsim.report.screen import print_blocks
+
+        print_blocks(self.blocks())
+
+    def report(self, path: str | Path | None = None) -> str:
+        """Return the result as a page that needs nothing else; with ``path``, write it there.
+
+        Raises
+        ------
+        UsageError
+            The extra that writes pages is not installed.
+        """
+        from vftsim.study.store.files import write_file
+
+        text = page_of([self], [self.title])
+        if path is not None:
+            write_file(Path(path), text.encode())
+        return text
+
+    def plot(self, ax: Axes | None = None, chart: int | str = 0) -> Axes:
+        """Draw one of the result's charts, by its number or title, on axes; by default on a figure of its own.
+
+        Raises
+        ------
+        UsageError
+            There is no such chart.
+        """
+        from vftsim.report.charts import draw, empty_figure
+
+        charts = [block for block in self.blocks() if isinstance(block, Chart | Bars)]
+        titles = [each.title for each in charts]
+        number = titles.index(chart) if chart in titles else chart
+        if not isinstance(number, int) or not 0 <= number < len(charts):
+            raise UsageError(f"no chart '{chart}'; charts: {', '.join(titles) or 'none'}")
+        axes = empty_figure()[1] if ax is None else ax
+        draw(charts[number], axes)
+        return axes
+
+    def estimates(self) -> pd.DataFrame:
+        """Return the main table with the figures and their intervals."""
+        found: pd.DataFrame = getattr(self, "to_pandas")()  # noqa: B009 - each has it in a form of its own
+        return found
+
+    def to_xarray(self) -> Dataset:
+        """Return the figures with their intervals as a dataset over all that names them: settings, figure, phase.
+
+        Raises
+        ------
+        UsageError
+            The extra ``xarray`` is not installed, or the result has no figures with intervals.
+        """
+        from vftsim.study.figures.frames import as_dataset
+        from vftsim.study.runs.extras import extra
+
+        extra("xarray", "xarray", "to_xarray()")
+        return as_dataset(self.estimates())
+
+    def _repr_html_(self) -> str | None:
+        from vftsim.report.html import fragment
+
+        try:
+            return fragment(self.title, self.blocks())
+        except UsageError:  # without the extra a notebook shows the text
+            return None
+
+    def __str__(self) -> str:
+        with redirect_stdout(StringIO()) as text:
+            self.print_tables()
+        return text.getvalue()
+
+
+def page_of(results: Sequence[Printed], labels: Sequence[str]) -> str:
+    """Return a page about one result, or about several beside each other.
+
+    Raises
+    ------
+    UsageError
+        The extra that writes pages is not installed.
+    """
+    from vftsim.report.html import page
+
+    return page(*whole(results, labels))
+
+
+def whole(results: Sequence[Printed], labels: Sequence[str]) -> tuple[str, list[Block]]:
+    """Return title and blocks of such a page."""
+    if len(results) == 1:
+        origin = results[0].origin
+        return results[0].title, [*results[0].blocks(), *(origin_blocks(origin) if origin else [])]
+    title = f"{' beside '.join(labels)}: {results[0].origin['command']}"
+    return title, beside([each.blocks() for each in results], [each.origin for each in results], labels)

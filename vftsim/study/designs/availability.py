@@ -1,0 +1,409 @@
+"""``vftsim availability``: a year with a mechanism, from simulated failovers and a Markov model.
+
+Hosts fail independently, lambda = 1 / MTBF each.  A pair is protected; it fails over (for the simulated outage F) when
+the primary's host fails, and is unprotected until redundancy is back (the simulated time Rp) after that or after a
+failure of the backup's host; a failure while unprotected is an outage of length B (a restart).  Unavailability of that
+chain: U = (lambda F + 2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda F + 2 lambda Rp lambda B); of a machine that is
+restarted: lambda B / (1 + lambda B).  Assumption: times are exponential; failures come from the hosts alone.
+
+An outage is what clients see.  Where none of them asks again, it lasts until the guest could be reached: the service is
+there, and that is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.errors import UsageError
+from vftsim.platform.protection.mechanism import protections
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Counted, Note, Point, Series, Table
+from vftsim.report.blocks import in_words as words_of
+from vftsim.stats import Estimate, binomial_interval, stratified_interval
+from vftsim.study.blocks.head import head, outside_notes, share_in_words
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.failover import ASK_AGAIN, SPAN_NS, FailoverStudy, crashes_take, failover_study
+from vftsim.study.designs.protections import fitting
+from vftsim.study.figures.frames import frame
+from vftsim.study.figures.protection_costs import cost_notes
+from vftsim.study.figures.validity import MARK, first_load, outside
+from vftsim.study.runs.estimate import Needs
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress
+from vftsim.study.runs.results import CONFIDENCE, rows
+from vftsim.study.runs.workers import checked_jobs
+from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.store.opened import model_of, number, read_answer, read_manifest
+from vftsim.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+YEAR_S = 365.25 * 86_400.0
+DEFAULT_CRASHES = 10
+DEFAULT_RESTART_S = 77.0
+"""Heartbeats silent for 15 s, placement and boot: the defaults of ``ha_restart``."""
+
+
+@dataclass(frozen=True)
+class AvailabilityStudy(Printed):
+    """A year with each mechanism.
+
+    Parameters
+    ----------
+    rows : tuple of dict
+        One for each mechanism.
+    refused : dict
+        Mechanisms that do not fit, with the reason.
+    """
+
+    model: Model
+    mtbf_s: float
+    restart_s: float
+    rows: tuple[dict[str, Any], ...]
+    refused: dict[str, str]
+    manifest: dict[str, Any]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a mechanism."""
+        return frame(list(self.rows))
+
+    @property
+    def outside(self) -> list[float] | None:
+        """Load of the failovers, if outside of what the model was fitted to; None if it does not say to what."""
+        return outside(self.model.spec, first_load(self.model.spec))
+
+    @classmethod
+    def opened(cls, folder: Path) -> AvailabilityStudy:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        never = {"reprotection_s", "nines"}
+        found = tuple(
+            {k: number(v, math.inf if k in never else math.nan) if v is None else v for k, v in row.items()}
+            for row in data["availability"]
+        )
+        return cls(model_of(said), data["mtbf_s"], data["restart_s"], found, data["refused"], said)
+
+    def blocks(self) -> list[Block]:
+        """Return how long the service is down with each mechanism, and what that rests on."""
+        mark = MARK if self.outside else ""
+        crashes = Table(_OF_CRASHES, [_of_crashes(row) for row in self.rows], f"Failovers{mark}")
+        table = Table(
+            _OF_YEAR,
+            [_of_a_year(row) for row in self.rows],
+            f"A year{mark}",
+            "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, "
+            "failover and re-protection. What does not come back by itself somebody restarts by hand, and has it back "
+            f"after --restart ({self.restart_s:g} s): assumed, not simulated as that of ha_restart is. Came back: "
+            "share of crashes (binomial, at least 95 %, Clopper and Pearson). ± or [..]: 95 % interval of the "
+            "simulated outages, failures taken as given, from ten crashes on that all came back; (x to y): of the "
+            "lowest and highest crash.",
+        )
+        assumed = (
+            f"Each host fails once in {self.mtbf_s / 86_400:.4g} days on average; second outage {self.restart_s:g} s"
+        )
+        best = min(self.rows, key=lambda row: row["downtime_s_per_year"])
+        blocks: list[Block] = [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            *(Note(f"Costs of {costs}") for costs in _costs(self)),
+            Note(assumed),
+            Answer(
+                f"least with {best['mechanism']}: {words_of(_of_year(best, 'downtime', 'downtime_s_per_year'), 's')}",
+                f"How long is {self.model.name} down in a year?",
+            ),
+            Cards([_card(row) for row in self.rows]),
+            *_charts(self),
+            crashes,
+            table,
+        ]
+        blocks += [
+            Note(
+                f"{row['mechanism']}: after {row['not_asked_again']} of {row['crashes']} crashes the guest was back "
+                f"and no client asked again: {ASK_AGAIN} The outage is until the guest could be reached."
+            )
+            for row in self.rows
+            if row["not_asked_again"]
+        ]
+        if self.outside:
+            blocks += outside_notes(self.model)
+        return [*blocks, *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items())]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "mtbf_s": self.mtbf_s,
+            "restart_s": self.restart_s,
+            "availability": rows(self.to_pandas()),
+            "refused": self.refused,
+            "outside_calibration": self.outside,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A pair of hosts in balance; times in s.
+
+    Parameters
+    ----------
+    mtbf_s : float
+        Mean time between failures of one host.
+    failover_s : float
+        Mean outage when a protected primary fails.
+    reprotection_s : float
+        Mean time until redundancy is back; infinite: never.
+    restart_s : float
+        Mean outage when an unprotected machine fails.
+    """
+
+    mtbf_s: float
+    failover_s: float
+    reprotection_s: float
+    restart_s: float
+
+    @property
+    def unavailability(self) -> float:
+        """Share of time in which neither serves."""
+        return self._shares()[1]
+
+    @property
+    def unprotected(self) -> float:
+        """Share of time in which one serves without the other."""
+        return self._shares()[0]
+
+    def _shares(self) -> tuple[float, float]:
+        """Return the shares of time unprotected and down; the chain's protected state has weight 1."""
+        rate = 1.0 / self.mtbf_s
+        if math.isinf(self.reprotection_s):
+            down = rate * self.restart_s / (1.0 + rate * self.restart_s)
+            return 1.0 - down, down
+        alone = 2.0 * rate * self.reprotection_s
+        down = rate * self.failover_s + alone * rate * self.restart_s
+        return alone / (1.0 + alone + down), down / (1.0 + alone + down)
+
+
+def restart_unavailability(mtbf_s: float, restart_s: float) -> float:
+    """Return the share of time in which a machine that is restarted does not serve."""
+    return restart_s / (mtbf_s + restart_s)
+
+
+def availability_study(
+    model: Model,
+    kinds: Sequence[str],
+    mtbf_s: float,
+    crashes: int = DEFAULT_CRASHES,
+    seed: int = 1,
+    jobs: int | None = None,
+    *,
+    restart_s: float = DEFAULT_RESTART_S,
+    after_ns: int | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> AvailabilityStudy:
+    """Simulate failovers of every mechanism, and put a year together from them.
+
+    Parameters
+    ----------
+    kinds : sequence of str
+        Mechanisms; the model's own with its parameters, others with their defaults.
+    mtbf_s : float
+        Mean time between failures of a host.
+    restart_s : float
+        Length of an outage that no mechanism shortens.
+    after_ns : int, optional
+        How long a run goes on after a crash.
+
+    Raises
+    ------
+    UsageError
+        A time makes no sense, no mechanism fits, or runs end before one of them has taken over.
+    """
+    if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
+        raise UsageError("--mtbf: above 0, and --restart: 0 or above")
+    started, workers = utc_now(), checked_jobs(jobs)
+    chosen, refused = fitting(model, kinds)
+    table = []
+    for kind, each in chosen.items():
+        study = failover_study(each, crashes, seed, workers, after_ns=after_ns, progress=progress, store=store)
+        table.append(year_of(study, kind, mtbf_s, restart_s, rate_of(model)))
+    said = manifest([model], "availability", seed, crashes, workers, started)
+    return AvailabilityStudy(model, mtbf_s, restart_s, tuple(table), refused, said)
+
+
+def year_takes(model: Model, kinds: Sequence[str], crashes: int, after_ns: int | None = None) -> Needs:
+    """Return what such a study takes."""
+    chosen, _ = fitting(model, kinds)
+    return sum((crashes_take(each, crashes, None, SPAN_NS, after_ns) for each in chosen.values()), Needs())
+
+
+def rate_of(model: Model) -> float:
+    """Return attempts a second of the failover runs; nan without a benchmark."""
+    return math.nan if model.spec.ramp is None else model.spec.ramp.first_load
+
+
+def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:
+    """Return a year with a mechanism, from its failovers.
+
+    Raises
+    ------
+    UsageError
+        A run ended before the guest was back.
+    """
+    if any(each.is_cut_short for each in study.failovers):
+        raise UsageError(
+            f"{kind}: a run ended before the guest was back, so its outage is not known; let runs go on longer after a "
+            "crash (--after)"
+        )
+    outage_s, reprotection_s = _outage_s(study, restart_s), _reprotection_s(study)
+    is_back = any(math.isfinite(each.away_s) for each in study.failovers)
+    is_pair = protections()[kind]().has_backup and is_back
+
+    def unavailable(mean_outage_s: float) -> float:
+        pair = Pair(mtbf_s, mean_outage_s, reprotection_s, restart_s)
+        return pair.unavailability if is_pair else restart_unavailability(mtbf_s, mean_outage_s)
+
+    share = unavailable(outage_s)
+    alone = Pair(mtbf_s, outage_s, reprotection_s, restart_s).unprotected if is_pair else 1.0 - share
+    crashes_a_year = YEAR_S / mtbf_s
+    return {
+        "mechanism": kind,
+        "outage_s": outage_s,
+        "reprotection_s": reprotection_s,
+        "unavailability": share,
+        "nines": nines(share),
+        "downtime_s_per_year": share * YEAR_S,
+        "unprotected_h_per_year": alone * YEAR_S / 3600.0,
+        "failed_per_year": _failed(study, attempts_per_s * restart_s) * crashes_a_year,
+        "not_asked_again": sum(each.is_unasked for each in study.failovers),
+        **year_columns(study, lambda mean_s: unavailable(mean_s) * YEAR_S, lambda failed: failed * crashes_a_year),
+    }
+
+
+def _outage_s(study: FailoverStudy, restart_s: float) -> float:
+    """Return the mean outage; somebody restarts what does not come back by itself."""
+    outages_s = [each.away_s if math.isfinite(each.away_s) else restart_s for each in study.failovers]
+    return sum(outages_s) / len(outages_s)
+
+
+def _reprotection_s(study: FailoverStudy) -> float:
+    """Return the mean time from the end of an outage until protection is restored; infinite: never."""
+    found = study.mean("unprotected_s")
+    ended_s = [each.away_s for each in study.failovers if math.isfinite(each.away_s)]
+    return math.inf if found is None or not ended_s else max(0.0, found.mean - sum(ended_s) / len(ended_s))
+
+
+def _failed(study: FailoverStudy, of_restart: float) -> float:
+    """Return the mean number of attempts that fail by a crash: those of a restart are all that come meanwhile."""
+    found = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
+    return sum(found) / len(found)
+
+
+_OF_CRASHES = ("mechanism", "came back", "outage s", "protected again after s")
+_OF_YEAR = ("mechanism", "nines", "downtime s/year", "unprotected h/year", "attempts failed/year")
+
+
+def _costs(study: AvailabilityStudy) -> list[str]:
+    """Return what the costs of each mechanism rest on, but for the model's own, of which the head tells."""
+    models, _ = fitting(study.model, [row["mechanism"] for row in study.rows])
+    told = study.manifest["models"][0]["costs"]
+    return [costs for model in models.values() for costs in cost_notes(model.spec) if costs not in told]
+
+
+def _charts(study: AvailabilityStudy) -> list[Block]:
+    names = [str(row["mechanism"]) for row in study.rows]
+    shown = (
+        ("Down in a year", "downtime", "downtime_s_per_year", "seconds a year"),
+        ("Attempts that fail in a year", "failed", "failed_per_year", "attempts a year"),
+    )
+    charts: list[Block] = []
+    for title, name, figure, unit in shown:
+        cells = [_of_year(row, name, figure) for row in study.rows]
+        points = [Point.of(float(place), cell) for place, cell in enumerate(cells) if not isinstance(cell, str | None)]
+        if points:
+            is_wide = min(point.y for point in points) > 0.0
+            series = [Series(title.lower(), points, "dots")]
+            charts.append(Chart(title, "", unit, series, scale="log" if is_wide else "symlog", names=names))
+    return charts
+
+
+def _card(row: Mapping[str, Any]) -> Card:
+    more = f"{_nines(row['nines'])} nines" if math.isfinite(row["nines"]) else "no outage"
+    return Card(row["mechanism"], _of_year(row, "downtime", "downtime_s_per_year"), "s a year", more)
+
+
+def _of_crashes(row: Mapping[str, Any]) -> list[Cell]:
+    came_back = share_in_words(binomial_interval(row["came_back"], row["crashes"]))
+    outage = _known(row["outage_s"]) if row["came_back"] else f"{row['outage_s']:.4g} (assumed)"
+    back = Counted(f"{row['came_back']} of {row['crashes']}", f"({came_back})")
+    return [row["mechanism"], back, outage, _known(row["reprotection_s"])]
+
+
+def _of_a_year(row: Mapping[str, Any]) -> list[Cell]:
+    return [
+        row["mechanism"],
+        _nines(row["nines"]),
+        _of_year(row, "downtime", "downtime_s_per_year"),
+        _known(row["unprotected_h_per_year"]),
+        _of_year(row, "failed", "failed_per_year"),
+    ]
+
+
+def _known(value: float) -> float | str | None:
+    return None if math.isnan(value) else "never" if math.isinf(value) else value
+
+
+def _nines(value: float) -> str:
+    return f"{value:.2f}" if math.isfinite(value) else "no outage"
+
+
+def _of_year(row: Mapping[str, Any], name: str, figure: str) -> Estimate | float | str | None:
+    kind = row[f"{name}_interval"]
+    if kind == "none":
+        return _known(row[figure])
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return Estimate(row[figure], (high - low) / 2.0, low, high, row["crashes"], 0.95, kind)
+
+
+def year_columns(
+    study: FailoverStudy, downtime_s: Callable[[float], float], failed: Callable[[float], float]
+) -> dict[str, Any]:
+    """Return the columns of a year's uncertainty.
+
+    Parameters
+    ----------
+    downtime_s, failed : callable
+        Seconds a year of a mean outage in s, and attempts a year of those that fail by a crash; rising.
+
+    The downtime's interval is that of the mean outage, the time unprotected being taken at its mean (it enters in the
+    second order of the rate of failures).  It exists where the guest came back after every crash: what somebody
+    restarts by hand is an assumption, and how often that is needed a share of the crashes with its own interval.
+    """
+    away_s = [each.away_s for each in study.failovers if math.isfinite(each.away_s)]
+    crashes, back = len(study.failovers), len(away_s)
+    came_back = binomial_interval(back, crashes, CONFIDENCE)
+    outage = stratified_interval(away_s, CONFIDENCE) if back == crashes else None
+    lost = [float(sum(each.failed.values())) for each in study.recovered]
+    attempts = stratified_interval(lost, CONFIDENCE) if back == crashes and any(lost) else None
+    return {
+        **_ends("downtime", outage, downtime_s),
+        **_ends("failed", attempts, failed),
+        "crashes": crashes,
+        "came_back": back,
+        "came_back_low": came_back.low,
+        "came_back_high": came_back.high,
+    }
+
+
+def nines(unavailability: float) -> float:
+    """Return -log10 of the unavailability: 3 for a service that is there in 99.9 % of the time."""
+    return math.inf if unavailability <= 0.0 else -math.log10(unavailability)
+
+
+def _ends(name: str, found: Estimate | None, of_year: Callable[[float], float]) -> dict[str, Any]:
+    if found is None or found.low == found.high:
+        return {f"{name}_low": math.nan, f"{name}_high": math.nan, f"{name}_interval": "none"}
+    return {f"{name}_low": of_year(found.low), f"{name}_high": of_year(found.high), f"{name}_interval": found.kind}

@@ -1,0 +1,161 @@
+"""What the ranges of a mechanism's prices make of a protected server's capacity.
+
+By the ramp: one ramp is played at each end of each price.  By a search: replication 0 is within the limit up to some
+load, and beyond it above; that load is found at the prices in use and at each end of each price, in quarters of the
+search's resolution.  How far it moves is taken as how far the capacity does, whatever share of runs a search asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
+from vftsim.study.designs.failover import protected_domain
+from vftsim.study.designs.level_search import LevelSearch, LevelStudy
+from vftsim.study.designs.ramp import ramp_capacity_of
+from vftsim.study.designs.search_levels import CapacityRequest, JudgedLoad, JudgedRun, resolution_of
+from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants
+from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Silent
+from vftsim.study.runs.replicate import replicate
+from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.store.resumable import RunCache, together
+
+_CAPACITY = "capacity"
+_STEPS = 4
+"""Steps of a search's resolution in which the load of one replication is found."""
+_RUNS_AN_END = 5
+"""Of a search, about: two where a price moves nothing."""
+
+
+def ends_of(model: Model) -> list[Variant]:
+    """Return the model with each price that a run shows at either end of its range; none without protection."""
+    if not any(domain.protection.protects for domain in model.spec.domains.values()):
+        return []
+    return [each for each in variants(model, protected_domain(model)) if not each.is_of_failure]
+
+
+def bands_take(model: Model) -> Needs:
+    """Return what the band of a ramp takes: a ramp at each end of each price, and one at the prices in use."""
+    ends = len(ends_of(model))
+    return needs_of(model.spec).times(ends + 1 if ends else 0)
+
+
+def runs_of_bands(model: Model) -> int:
+    """Return how many runs the band of a search takes, about."""
+    ends = len(ends_of(model))
+    return _RUNS_AN_END * (ends + 1) if ends else 0
+
+
+def ramp_band(model: Model, request: CapacityRequest) -> Band | None:
+    """Play one ramp at each end of each price; return what the prices make of the capacity.
+
+    Returns
+    -------
+    Band or None
+        None where nothing is protected, no price moves the capacity, or the user ended it.
+    """
+    ends = ends_of(model)
+    if not ends:
+        return None
+    models, jobs = [model, *(each.model for each in ends)], checked_jobs(request.jobs)
+    done = replicate(models, 1, request.seed, jobs, progress=request.progress, store=request.store)
+    if any(each.interrupted for each in done):
+        return None
+    own, *others = (
+        ramp_capacity_of(played, each.ordered(), request.ihs_limit_percent).estimate.mean
+        for played, each in zip(models, done, strict=True)
+    )
+    return _band(ends, own, others)
+
+
+def with_band(found: LevelSearch, request: CapacityRequest, study: LevelStudy) -> LevelSearch:
+    """Return a search with what the prices make of its capacity; as it is where it has none, or none is known."""
+    ends = ends_of(found.model)
+    if not ends or found.interrupted or found.result.answer != "between":
+        return found
+    counted = study.names.is_counted
+    step = resolution_of(study.saturated, found.settings, whole=counted) / _STEPS
+    if counted:
+        step = max(1.0, step // 1.0)
+    play, show = _Turns(study, step, request), request.progress or Silent()
+    show.total(runs_of_bands(found.model))
+    try:
+        (own,) = play([found.model], max(1, round(found.result.estimate.mean / step)))
+        others = play([each.model for each in ends], own)
+    except KeyboardInterrupt:
+        return replace(found, interrupted=True)
+    return replace(found, band=_band(ends, own * step, [each * step for each in others]))
+
+
+def _band(ends: Sequence[Variant], own: float, others: Sequence[float]) -> Band | None:
+    told = [(end, {_CAPACITY: found}.__getitem__) for end, found in zip(ends, others, strict=True)]
+    return band_of(effects_of(told, {_CAPACITY: own}.__getitem__, _CAPACITY))
+
+
+def turning(start: int) -> Generator[int, bool, int]:
+    """Return the highest level within the limit: yields the one to be judged next, is sent whether it is within.
+
+    From a level nearby it goes the way that the first verdict says, in steps that double, and halves what is between.
+    It goes as far as a search does.
+    """
+    below, above = 0, start << MAXIMUM_DOUBLINGS
+    level, stride = start, 1
+    goes_up = is_within = yield level
+    while is_within == goes_up:
+        below, above = (level, above) if is_within else (below, level)
+        level, stride = level + stride if goes_up else level - stride, 2 * stride
+        if not below < level < above:
+            break
+        is_within = yield level
+    else:
+        below, above = (level, above) if is_within else (below, level)
+    while above - below > 1:
+        middle = (below + above) // 2
+        is_within = yield middle
+        below, above = (middle, above) if is_within else (below, middle)
+    return below
+
+
+@dataclass(frozen=True)
+class _Turns:
+    """Finds up to which load replication 0 of models is within the limit, of all of them side by side."""
+
+    study: LevelStudy
+    step: float
+    request: CapacityRequest
+
+    def __call__(self, models: Sequence[Model], start: int) -> list[int]:
+        """Return the loads in steps, beginning to look at one of them."""
+        walks = [turning(start) for _ in models]
+        loads = [self.study.load.of(model.spec) for model in models]
+        kept = [self.study.kept(self.request.store, model, self.request.seed) for model in models]
+        asked, found = {number: next(walk) for number, walk in enumerate(walks)}, dict[int, int]()
+        while asked:
+            judged = self._judge({number: (loads[number], self._level(level)) for number, level in asked.items()}, kept)
+            for number, is_within in judged.items():
+                try:
+                    asked[number] = walks[number].send(is_within)
+                except StopIteration as end:
+                    found[number] = end.value
+                    del asked[number]
+        return [found[number] for number in range(len(models))]
+
+    def _judge(self, tasks: Mapping[int, tuple[JudgedLoad, float]], kept: Sequence[RunCache]) -> dict[int, bool]:
+        show, jobs = self.request.progress or Silent(), checked_jobs(self.request.jobs)
+        workers: Workers[tuple[JudgedLoad, float], JudgedRun] = Workers(_judged, jobs, show.say)
+        places = [kept[number].at(load=level) for number, (_, level) in tasks.items()]
+        runs = together(places, workers, [{0: task} for task in tasks.values()])
+        for _ in runs:
+            show.advance("prices at their ends")
+        return {number: bool(run) for number, (run,) in zip(tasks, runs, strict=True)}
+
+    def _level(self, level: int) -> float:
+        return float(f"{level * self.step:.12g}")
+
+
+def _judged(task: tuple[JudgedLoad, float]) -> JudgedRun:
+    load, level = task
+    return load(level, 0)

@@ -1,0 +1,269 @@
+"""The answer of ``vftsim optimize``: the choice, what it rests on, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain
+from vftsim.spec.suggest import listing
+from vftsim.study.blocks.head import head
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.run_charts import scale_of
+from vftsim.study.designs.optimize import (
+    COMMAND,
+    FEW,
+    MET,
+    MISSED,
+    OPEN,
+    STEPS,
+    Candidate,
+    Request,
+    Search,
+    fresh_seed,
+    fronts,
+)
+from vftsim.study.designs.runner import Evaluator
+from vftsim.study.figures.frames import frame
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.results import rows
+from vftsim.study.runs.workers import checked_jobs
+from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.store.resumable import going_on_in, write_result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vftsim.study.figures.objective import Objective
+
+
+@dataclass(frozen=True)
+class Decision(Printed):
+    """The cheapest configuration that meets the objectives, with its evidence.
+
+    Parameters
+    ----------
+    again : mapping
+        Both with random numbers that the search has not seen, by number of the configuration.
+    candidates : list of Candidate
+        All that are possible, the cheapest first.
+    refused : mapping
+        Those that the model cannot have, and why.
+    is_settled : bool
+        Whether everything cheaper is known to miss the objectives.
+    runs : int
+        Of the search and of the proof.
+    """
+
+    request: Request
+    winner: Candidate | None
+    runner_up: Candidate | None
+    again: Mapping[int, Candidate]
+    candidates: list[Candidate]
+    refused: Mapping[str, str]
+    is_settled: bool
+    runs: int
+    manifest: dict[str, Any]
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def cheaper(self) -> list[Candidate]:
+        """Configurations that cost less than the choice; all, where there is none."""
+        if self.winner is None:
+            return self.candidates
+        return self.candidates[: self.candidates.index(self.winner)]
+
+    @property
+    def dropped_at_once(self) -> int:
+        """Cheaper configurations out of which all first runs missed an objective."""
+        return sum(each.n == FEW and each.verdict == MISSED for each in self.cheaper)
+
+    @property
+    def fronts(self) -> dict[str, list[Candidate]]:
+        """For each objective the configurations that nothing cheaper beats."""
+        return fronts(self.request, self.candidates)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a configuration that was looked at."""
+        return frame([self._row(each) for each in self.candidates if each.n])
+
+    def _row(self, one: Candidate) -> dict[str, Any]:
+        row: dict[str, Any] = {"configuration": one.number, **one.point.values, "cost": one.cost}
+        row |= {f"units_{name}": amount for name, amount in one.quantities.items()}
+        row |= {"n": one.n, "verdict": one.verdict}
+        for name in self.request.figures:
+            found = one.figures.get(name)
+            row |= {
+                name: found.mean if found else None,
+                f"{name}_low": found.low if found else None,
+                f"{name}_high": found.high if found else None,
+            }
+        return row
+
+    def blocks(self) -> list[Block]:
+        """Return the answer, the evidence, the front of cost against each objective, and notes."""
+        blocks: list[Block] = [*head(self.manifest["models"], self.manifest["seed"])]
+        blocks += [Answer(text) for text in _answers(self)]
+        if self.winner is not None:
+            blocks.append(_evidence(self))
+        blocks += [_chart(self, one) for one in self.request.objectives]
+        blocks += [_front(self, name, front) for name, front in self.fronts.items() if front]
+        return [*blocks, *(Note(text) for text in _notes(self))]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "objectives": [str(one) for one in self.request.objectives],
+            "confidence": self.request.confidence,
+            "unit": self.request.prices.unit,
+            "settled": self.is_settled,
+            "runs": self.runs,
+            "winner": self._row(self.winner) if self.winner else None,
+            "runner_up": self._row(self.runner_up) if self.runner_up else None,
+            "with_fresh_seeds": [self._row(each) for each in self.again.values()],
+            "fronts": {name: [each.number for each in front] for name, front in self.fronts.items()},
+            "refused": dict(self.refused),
+            "configurations": rows(self.to_pandas()),
+        }
+
+
+def optimize(
+    request: Request, folder: Path, jobs: int | None = None, *, force: bool = False, progress: Progress | None = None
+) -> Decision:
+    """Find the cheapest configuration that meets the objectives.
+
+    Raises
+    ------
+    UsageError
+        The request makes no sense, or optuna is missing and there is too much to choose from without.
+    Interrupted
+        Ctrl-C; what had finished is kept.
+    """
+    request.check()
+    workers, show, started = checked_jobs(jobs), progress or Silent(), utc_now()
+    check_study(1, request.seed, workers)
+    with going_on_in(folder, COMMAND, force) as store:
+        first, fresh = (
+            Evaluator(request.figures, seed, request.interval, store, workers, show)
+            for seed in (request.seed, fresh_seed(request.seed))
+        )
+        search = Search(request, first, fresh)
+        winner = search.run()
+        said = manifest([request.base], COMMAND, request.seed, 0, workers, started)
+        said["optimize"] = {
+            "choices": {name: list(values) for name, values in request.choices.items()},
+            "objectives": [str(one) for one in request.objectives],
+            "confidence": request.confidence,
+            "prices": request.prices.model_dump(mode="json"),
+            "points": len(search.candidates),
+        }
+        cheaper = search.candidates[: None if winner is None else search.candidates.index(winner)]
+        settled = not search.unknown_below(winner) and not any(each.is_left_open for each in cheaper)
+        runner_up = search.runner_up(winner) if winner is not None else None
+        runs = search.runs + sum(each.n for each in search.proven.values())
+        found = Decision(
+            request, winner, runner_up, search.proven, search.candidates, search.refused, settled, runs, said
+        )
+        store.finish(lambda folder: write_result(folder, found, {"configurations.csv": found.to_pandas()}))
+        found.remarks.extend(store.remarks)
+    return found
+
+
+_MOST_ON_FRONT = 8
+
+
+def _chart(found: Decision, one: Objective) -> Chart:
+    """Return every configuration that was looked at by its cost, and the front that nothing cheaper beats."""
+    seen = [each for each in found.candidates if one.figure in each.figures]
+    series = [
+        Series(verdict, [Point.of(each.cost, each.figures[one.figure]) for each in own], "dots")
+        for verdict in (MET, MISSED, OPEN)
+        if (own := [each for each in seen if each.verdict == verdict])
+    ]
+    front = [Point(each.cost, each.figures[one.figure].mean) for each in found.fronts[one.figure]]
+    return Chart(
+        f"Cost against {one.figure}",
+        _cost_words(found),
+        one.figure,
+        [*series, Series("nothing cheaper is better", front, "steps")],
+        [(one.value, str(one))],
+        scale=scale_of(series),
+        at=[(found.winner.cost, "the choice")] if found.winner is not None else (),
+    )
+
+
+def _cost_words(found: Decision) -> str:
+    unit = found.request.prices.unit
+    return f"cost ({unit})" if unit else "cost"
+
+
+def _cost(found: Decision, one: Candidate) -> str:
+    unit = found.request.prices.unit
+    return f"{plain(one.cost)} {unit}".rstrip()
+
+
+def _answers(found: Decision) -> list[str]:
+    asked = listing([str(one) for one in found.request.objectives])
+    percent = f"{100 * found.request.confidence:g} %"
+    if found.winner is None:
+        closest = "; ".join(f"{name}: best {front[-1].name}" for name, front in found.fronts.items() if front)
+        sure = "None can" if found.is_settled else "Some stay open"
+        return [f"No configuration is known to meet {asked} with {percent} confidence. {sure}. {closest}."]
+    choice = f"{found.winner.name}, at {_cost(found, found.winner)}"
+    text = f"The cheapest that meets {asked} with {percent} confidence: {choice}."
+    if found.is_settled:
+        return [text, f"More runs cannot change that: all {len(found.cheaper)} cheaper configurations miss it."]
+    unseen = sum(not each.n for each in found.cheaper)
+    unclear = sum(bool(each.n) and each.verdict == OPEN for each in found.cheaper)
+    return [
+        text,
+        f"More runs may change that: of {len(found.cheaper)} cheaper configurations {unseen} were not looked at "
+        f"(--budget) and {unclear} stay open, most after {STEPS[-1]} runs.",
+    ]
+
+
+def _evidence(found: Decision) -> Table:
+    """Return winner and runner-up, in the search and with fresh random numbers."""
+    table: list[list[Cell]] = []
+    for title, one in (("choice", found.winner), ("next", found.runner_up)):
+        if one is None:
+            continue
+        table.append([f"{title}: {one.name}, {_cost(found, one)}"])
+        for words, each in (("in the search", one), ("with fresh seeds", found.again.get(one.number))):
+            if each is not None:
+                figures: list[Cell] = [each.figures.get(name) for name in found.request.figures]
+                table.append([f"  {words}", str(each.n), each.verdict, *figures])
+    return Table(["evidence", "runs", "verdict", *found.request.figures], table)
+
+
+def _front(found: Decision, name: str, front: list[Candidate]) -> Table:
+    table: list[list[Cell]] = [
+        [each.name, plain(each.cost), each.figures[name], each.verdict] for each in front[:_MOST_ON_FRONT]
+    ]
+    return Table(["cheapest for its figure", _cost_words(found), name, "verdict"], table)
+
+
+def _notes(found: Decision) -> list[str]:
+    request, notes = found.request, list[str]()
+    looked = sum(bool(each.n) for each in found.candidates)
+    notes.append(
+        f"{looked} of {len(found.candidates)} configurations were looked at, {found.runs} runs in all. "
+        f"{found.dropped_at_once} cheaper ones were out as all of their first {FEW} runs missed an objective."
+    )
+    if found.refused:
+        name, why = next(iter(found.refused.items()))
+        notes.append(f"{len(found.refused)} combinations cannot be, such as {name}: {why}")
+    if failed := [each for each in found.candidates if each.failed_again]:
+        notes.append(f"Met the objectives in the search and not with fresh seeds: {'; '.join(e.name for e in failed)}.")
+    notes.append(
+        f"meets: of each figure the {100 * request.interval:g} % interval of {STEPS[0]} runs or more is on the right "
+        "side; where runs are alike and there is no interval, all of them are."
+    )
+    prices = request.prices
+    source = f" ({prices.source})" if prices.source else ""
+    notes.append(f"Prices: {prices.name}{source}. Looks are few runs: a front's figures are estimates with ranges.")
+    return notes

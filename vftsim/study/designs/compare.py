@@ -1,0 +1,396 @@
+"""Several systems side by side under the same traffic, in any figures.
+
+Every replication gives each model the same arrivals, scenarios, durations and demands (common random
+numbers), so differences between models are differences of the systems and their intervals are those of
+paired samples.  Differences are taken to the first model.  Phases of ramps are laid side by side by load, not by the
+number of a step.
+
+Of models that all have a benchmark the capacities are compared too: ratios and differences in each replication, of
+which the middle one is given, since DOCs come in steps.  A ramp that never failed has no DOC but a bound, and gives
+neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.record import RunRecord
+from vftsim.errors import UsageError
+from vftsim.report.blocks import (
+    Answer,
+    Block,
+    Card,
+    Cards,
+    Cell,
+    Chart,
+    Counted,
+    Note,
+    Point,
+    Series,
+    Table,
+    in_words,
+    shown,
+)
+from vftsim.stats import Estimate, median_interval
+from vftsim.stats.intervals import FEWEST_RUNS
+from vftsim.study.blocks.head import head, marked, outside_notes
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.ramp import RampCapacity, ramp_capacity_of, unfailed_notes
+from vftsim.study.figures.catalogue import check_names
+from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.summary import Summary
+from vftsim.study.figures.validity import marked as marked_text
+from vftsim.study.figures.validity import outside
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress
+from vftsim.study.runs.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
+from vftsim.study.runs.results import CONFIDENCE, rows
+from vftsim.study.runs.workers import Interrupted, checked_jobs
+from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
+from vftsim.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Comparison(Printed):
+    """Several models over the same replications.
+
+    Parameters
+    ----------
+    models : tuple of Model
+        As they were named; the first is the reference.
+    summaries : tuple of Summary
+        Every figure of each.
+    figures : tuple of str
+        Names of the figures that were asked for; none: those that lead.
+    capacities : tuple of RampCapacity
+        Of models that all have a benchmark; else empty.
+    """
+
+    models: tuple[Model, ...]
+    summaries: tuple[Summary, ...]
+    figures: tuple[str, ...]
+    capacities: tuple[RampCapacity, ...]
+    manifest: dict[str, Any]
+
+    @cached_property
+    def addresses(self) -> list[Address]:
+        """The figures that are shown, those of one place together."""
+        found = dict[str, Address]()
+        for summary in self.summaries:
+            for address in self._of(summary):
+                if any(each.estimate(address.text) for each in self.summaries):
+                    found.setdefault(address.text, address)
+        places = list(dict.fromkeys(address.place for address in found.values()))
+        return sorted(found.values(), key=lambda address: places.index(address.place))
+
+    def _of(self, summary: Summary) -> Iterator[Address]:
+        for name in self.figures:
+            yield from summary.find(name)
+        if not self.figures:
+            yield from (address for address in summary.addresses if address.entry.leads and not address.phase)
+
+    @property
+    def without_value(self) -> list[str]:
+        """Figures that were asked for and that no run of any model has."""
+        shown = {address.text for address in self.addresses}
+        return [
+            name
+            for name in self.figures
+            if not any(address.text in shown for each in self.summaries for address in each.find(name))
+        ]
+
+    def estimate(self, number: int, address: Address) -> Estimate | None:
+        """Return a figure of a model."""
+        return self.summaries[number].estimate(address.text)
+
+    def difference_of(self, number: int, address: Address) -> Estimate | None:
+        """Return how much a figure of a model is higher than the first model's."""
+        return self.summaries[0].difference(self.summaries[number], address.text)
+
+    def blocks(self) -> list[Block]:
+        """Return the capacities of ramps, if they are compared, or the figures that were asked for or lead."""
+        said = head(self.manifest["models"], self.manifest["seed"])
+        if self.capacities and not self.figures:
+            return [*said, *_capacities(self)]
+        return [*said, *_figures(self)]
+
+    @classmethod
+    def opened(cls, folder: Path) -> Comparison:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        models = [model_of(said, number) for number in range(len(said["models"]))]
+        return _compared(models, [records_of(folder, said, n) for n in range(len(models))], said, tuple(data["asked"]))
+
+    def figures_to_pandas(self) -> pd.DataFrame:
+        """Return one row a model and figure, the difference to the first model behind it."""
+        table = []
+        for address in self.addresses:
+            for number, model in enumerate(self.models):
+                found, less = self.estimate(number, address), self.difference_of(number, address)
+                if found is not None:
+                    row = {"model": model.label, "figure": address.text, "unit": address.entry.unit}
+                    of_pairs = estimate_columns(less) if less is not None and number else {}
+                    table.append(
+                        row | estimate_columns(found) | {f"difference_{key}": x for key, x in of_pairs.items()}
+                    )
+        return frame(table)
+
+    def ratio(self, number: int) -> Estimate | None:
+        """Return a model's capacity relative to the first one's; None when that is nothing, or one only a bound."""
+        pairs = self._pairs(number)
+        if not pairs or not all(reference for _, reference in pairs):
+            return None
+        return median_interval([doc / reference for doc, reference in pairs], self.capacities[0].confidence)
+
+    def difference(self, number: int) -> Estimate | None:
+        """Return a model's capacity less the first one's; None when one is only a bound."""
+        pairs = self._pairs(number)
+        if not pairs:
+            return None
+        return median_interval([doc - reference for doc, reference in pairs], self.capacities[0].confidence)
+
+    def _pairs(self, number: int) -> list[tuple[float, float]]:
+        mine, first = self.capacities[number], self.capacities[0]
+        if mine.unfailed or first.unfailed:
+            return []
+        return list(zip(mine.docs, first.docs, strict=True))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a model and figure: capacity, ratio, difference; without capacities those of the figures."""
+        if self.figures or not self.capacities:
+            return self.figures_to_pandas()
+        table = []
+        for number, capacity in enumerate(self.capacities):
+            label = capacity.model.label
+            answer = {**estimate_columns(capacity.estimate), **capacity.columns()}
+            table.append({"model": label, "figure": "capacity_saps", **answer})
+            figures = {"ratio_to_first": self.ratio(number), "difference_to_first_saps": self.difference(number)}
+            for name, estimate in figures.items() if number else ():
+                if estimate is not None:
+                    table.append({"model": label, "figure": name, **estimate_columns(estimate)})
+        return frame(table)
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "asked": list(self.figures),
+            "outside_calibration": {c.model.label: outside(c.model.spec, c.loads) for c in self.capacities},
+            "comparison": rows(self.to_pandas()),
+            "figures": rows(self.figures_to_pandas()),
+            "replications": [row for c in self.capacities for row in rows(c.to_pandas())],
+        }
+
+
+def compare_study(
+    models: Sequence[Model],
+    replications: int = DEFAULT_REPLICATIONS,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    *,
+    progress: Progress | None = None,
+    store: Store | None = None,
+    figures: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
+) -> Comparison:
+    """Run every model over the same replications.
+
+    Raises
+    ------
+    UsageError
+        No model has a figure that was asked for; said before anything runs.
+    Interrupted
+        Ctrl-C before one replication of every model was done.
+    """
+    if len(models) < 2:
+        raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
+    check_names(figures, [model.spec for model in models])
+    started, workers = utc_now(), checked_jobs(jobs)
+    done = replicate(models, replications, seed, workers, progress=progress, store=store)
+    common = sorted(set.intersection(*(set(each.records) for each in done)))
+    if not common:
+        raise Interrupted("no replication of all models had finished")
+    said = manifest(
+        models, "compare", seed, common, workers, started, wanted=replications, interrupted=done[0].interrupted
+    )
+    records = [[(n, each.records[n]) for n in common] for each in done]
+    return _compared([each.model for each in done], records, said, tuple(figures), confidence)
+
+
+def _compared(
+    models: Sequence[Model],
+    records: Sequence[list[tuple[int, RunRecord]]],
+    said: dict[str, Any],
+    figures: tuple[str, ...],
+    confidence: float = CONFIDENCE,
+) -> Comparison:
+    """Return the comparison of models by their replications, the same ones of each."""
+    pairs = list(zip(models, records, strict=True))
+    summaries = tuple(Summary(model.label, own, confidence) for model, own in pairs)
+    are_ramps = all(model.spec.ramp is not None for model in models)
+    capacities = tuple(ramp_capacity_of(model, own, confidence=confidence) for model, own in pairs if are_ramps)
+    return Comparison(tuple(models), summaries, figures, capacities, said)
+
+
+_LONGEST_LABEL = 18
+_MOST_CHARTS = 6
+
+
+def _capacities(found: Comparison) -> list[Block]:
+    """Return capacities side by side; ratios and differences are to the first model."""
+    first = found.capacities[0].model.label
+    body = [[each.model.label, *_ends(each), _doc(each)] for each in found.capacities]
+    beside: list[list[Cell]] = [
+        [
+            each.model.label,
+            _measured(each),
+            found.ratio(n) if n else "1",
+            found.difference(n) if n else "",
+            str(len(each.runs)),
+        ]
+        for n, each in enumerate(found.capacities)
+    ]
+    caption = (
+        "Passes: highest load step that at least half of the ramps pass (in how many); fails: the step above. DOC: "
+        "integer load of the last step within the limit, of the middle ramp; n ramps with the same traffic for all; "
+        "ratio and difference are paired by ramp, the middle one is shown. [..]: interval of the middle, at least 95 % "
+        "for any distribution, from six ramps on; (x to y): lowest and highest ramp; -: a ramp without end has only a "
+        "bound."
+    )
+    points = [Point.of(float(place), each.estimate) for place, each in enumerate(found.capacities)]
+    measured = [
+        Point(float(place), each.model.spec.measured.capacity)
+        for place, each in enumerate(found.capacities)
+        if each.model.spec.measured.capacity is not None
+    ]
+    series = [Series("simulated", points, "dots"), *([Series("measured", measured, "measured")] if measured else [])]
+    names = [each.model.label for each in found.capacities]
+    ratio = found.ratio(1) if len(names) == 2 else None
+    answer = f"{in_words(ratio)} times as much as {first}" if ratio else f"{len(names)} systems beside each other"
+    asked = f"What does {names[1]} carry?" if len(names) == 2 else "What do they carry?"
+    notes = [note for each in found.capacities for note in unfailed_notes(each)]
+    return [
+        Answer(answer, asked),
+        Cards([Card(each.model.label, _doc(each), "SAPS") for each in found.capacities]),
+        Chart("DOC of the middle ramp", "", "attempts a second", series, names=names),
+        Table(("model", "passes", "fails", "DOC"), body, "Capacity (SAPS)"),
+        Table(("model", "measured", f"ratio to {first}", f"less {first}", "n"), beside, "Beside each other", caption),
+        *outside_notes(*(c.model for c in found.capacities if c.ends_outside)),
+        *notes,
+    ]
+
+
+def _ends(ramp: RampCapacity) -> tuple[Cell, Cell]:
+    passes, fails, n, spec = ramp.passes, ramp.fails, len(ramp.runs), ramp.model.spec
+    return (
+        Counted(marked_text(spec, passes.saps), f"({passes.passed} of {n})") if passes else "none",
+        Counted(marked_text(spec, fails.saps), f"({n - fails.passed} of {n})") if fails else "none",
+    )
+
+
+def _doc(ramp: RampCapacity) -> Cell:
+    """Return the DOC, marked if the step that it is of is outside of the calibration."""
+    return marked(ramp.model.spec, ramp.passes.saps, ramp.estimate) if ramp.passes else ramp.estimate
+
+
+def _measured(ramp: RampCapacity) -> float | str:
+    """Return what a model's file says was measured on the real system."""
+    measured = ramp.model.spec.measured.capacity
+    return "" if measured is None else measured
+
+
+def _figures(found: Comparison) -> list[Block]:
+    """Return an answer where one figure was asked for, the table, and notes."""
+    names = _columns(found)
+    others = range(1, len(names))
+    heads = ["", *names, *(f"{names[n]} less {names[0]}" if len(names) > 2 else "difference" for n in others)]
+    table: list[list[Cell]] = []
+    place = ""
+    for address in found.addresses:
+        if address.place != place:
+            place = address.place
+            table.append([place])
+        row: list[Cell] = [f"  {address.entry.words}"]
+        row += [found.estimate(number, address) for number in range(len(names))]
+        row += [found.difference_of(number, address) for number in others]
+        table.append(row)
+    blocks: list[Block] = [*_answer(found, names), *_differences(found, names), Table(heads, table)] if table else []
+    return [*blocks, *(Note(text) for text in _notes(found, names))]
+
+
+def _differences(found: Comparison, names: list[str]) -> list[Block]:
+    """Return a chart of each figure that has the same unit in all models, at most a few."""
+    charts: list[Block] = []
+    for address in found.addresses[:_MOST_CHARTS]:
+        estimates = [found.estimate(number, address) for number in range(len(names))]
+        points = [Point.of(float(place), e) for place, e in enumerate(estimates) if e is not None]
+        if len(points) == len(names):
+            unit, series = address.entry.unit, [Series(address.text, points, "dots")]
+            charts.append(Chart(address.text, "", unit or address.entry.figure.label, series, names=names))
+    return charts
+
+
+def _columns(found: Comparison) -> list[str]:
+    labels = [model.label for model in found.models]
+    return [label if len(label) <= _LONGEST_LABEL else chr(ord("A") + n) for n, label in enumerate(labels)]
+
+
+def _answer(found: Comparison, names: list[str]) -> list[Block]:
+    """Say the difference where one figure of two models was asked for."""
+    if len(found.addresses) != 1 or len(names) != 2:
+        return []
+    address = found.addresses[0]
+    gap = found.difference_of(1, address)
+    if gap is None:
+        return []
+    is_clear = gap.kind != "range" and (gap.low > 0.0 or gap.high < 0.0)
+    words = " ".join(part for part in shown(gap) if part)
+    unit = f" {address.entry.unit}" if address.entry.unit else ""
+    chance = "" if is_clear or gap.low == gap.high else ", which may be chance"
+    return [Answer(f"{address.text}: {names[1]} differs from {names[0]} by {words}{unit}{chance}.")]
+
+
+def _notes(found: Comparison, names: list[str]) -> list[str]:
+    notes = [f"{name}: {model.label}" for name, model in zip(names, found.models, strict=True) if name != model.label]
+    notes += _unequal_loads(found)
+    nowhere = "no run of any model has it: a step that none reaches, or beyond what its rule holds for."
+    notes += [f"{name}: {nowhere}" for name in found.without_value]
+    if missing := _first_missing(found):
+        notes.append(f"-: not of this model, or not reached by it in any replication (first: {missing}).")
+    count = len(found.manifest["replications"])
+    if count < FEWEST_RUNS:
+        rests_on = "(x to y): lowest and highest replication, no interval."
+    else:
+        percent = f"{100 * found.summaries[0].confidence:g}"
+        rests_on = f"± and [ ]: {percent} % intervals, of differences those of pairs."
+    return [*notes, f"{count} replications under the same random numbers. {rests_on}"]
+
+
+def _unequal_loads(found: Comparison) -> list[str]:
+    """Name workloads that are offered at another load: part of every difference is the load."""
+    first, notes = found.models[0].spec, []
+    for name, workload in first.workloads.items():
+        loads = [workload.load()]
+        for model in found.models[1:]:
+            other = model.spec.workloads.get(name)
+            loads.append(other.load() if other is not None and other.kind == workload.kind else loads[0])
+        if len(set(loads)) > 1:
+            told = ", ".join("none" if load is None else f"{load:g}" for load in loads)
+            notes.append(f"workloads.{name} is offered at {told}: part of every difference is the load.")
+    return notes
+
+
+def _first_missing(found: Comparison) -> str:
+    def is_missing(address: Address) -> bool:
+        return any(found.estimate(number, address) is None for number in range(len(found.models)))
+
+    return next((address.text for address in found.addresses if is_missing(address)), "")

@@ -1,0 +1,88 @@
+"""One run of a SIP lab at one load: whether the server handles it, and whether it comes back after a stop.
+
+The registration phase is left out (subscribers are registered to begin with), the stir phase rises to the
+load, and one step is measured after its transient.  The random numbers depend on seed and replication
+only, so a replication is the same traffic, only denser, at a higher load.
+
+After a stop: in the middle of the steady state, when the transient is over, the guest stands still for a
+given time and its network card fills, as in a pause or a failover without loss of state.  Clients repeat
+what is not answered (RFC 3261).  A window later the server has recovered if a further stretch of
+attempts is handled within the IHS limit.  It is a matter of the traffic of the day, hence a probability.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import ramp_of, with_domain, with_ramp
+from vftsim.platform.protection.faults import Pause
+from vftsim.platform.protection.when import Instant
+from vftsim.study.designs.search_levels import JudgedLoad, JudgedRun, short_offer
+
+_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A stop of the server and how its end is judged.
+
+    Parameters
+    ----------
+    length_ns : int
+        How long the guest stands still.
+    window_ns : int
+        Time it has to recover.
+    observed_ns : int
+        Stretch after the window whose attempts are judged.
+    """
+
+    length_ns: int
+    window_ns: int = 60 * _S
+    observed_ns: int = 20 * _S
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantLoad(JudgedLoad):
+    """Tells whether a replication at a load stays within the limit.
+
+    Parameters
+    ----------
+    limit_percent : float
+        Allowed share of inadequately handled attempts, of any scenario and of all.
+    stop : Stop, optional
+        Stop the server, and judge what comes after.
+    """
+
+    limit_percent: float
+    stop: Stop | None = None
+
+    def __call__(self, level: float, replication: int) -> JudgedRun:
+        """Tell whether the run was within the limit."""
+        record = self.prepare(level, replication).run()
+        is_within = record.steps()[0].ended_within(self.limit_percent)
+        return JudgedRun({}, is_within, short_offer(record, [self.spec.phased or ""]))
+
+    def at(self, level: float) -> ModelSpec:
+        """Return the model at so many attempts a second."""
+        return at_load(self.spec, level, self.stop)
+
+
+def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec:
+    """Return the spec with one step at a load; a stop and its window are put before the measured part.
+
+    The model's own faults belong to its own ramp and are left out; its protection is on from the start.
+    """
+    ramp = ramp_of(spec)
+    domain = spec.target_of(ramp)[0]
+    faults: tuple[Pause, ...] = ()
+    transient_ns, measured_ns = ramp.transient_ns, ramp.step_ns()
+    if stop is not None:
+        faults = (Pause(at=Instant("step 1", transient_ns), duration=stop.length_ns, domain=domain),)
+        transient_ns += stop.length_ns + stop.window_ns
+        measured_ns = stop.observed_ns
+    protection = spec.domains[domain].protection
+    if protection.begins is not None:
+        spec = with_domain(spec, domain, protection=protection.model_copy(update={"active_from": None}))
+    ramp = ramp.at_load(saps).with_times(transient_ns, measured_ns)
+    return with_ramp(spec, ramp).model_copy(update={"faults": faults})

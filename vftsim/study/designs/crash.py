@@ -1,0 +1,431 @@
+"""One crash of a primary's host, and what clients saw of it.
+
+The same traffic runs twice, once without the crash; what clients miss is the difference of the two.
+
+The outage is what clients see: the time from the last packet that came out before the takeover to the first one after
+it, of all workloads of the domain together.  Four instants divide it: of the crash, of its declaration, of the guest's
+execution, of its being reachable.  A part is what lies between two of them *within the outage*, so
+that none is negative and all add up to it: a packet that was on its way when the host crashed shortens the detection,
+and one that leaves before the announcement is over shortens that.  The instants themselves are in ``timeline``.
+
+An episode is faults of a model's machine in a steady state, and what clients see of the last of them.  Between faults
+that are far apart nothing happens that a year's availability hangs on, so a year is simulated as episodes: each begins
+well before its first fault and ends when redundancy is long back.  The outage of a fault is the longest time from
+packet to packet that ends in its own stretch, from it to the next fault or the end, if that is longer than any without
+faults.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import Run, run_model
+from vftsim.composition.views import with_domain
+from vftsim.outcome.declare import Rate
+from vftsim.platform.io.packet import flows
+from vftsim.platform.protection.faults import FaultSpec, PrimaryCrash
+from vftsim.platform.protection.guard import guards
+from vftsim.platform.protection.reprotection import plan_copy
+from vftsim.platform.protection.when import Instant
+from vftsim.study.store.files import Endless, Number
+
+_S = 1_000_000_000
+DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
+LIVE = ("secondary live", "booted")
+PARTS = ("before_crash_s", "detection_s", "takeover_s", "announcement_s", "first_packet_s")
+
+
+@dataclass(frozen=True, slots=True)
+class CrashTask:
+    """One crash to be simulated."""
+
+    spec: ModelSpec
+    domain: str
+    seed: int
+    replication: int
+    crash_ns: int
+    span_begins_ns: int
+    watched_until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """One crash and what followed; times in seconds, nan for what did not come.
+
+    Parameters
+    ----------
+    crash_s : float
+        After the beginning of the span.
+    before_crash_s, detection_s, takeover_s, announcement_s, first_packet_s : float
+        Parts of the outage: until the crash, its declaration, the guest's execution, its being reachable, a packet.
+    outage_s : float
+        From packet to packet; infinite if none came out any more.
+    unprotected_s : float
+        From the crash until protection is restored; as planned, if the run ends before.
+    failed : dict
+        Attempts inadequately handled more than without the crash, by scenario; of others what they answer or
+        end less, by workload or program.
+    lost : dict
+        Packets dropped more than without the crash, by workload.
+    retransmissions : int
+        Messages that clients repeated more.
+    figures : dict
+        What the mechanism says of it.
+    timeline : list of (float, str)
+        Seconds after the crash, and what happened.
+    """
+
+    crash_s: float
+    before_crash_s: Number
+    detection_s: Number
+    takeover_s: Number
+    announcement_s: Number
+    first_packet_s: Number
+    outage_s: Endless
+    unprotected_s: Number
+    failed: dict[str, int]
+    lost: dict[str, int]
+    retransmissions: int
+    figures: dict[str, int | float]
+    timeline: list[tuple[float, str]]
+
+    @property
+    def recovered(self) -> bool:
+        """Whether packets came out again."""
+        return math.isfinite(self.outage_s)
+
+    @property
+    def back_s(self) -> float:
+        """From the crash until the guest could be reached, whether a client asked or not; infinite: not in this run."""
+        after = {what: time_s for time_s, what in reversed(self.timeline) if time_s >= 0}
+        live_s = min((after[what] for what in LIVE if what in after), default=math.inf)
+        return after.get(REACHABLE, live_s) if math.isfinite(live_s) else math.inf
+
+    @property
+    def away_s(self) -> float:
+        """The outage, or, where no client asked again, the time until the guest could be reached."""
+        return self.outage_s if self.recovered else self.back_s
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether the guest was back and no client asked it again."""
+        return not self.recovered and math.isfinite(self.back_s)
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a takeover was under way when the run ended."""
+        return math.isinf(self.back_s) and any(what == DECLARED and time_s >= 0 for time_s, what in self.timeline)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch of time in which no packet of a flow came out, from packet to packet."""
+
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Crashed:
+    """What a run with a crash has shown."""
+
+    record: RunRecord
+    gaps: dict[str, Gap]
+
+    def instants(self, task: CrashTask) -> tuple[int | None, int | None, int | None]:
+        """Return when the failure was declared, the guest was live, and it was reachable."""
+        after = {what: at_ns for at_ns, what in reversed(self.timeline(task)) if at_ns >= task.crash_ns}
+        live_ns = next((after[what] for what in LIVE if what in after), None)
+        return after.get(DECLARED), live_ns, after.get(REACHABLE, live_ns)
+
+    def timeline(self, task: CrashTask) -> list[tuple[int, str]]:
+        """Return what happened, in order."""
+        return sorted(self.record.timelines[task.domain])
+
+
+def simulate_crash(task: CrashTask) -> Failover:
+    """Run one replication with and without the crash."""
+    crashed = _watched_well(task)
+    return _judged(task, crashed, run_model(task.spec, task.seed, task.replication))
+
+
+def _watched_well(task: CrashTask) -> _Crashed:
+    """Run until the longest gap that is seen is that of the takeover.
+
+    A pause in the traffic, or the stop at the end of a re-protection, can be longer: then the same run is watched for
+    a shorter time.
+    """
+    windows: dict[str, tuple[int, int]] = {}
+    while True:
+        crashed = _watched(task, windows)
+        live_ns = crashed.instants(task)[1]
+        whole = (task.crash_ns, task.watched_until_ns)
+        shorter = {
+            name: found
+            for name, gap in crashed.gaps.items()
+            if live_ns is not None and (found := without(gap, windows.get(name, whole), live_ns)) is not None
+        }
+        if not shorter:
+            return crashed
+        windows |= shorter
+
+
+def without(gap: Gap, window: tuple[int, int], live_ns: int) -> tuple[int, int] | None:
+    """Return the window in which the gap of a takeover ends, if ``gap`` is another one; ``None`` if it is that gap.
+
+    No packet of a dead guest comes out, except what was on its way, so a gap that ends before the takeover ends with
+    such a packet, and one that begins after it begins with a packet of the new guest.
+    """
+    if gap.begin_ns > live_ns:
+        return window[0], gap.begin_ns + 1
+    if gap.end_ns < live_ns:
+        return gap.end_ns + 1, window[1]
+    return None
+
+
+def _watched(task: CrashTask, windows: Mapping[str, tuple[int, int]]) -> _Crashed:
+    """Run with the crash and watch every flow of packets in its window."""
+    crash = PrimaryCrash(at=Instant("run", task.crash_ns), domain=task.domain)
+    spec, whole = task.spec.model_copy(update={"faults": (crash,)}), (task.crash_ns, task.watched_until_ns)
+    record, _, gaps = run_watched(spec, task.seed, task.replication, task.domain, lambda name: windows.get(name, whole))
+    return _Crashed(record, gaps)
+
+
+def run_watched(
+    spec: ModelSpec, seed: int, replication: int, domain: str, window_of: Callable[[str], tuple[int, int]]
+) -> tuple[RunRecord, Run, dict[str, Gap]]:
+    """Run a model and watch the packets of workloads that a domain serves.
+
+    Parameters
+    ----------
+    window_of : callable
+        From when to when, in ns, a workload's packets are watched, by its name.
+
+    Returns
+    -------
+    tuple
+        The record, the last pass of the run, and the longest gap of each workload that had one.
+    """
+    passes: list[Run] = []
+
+    def watch(run: Run) -> None:
+        passes.append(run)
+        for name, driver in served(run, domain).items():
+            flow = run.engine.rows(flows)[driver.flow]
+            flow.watched_ns, flow.unwatched_ns = window_of(name)
+
+    record = run_model(spec, seed, replication, prepare=watch)
+    return record, passes[-1], _gaps(passes[-1], domain)
+
+
+def served(run: Run, domain: str) -> dict[str, Any]:
+    """Return the drivers of the workloads that a domain serves, by name: others go on without it."""
+    serving = run.spec.serving()
+    return {name: driver for name, driver in run.built.drivers.items() if domain in serving[name]}
+
+
+def _gaps(run: Run, domain: str) -> dict[str, Gap]:
+    """Return the longest gap of each workload that had one."""
+    seen = {name: run.engine.rows(flows)[driver.flow] for name, driver in served(run, domain).items()}
+    return {
+        name: Gap(int(flow.gap_end_ns) - int(flow.gap_ns), int(flow.gap_end_ns))
+        for name, flow in seen.items()
+        if flow.gap_end_ns > 0
+    }
+
+
+def planned_reprotection_ns(protection: object) -> int | None:
+    """Return how long after a takeover a mechanism restores protection if nothing else fails; ``None``: never."""
+    spec = getattr(protection, "reprotection", None)
+    if spec is None:
+        return None
+    plan = plan_copy(spec)
+    return int(spec.delay + plan.live_ns + plan.downtime_ns)
+
+
+def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failover:
+    record, timeline = crashed.record, crashed.timeline(task)
+    declared_ns, live_ns, reachable_ns = crashed.instants(task)
+    gap = common_gap(list(crashed.gaps.values()))
+    instants = (task.crash_ns, declared_ns, live_ns, reachable_ns)
+    known = [instant for instant in instants if instant is not None]
+    recovered = gap is not None and len(known) == len(instants)
+    parts = parts_of(gap, known) if gap is not None and recovered else [math.nan] * len(PARTS)
+    before_s, detection_s, takeover_s, announcement_s, first_s = parts
+    return Failover(
+        crash_s=(task.crash_ns - task.span_begins_ns) / _S,
+        before_crash_s=before_s,
+        detection_s=detection_s,
+        takeover_s=takeover_s,
+        announcement_s=announcement_s,
+        first_packet_s=first_s,
+        outage_s=(gap.end_ns - gap.begin_ns) / _S if gap is not None and recovered else math.inf,
+        unprotected_s=_unprotected_s(task, crashed, live_ns),
+        failed=_failed(record, undisturbed) | _not_done(task, record, undisturbed),
+        lost=_lost(record, undisturbed),
+        retransmissions=_repeated(record) - _repeated(undisturbed),
+        figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
+        timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
+    )
+
+
+def common_gap(gaps: Sequence[Gap]) -> Gap | None:
+    """Return the time in which no packet of any flow came out; ``None`` if none came out any more."""
+    if not gaps:
+        return None
+    return Gap(max(gap.begin_ns for gap in gaps), min(gap.end_ns for gap in gaps))
+
+
+def parts_of(gap: Gap, instants: list[int]) -> list[float]:
+    """Return the parts in s into which instants divide a gap; what lies outside it belongs to none."""
+    inside = accumulate((min(max(instant, gap.begin_ns), gap.end_ns) for instant in instants), max)
+    return [(end_ns - begin_ns) / _S for begin_ns, end_ns in pairwise((gap.begin_ns, *inside, gap.end_ns))]
+
+
+def _unprotected_s(task: CrashTask, crashed: _Crashed, live_ns: int | None) -> float:
+    restored = [at_ns for at_ns, what in crashed.timeline(task) if what == PROTECTED and at_ns > task.crash_ns]
+    if restored:
+        return (restored[0] - task.crash_ns) / _S
+    planned_ns = planned_reprotection_ns(task.spec.expanded()[task.domain].protection)
+    if live_ns is None or planned_ns is None:
+        return math.nan
+    return (live_ns + planned_ns - task.crash_ns) / _S
+
+
+def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for each, sign in ((record, 1), (undisturbed, -1)):
+        for phase in each.played():
+            for kind, count in phase.failed.items():
+                found[kind] = found.get(kind, 0) + sign * count
+    return found
+
+
+def _not_done(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    """Return how much less workloads that the domain serves, and its own programs, have got done, by name."""
+    spec = task.spec
+    owners = {f"workloads.{name}": name for name, domains in spec.serving().items() if task.domain in domains}
+    applications = spec.domains[spec.entry_of(task.domain)].applications
+    owners |= {f"domains.{task.domain}.applications.{key}": key for key in applications}
+    of_none = _done(undisturbed)
+    return {owners[owner]: of_none[owner] - done for owner, done in _done(record).items() if owner in owners}
+
+
+def _done(record: RunRecord) -> dict[str, int]:
+    """Return what each owner has got done: what its leading rate counts, if more of it is better."""
+    return {
+        owner: round(figure.of.held(outcome))
+        for owner, outcome in record.whole.outcomes.items()
+        for figure in outcome.declared.values()
+        if isinstance(figure, Rate) and figure.headline and figure.better == "higher" and figure.by is None
+    }
+
+
+def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
+    of_none = undisturbed.whole.outcomes
+    return {
+        owner.partition(".")[2]: outcome.dropped - of_none[owner].dropped  # type: ignore[attr-defined]
+        for owner, outcome in record.whole.outcomes.items()
+        if owner.startswith("workloads.") and "dropped" in outcome.held
+    }
+
+
+def _repeated(record: RunRecord) -> int:
+    return sum(phase.repeated for phase in record.played())
+
+
+_NEVER_NS = 1 << 62
+_ALONE = {DECLARED, *LIVE, "secondary live too", "primary goes on alone", "backup crash"}
+"""What the timeline says where there is one copy, or two that do not know of each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blow:
+    """A fault at an instant, in ns."""
+
+    at_ns: int
+    fault: FaultSpec
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeTask:
+    """An episode to be simulated; its last fault is judged.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+        Without faults, and as long as the episode is.
+    blows : tuple of Blow
+        In the time of the run; none: the longest time from packet to packet is told.
+    from_ns : int
+        Where the stretch begins that is judged.
+    protected_from_ns : int
+        When protection is turned on, where the mechanism can be; 0: from the start.
+    """
+
+    spec: ModelSpec
+    domain: str
+    seed: int
+    replication: int
+    blows: tuple[Blow, ...]
+    from_ns: int
+    protected_from_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """What came of the last fault.
+
+    Parameters
+    ----------
+    gap_s : float
+        The longest time from packet to packet.
+    is_dead : bool
+        Whether the machine is gone at the end.
+    is_lost : bool
+        Whether redundancy went and was not back at the end.
+    protected_s : float
+        From the fault until redundancy was back; 0 if it did not go, or is not back.
+    """
+
+    gap_s: float
+    is_dead: bool
+    is_lost: bool
+    protected_s: float
+
+
+def simulate_episode(task: EpisodeTask) -> Episode:
+    """Run an episode."""
+    spec, entry = task.spec, task.spec.entry_of(task.domain)
+    if task.protected_from_ns:
+        begins = {"active_from": Instant("run", task.protected_from_ns)}
+        spec = with_domain(spec, entry, protection=spec.domains[entry].protection.model_copy(update=begins))
+    faults = tuple(
+        each.fault.model_copy(update={"at": Instant("run", each.at_ns), "repeat": None, "domain": task.domain})
+        for each in task.blows
+    )
+    record, last, gaps = run_watched(
+        spec.model_copy(update={"faults": faults}),
+        task.seed,
+        task.replication,
+        task.domain,
+        lambda _: (task.from_ns, _NEVER_NS),
+    )
+    gap = common_gap(list(gaps.values()))
+    after = sorted((at_ns, what) for at_ns, what in record.timelines.get(task.domain, ()) if at_ns >= task.from_ns)
+    redundant = [(at_ns, what) for at_ns, what in after if what == PROTECTED or what in _ALONE]
+    is_back = bool(redundant) and redundant[-1][1] == PROTECTED
+    guard = last.built.guards.get(task.domain, 0)
+    return Episode(
+        0.0 if gap is None else max(0.0, (gap.end_ns - gap.begin_ns) / _S),
+        bool(guard and last.engine.rows(guards)[guard].dead),
+        bool(redundant) and not is_back,
+        (redundant[-1][0] - task.from_ns) / _S if is_back else 0.0,
+    )

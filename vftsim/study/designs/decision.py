@@ -1,0 +1,524 @@
+"""Which protection, at what price: one model under several mechanisms, and which of them does what is asked.
+
+Every mechanism with its defaults, but the model's own with the parameters that the model gives it.  All meet the same
+traffic, so that differences are those of pairs.  The model's faults are left out; crashes of the primary's host are
+simulated apart (:mod:`.failover`), and a year is put together from them (:mod:`.availability`).  Which figures there
+are: :mod:`.decision_figures`.
+
+Of those that meet every objective the cheapest is the one with the least ``price``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
+from vftsim.stats import Estimate
+from vftsim.stats.intervals import FEWEST_RUNS
+from vftsim.study.blocks.head import head
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.decision_crossovers import (
+    Asked,
+    Order,
+    Playing,
+    crossover_answers,
+    crossover_blocks,
+    orders,
+    orders_take,
+    watched_ns,
+)
+from vftsim.study.designs.decision_figures import (
+    CAPACITY,
+    COST,
+    FAILURE,
+    NONE,
+    OUTAGE,
+    PRICE,
+    SERVICE,
+    YEAR,
+    Protected,
+    Quantity,
+    address_in,
+    own_words,
+    quantities,
+)
+from vftsim.study.designs.failover import FEWER_FAILED, SPAN_NS, crashes_take, protected_domain
+from vftsim.study.designs.protections import fitting
+from vftsim.study.designs.shared_knobs import shared_knobs
+from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.objective import Objective, in_units
+from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
+from vftsim.study.figures.protection_costs import broken_promises, cost_note
+from vftsim.study.figures.tables import short_owner
+from vftsim.study.figures.validity import MARK, below_table, first_load, outside
+from vftsim.study.runs.estimate import Needs, total
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress
+from vftsim.study.runs.replicate import DEFAULT_SEED
+from vftsim.study.runs.results import rows
+from vftsim.study.runs.workers import Interrupted, checked_jobs
+from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Verdict = Literal["yes", "no", "open"]
+
+
+@dataclass(frozen=True)
+class Decision(Printed):
+    """A model under several mechanisms.
+
+    Parameters
+    ----------
+    base : Model
+    protected : dict
+        What was found, by mechanism.
+    asked : Asked
+    bands : dict
+        By mechanism and figure, what the ranges of prices make of it; empty: prices were taken as they are.
+    refused : dict
+        Mechanisms that do not fit, with the reason.
+    notes : dict
+        What must be said of a mechanism.
+    manifest : dict
+    crossovers : tuple of Order
+        Who is the cheapest over settings that were asked for.
+    """
+
+    base: Model
+    protected: Mapping[str, Protected]
+    asked: Asked
+    bands: Mapping[str, Mapping[str, Band]]
+    refused: Mapping[str, str]
+    notes: Mapping[str, Sequence[str]]
+    manifest: dict[str, Any]
+    crossovers: tuple[Order, ...] = ()
+
+    @cached_property
+    def quantities(self) -> list[Quantity]:
+        """The figures, in order."""
+        return quantities(self.protected)
+
+    @cached_property
+    def first(self) -> str:
+        """The mechanism that differences are taken to: none, or the first."""
+        return NONE if NONE in self.protected else next(iter(self.protected))
+
+    def estimate(self, kind: str, name: str) -> Estimate | None:
+        """Return a figure of a mechanism, with what the ranges of prices make of it."""
+        return widened(self.protected[kind].estimate(name), self.bands.get(kind, {}), name)
+
+    def difference(self, kind: str, name: str) -> Estimate | None:
+        """Return how much more it is than without protection, of pairs; None for what has none."""
+        found = self.protected[kind].difference(name, self.protected[self.first])
+        return widened(found, self.bands.get(kind, {}), name, is_difference=True)
+
+    def figure_of(self, objective: Objective) -> str:
+        """Return the name of the figure that an objective is about, as :attr:`quantities` or the summaries have it."""
+        found = {address_in(each.summary, objective.figure) for each in self.protected.values()}
+        return next(iter(found))
+
+    def verdict(self, kind: str, objective: Objective) -> Verdict:
+        """Tell whether a mechanism meets an objective; open: its interval holds the limit."""
+        found = self.estimate(kind, self.figure_of(objective))
+        if found is None:
+            return "no"
+        ends = [objective.holds(found.low), objective.holds(found.high)] if math.isfinite(found.half_width) else []
+        met = objective.holds(found.mean)
+        return "open" if any(each != met for each in ends) else "yes" if met else "no"
+
+    def verdicts(self, kind: str) -> Verdict:
+        """Tell whether a mechanism meets every objective."""
+        found = {self.verdict(kind, objective) for objective in self.asked.objectives}
+        return "no" if "no" in found else "open" if "open" in found else "yes"
+
+    @cached_property
+    def ordered(self) -> list[str]:
+        """The mechanisms: those that meet what is asked, the cheaper ones before; as named if nothing is asked."""
+        if not self.asked.objectives:
+            return list(self.protected)
+        best = ("yes", "open", "no")
+        return sorted(self.protected, key=lambda kind: (best.index(self.verdicts(kind)), self.price(kind)))
+
+    def price(self, kind: str) -> float:
+        """Return what a mechanism costs, in percent of a pCPU; infinite where nothing says it."""
+        found = self.estimate(kind, PRICE)
+        return math.inf if found is None else found.mean
+
+    def blocks(self) -> list[Block]:
+        """Return answers, the table of what was asked, tables of all figures, notes."""
+        said = self.manifest["models"][0]
+        notes = [note for note in said["notes"] if not note.startswith("protection")]
+        blocks: list[Block] = [*head([{**said, "costs": [], "notes": notes}], self.manifest["seed"])]
+        if self.asked.objectives:
+            blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
+        else:
+            blocks += crossover_answers(self.crossovers)
+        for place in dict.fromkeys(one.place for one in self.quantities if one.group == SERVICE):
+            own = [one for one in self.quantities if one.group == SERVICE and one.place == place]
+            blocks += _tables(self, short_owner(place), own, with_differences=True)
+        titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
+        for group, title in titles.items():
+            blocks += _tables(self, title, [one for one in self.quantities if one.group == group])
+        crossing = crossover_blocks(self.crossovers, self.ordered)
+        return [*blocks, *_deciding(self), *crossing, *_outages(self), *(Note(text) for text in _notes(self))]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a mechanism and figure, the difference to no protection behind it."""
+        table = []
+        for kind in self.protected:
+            for one in self.quantities:
+                found = self.estimate(kind, one.name)
+                if found is None:
+                    continue
+                row = {"mechanism": kind, "figure": one.name, "group": one.group, "unit": one.unit}
+                less = self.difference(kind, one.name) if kind != self.first else None
+                of_pairs = estimate_columns(less) if less is not None else {}
+                columns = estimate_columns(found) | {f"difference_{key}": value for key, value in of_pairs.items()}
+                table.append(row | columns | self._parts(kind, one.name))
+        return frame(table)
+
+    def _parts(self, kind: str, name: str) -> dict[str, Any]:
+        """Return what of an interval is of the replications, what of prices, and which price decides."""
+        band, own = self.bands.get(kind, {}).get(name), self.protected[kind].estimate(name)
+        if band is None or own is None:
+            return {}
+        return {
+            "replications_low": own.low,
+            "replications_high": own.high,
+            "prices_low": own.mean + band.below,
+            "prices_high": own.mean + band.above,
+            "decided_by": band.decides,
+            "decided_share": band.share,
+        }
+
+    @property
+    def outside(self) -> list[list[str]] | None:
+        """Mechanism and figure where a load is outside of what the model was fitted to; None as of other studies."""
+        if self.base.spec.calibrated is None:
+            return None
+        at_first = bool(outside(self.base.spec, first_load(self.base.spec)))
+        return [
+            [kind, one.name]
+            for kind, each in self.protected.items()
+            for one in self.quantities
+            if (each.capacity is not None and each.capacity.ends_outside if one.name == CAPACITY else at_first)
+        ]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "comparison": rows(self.to_pandas()),
+            "mtbf_s": self.asked.mtbf_s,
+            "restart_s": self.asked.restart_s,
+            "objectives": [
+                {
+                    "objective": str(one),
+                    "figure": self.figure_of(one),
+                    "met": {kind: self.verdict(kind, one) for kind in self.protected},
+                }
+                for one in self.asked.objectives
+            ],
+            "order": self.ordered,
+            "refused": dict(self.refused),
+            "crossovers": [each.for_machines() for each in self.crossovers],
+            "notes": {kind: list(said) for kind, said in self.notes.items()},
+            "outside_calibration": self.outside,
+        }
+
+
+def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked) -> Needs:
+    """Return what such a study takes: replications of each model, and crashes; of each price two more."""
+    found = total([each.spec for each in models.values()], replications)
+    for each in models.values():
+        found += crashes_take(each, max(replications, 2), None, SPAN_NS, None)
+        for end in _ends(each, protected_domain(each)) if asked.bands else ():
+            found += (
+                crashes_take(end.model, 1, None, SPAN_NS, watched_ns({"": each}))
+                if end.is_of_failure
+                else total([end.model.spec], 1)
+            )
+    if not asked.crossovers:
+        return found
+    entry = protected_domain(next(iter(models.values())))
+    return found + orders_take(models, entry, shared_knobs(asked.crossovers, models, entry), asked, replications)
+
+
+def decide(
+    model: Model,
+    kinds: Sequence[str],
+    replications: int,
+    seed: int = DEFAULT_SEED,
+    jobs: int | None = None,
+    *,
+    asked: Asked | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> Decision:
+    """Run a model under every mechanism for the same replications, and as many crashes of each.
+
+    Raises
+    ------
+    UsageError
+        No mechanism fits the model, or it has no figure or setting that was asked for.
+    Interrupted
+        Ctrl-C before one replication of every mechanism was done.
+    """
+    started, workers = utc_now(), checked_jobs(jobs)
+    models, refused = fitting(model, kinds)
+    name, question, specs = protected_domain(model), asked or Asked(), [each.spec for each in models.values()]
+    question = replace(question, objectives=in_units(question.objectives, specs, own_words()))
+    knobs = shared_knobs(question.crossovers, models, name)
+    play = Playing(model.spec.copies(name)[0], question, seed, workers, progress, store)
+    done = dict(zip(models, play.runs(list(models.values()), replications), strict=True))
+    common = sorted(set.intersection(*(set(each.records) for each in done.values())))
+    if not common:
+        raise Interrupted("no replication of all mechanisms had finished")
+    found = dict(zip(models, play.of_runs(list(done.values()), common, done.get(NONE)), strict=True))
+    interrupted = any(each.interrupted for each in done.values())
+    notes = {}
+    for kind, own in models.items():
+        broken = broken_promises((number, done[kind].records[number]) for number in common)
+        notes[kind] = [text for text in (cost_note(own.spec.domains[name]), *broken) if text]
+    if not interrupted:
+        studies = play.crashes(list(models.values()), max(replications, 2))
+        found = {kind: play.with_failovers(found[kind], each) for kind, each in zip(models, studies, strict=True)}
+    for kind, each in found.items():
+        if each.failovers is not None and each.year is None:
+            notes[kind].append("no year: a run ended before the guest was back")
+    said = manifest(
+        list(models.values()), "compare", seed, common, workers, started, wanted=replications, interrupted=interrupted
+    )
+    bands = _bands(models, name, play) if question.bands and not interrupted else {}
+    over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []
+    return Decision(model, found, question, bands, refused, {k: v for k, v in notes.items() if v}, said, tuple(over))
+
+
+def _ends(model: Model, entry: str) -> Iterator[Variant]:
+    """Yield what is played for the prices of a model."""
+    yield from variants(_shorter(model), entry)
+
+
+def _shorter(model: Model) -> Model:
+    """Return the model with shorter steps: what a price moves shows there, too."""
+    return model.quick() if model.spec.ramp is not None else model
+
+
+def _bands(models: Mapping[str, Model], entry: str, play: Playing) -> dict[str, dict[str, Band]]:
+    """Play every price at both ends of its range, once, and return what that makes of each mechanism's figures."""
+    ends = {kind: list(_ends(model, entry)) for kind, model in models.items()}
+    base = {kind: _shorter(model) for kind, model in models.items()}
+    of_run = [*base.values(), *(v.model for own in ends.values() for v in own if not v.is_of_failure)]
+    of_crash = [
+        *(base[kind] for kind, own in ends.items() if any(v.is_of_failure for v in own)),
+        *(v.model for own in ends.values() for v in own if v.is_of_failure),
+    ]
+    done = play.runs(of_run, 1)
+    if any(each.interrupted for each in done):
+        return {}
+    unprotected = done[list(base).index(NONE)] if NONE in base else None
+    runs = iter(play.of_runs(done, [0], unprotected))
+    of_base = {kind: next(runs) for kind in base}
+    crashes = iter(play.crashes(of_crash, 1, watched_ns(base)))
+    for kind, own in ends.items():
+        if any(each.is_of_failure for each in own):
+            of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
+    found = {}
+    for kind, own in ends.items():
+        asked_for = [address_in(of_base[kind].summary, one.figure) for one in play.asked.objectives]
+        played = [
+            (each, play.with_failovers(of_base[kind], next(crashes)) if each.is_of_failure else next(runs))
+            for each in own
+        ]
+        found[kind] = _of_mechanism(of_base[kind], played, asked_for)
+    return found
+
+
+def _of_mechanism(
+    base: Protected, played: Sequence[tuple[Variant, Protected]], asked_for: Sequence[str]
+) -> dict[str, Band]:
+    """Return the bands of a mechanism's figures; a run shows nothing of a crash, and a crash nothing of a run."""
+    found = {}
+    groups = dict.fromkeys(asked_for, SERVICE) | {one.name: one.group for one in quantities({"": base})}
+    for name, group in groups.items():
+        of_failure = group in (FAILURE, YEAR)
+        told = [(each, _figures(own)) for each, own in played if each.is_of_failure == of_failure]
+        if band := band_of(effects_of(told, _figures(base), name)):
+            found[name] = band
+    return found
+
+
+def _figures(of: Protected) -> Callable[[str], float]:
+    def figure(name: str) -> float:
+        found = of.estimate(name)
+        return math.nan if found is None else found.mean
+
+    return figure
+
+
+_WIDTH = 98
+_LESS = "less "
+_GAP = 2
+_DAY_S = 86_400.0
+_OF_STATE = {"rolled_back", "execution_lost"}
+
+
+def _deciding(found: Decision) -> list[Block]:
+    """Return which price moves the figures most that were asked for, the price of all, and the outage."""
+    asked = [(found.figure_of(one), str(one)) for one in found.asked.objectives]
+    columns = dict([*asked, (PRICE, "price"), (OUTAGE, "outage")])
+    rows: list[list[Cell]] = []
+    for kind in found.ordered:
+        bands = [found.bands.get(kind, {}).get(name) for name in columns]
+        if any(bands):
+            rows.append([kind, *(f"{band.decides} {100 * band.share:.0f} %" if band else None for band in bands)])
+    said = "of the variance over the ranges of prices; docs/protection/prices.md"
+    return [Table(["decides", *columns.values()], rows, caption=said, texts=len(columns) + 1)] if rows else []
+
+
+def _outages(found: Decision) -> list[Block]:
+    """Return the parts of the outages that end."""
+    names = [one.name for one in found.quantities if one.name.startswith(f"{OUTAGE}.")]
+    rows = [(kind, [found.estimate(kind, name) for name in names]) for kind in found.ordered]
+    ending = [(kind, [each.mean for each in parts if each is not None]) for kind, parts in rows]
+    known = [(kind, parts) for kind, parts in ending if len(parts) == len(names)]
+    title = "Outages when the primary's host crashes"
+    return [Bars(title, "s", [name.partition(".")[2].replace("_", " ") for name in names], known)] if known else []
+
+
+def _answers(found: Decision) -> Iterator[str]:
+    said = " and ".join(str(one) for one in found.asked.objectives)
+    meets, is_open = ([kind for kind in found.ordered if found.verdicts(kind) == word] for word in ("yes", "open"))
+    if not meets:
+        yield f"None of these mechanisms meets {said}{' for certain' if is_open else ''}."
+    elif len(meets) == 1:
+        yield f"{meets[0]} alone meets {said}; {_priced(found, meets[0])}."
+    else:
+        more = found.price(meets[1]) - found.price(meets[0])
+        yield (
+            f"{', '.join(meets)} meet {said}. The cheapest is {meets[0]}: {_priced(found, meets[0])}, {more:.3g} % "
+            f"less than {meets[1]}."
+        )
+    if is_open:
+        yield f"Open, since an interval holds the limit: {', '.join(is_open)}."
+
+
+def _priced(found: Decision, kind: str) -> str:
+    price = found.estimate(kind, PRICE)
+    return "price not known" if price is None else f"price {' '.join(shown(price)).strip()} % of a pCPU"
+
+
+def _asked(found: Decision) -> Table:
+    """Return a verdict and the figure for each mechanism and objective."""
+    rows: list[list[Cell]] = []
+    for kind in found.ordered:
+        row: list[Cell] = [kind]
+        for one in found.asked.objectives:
+            figure = " ".join(shown(_cell(found, kind, found.figure_of(one)))).strip()
+            row.append(f"{found.verdict(kind, one)}: {figure}")
+        rows.append([*row, _cell(found, kind, PRICE)])
+    return Table(["asked", *(str(one) for one in found.asked.objectives), "price, % of a pCPU"], rows)
+
+
+def _tables(found: Decision, title: str, figures: Sequence[Quantity], *, with_differences: bool = False) -> list[Block]:
+    """Return tables of figures, as many columns in each as fit; what nobody has any of is left out."""
+    labels = _labels(found, with_differences)
+    beyond = {name for _, name in found.outside or ()}
+    room = _WIDTH - max(map(len, (title, *labels)))
+    parts: list[list[tuple[str, list[Cell]]]] = [[]]
+    left = room
+    for one in figures:
+        cells = _column(found, one, with_differences)
+        if all(map(_is_nothing, cells)):
+            continue
+        head = f"{one.words}{MARK if one.name in beyond else ''}"
+        wide = _GAP + _wide(head, cells)
+        if parts[-1] and wide > left:
+            parts.append([])
+            left = room
+        parts[-1].append((head, cells))
+        left -= wide
+    return [_table(title, labels, part) for part in parts if part]
+
+
+def _labels(found: Decision, with_differences: bool) -> list[str]:
+    labels = []
+    for kind in found.ordered:
+        labels += [kind, f"{_LESS}{found.first}"] if with_differences and kind != found.first else [kind]
+    return labels
+
+
+def _column(found: Decision, one: Quantity, with_differences: bool) -> list[Cell]:
+    cells: list[Cell] = []
+    for kind in found.ordered:
+        cells.append(_cell(found, kind, one.name))
+        if with_differences and kind != found.first:
+            cells.append(found.difference(kind, one.name))
+    return cells
+
+
+def _wide(head: str, cells: Sequence[Cell]) -> int:
+    """Return the columns that a figure takes with intervals behind the values."""
+    texts = [shown(cell) for cell in cells]
+    return max(len(head), max(len(value) for value, _ in texts) + 1 + max(len(behind) for _, behind in texts))
+
+
+def _table(title: str, labels: Sequence[str], part: Sequence[tuple[str, list[Cell]]]) -> Table:
+    rows: list[list[Cell]] = [list(row) for row in zip(labels, *(cells for _, cells in part), strict=True)]
+    differing = [row for row in rows if not (str(row[0]).startswith(_LESS) and all(map(_is_nothing, row[1:])))]
+    return Table([title, *(head for head, _ in part)], differing)
+
+
+def _is_nothing(cell: Cell) -> bool:
+    return cell is None or (isinstance(cell, Estimate) and cell.low == cell.high == 0.0)
+
+
+def _cell(found: Decision, kind: str, name: str) -> Cell:
+    """Return a figure, or in words what has none: an outage without end, a state of which nothing is left."""
+    each, estimate = found.protected[kind], found.estimate(kind, name)
+    crashes = each.failovers.failovers if each.failovers is not None else ()
+    if name in _OF_STATE and each.is_lost:
+        return "all"
+    if estimate is None:
+        of_never = "never ends" if each.never == len(crashes) else f"{each.never} of {len(crashes)} never end"
+        return {OUTAGE: of_never, "unprotected": "never again"}.get(name) if crashes else None
+    if name == CAPACITY and each.capacity is not None and 2 * each.capacity.unfailed >= estimate.n:
+        return f"at least {estimate.mean:.4g}"
+    is_meant = name.endswith(".breaches") and estimate.mean and each.breaks_promise
+    return f"{shown(estimate)[0]} by design" if is_meant else estimate
+
+
+def _notes(found: Decision) -> Iterator[str]:
+    yield (
+        "price: CPU time of both hosts beyond what the same work takes unprotected, time the guest stands still "
+        "included; work done: mean of the leading rates. breaches: outputs that left before a backup could take over."
+    )
+    yield (
+        f"A year: each host fails once in {found.asked.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does not "
+        f"come back by itself is brought back by hand in {found.asked.restart_s:g} s (--restart)."
+    )
+    count = len(found.manifest["replications"])
+    rests_on = "± and [ ]: 95 % intervals" if count >= FEWEST_RUNS else "(x to y): lowest and highest of them"
+    yield f"{count} replications under the same random numbers, {max(count, 2)} crashes. {rests_on}."
+    if found.bands:
+        yield (
+            "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "
+            "together: 95 % of what prices drawn from them make (--no-prices: none)."
+        )
+    lost = (found.estimate(kind, "requests_lost") for kind in found.protected)
+    if any(each is not None and each.mean < 0.0 for each in lost):
+        yield FEWER_FAILED
+    if found.outside:
+        yield below_table([(found.base.label, found.base.spec)])
+    for kind, said in found.notes.items():
+        yield from (f"{kind}: {text}" for text in said)
+    for kind, why in found.refused.items():
+        yield f"Left out: {kind}: {why}"

@@ -1,0 +1,492 @@
+"""Where the order of mechanisms changes: which is the cheapest that does what is asked, over a setting that they share.
+
+A setting is put to a few values, and every mechanism is played at each with the same replications; where the cheapest
+of those that meet what is asked changes between two values, all are played in the middle (of the logarithm) too, twice.
+Two things change an order: two prices cross, or a figure that is asked for crosses its limit.  Where: replication by
+replication, linear between the values over the setting's logarithm (:mod:`.crossovers`).
+
+Where nothing is asked, the mechanisms that have a backup are compared.  A ramp is played as one step at its first load,
+unless its capacity is asked for.  Crashes are played where what they show is asked for.  The interval of a place is of
+the replications: prices of mechanisms stay at the values in use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise
+from typing import Any
+
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, shown
+from vftsim.stats import Estimate
+from vftsim.study.blocks.head import INTERVALS
+from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_of
+from vftsim.study.designs.constant_load import at_load
+from vftsim.study.designs.crossovers import Crossover, crossovers
+from vftsim.study.designs.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, computed, is_of_failure
+from vftsim.study.designs.failover import SPAN_NS, FailoverStudy, crashes_of_each, crashes_take
+from vftsim.study.designs.ramp import ramp_capacity_of
+from vftsim.study.designs.shared_knobs import SharedKnob
+from vftsim.study.figures.frames import estimate_columns
+from vftsim.study.figures.objective import Objective
+from vftsim.study.figures.summary import Summary
+from vftsim.study.runs.estimate import Needs, total
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress
+from vftsim.study.runs.replicate import Replications, replicate
+from vftsim.study.runs.results import CONFIDENCE
+from vftsim.study.store.store import Store
+
+DEFAULT_MTBF_S = 365 * 86_400.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question.
+
+    Parameters
+    ----------
+    objectives : tuple of Objective
+        What a mechanism has to achieve, all of them.
+    mtbf_s : float
+        Mean time between failures of a host.
+    restart_s : float
+        How long it takes somebody to bring back by hand what does not come back by itself.
+    bands : bool
+        Whether each price is also played at both ends of its range, once.
+    crossovers : tuple of str
+        Settings over which the order of mechanisms is sought, as :func:`~.shared_knobs.shared_knobs` reads them.
+    """
+
+    objectives: tuple[Objective, ...] = ()
+    mtbf_s: float = DEFAULT_MTBF_S
+    restart_s: float = DEFAULT_RESTART_S
+    bands: bool = True
+    crossovers: tuple[str, ...] = ()
+
+
+SOON_NS = 8_000_000_000
+"""Above the longest detection and takeover that prices make, a restart aside."""
+
+
+@dataclass(frozen=True)
+class Playing:
+    """How models are played, and what for.
+
+    Parameters
+    ----------
+    domain : str
+        The protected one, as records name it.
+    asked : Asked
+    seed, jobs : int
+    progress : Progress, optional
+    store : Store, optional
+    """
+
+    domain: str
+    asked: Asked
+    seed: int
+    jobs: int
+    progress: Progress | None = None
+    store: Store | None = None
+
+    def runs(self, models: Sequence[Model], replications: int) -> list[Replications]:
+        """Return replications of every model."""
+        return replicate(models, replications, self.seed, self.jobs, progress=self.progress, store=self.store)
+
+    def crashes(self, models: Sequence[Model], count: int, after_ns: int | None = None) -> list[FailoverStudy]:
+        """Return crashes of every model's host."""
+        return crashes_of_each(
+            models, count, self.seed, self.jobs, after_ns=after_ns, progress=self.progress, store=self.store
+        )
+
+    def of_runs(
+        self, played: Sequence[Replications], numbers: Sequence[int], unprotected: Replications | None
+    ) -> list[Protected]:
+        """Return the figures of replications, beside those without protection, which are one of those played."""
+        records = [[(number, each.records[number]) for number in numbers] for each in played]
+        summaries = [Summary(each.model.label, own, CONFIDENCE) for each, own in zip(played, records, strict=True)]
+        beside = next((own for each, own in zip(played, summaries, strict=True) if each is unprotected), None)
+        found = []
+        for each, summary, own in zip(played, summaries, records, strict=True):
+            for one in self.asked.objectives:
+                address_in(summary, one.figure)  # a percentile that nobody has listed comes to be
+            capacity = ramp_capacity_of(each.model, own) if each.model.spec.ramp is not None else None
+            of_both = computed(each.model, self.domain, summary, beside)
+            found.append(Protected(each.model, self.domain, summary, of_both, capacity))
+        return found
+
+    def with_failovers(self, each: Protected, study: FailoverStudy) -> Protected:
+        """Return a mechanism with what its crashes show; without a year if one ended before the guest was back."""
+        try:
+            rate = rate_of(each.model)
+            year = year_of(study, study.mechanism, self.asked.mtbf_s, self.asked.restart_s, rate)
+        except UsageError:
+            year = None
+        return replace(each, failovers=study, year=year)
+
+
+HALVINGS = 2
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of order.
+
+    Parameters
+    ----------
+    what : str
+        What crosses: the price, or an objective.
+    before, after : str
+        Of prices: which mechanism has the lower one below the place and above it.  Of an objective: the mechanism that
+        meets it, on the side on which it does; empty on the other.
+    at : Estimate
+        The place.
+    low, high : float
+        Values next to it at which all replications agree.
+    is_of_cheapest : bool
+        Whether it changes who is the cheapest.
+    """
+
+    what: str
+    before: str
+    after: str
+    at: Estimate
+    low: float
+    high: float
+    is_of_cheapest: bool
+
+    def ends(self, cheapest: Mapping[float, str], here: float, there: float) -> bool:
+        """Whether it is why another one is the cheapest at the next value."""
+        is_between = self.low <= here and there <= self.high
+        return is_between and self.before in ("", cheapest[here]) and self.after in ("", cheapest[there])
+
+
+@dataclass(frozen=True)
+class Order:
+    """The order of mechanisms over a setting.
+
+    Parameters
+    ----------
+    knob : SharedKnob
+    points : dict
+        By value, ascending, what was found of every mechanism.
+    cheapest : dict
+        By value, the cheapest that meets what is asked; empty: none does.
+    meeting : dict
+        By value, all that meet it.
+    changes : tuple of Change
+        In their order.
+    """
+
+    knob: SharedKnob
+    points: Mapping[float, Mapping[str, Protected]]
+    cheapest: Mapping[float, str]
+    meeting: Mapping[float, frozenset[str]]
+    changes: tuple[Change, ...]
+
+    def stretches(self) -> Iterator[tuple[str, float, float, Change | None]]:
+        """Yield who is the cheapest from one value to another, and the change that ends it, if one is known."""
+        places = list(self.cheapest)
+        begin = places[0]
+        for here, there in pairwise([*places, math.nan]):
+            if self.cheapest[here] != self.cheapest.get(there):
+                why = (each for each in self.changes if each.ends(self.cheapest, here, there))
+                yield self.cheapest[here], begin, here, next(why, None)
+                begin = there
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "setting": self.knob.name,
+            "unit": self.knob.unit,
+            "points": [
+                {
+                    "at": place,
+                    "cheapest": self.cheapest[place],
+                    "prices": {
+                        kind: {**estimate_columns(price), "meets": kind in self.meeting[place]}
+                        for kind, each in found.items()
+                        if (price := each.estimate(PRICE)) is not None
+                    },
+                }
+                for place, found in self.points.items()
+            ],
+            "changes": [
+                {
+                    "what": each.what,
+                    "before": each.before,
+                    "after": each.after,
+                    "of_cheapest": each.is_of_cheapest,
+                    "from": each.low,
+                    "to": each.high,
+                    **estimate_columns(each.at),
+                }
+                for each in self.changes
+            ],
+        }
+
+
+@dataclass
+class _Played:
+    """Models that were played, each once."""
+
+    play: Playing
+    replications: int
+    after_ns: int | None
+    runs: dict[str, Replications] = field(default_factory=dict)
+    crashes: dict[str, FailoverStudy] = field(default_factory=dict)
+
+    def add(self, models: Iterable[Model]) -> bool:
+        """Play what was not yet; tell whether it went to its end."""
+        new = {digest: model for model in models if (digest := model.digest()) not in self.runs}
+        done = self.play.runs(list(new.values()), self.replications)
+        self.runs |= dict(zip(new, done, strict=True))
+        if any(each.interrupted for each in done):
+            return False
+        if any(is_of_failure(one.figure) for one in self.play.asked.objectives):
+            studies = self.play.crashes(list(new.values()), max(self.replications, 2), self.after_ns)
+            self.crashes |= dict(zip(new, studies, strict=True))
+        return True
+
+    def found(self, models: Mapping[str, Model]) -> dict[str, Protected]:
+        """Return the figures of mechanisms at one value."""
+        digests = {kind: model.digest() for kind, model in models.items()}
+        runs = {kind: self.runs[digest] for kind, digest in digests.items()}
+        each = self.play.of_runs(list(runs.values()), range(self.replications), runs[NONE])
+        found = dict(zip(models, each, strict=True))
+        if not self.crashes:
+            return found
+        return {kind: self.play.with_failovers(own, self.crashes[digests[kind]]) for kind, own in found.items()}
+
+
+def orders(
+    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], play: Playing, replications: int
+) -> list[Order]:
+    """Play mechanisms over settings; return who is the cheapest where.
+
+    Returns
+    -------
+    list of Order
+        Empty where the user ended it.
+    """
+    base, played = _steady(models, play.asked), _Played(play, replications, watched_ns(models))
+    wanted = (
+        list(models)
+        if play.asked.objectives
+        else [kind for kind, own in models.items() if own.spec.domains[entry].protection.has_backup]
+    )
+    at = {knob: {place: _at(base, entry, knob, place) for place in knob.places} for knob in knobs}
+    for left in range(HALVINGS, -1, -1):
+        if not played.add(model for own in at.values() for each in own.values() for model in each.values()):
+            return []
+        found = [
+            found_order(knob, {place: played.found(own[place]) for place in sorted(own)}, wanted, play.asked.objectives)
+            for knob, own in at.items()
+        ]
+        for one in found if left else ():
+            middles = [math.sqrt(a * b) for a, b in pairwise(one.cheapest) if one.cheapest[a] != one.cheapest[b]]
+            at[one.knob] |= {place: _at(base, entry, one.knob, place) for place in middles}
+    return found
+
+
+def orders_take(
+    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], asked: Asked, replications: int
+) -> Needs:
+    """Return what that takes, as if each setting changed the order once."""
+    base, after_ns, found = _steady(models, asked), watched_ns(models), Needs()
+    for knob in knobs:
+        every = [model for place in knob.places for model in _at(base, entry, knob, place).values()]
+        own = {model.digest(): model for model in every}.values()
+        once = total([model.spec for model in own], replications)
+        if any(is_of_failure(one.figure) for one in asked.objectives):
+            for model in own:
+                once += crashes_take(model, max(replications, 2), None, SPAN_NS, after_ns)
+        found += once.times(1.0 + HALVINGS / len(knob.places))
+    return found
+
+
+def _steady(models: Mapping[str, Model], asked: Asked) -> dict[str, Model]:
+    """Return the models with a ramp as one step at its first load, unless its capacity is asked for."""
+    if any(one.figure == CAPACITY for one in asked.objectives):
+        return dict(models)
+    return {
+        kind: model if (ramp := model.spec.ramp) is None else replace(model, spec=at_load(model.spec, ramp.first_load))
+        for kind, model in models.items()
+    }
+
+
+def watched_ns(models: Mapping[str, Model]) -> int | None:
+    """Return how long a crash is watched: where nothing queues, until the guest is back."""
+    return None if any(model.spec.ramp is not None for model in models.values()) else SOON_NS
+
+
+def _at(base: Mapping[str, Model], entry: str, knob: SharedKnob, place: float) -> dict[str, Model]:
+    return {kind: knob.at(model, entry, place) for kind, model in base.items()}
+
+
+def found_order(
+    knob: SharedKnob,
+    points: Mapping[float, Mapping[str, Protected]],
+    wanted: Sequence[str],
+    objectives: Sequence[Objective],
+) -> Order:
+    """Return the order of those mechanisms that are wanted, over values of a setting, ascending."""
+    meeting = {
+        place: frozenset(kind for kind in wanted if all(_meets(found[kind], one) for one in objectives))
+        for place, found in points.items()
+    }
+    cheapest = {
+        place: min(sorted(meeting[place]), key=lambda kind: _mean(found[kind], PRICE), default="")
+        for place, found in points.items()
+    }
+    found = [*_of_objectives(points, wanted, objectives), *_of_prices(points, wanted, meeting)]
+    changing = [(a, b) for a, b in pairwise(cheapest) if cheapest[a] != cheapest[b]]
+    marked = [replace(each, is_of_cheapest=any(each.ends(cheapest, *pair) for pair in changing)) for each in found]
+    return Order(knob, points, cheapest, meeting, tuple(sorted(marked, key=lambda each: each.at.mean)))
+
+
+def _meets(each: Protected, one: Objective) -> bool:
+    mean = _mean(each, one.figure)
+    return math.isfinite(mean) and one.holds(mean)
+
+
+def _mean(each: Protected, figure: str) -> float:
+    found = each.estimate(address_in(each.summary, figure))
+    return math.inf if found is None else found.mean
+
+
+def _of_objectives(
+    points: Mapping[float, Mapping[str, Protected]], wanted: Sequence[str], objectives: Sequence[Objective]
+) -> Iterator[Change]:
+    """Yield where a mechanism begins or ceases to meet an objective."""
+    for one in objectives:
+        for kind in wanted:
+            own = _samples([found[kind] for found in points.values()], one.figure)
+            for where in crossovers(_logs(points), own, [[one.value] * len(each) for each in own], CONFIDENCE):
+                meets_before = where.first_is_lower_before == one.relation.startswith("<")
+                yield _change(str(one), (kind, "") if meets_before else ("", kind), where, points)
+
+
+def _of_prices(
+    points: Mapping[float, Mapping[str, Protected]], wanted: Sequence[str], meeting: Mapping[float, frozenset[str]]
+) -> Iterator[Change]:
+    """Yield where two prices cross of mechanisms that meet what is asked on either side."""
+    for pair in combinations(wanted, 2):
+        first, second = (_samples([found[kind] for found in points.values()], PRICE) for kind in pair)
+        for where in crossovers(_logs(points), first, second, CONFIDENCE):
+            sides = pair if where.first_is_lower_before else pair[::-1]
+            found = _change(PRICE, sides, where, points)
+            if set(pair) <= meeting[found.low] & meeting[found.high]:
+                yield found
+
+
+def _change(what: str, sides: tuple[str, str], where: Crossover, points: Iterable[float]) -> Change:
+    near, at = {math.log(place): place for place in points}, where.at
+    low, high = math.exp(at.low), math.exp(at.high)
+    half_width = (high - low) / 2.0 if math.isfinite(at.half_width) else at.half_width
+    place = replace(at, mean=math.exp(at.mean), low=low, high=high, half_width=half_width)
+    return Change(what, *sides, place, near[where.low], near[where.high], is_of_cheapest=False)
+
+
+def _logs(points: Iterable[float]) -> list[float]:
+    return [math.log(place) for place in points]
+
+
+def _samples(each: Sequence[Protected], figure: str) -> list[list[float]]:
+    """Return a figure of every replication at each value, as many everywhere; nan where there is none."""
+    found = [own.sample(address_in(own.summary, figure)) for own in each]
+    count = max(map(len, found))
+    return [own if len(own) == count and all(map(math.isfinite, own)) else [math.nan] * count for own in found]
+
+
+def crossover_answers(orders: Sequence[Order]) -> Iterator[Answer]:
+    """Yield a sentence for each setting: who is the cheapest from where to where."""
+    for one in orders:
+        parts = [_stretch(one, *each) for each in one.stretches()]
+        yield Answer(f"{', then '.join(parts)}.", f"Who is the cheapest as {_name(one)} grows?")
+
+
+def crossover_blocks(orders: Sequence[Order], kinds: Sequence[str]) -> Iterator[Block]:
+    """Yield tables and a chart for each setting."""
+    for one in orders:
+        yield _prices(one, kinds)
+        yield _chart(one, kinds)
+    changes: list[list[Cell]] = [
+        [_words(one, each), each.at, f"{plain(each.low)} and {plain(each.high)} {one.knob.unit}"]
+        for one in orders
+        for each in one.changes
+    ]
+    if changes:
+        caption = (
+            "Linear between the values that were played, over the logarithm, replication by replication; all of them "
+            f"agree on the order at the two values given. {INTERVALS}"
+        )
+        yield Table(["what changes (* the cheapest)", "at", "between"], changes, "", caption)
+    if orders:
+        yield Note(
+            "Crossovers: service and costs of a ramp are those of one step at its first load; prices of mechanisms are "
+            "those in use, without their ranges."
+        )
+
+
+def _name(one: Order) -> str:
+    return f"{one.knob.name} ({one.knob.unit})"
+
+
+def _stretch(one: Order, kind: str, begin: float, end: float, ending: Change | None) -> str:
+    who = kind or "no mechanism"
+    if end == max(one.points):
+        return (
+            f"{who} throughout ({plain(begin)} to {plain(end)})"
+            if begin == min(one.points)
+            else f"{who} to {plain(end)}"
+        )
+    if ending is not None:
+        return f"{who} to {' '.join(shown(ending.at)).strip()} ({_reason(ending)})"
+    after = min(place for place in one.points if place > end)
+    return f"{who} to somewhere between {plain(end)} and {plain(after)} (replications disagree)"
+
+
+def _reason(change: Change) -> str:
+    if change.what == PRICE:
+        return "prices cross"
+    if change.before:
+        return f"no longer {change.what}"
+    return f"{change.after} then meets {change.what}"
+
+
+def _words(one: Order, change: Change) -> str:
+    mark = "*" * change.is_of_cheapest
+    if change.what == PRICE:
+        return f"{one.knob.name}: {change.before} is cheaper below, {change.after} above{mark}"
+    side = "below" if change.before else "above"
+    return f"{one.knob.name}: {change.before or change.after} meets {change.what} {side}{mark}"
+
+
+def _prices(one: Order, kinds: Sequence[str]) -> Table:
+    """Return the prices at the values that were asked for; what was played between them is in the chart."""
+    rows: list[list[Cell]] = []
+    for kind in kinds:
+        row: list[Cell] = [kind]
+        for place in one.knob.places:
+            found = one.points[place][kind].estimate(PRICE)
+            text = "-" if found is None else f"{found.mean:.3g}"
+            met = text if kind in one.meeting[place] else f"({text})"
+            row.append(f"{met}*" if one.cheapest[place] == kind else met)
+        rows.append(row)
+    caption = "Price in % of a pCPU. * the cheapest; in brackets: does not meet what is asked."
+    return Table([_name(one), *(plain(place) for place in one.knob.places)], rows, caption=caption)
+
+
+def _chart(one: Order, kinds: Sequence[str]) -> Chart:
+    series = []
+    for kind in kinds:
+        known = [(place, found[kind].estimate(PRICE)) for place, found in one.points.items()]
+        points = [Point.of(place, math.nan if price is None else price) for place, price in known]
+        series.append(Series(kind, points))
+    at = [(each.at.mean, f"{plain(each.at.mean)} {one.knob.unit}") for each in one.changes if each.is_of_cheapest]
+    title = f"Price over {one.knob.name}"
+    return Chart(title, _name(one), "price: CPU, both hosts, %", series, at=at, x_scale="log")

@@ -1,0 +1,330 @@
+"""The figures by which mechanisms are chosen, in the order in which one asks for them, and where each comes from.
+
+Of the service: what its workloads and programs declare as leading.  What protection adds and costs: declared figures
+of the guard, the domain and the hosts, and three that are put together here in each replication:
+
+* ``work``: what the leading rates have got done, as a share of that without protection (mean over workloads, none
+  counted for more than all of its own: an overloaded guest may get more done where protection holds its clients back).
+* ``cpu_left``: what of the guest's vCPUs neither works nor stands still.
+* ``price``: CPU time of both hosts beyond what the same work takes without protection: what the primary's host uses
+  more than ``work`` times what it uses unprotected, the time the guest's vCPUs stand still, and the second host's.
+
+Of a failure: the outage with its parts, what is lost.  Of a year: :mod:`.availability`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from vftsim.outcome.declare import Rate
+from vftsim.stats import Estimate, mean_interval, stratified_interval
+from vftsim.study.designs.crash import PARTS
+from vftsim.study.designs.failover import FailoverStudy
+from vftsim.study.designs.ramp import RampCapacity
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.summary import Summary
+from vftsim.study.figures.tables import is_service
+from vftsim.study.runs.model import Model
+
+SERVICE, COST, FAILURE, YEAR = "service", "cost", "failure", "year"
+OUTAGE, PRICE, WORK, CPU_LEFT, CAPACITY, DOWNTIME = "outage", "price", "work", "cpu_left", "capacity", "downtime"
+NONE = "none"
+_RATINGS = ("mos",)
+"""Figures that lead no table of a run and decide about a mechanism."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A figure of every mechanism.
+
+    Parameters
+    ----------
+    name : str
+        Its address, or a word of its own.
+    words : str
+        Label and unit.
+    unit : str
+    group : str
+        Of the service, what protection costs, a failure, a year.
+    place : str
+        Workload or program that measures it; empty for the others.
+    """
+
+    name: str
+    words: str
+    unit: str
+    group: str
+    place: str = ""
+
+
+_OF_GUARD = (
+    ("output_held", "output held, ms"),
+    ("stopped", "stopped, %"),
+    ("channel", "channel, Mbit/s"),
+    ("breaches", "breaches"),
+    ("backup_cpu", "CPU, 2nd host, %"),
+    ("memory", "memory here, MB"),
+    ("backup_memory", "memory, 2nd host, MB"),
+    ("backup_disk", "disk, 2nd host, MB/s"),
+)
+_OWN = {
+    CAPACITY: Quantity(CAPACITY, "capacity (DOC), /s", "/s", COST),
+    WORK: Quantity(WORK, "work done, % of none", "%", COST),
+    CPU_LEFT: Quantity(CPU_LEFT, "CPU left, %", "%", COST),
+    PRICE: Quantity(PRICE, "price: CPU, both hosts, %", "%", COST),
+}
+_OF_CRASH = {
+    OUTAGE: (OUTAGE, "outage, s", "s"),
+    **{
+        f"{OUTAGE}.{part.removesuffix('_s')}": (part, part.removesuffix("_s").replace("_", " ") + ", s", "s")
+        for part in PARTS
+    },
+    "requests_lost": ("requests_lost", "further requests lost", ""),
+    "packets_lost": ("packets_lost", "further packets lost", ""),
+    "rolled_back": ("rollback_s", "rolled back, s", "s"),
+    "execution_lost": ("execution_lost_s", "CPU time undone, s", "s"),
+    "outputs_lost": ("outputs_lost", "outputs lost", ""),
+    "outputs_again": ("outputs_issued_again", "outputs again", ""),
+    "outputs_underivable": ("outputs_underivable", "outputs unknown to backup", ""),
+    "unprotected": ("unprotected_s", "unprotected, s", "s"),
+}
+_OF_YEAR = {
+    DOWNTIME: ("downtime_s_per_year", "down, s/year", "s"),
+    "nines": ("nines", "nines", ""),
+    "unprotected_hours": ("unprotected_h_per_year", "unprotected, h/year", "h"),
+    "failed_per_year": ("failed_per_year", "requests failed/year", ""),
+}
+
+
+@dataclass(frozen=True)
+class Protected:
+    """A model under one mechanism, and what was found of it.
+
+    Parameters
+    ----------
+    model : Model
+    domain : str
+        The protected one, as records name it.
+    summary : Summary
+        Declared figures over replications.
+    computed : dict
+        Figures put together here, by name and replication.
+    capacity : RampCapacity, optional
+    failovers : FailoverStudy, optional
+    year : dict, optional
+        A row of :class:`~vftsim.study.designs.availability.AvailabilityStudy`.
+    """
+
+    model: Model
+    domain: str
+    summary: Summary
+    computed: Mapping[str, Mapping[int, float]]
+    capacity: RampCapacity | None = None
+    failovers: FailoverStudy | None = None
+    year: Mapping[str, Any] | None = None
+
+    def estimate(self, name: str) -> Estimate | None:
+        """Return a figure with the interval that its replications or crashes allow."""
+        if name in self.computed:
+            values = list(self.computed[name].values())
+            return mean_interval(values, self.summary.confidence) if values else None
+        if name == CAPACITY:
+            return self.capacity.estimate if self.capacity is not None else None
+        if name in _OF_CRASH:
+            return self._of_crash(name)
+        return self._of_year(name) if name in _OF_YEAR else self.summary.estimate(name)
+
+    def difference(self, name: str, first: Protected) -> Estimate | None:
+        """Return how much more a figure is than that of another mechanism, by replications of the same traffic."""
+        if name not in self.computed:
+            return first.summary.difference(self.summary, name)
+        mine, its = self.computed[name], first.computed.get(name, {})
+        pairs = [mine[number] - its[number] for number in sorted(mine.keys() & its.keys())]
+        return mean_interval(pairs, self.summary.confidence) if pairs else None
+
+    @property
+    def breaks_promise(self) -> bool:
+        """Whether its parameters let outputs leave that no backup can derive."""
+        return bool(self.model.spec.expanded()[self.domain].protection.breaks_promise)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a crash loses all that was in memory: the service does not come back, or boots anew."""
+        found = self.failovers.failovers if self.failovers is not None else ()
+        return any(math.isinf(each.away_s) or any(what == "booted" for _, what in each.timeline) for each in found)
+
+    @cached_property
+    def never(self) -> int:
+        """After how many crashes the service did not come back."""
+        return sum(math.isinf(each.away_s) for each in self.failovers.failovers) if self.failovers is not None else 0
+
+    def sample(self, name: str) -> list[float]:
+        """Return a figure of each replication or crash; of a year, and of ramps together, the one there is."""
+        if name in self.computed:
+            return list(self.computed[name].values())
+        if name in _OF_CRASH:
+            return self._of_each_crash(name)
+        if name in _OF_YEAR or name == CAPACITY:
+            found = self.estimate(name)
+            return [] if found is None else [found.mean]
+        return list(self.summary.values(name).values())
+
+    def _of_each_crash(self, name: str) -> list[float]:
+        """Return a figure of each crash; empty where none has any."""
+        study = self.failovers
+        if study is None:
+            return []
+        if name == OUTAGE:
+            return [each.away_s for each in study.failovers]
+        if name in ("requests_lost", "packets_lost"):
+            found = [each.failed if name == "requests_lost" else each.lost for each in study.failovers]
+            return [float(sum(each.values())) for each in found] if any(found) else []
+        return study.figures().get(_OF_CRASH[name][0], [])
+
+    def _of_crash(self, name: str) -> Estimate | None:
+        values = self._of_each_crash(name)
+        if name in (OUTAGE, "requests_lost", "packets_lost"):
+            known = bool(values) and all(map(math.isfinite, values))
+            return stratified_interval(values, self.summary.confidence) if known else None
+        return self.failovers.mean(_OF_CRASH[name][0]) if self.failovers is not None and values else None
+
+    def _of_year(self, name: str) -> Estimate | None:
+        if self.year is None or not math.isfinite(value := float(self.year[_OF_YEAR[name][0]])):
+            return None
+        stem = {DOWNTIME: "downtime", "failed_per_year": "failed"}.get(name)
+        count, confidence = int(self.year["crashes"]), self.summary.confidence
+        if stem is None or self.year[f"{stem}_interval"] == "none":
+            return Estimate(value, 0.0, value, value, count, confidence, "range")
+        low, high = self.year[f"{stem}_low"], self.year[f"{stem}_high"]
+        return Estimate(value, (high - low) / 2.0, low, high, count, confidence, self.year[f"{stem}_interval"])
+
+
+def phase_word(summary: Summary) -> str:
+    """Return the phase whose figures are compared: the first load of a ramp, or the whole run."""
+    return next((address.phase for address in summary.addresses if address.step == "step_1"), "")
+
+
+def quantities(protected: Mapping[str, Protected]) -> list[Quantity]:
+    """Return every figure that some mechanism has, in order."""
+    found = {one.name: one for each in protected.values() for one in _of(each)}
+    known = [one for one in found.values() if any(each.estimate(one.name) for each in protected.values())]
+    groups = (SERVICE, COST, FAILURE, YEAR)
+    return sorted(known, key=lambda one: groups.index(one.group))
+
+
+def is_of_failure(name: str) -> bool:
+    """Whether only a crash shows a figure."""
+    return name in _OF_CRASH or name in _OF_YEAR
+
+
+def own_words() -> dict[str, str]:
+    """Return the names of figures that no part declares, with their units."""
+    return {name: own.unit for name, own in _OWN.items()} | {
+        name: unit for name, (_, _, unit) in {**_OF_CRASH, **_OF_YEAR}.items()
+    }
+
+
+def _of(protected: Protected) -> Iterator[Quantity]:
+    word = phase_word(protected.summary)
+    for address in protected.summary.addresses:
+        if says_what_clients_get(address, word):
+            yield Quantity(address.text, address.entry.words, address.entry.unit, SERVICE, address.owner)
+    yield from _OWN.values()
+    known = {address.text: address for address in protected.summary.addresses}
+    guard, domain = f"domains.{protected.domain}.protection", f"domains.{protected.domain}"
+    listed = [(_at(domain, word, "cpu"), "CPU of the guest, %")]
+    listed += [(_at(guard, word, name), words) for name, words in _OF_GUARD]
+    for text, words in listed:
+        if text in known:
+            yield Quantity(text, words, known[text].entry.unit, COST)
+    for group, named in ((FAILURE, _OF_CRASH), (YEAR, _OF_YEAR)):
+        for name, (_, words, unit) in named.items():
+            yield Quantity(name, words, unit, group)
+
+
+def address_in(summary: Summary, figure: str) -> str:
+    """Return the whole name of a figure that somebody asks for, in the phase that is compared.
+
+    A percentile that nobody has listed comes to be in the summary.
+    """
+    every = [] if figure in own_words() else summary.find(figure)
+    word = phase_word(summary)
+    return next((each.text for each in every if each.phase == word), every[0].text if every else figure)
+
+
+def says_what_clients_get(address: Address, word: str) -> bool:
+    """Whether a figure says what clients or jobs get, in the phase that is compared."""
+    is_led = address.entry.leads or address.entry.path[0] in _RATINGS
+    return is_led and is_service(address.owner) and address.phase == word
+
+
+def _at(owner: str, word: str, figure: str) -> str:
+    return ".".join(part for part in (owner, word, figure) if part)
+
+
+def computed(model: Model, domain: str, summary: Summary, unprotected: Summary | None) -> dict[str, dict[int, float]]:
+    """Return what is put together of each replication; ``work`` and ``price`` beside the run without protection."""
+    word, spec = phase_word(summary), model.spec.expanded()[domain]
+
+    def of_guard(copy: str, figure: str) -> dict[int, float]:
+        return summary.values(_at(f"domains.{copy}.protection", word, figure))
+
+    busy, cpu = (
+        _at(f"hosts.{model.spec.host_of(spec)}", word, "busy"),
+        summary.values(_at(f"domains.{domain}", word, "cpu")),
+    )
+    still = of_guard(domain, "stopped")
+    found = {CPU_LEFT: {n: round(spec.vcpus * (100.0 - still.get(n, 0.0)) - each, 4) for n, each in cpu.items()}}
+    if unprotected is None:
+        return found
+    found[WORK] = _work(summary, unprotected, word)
+    # An entry of the model may stand for several domains, each with its backup.
+    copies = model.spec.copies(model.spec.entry_of(domain))
+    beside = [(of_guard(copy, "stopped"), of_guard(copy, "backup_cpu")) for copy in copies]
+    mine, its = summary.values(busy), unprotected.values(busy)
+    found[PRICE] = {
+        n: round(
+            mine[n] - done / 100.0 * its[n] + sum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside), 4
+        )
+        for n, done in found[WORK].items()
+        if n in mine and n in its
+    }
+    return found
+
+
+def _work(summary: Summary, unprotected: Summary, word: str) -> dict[int, float]:
+    """Return the share in percent of the work that is done without protection, mean over what does it.
+
+    Where more is done than without it, what that costs unprotected is not known: it counts as all.
+    """
+    shares: dict[int, list[float]] = {}
+    for text in _rates(unprotected, word):
+        mine, its = summary.values(text), unprotected.values(text)
+        for number in sorted(mine.keys() & its.keys()):
+            if its[number] > 0:
+                shares.setdefault(number, []).append(min(100.0, 100.0 * mine[number] / its[number]))
+    numbers = shares or {number: [100.0] for number in _numbers(summary)}
+    return {number: sum(each) / len(each) for number, each in numbers.items()}
+
+
+def _rates(summary: Summary, word: str) -> Iterator[str]:
+    """Yield for each workload or program what says how much it gets done: its leading rate, or what it delivers."""
+    done = set[str]()
+    own = [each for each in summary.addresses if is_service(each.owner)]
+    for leads in (True, False):
+        for address in own:
+            figure = address.entry.figure
+            is_rate = isinstance(figure, Rate) or figure.unit.endswith("bit/s")
+            is_told = address.entry.leads and is_rate if leads else address.entry.path == ("delivered",)
+            if address.phase == word and figure.better == "higher" and is_told and address.owner not in done:
+                done.add(address.owner)
+                yield address.text
+
+
+def _numbers(summary: Summary) -> Sequence[int]:
+    texts = (each.text for each in summary.addresses if each.entry.path == ("cpu",))
+    return list(summary.values(next(texts, "")))

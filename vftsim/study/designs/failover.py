@@ -1,0 +1,527 @@
+"""``vftsim failover``: what a failover does, over crashes at instants spread over the phases of the mechanism.
+
+Crash k of n comes in the k-th of n equal parts of a span, at a random instant of the part: a stratified sample of a
+uniform instant, hence of every phase in proportion to its length (of heartbeats, epochs, transmissions, whose periods
+divide the span or come round in it).  What one crash is, and how an outage is divided: :mod:`.crash`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.model import LONGEST_NS, ModelSpec
+from vftsim.composition.views import ramp_of, with_ramp
+from vftsim.errors import UsageError
+from vftsim.platform.protection.faults import PrimaryCrash
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.platform.protection.when import Instant
+from vftsim.report.blocks import (
+    Answer,
+    Bars,
+    Block,
+    Card,
+    Cards,
+    Cell,
+    Chart,
+    Counted,
+    Note,
+    Point,
+    Series,
+    Table,
+    Timeline,
+)
+from vftsim.report.blocks import in_words as words_of
+from vftsim.sampling import Streams
+from vftsim.spec import format_duration
+from vftsim.stats import Estimate, binomial_interval, stratified_interval
+from vftsim.study.blocks.head import head, outside_notes, share_in_words
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.constant_load import at_load
+from vftsim.study.designs.crash import PARTS, CrashTask, Failover, simulate_crash
+from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.price_bands import Band, band_of, effects_of, variants, widened
+from vftsim.study.figures.validity import MARK, first_load, outside
+from vftsim.study.runs.estimate import Needs, needs_of, worthwhile_jobs
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.results import CONFIDENCE, rows
+from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.store.files import codec
+from vftsim.study.store.manifest import identity, manifest, utc_now
+from vftsim.study.store.opened import model_of, read_answer, read_manifest
+from vftsim.study.store.resumable import RunCache, together
+from vftsim.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_S = 1_000_000_000
+DEFAULT_CRASHES = 20
+SPAN_NS = 1 * _S
+AFTER_NS = 75 * _S
+STEADY_AFTER_NS = 20 * _S
+"""How long a run goes on after a crash, beside the time of a restart: with a benchmark until those clients have given
+up (64 T1 = 32 s) that waited when the guest was back, and a queue has gone or stays; else until a steady state."""
+
+_OF_MECHANISM = {
+    "rollback_ns": ("rollback_s", 1e-9),
+    "execution_lost_ns": ("execution_lost_s", 1e-9),
+    "outputs_lost_at_crash": ("outputs_lost", 1.0),
+    "outputs_issued_again": ("outputs_issued_again", 1.0),
+    "outputs_underivable": ("outputs_underivable", 1.0),
+}
+"""Figures that mechanisms count, with the name and the factor of ours."""
+
+_COUNTED = ("failed_", "lost_", "outputs_", "retransmissions")
+"""What figures begin with that count something."""
+
+
+@dataclass(frozen=True)
+class FailoverStudy(Printed):
+    """Failovers of one model.
+
+    Parameters
+    ----------
+    load : str
+        Under what it ran, in words.
+    outside : list of float, optional
+        That load, if it is outside of what the model was fitted to; None if the model does not say to what.
+    bands : dict
+        By figure, what the ranges of the mechanism's prices make of it; empty: prices were taken as they are.
+    """
+
+    model: Model
+    mechanism: str
+    load: str
+    failovers: tuple[Failover, ...]
+    manifest: dict[str, Any]
+    outside: list[float] | None = None
+    bands: Mapping[str, Band] = field(default_factory=dict)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a figure: its mean with an interval, least, middle and largest value.
+
+        Of what is counted also in how many crashes there was any, with the interval of their share.
+        """
+        table = []
+        for name, values in self.figures().items():
+            known = [value for value in values if math.isfinite(value)]
+            row: dict[str, Any] = {"figure": name, "crashes": len(values), "of_which_known": len(known)}
+            if known:
+                middle = sorted(known)[len(known) // 2]
+                found = self.mean(name)
+                assert found is not None
+                row |= {**estimate_columns(found), "least": min(known), "middle": middle, "largest": max(known)}
+                if (band := self.bands.get(name)) is not None:
+                    row |= {"prices_low": found.mean + band.below, "prices_high": found.mean + band.above}
+                    row |= {"decided_by": band.decides, "decided_share": band.share}
+            if share := self.share(name):
+                any_in = sum(value > 0.0 for value in known)
+                row |= {"crashes_with_any": any_in, "share_low": share.low, "share_high": share.high}
+            table.append(row)
+        return frame(table)
+
+    def figures(self) -> dict[str, list[float]]:
+        """Return every figure of every crash, by name with unit."""
+        names = (*PARTS, "outage_s", "unprotected_s")
+        found = {name: [float(getattr(each, name)) for each in self.failovers] for name in names}
+        for label in dict.fromkeys(label for each in self.failovers for label in each.failed):
+            found[f"failed_{label}"] = [float(each.failed.get(label, 0)) for each in self.failovers]
+        for label in dict.fromkeys(label for each in self.failovers for label in each.lost):
+            found[f"lost_{label}"] = [float(each.lost.get(label, 0)) for each in self.failovers]
+        if any(each.failed for each in self.failovers):
+            found["retransmissions"] = [float(each.retransmissions) for each in self.failovers]
+        return found | self._of_mechanism()
+
+    def _of_mechanism(self) -> dict[str, list[float]]:
+        return {
+            name: [each.figures.get(key, math.nan) * factor for each in self.failovers]
+            for key, (name, factor) in _OF_MECHANISM.items()
+            if any(key in each.figures for each in self.failovers)
+        }
+
+    def mean(self, name: str) -> Estimate | None:
+        """Return the mean of a figure over the crashes that have it, with its band; ``None`` if none has."""
+        known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
+        return widened(stratified_interval(known, CONFIDENCE), self.bands, name) if known else None
+
+    def share(self, name: str) -> Estimate | None:
+        """Return in which share of the crashes there was any of what a figure counts; ``None`` for times.
+
+        A loss in few crashes says little of its mean, but how often it comes is binomial (Clopper and Pearson: exact,
+        where Wilson's interval of one in twenty covers less than 95 %).
+        """
+        if not name.startswith(_COUNTED):
+            return None
+        known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
+        return binomial_interval(sum(value > 0.0 for value in known), len(known), CONFIDENCE) if known else None
+
+    @property
+    def came_back(self) -> Estimate:
+        """In which share of the crashes the service came back."""
+        return binomial_interval(len(self.recovered), len(self.failovers), CONFIDENCE)
+
+    @property
+    def recovered(self) -> tuple[Failover, ...]:
+        """The crashes after which packets came out again."""
+        return tuple(each for each in self.failovers if each.recovered)
+
+    @classmethod
+    def opened(cls, folder: Path) -> FailoverStudy:
+        """Return what the directory of a result holds."""
+        said, data = read_manifest(folder), read_answer(folder)
+        failovers = codec(tuple[Failover, ...])[1](data["failovers"])
+        bands = codec(dict[str, Band])[1](data["bands"])
+        return cls(model_of(said), data["mechanism"], data["load"], failovers, said, data["outside_calibration"], bands)
+
+    def blocks(self) -> list[Block]:
+        """Return what clients saw of the crashes, in parts, and what the middle one was like."""
+        mark = MARK if self.outside else ""
+        crashes, back = len(self.failovers), len(self.recovered)
+        unasked = sum(each.is_unasked for each in self.failovers)
+        blocks: list[Block] = [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            Note(f"Mechanism: {self.mechanism}; load: {self.load}{mark}; crashes of the primary's host: {crashes}"),
+            Answer(
+                _outage(self),
+                f"What do clients of {self.model.name} see when the primary's host crashes?",
+                f"the service came back after {back} of {crashes} ({share_in_words(self.came_back)} of crashes)",
+            ),
+        ]
+        if unasked:
+            blocks.append(
+                Note(f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}", True)
+            )
+        figures = self.figures()
+        times = [_row(self, name, values) for name, values in figures.items() if self.share(name) is None]
+        counts = [_row(self, name, values) for name, values in figures.items() if self.share(name) is not None]
+        columns = ("", "mean", "least", "middle", "largest")
+        of_parts = "The parts, from the last packet on, add up to the outage."
+        beyond = f"Failed, lost and repeated: beyond the same traffic without the crash. {_OF_CRASHES}"
+        if not counts:
+            of_parts = f"{of_parts} {_OF_CRASHES}"
+        blocks += [_cards(self), *failover_charts(self), Table(columns, times, "Times", of_parts)]
+        if counts:
+            blocks.append(Table((*columns, "crashes with any"), counts, "What a crash costs", beyond))
+        if any(name.startswith("failed_") and min(values) < 0.0 for name, values in figures.items()):
+            blocks.append(Note(FEWER_FAILED))
+        if self.bands:
+            blocks.append(Note(_of_prices(self)))
+        if self.outside:
+            blocks += outside_notes(self.model)
+        middle = sorted(self.failovers, key=lambda each: each.outage_s)[crashes // 2]
+        title = f"The crash of the middle outage, {middle.crash_s:.6f} s after the beginning of the stretch:"
+        return [*blocks, Timeline(title, [(time_s, what) for time_s, what in middle.timeline if time_s >= 0])]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "mechanism": self.mechanism,
+            "load": self.load,
+            "outside_calibration": self.outside,
+            "bands": {name: asdict(band) for name, band in self.bands.items()},
+            "figures": rows(self.to_pandas()),
+            "failovers": [asdict(each) for each in self.failovers],
+        }
+
+
+def failover_study(
+    model: Model,
+    crashes: int = DEFAULT_CRASHES,
+    seed: int = 1,
+    jobs: int | None = None,
+    *,
+    load: float | None = None,
+    domain: str | None = None,
+    span_ns: int = SPAN_NS,
+    after_ns: int | None = None,
+    prices: bool = False,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> FailoverStudy:
+    """Let the primary's host crash at many instants.
+
+    Parameters
+    ----------
+    load : float, optional
+        Attempts a second of a benchmark; by default those of its first step.
+    domain : str, optional
+        Whose host crashes; by default the one that a mechanism protects, or that has traffic.
+    span_ns : int
+        Length of the stretch over which the crashes are spread.
+    after_ns : int, optional
+        How long a run goes on after the stretch, beside the time of a restart.
+    prices : bool
+        Play prices of the mechanism at both ends of their ranges too, a crash each, for bands.
+
+    Raises
+    ------
+    UsageError
+        Nothing to crash, or several.
+    """
+    workers = checked_jobs(jobs)
+    check_study(crashes, seed, workers)
+    if span_ns < 1:
+        raise UsageError("--over: above 0, e.g. 1 s")
+    if after_ns is not None and after_ns < 1:
+        raise UsageError("--after: above 0, e.g. 60 s")
+    started = utc_now()
+    how: dict[str, Any] = {"load": load, "domain": domain, "after_ns": after_ns, "progress": progress, "store": store}
+    crashes_of: Callable[..., list[FailoverStudy]] = partial(crashes_of_each, seed=seed, jobs=workers, **how)
+    (study,) = crashes_of([model], crashes, span_ns=span_ns)
+    study = replace(study, manifest=manifest([model], "failover", seed, crashes, workers, started))
+    return _with_bands(study, domain, crashes_of) if prices else study
+
+
+def _with_bands(
+    study: FailoverStudy, domain: str | None, crashes_of: Callable[[Sequence[Model], int], list[FailoverStudy]]
+) -> FailoverStudy:
+    """Return failovers with what the ranges of prices make of them: one crash at each end of each."""
+    own = study.model
+    entry = own.spec.entry_of(_domain_of(own, domain))
+    ends = [each for each in variants(own, entry) if each.is_of_failure]
+    if not ends:
+        return study
+    played = crashes_of([own, *(each.model for each in ends)], 1)
+    base, *others = (_means(each) for each in played)
+    told = list(zip(ends, others, strict=True))
+    bands = {figure: band_of(effects_of(told, base, figure)) for figure in study.figures()}
+    return replace(study, bands={figure: band for figure, band in bands.items() if band is not None})
+
+
+def bands_take(model: Model, load: float | None, domain: str | None, after_ns: int | None) -> Needs:
+    """Return what the bands take: a crash at each end of each price, and one at the prices in use."""
+    entry = model.spec.entry_of(_domain_of(model, domain))
+    ends = sum(each.is_of_failure for each in variants(model, entry))
+    return crashes_take(model, 1, load, SPAN_NS, after_ns, domain).times(ends + 1 if ends else 0)
+
+
+def _means(study: FailoverStudy) -> Callable[[str], float]:
+    def figure(name: str) -> float:
+        found = study.mean(name) if name in study.figures() else None
+        return math.nan if found is None else found.mean
+
+    return figure
+
+
+def crashes_of_each(
+    models: Sequence[Model],
+    crashes: int,
+    seed: int,
+    jobs: int,
+    *,
+    load: float | None = None,
+    domain: str | None = None,
+    span_ns: int = SPAN_NS,
+    after_ns: int | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> list[FailoverStudy]:
+    """Let the host of each model crash so often, at the same instants; all in one go."""
+    plans = [_planned(model, crashes, seed, load, domain, span_ns, after_ns) for model in models]
+    cache = [
+        RunCache(store, {**identity(model, seed), "failover": plan.said}, *codec(Failover))
+        for model, plan in zip(models, plans, strict=True)
+    ]
+    show = progress or Silent()
+    show.total(sum(crashes - one.there(plan.tasks) for one, plan in zip(cache, plans, strict=True)))
+    specs = [plan.spec for plan in plans for _ in plan.tasks]
+    workers = Workers(simulate_crash, worthwhile_jobs(jobs, specs), show.say, show.advance)
+    found = together(cache, workers, [plan.tasks for plan in plans])
+    return [plan.study(model, each, {}) for plan, model, each in zip(plans, models, found, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Crashes to be simulated."""
+
+    spec: ModelSpec
+    kind: str
+    words: str
+    said: list[Any]
+    tasks: dict[int, CrashTask]
+
+    def study(self, model: Model, found: Sequence[Failover], how: dict[str, Any]) -> FailoverStudy:
+        """Return what came of it."""
+        return FailoverStudy(model, self.kind, self.words, tuple(found), how, outside(self.spec, first_load(self.spec)))
+
+
+def _planned(
+    model: Model, crashes: int, seed: int, load: float | None, domain: str | None, span_ns: int, after_ns: int | None
+) -> _Plan:
+    name = _domain_of(model, domain)
+    after_ns = _after_ns(model, name, after_ns)
+    spec, begins_ns, words = at_rest(model, load, span_ns + after_ns)
+    tasks = {
+        n: CrashTask(spec, name, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + span_ns + after_ns)
+        for n, instant_ns in enumerate(crash_instants(seed, crashes, span_ns))
+    }
+    kind: str = _protection_of(model, name).kind  # type: ignore[attr-defined]
+    return _Plan(spec, kind, words, [name, words, crashes, span_ns, after_ns], tasks)
+
+
+def crashes_take(
+    model: Model, crashes: int, load: float | None, span_ns: int, after_ns: int | None, domain: str | None = None
+) -> Needs:
+    """Return what a study takes: each crash is run with and without it."""
+    spec, _, _ = at_rest(model, load, span_ns + _after_ns(model, _domain_of(model, domain), after_ns))
+    return needs_of(spec).times(2 * crashes)
+
+
+def _after_ns(model: Model, domain: str, after_ns: int | None) -> int:
+    """Return how long a run goes on after the stretch of the crashes, the time of a restart included."""
+    if after_ns is None:
+        after_ns = STEADY_AFTER_NS if model.spec.ramp is None else AFTER_NS
+    return after_ns + _protection_of(model, domain).restart_ns
+
+
+def crash_instants(seed: int, count: int, span_ns: int) -> list[int]:
+    """Return one random instant in each of ``count`` equal parts of a span."""
+    uniforms = Streams(seed, 0).uniforms("failover.instant", 0, count=count)
+    return [int((k + float(u)) * span_ns / count) for k, u in enumerate(uniforms)]
+
+
+def _protection_of(model: Model, domain: str) -> ProtectionSpec:
+    protection = model.spec.expanded()[domain].protection
+    assert isinstance(protection, ProtectionSpec)
+    return protection
+
+
+def protected_domain(model: Model) -> str:
+    """Return the entry of the domain whose protection matters: the first protected one, with traffic, or with a job.
+
+    Raises
+    ------
+    UsageError
+        Nobody would miss any.
+    """
+    spec = model.spec
+    guarded = [name for name, d in spec.domains.items() if d.protection.protects]
+    if guarded:
+        return guarded[0]
+    reached = [spec.target_of(workload)[0] for workload in spec.workloads.values()]
+    working = [name for name, d in spec.domains.items() if any(each.outcomes for each in d.applications.values())]
+    if not reached and not working:
+        raise UsageError(f"'{model.label}' has no workload and no job, so no domain whose protection anybody could see")
+    return (reached or working)[0]
+
+
+def _domain_of(model: Model, domain: str | None) -> str:
+    if domain is None:
+        return model.spec.copies(protected_domain(model))[0]
+    try:
+        return model.spec.struck_by(PrimaryCrash(at=Instant("run", 0), domain=domain))
+    except ValueError as error:
+        raise UsageError(f"--domain: {error}") from None
+
+
+def at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpec, int, str]:
+    """Return the model in a steady state without faults for a time, when that begins, and its load in words."""
+    if length_ns > LONGEST_NS:
+        most = format_duration(LONGEST_NS)
+        raise UsageError(f"--over and --after: a crash and what follows are at most {most}, a restart included")
+    spec = model.spec.model_copy(update={"faults": ()})
+    if spec.ramp is None:
+        if load is not None:
+            raise UsageError(f"--load: '{model.label}' has no benchmark whose load it could be; set its workloads")
+        measure = spec.measure.model_copy(update={"duration": length_ns})
+        return spec.model_copy(update={"measure": measure}), spec.measure.warm_up, "the model's own load"
+    saps = spec.ramp.first_load if load is None else load
+    if not saps > 0:
+        raise UsageError(f"--load: above 0, got {saps:g}")
+    spec = at_load(spec, saps)
+    ramp = ramp_of(spec)
+    begins_ns, _ = ramp.first_window_ns()
+    return with_ramp(spec, ramp.with_times(ramp.transient_ns, length_ns)), begins_ns, f"{saps:g} attempts a second"
+
+
+_WORDS = {
+    "before_crash_s": "last packet to crash (s)",
+    "detection_s": "detection (s)",
+    "takeover_s": "takeover: replay, rollback or boot (s)",
+    "announcement_s": "announcement (s)",
+    "first_packet_s": "wait for the first packet (s)",
+    "outage_s": "outage as clients see it (s)",
+    "unprotected_s": "unprotected after the crash (s)",
+    "retransmissions": "messages repeated more",
+    "rollback_s": "rolled back by (s)",
+    "execution_lost_s": "execution undone (s of CPU)",
+    "outputs_lost": "outputs that died with the primary",
+    "outputs_issued_again": "outputs issued again",
+    "outputs_underivable": "outputs seen that the backup lacks",
+}
+_PARTS = ("until the crash", "detection", "takeover", "announcement", "first packet")
+ASK_AGAIN = "clients that lose an answer wait for ever (their workload's retry, or timeout, is off)."
+FEWER_FAILED = (
+    "Failed or lost, below 0: less than in the same traffic without the crash, for the guest goes on without "
+    "protection after the takeover, and does more in that time than under it."
+)
+_OF_CRASHES = (
+    "± or [..]: 95 % interval of the mean, crashes being one in each part of a stretch, from ten crashes on; none, but "
+    "lowest and highest crash (x to y), where fewer than five differ from the rest. Crashes with any: how many, and "
+    "their share (binomial interval, at least 95 %, Clopper and Pearson). Coverage: docs/interval-coverage.md."
+)
+
+
+def _of_prices(study: FailoverStudy) -> str:
+    """Say what the intervals rest on besides the crashes."""
+    band = study.bands.get("outage_s")
+    decides = f" Of the outage {band.decides} decides ({100 * band.share:.0f} % of the variance)." if band else ""
+    return (
+        "± and [..] are of the crashes and of the ranges of the mechanism's prices together: 95 % of what prices drawn "
+        f"from them make (--no-prices: none).{decides}"
+    )
+
+
+def failover_charts(study: FailoverStudy) -> list[Chart | Bars]:
+    """Return the outages in their parts, in order of length, and the share of crashes with an outage so long."""
+    seen = sorted(study.recovered, key=lambda each: each.outage_s)
+    total = len(study.failovers)
+    rows = [(str(rank), [float(getattr(each, part)) for part in PARTS]) for rank, each in enumerate(seen, 1)]
+    steps = [Point(0.0, 0.0), *(Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(seen, 1))]
+    shares = Chart(
+        "Outages no longer than this",
+        "outage as clients see it (s)",
+        "share of crashes (%)",
+        [Series("crashes", steps, "steps")],
+    )
+    bars = Bars("Outages in their parts, a bar a crash", "seconds since the last packet", _PARTS, rows)
+    return [bars, shares] if seen else [shares]
+
+
+def _outage(study: FailoverStudy) -> str:
+    found = study.mean("outage_s") if study.recovered else None
+    return "no packet came out any more" if found is None else f"an outage of {words_of(found, 's')} on average"
+
+
+def _cards(study: FailoverStudy) -> Cards:
+    """Return the figures of one crash that matter most."""
+    names = (("outage_s", "outage"), ("detection_s", "of it detection"), ("unprotected_s", "unprotected"))
+    cards = [Card(label, found, "s") for name, label in names if (found := study.mean(name)) is not None]
+    failed = [name for name in study.figures() if name.startswith("failed_")]
+    worst = max(failed, key=lambda name: max(study.figures()[name]), default="")
+    if worst and (mean := study.mean(worst)) is not None and mean.mean >= 0.0:
+        cards.append(Card(f"failed more: {worst.removeprefix('failed_')}", mean, "", "attempts a crash"))
+    return Cards(cards)
+
+
+def _row(study: FailoverStudy, name: str, values: list[float]) -> list[Cell]:
+    """Return one figure of failovers as a row."""
+    words = _WORDS.get(name, name.replace("failed_", "failed more: ").replace("lost_", "packets lost: "))
+    known = sorted(value for value in values if math.isfinite(value))
+    if not known:
+        return [words, "never", "", "", ""]
+    if len(known) < len(values):
+        words += f", {len(known)} of {len(values)}"
+    row: list[Cell] = [words, study.mean(name), known[0], known[len(known) // 2], known[-1]]
+    if (share := study.share(name)) is not None:
+        row.append(Counted(str(sum(value > 0.0 for value in known)), f"({share_in_words(share)})"))
+    return row

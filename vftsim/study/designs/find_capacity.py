@@ -1,0 +1,432 @@
+"""``vftsim capacity``: what a model carries, in the terms of its workload.
+
+**Attempts a second of a SIP benchmark.** The ramp of the laboratory mixes two things: what load the server carries,
+and how the load was raised.  In a search single runs at constant load are judged, and the capacity is the load at
+which a run stays within the IHS limit with the required probability (:mod:`vftsim.stats.rootsearch`), as an interval.
+Metastability: retransmissions keep an overloaded server overloaded.  The failover-safe capacity is the largest load
+from which the server comes back, with the required probability, after a stop of given length.  A stop of 64 T1 = 32 s
+fills every client's retransmission timers (RFC 3261, timers B and F), more cannot be waiting: the load that survives
+it is the one at which a collapsed server recovers by itself.
+
+**Media streams of a host under a loss limit.**  A run is within the limit if it loses at most that share of its media
+packets.  Losses come in bursts, when the scheduler keeps a domain off its CPU for longer than a ring lasts, so runs at
+one load differ, and the capacity depends on the length of a run: a burst that comes once in ten seconds fails a fifth
+of runs of two.  Calls go with the streams in the proportion of the model file, because a tenth of the calls of the
+study go through the media server (60 calls/s with 720 streams, Patnaik 2009, 6.4).  Phases and clocks of the first
+streams are the same at every load, and calls come at the same draws, only denser: common random numbers.
+
+**The largest value of any key** at which runs still meet what is asked: ``vftsim capacity net-kvm --vary
+workloads.web.rate --objective 'web.answered >= 90'``.  A workload declares what its load is and what its clients ask
+for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another key, or ask for something else.  The
+search begins between the model's own value and twice that, and goes further where the answer is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Protocol
+
+from vftsim.composition.model import MeasureSpec, ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import Run
+from vftsim.composition.views import CALLS, STREAMS, calls_of, loaded_by, ramp_of, streams_of, with_ramp, with_workload
+from vftsim.errors import UsageError
+from vftsim.spec.suggest import listing
+from vftsim.study.designs.capacity import CapacityStudy, searched
+from vftsim.study.designs.capacity_bands import bands_take, ramp_band, runs_of_bands
+from vftsim.study.designs.constant_load import ConstantLoad, Stop, at_load
+from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.level_search import SAPS, LevelStudy, LoadNames
+from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
+from vftsim.study.designs.search_levels import (
+    OF_A_RAMP,
+    OF_A_STOP,
+    CapacityRequest,
+    JudgedLoad,
+    JudgedRun,
+    SearchSettings,
+    short_offer,
+)
+from vftsim.study.figures.catalogue import catalogue, one_figure
+from vftsim.study.figures.objective import Objective, in_units, read_objective
+from vftsim.study.figures.resources import ceiling_pcpus, handling_domains
+from vftsim.study.figures.summary import figures_in
+from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.replicate import DEFAULT_REPLICATIONS, replicate
+from vftsim.study.runs.results import CONFIDENCE
+from vftsim.study.runs.workers import Interrupted, checked_jobs
+from vftsim.study.store.manifest import manifest, utc_now
+
+PILOT_STREAMS = 100
+STREAM_PILOT_NS = 200_000_000
+
+
+class WithCalls:
+    """Turns the number of streams, and the calls that go with them."""
+
+    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
+        """Return a model with so many streams."""
+        return at_streams(spec, level)
+
+
+def calls_per_stream(spec: ModelSpec) -> float:
+    """Return the calls a second that go with a stream."""
+    rtp, calls = streams_of(spec), calls_of(spec)
+    if rtp is None:
+        raise UsageError("the model has no media streams: add a workload of kind rtp")
+    if calls is None or calls.calls_per_s == 0.0:
+        return 0.0
+    if rtp.streams == 0:
+        raise UsageError(
+            "streams is 0, so nothing says how many calls go with a stream; "
+            f"give it a number, or take the calls away: --set workloads.{loaded_by(spec, CALLS)}=null"
+        )
+    return float(calls.calls_per_s / rtp.streams)
+
+
+def at_streams(spec: ModelSpec, streams: float) -> ModelSpec:
+    """Return the spec with another number of streams, and the calls that go with them."""
+    ratio = calls_per_stream(spec)
+    name, rtp, calls = loaded_by(spec, STREAMS), streams_of(spec), calls_of(spec)
+    assert name is not None
+    assert rtp is not None
+    spec = with_workload(spec, name, rtp.model_copy(update={"streams": round(streams)}))
+    if calls is None:
+        return spec
+    of_calls = loaded_by(spec, CALLS) or ""
+    return with_workload(spec, of_calls, calls.model_copy(update={"calls_per_s": ratio * round(streams)}))
+
+
+def saturating_streams(spec: ModelSpec, seed: int) -> float:
+    """Return the streams that would fill the host or a domain, from a run with few: where to look.
+
+    Domains without traffic and without drivers (CPU-bound guests) are left out: the scheduler decides how
+    much of the host they keep.
+    """
+    streams = PILOT_STREAMS
+    result = _pilot(spec, seed, streams)
+    while result.drops and streams > 1:
+        streams //= 10
+        result = _pilot(spec, seed, streams)
+    used = result.pcpus()
+    per_stream = {name: used[name] / streams for name in handling_domains(spec) if used[name] > 0.0}
+    if not per_stream:
+        raise UsageError("no domain does anything for a media stream; see domains.*.applications")
+    specs = spec.expanded()
+    most = []
+    for name, host in spec.hosts.items():
+        on_it = [cost for domain, cost in per_stream.items() if spec.host_of(specs[domain]) == name]
+        if on_it:
+            most.append(host.pcpus / sum(on_it))
+    for name, cost in per_stream.items():
+        domain = specs[name]
+        pcpus = spec.hosts[spec.host_of(domain)].pcpus
+        pinned = pcpus if domain.affinity is None else len(domain.affinity)
+        most.append(min(ceiling_pcpus(spec, name), domain.vcpus, pinned) / cost)
+    return min(most)
+
+
+def _pilot(spec: ModelSpec, seed: int, streams: int) -> RunRecord:
+    warm_up_ns = spec.measure.warm_up
+    measure = MeasureSpec(warm_up=warm_up_ns, duration=max(STREAM_PILOT_NS, warm_up_ns))
+    return Run(at_streams(spec, streams).model_copy(update={"measure": measure}), seed, 0).run()
+
+
+KNOB_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
+_ABOVE_OWN = 2.0
+_BUDGETED = "a search runs as many as it needs; --budget bounds them"
+
+
+class Turned(Protocol):
+    """What is turned to reach a level."""
+
+    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
+        """Return a model at a level."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KnobLoad(JudgedLoad):
+    """Tells whether a replication meets the objectives at a level of a knob.
+
+    Parameters
+    ----------
+    knob : Turned
+    objectives : tuple of Objective
+        On whole addresses of figures.
+    offered : tuple of str
+        Workloads that must have sent what they were asked.
+    """
+
+    knob: Turned
+    objectives: tuple[Objective, ...]
+    offered: tuple[str, ...] = ()
+
+    def __call__(self, level: float, replication: int) -> JudgedRun:
+        """Run and judge."""
+        record = self.prepare(level, replication).run()
+        judged = figures_in(record, [one.figure for one in self.objectives])
+        is_within = all(one.holds(judged[one.figure]) for one in self.objectives)
+        return JudgedRun(judged, is_within, short_offer(record, self.offered))
+
+    def at(self, level: float) -> ModelSpec:
+        """Return the model at a level."""
+        return self.knob.at(self.spec, level)
+
+
+def knob_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+    """Search for the largest value of the knob that was asked for, or that the model's first workload declares.
+
+    Raises
+    ------
+    UsageError
+        There is nothing to turn or to judge by, or an option was given that means nothing here.
+    Interrupted
+        Ctrl-C before a single run was judged.
+    """
+    if request.method == "ramp":
+        raise UsageError("--method ramp: only a SIP benchmark has steps; here the capacity is found by search")
+    request.refuse("the limit is said with --objective here", "ihs_limit_percent", "loss_limit_percent")
+    request.refuse("only the ramp of a SIP benchmark has it", *OF_A_RAMP)
+    request.refuse("only a SIP benchmark has a stop", *OF_A_STOP)
+    request.refuse(_BUDGETED, "replications")
+    key = _key(model, request)
+    knob, asked = knob_of(model.spec, key), [read_objective(text) for text in _texts(model.spec, key, request)]
+    if not asked:
+        leading = [address.text for address in catalogue(model.spec) if address.entry.leads]
+        raise UsageError(
+            f"--vary {key}: say what a run must achieve with --objective 'figure <= number'; "
+            f"a run has: {listing(leading)}"
+        )
+    objectives = tuple(replace(one, figure=one_figure(one.figure, model.spec)) for one in in_units(asked, [model.spec]))
+    said = " and ".join(str(one) for one in objectives)
+    unit = f"{knob.unit} " if knob.unit else ""
+    details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
+    names = LoadNames(key, f"{unit}({key})", "Capacity", f"have {said}", details, is_counted=knob.is_whole)
+    sort, _, rest = key.partition(".")
+    offered = (rest.partition(".")[0],) if sort == "workloads" else ()
+    load = KnobLoad(model.spec, request.seed, knob, objectives, offered)
+    study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
+    return searched(model, request, request.settings(KNOB_SEARCH), {key: study})
+
+
+def _loaded(spec: ModelSpec) -> str | None:
+    """Return the name of the first workload that declares its load; one that says what is asked for goes first."""
+    having = [name for name, workload in spec.workloads.items() if workload.load_key]
+    return next((name for name in having if spec.workloads[name].objective), having[0] if having else None)
+
+
+def _key(model: Model, request: CapacityRequest) -> str:
+    """Return the key to turn: the one asked for, else that of the workload that declares its load."""
+    name = _loaded(model.spec)
+    if request.vary is not None:
+        return request.vary
+    if name is None:
+        raise UsageError(f"'{model.label}' has no workload whose load could be raised; --vary names a key to turn")
+    return f"workloads.{name}.{model.spec.workloads[name].load_key}"
+
+
+def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]:
+    """Return the objectives as they are written: those asked for, else what the clients of the turned load ask for."""
+    if request.objectives:
+        return request.objectives
+    return [
+        f"{name}.{workload.objective}"
+        for name, workload in spec.workloads.items()
+        if workload.objective and key == f"workloads.{name}.{workload.load_key}"
+    ]
+
+
+LOSS_LIMIT_PERCENT = 0.1
+STREAM_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
+"""A run takes seconds, and the share of runs beyond the limit rises over a tenth of the load: finer levels
+than these pass and fail by chance."""
+
+
+def stream_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+    """Search for the media streams that a host carries.
+
+    Raises
+    ------
+    UsageError
+        Something was asked for that a media host has not.
+    Interrupted
+        Ctrl-C before a single run was judged.
+    """
+    limit = _checked_limit(model, request)
+    if request.resolution is not None and request.resolution != int(request.resolution):
+        raise UsageError(f"--resolution: a whole number of streams, got {request.resolution:g}")
+    spec, calls = model.spec, calls_per_stream(model.spec)
+    offered = tuple(name for kind in (STREAMS, CALLS) if (name := loaded_by(spec, kind)))
+    names = LoadNames(
+        "streams",
+        "media streams",
+        "Capacity",
+        f"lose at most {limit:g} % of their media packets",
+        {"loss_limit_percent": limit, "calls_per_s_per_stream": calls},
+        {"calls/s": calls},
+        is_counted=True,
+    )
+    loss = Objective(one_figure(f"{offered[0]}.loss", spec), "<=", limit)
+    load = KnobLoad(spec, request.seed, WithCalls(), (loss,), offered)
+    study = LevelStudy(load, names, saturating_streams(spec, request.seed), limit)
+    return searched(model, request, request.settings(STREAM_SEARCH), {"streams": study})
+
+
+def _checked_limit(model: Model, request: CapacityRequest) -> float:
+    """Refuse what a media host has not; return the loss limit."""
+    what = f"'{model.label}' has media streams"
+    if request.method == "ramp":
+        raise UsageError(f"--method ramp: {what}, whose capacity in media streams is found by search")
+    request.refuse(f"{what}; its limit is --loss-limit", "ihs_limit_percent")
+    request.refuse(f"{what}; only the ramp of a SIP benchmark has it", *OF_A_RAMP)
+    request.refuse(f"{what}, whose clients never repeat anything: a stop leaves no overload behind", *OF_A_STOP)
+    request.refuse(_BUDGETED, "replications")
+    limit = LOSS_LIMIT_PERCENT if request.loss_limit_percent is None else request.loss_limit_percent
+    if not 0.0 <= limit < 100.0:
+        raise UsageError(f"--loss-limit: from 0 to below 100 %, got {limit:g}")
+    return limit
+
+
+COLLAPSED_NS = 32_000_000_000
+PILOT_NS = 60_000_000_000
+
+
+def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+    """Run the study that was asked for; the lab's ramp if nothing was said.
+
+    Raises
+    ------
+    UsageError
+        Something was asked for that a SIP lab, or the chosen method, has not.
+    Interrupted
+        Ctrl-C before anything was judged.
+    """
+    request.refuse(f"'{model.label}' has a benchmark; its limit is --ihs-limit", "loss_limit_percent")
+    if request.after_stop_ns is None:
+        request.refuse("goes with --after-stop", "window_ns")
+    if request.method == "search" or request.after_stop_ns is not None:
+        request.refuse("tells of a ramp's steps; a search has none", *OF_A_RAMP)
+        request.refuse(_BUDGETED, "replications")
+        studies = constant_load_studies(model, request.seed, request.ihs_limit_percent, _stop(request))
+        return searched(model, request, request.settings(SearchSettings()), studies)
+    request.refuse("goes with --method search", "probability", "resolution", "budget")
+    return ramp_study(model, request, experience_of(request.labs, request.headroom_percent))
+
+
+def _stop(request: CapacityRequest) -> Stop | None:
+    if request.after_stop_ns is None:
+        return None
+    if request.after_stop_ns == 0:
+        raise UsageError("--after-stop: a stop takes time, e.g. 2s")
+    return Stop(request.after_stop_ns) if request.window_ns is None else Stop(request.after_stop_ns, request.window_ns)
+
+
+def constant_load_studies(
+    model: Model, seed: int, ihs_limit_percent: float | None, stop: Stop | None
+) -> dict[str, LevelStudy]:
+    """Return what is searched: the capacity at constant load; with a stop the failover-safe capacity instead."""
+    limit = ramp_of(model.spec).limit_percent if ihs_limit_percent is None else ihs_limit_percent
+    if not 0.0 <= limit < 100.0:
+        raise UsageError(f"an IHS limit is from 0 to below 100 %, got {limit:g}")
+    saturated = saturating_saps(ConstantLoad(model.spec, seed, limit))
+
+    def study(title: str, stop: Stop | None) -> LevelStudy:
+        of_stop = {"stop_ns": stop and stop.length_ns, "window_ns": stop and stop.window_ns}
+        names = LoadNames(
+            SAPS,
+            "SAPS",
+            title,
+            f"within {limit:g} % IHS{', a window after the stop' if stop else ''}",
+            {"ihs_limit_percent": limit, **of_stop},
+            axis="attempts a second",
+            judged_s=None if stop is None else (stop.observed_ns / 1e9, stop.window_ns / 1e9),
+        )
+        load = ConstantLoad(model.spec, seed, limit, stop)
+        return LevelStudy(
+            load, names, saturated, {"ihs": limit, "stop": stop and asdict(stop)}, is_watched=stop is None
+        )
+
+    if stop is None:
+        return {"steady": study("Capacity at constant load", None)}
+    long_s, collapsed = COLLAPSED_NS / 1e9, replace(stop, length_ns=COLLAPSED_NS)
+    return {
+        "after_stop": study(f"Failover-safe capacity: recovers after a stop of {stop.length_ns / 1e9:g} s", stop),
+        "recovery": study(f"Load from which a collapsed server (stop of {long_s:g} s) recovers by itself", collapsed),
+    }
+
+
+def ramp_study(model: Model, request: CapacityRequest, known: Experience | None = None) -> CapacityStudy:
+    """Run the lab's ramp with many seeds; with prices, once more at each end of each price of a mechanism.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before one ramp was done.
+    """
+    ramp_of(model.spec)
+    started, workers, limit = utc_now(), checked_jobs(request.jobs), request.ihs_limit_percent
+    replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
+    ramp_capacity_of(model, [], limit, known=known)  # refuses before the work what cannot be judged
+    seed, keeping = request.seed, request.store
+    (done,) = replicate([model], replications, seed, workers, progress=request.progress, store=keeping)
+    if not done.records:
+        raise Interrupted("no replication had finished")
+    ramp, is_partial = ramp_capacity_of(model, done.ordered(), limit, CONFIDENCE, known), done.interrupted
+    records = sorted(done.records)
+    said = manifest([model], "capacity", seed, records, workers, started, wanted=replications, interrupted=is_partial)
+    return CapacityStudy(said, ramp=ramp, band=ramp_band(model, request) if request.prices and not is_partial else None)
+
+
+def saturating_saps(load: ConstantLoad) -> float:
+    """Return the load that would fill the CPU, from one run at the model's first step: where to look."""
+    ramp = ramp_of(load.spec)
+    first = ramp.first_load
+    spec = with_ramp(load.spec, ramp.with_times(ramp.transient_ns, max(ramp.step_ns(), PILOT_NS)))
+    cpu = load.of(spec).prepare(first, 0).run().steps()[0].samples("cpu")
+    busy = sum(cpu) / len(cpu) if cpu else 0.0
+    if busy <= 0.0:
+        raise UsageError(f"the server does nothing at {first:g} attempts a second; raise the initial load of its steps")
+    return first * 100.0 / busy
+
+
+def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
+    """Return what a study takes; a search its whole budget, at the load that the model begins with.
+
+    What cannot be studied takes nothing: :func:`find_capacity` says why.
+    """
+    spec, of_prices = model.spec, runs_of_bands(model) if request.prices else 0
+    if _turns_a_knob(model, request):
+        return needs_of(spec).times(request.settings(KNOB_SEARCH).budget + of_prices)
+    if spec.ramp is None:
+        return needs_of(spec).times(request.settings(STREAM_SEARCH).budget + of_prices)
+    if request.method != "search" and request.after_stop_ns is None:
+        found = needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
+        return found + bands_take(model) if request.prices else found
+    stop = None if not request.after_stop_ns else Stop(request.after_stop_ns)
+    at_first = at_load(spec, spec.ramp.first_load, stop)
+    searches = 1 if stop is None else 2  # the second for the load from which a collapsed server recovers
+    return needs_of(at_first).times(searches * (request.settings(SearchSettings()).budget + of_prices))
+
+
+def find_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+    """Return the answer: in the key that was asked for, else attempts a second of a benchmark, else media streams.
+
+    Raises
+    ------
+    UsageError
+        The model has no workload whose load could be raised, or something was asked for that it has not.
+    """
+    if _turns_a_knob(model, request):
+        return knob_capacity(model, request)
+    if model.spec.ramp is not None:
+        return sip_capacity(model, request)
+    return stream_capacity(model, request)
+
+
+def _turns_a_knob(model: Model, request: CapacityRequest) -> bool:
+    if request.vary is not None or request.objectives:
+        return True
+    return model.spec.ramp is None and streams_of(model.spec) is None

@@ -1,0 +1,424 @@
+"""A capacity found by judging whole runs at levels of one load: search, curve, and the resources at the limit.
+
+The load is a number of the model, the judgement a condition on what a run measured.  Attempts a second of a benchmark,
+media streams and any other key of a model (:mod:`.find_capacity`) share all of this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import ramp_of
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, in_words
+from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
+from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
+from vftsim.study.designs.search_levels import (
+    CapacityRequest,
+    JudgedLoad,
+    JudgedRun,
+    SearchMapper,
+    SearchSettings,
+    probe_table,
+    search_from_plain,
+    search_levels,
+)
+from vftsim.study.figures.frames import frame
+from vftsim.study.figures.offered import Missing, rows_of
+from vftsim.study.figures.price_bands import Band
+from vftsim.study.figures.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
+from vftsim.study.figures.validity import is_load, outside
+from vftsim.study.figures.validity import marked as marked_text
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Silent
+from vftsim.study.runs.results import rows
+from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.store.files import codec
+from vftsim.study.store.manifest import identity
+from vftsim.study.store.opened import number
+from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+SAPS = "load_saps"
+"""Key of the attempts a second of a benchmark."""
+WATCHED_REPLICATIONS = 10
+
+
+@dataclass(frozen=True)
+class LoadNames:
+    """How a load and its limit are called.
+
+    Parameters
+    ----------
+    key : str
+        Of the load in tables and JSON: ``streams``.
+    unit : str
+        Behind a figure for people: ``media streams``.
+    title : str
+        What the answer says: ``Capacity``.
+    within : str
+        What runs within the limit do, as the end of a sentence: ``lose at most 0.1 % of their media packets``.
+    details : mapping
+        What else the JSON says of limit and load.
+    per_unit : mapping
+        What goes with each unit of the load, by unit: ``{"calls/s": 0.1}``.
+    axis : str
+        The load at a table or chart, where that is not its key.
+    judged_s : (float, float), optional
+        After a stop of a benchmark: for how long attempts are judged, and how long after it.
+    is_counted : bool
+        Whether the load is a whole number.
+    """
+
+    key: str
+    unit: str
+    title: str
+    within: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    per_unit: Mapping[str, float] = field(default_factory=dict)
+    axis: str = ""
+    judged_s: tuple[float, float] | None = None
+    is_counted: bool = False
+
+
+@dataclass(frozen=True)
+class LevelSearch:
+    """A capacity found by search.
+
+    Parameters
+    ----------
+    model : Model
+    names : LoadNames
+    result : CapacityResult
+    settings : SearchSettings
+    figures : dict
+        The judged figures of every run, by load and name.
+    watched_level : float
+        Load whose resources were watched: the lowest that failed, or the highest that passed if none did.
+    resources : DataFrame
+        Use of the resources there, the limiting one first; empty after an interruption, and of a search with a stop.
+    interrupted : bool
+    missing : Missing, optional
+        What was not offered at the lowest load that failed.
+    band : Band, optional
+        What the ranges of a mechanism's prices make of the capacity.
+    """
+
+    model: Model
+    names: LoadNames
+    result: CapacityResult
+    settings: SearchSettings
+    figures: dict[float, dict[str, list[float]]]
+    watched_level: float
+    resources: pd.DataFrame
+    interrupted: bool = False
+    missing: Missing | None = None
+    band: Band | None = None
+
+    @property
+    def with_prices(self) -> Estimate | None:
+        """The capacity with an interval for search and prices; None where no price moves it."""
+        return None if self.band is None else self.band.around(self.result.estimate, 0.0)
+
+    @property
+    def loads(self) -> list[float]:
+        """Levels at which runs were judged."""
+        return [probe.level for probe in self.result.probes]
+
+    @property
+    def of_load(self) -> ModelSpec | None:
+        """The model, where the levels are attempts a second of its benchmark."""
+        spec, key = self.model.spec, self.names.key
+        return spec if key == SAPS or is_load(spec, key) else None
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """Names of the figures by which runs were judged."""
+        return tuple(next(iter(self.figures.values())))
+
+    def curve(self) -> pd.DataFrame:
+        """Return one row a load: the runs beyond the limit, and mean, least and largest of each judged figure.
+
+        The figures have no interval: a load is left when its runs have decided it, which is when they were on one
+        side.
+        """
+        table = probe_table(self.result, self.settings.confidence, self.names.key)
+        levels = table[self.names.key]
+        for name in self.judged:
+            known = [[x for x in self.figures[level][name] if not math.isnan(x)] for level in levels]
+            table[f"{name}_mean"] = [math.fsum(values) / len(values) if values else math.nan for values in known]
+            table[f"{name}_least"] = [min(values, default=math.nan) for values in known]
+            table[f"{name}_largest"] = [max(values, default=math.nan) for values in known]
+        return table
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            **self.names.details,
+            "not_offered": rows_of([self.missing] if self.missing else []),
+            "probability": self.settings.probability,
+            "beyond_limit_by_load": rows(self.curve()),
+            "watched": self.watched_level,
+            "resources": rows(self.resources),
+            "prices": asdict(self.band) if self.band else None,
+            "search": {
+                "settings": asdict(self.settings),
+                "result": asdict(self.result),
+                "names": asdict(self.names),
+                "figures": [[level, self.figures[level]] for level in self.loads],
+            },
+        }
+
+    @classmethod
+    def from_machines(cls, model: Model, data: Mapping[str, Any], *, interrupted: bool) -> LevelSearch:
+        """Rebuild what :meth:`for_machines` returned."""
+        result, settings = search_from_plain(data["search"])
+        names = LoadNames(**data["search"]["names"])
+        figures = {
+            level: {name: [number(x) for x in values] for name, values in judged.items()}
+            for level, judged in data["search"]["figures"]
+        }
+        missing = next((Missing(**each) for each in data["not_offered"]), None)
+        watched, resources = data["watched"], frame(data["resources"])
+        band = codec(Band | None)[1](data.get("prices"))
+        return cls(model, names, result, settings, figures, watched, resources, interrupted, missing, band)
+
+
+@dataclass(frozen=True)
+class LevelStudy:
+    """What a search needs to know of a load.
+
+    Parameters
+    ----------
+    load : JudgedLoad
+    names : LoadNames
+    saturated : float
+        Load that would fill the system: where to look.
+    judged_by : any
+        Plain data that says what a run is judged by; runs kept in a store under another are not taken.
+    is_watched : bool
+        Whether resources are looked at; where a run stands still for a while they say little.
+    """
+
+    load: JudgedLoad
+    names: LoadNames
+    saturated: float
+    judged_by: Any
+    is_watched: bool = True
+
+    def kept(self, store: Store | None, model: Model, seed: int) -> RunCache:
+        """Return where judged runs of a model are kept, by the load."""
+        judged_by = {"limit": self.judged_by, "offered": True}
+        return RunCache(store, identity(model, seed), *codec(JudgedRun)).at(judged_by=judged_by)
+
+
+def search_level(model: Model, request: CapacityRequest, settings: SearchSettings, study: LevelStudy) -> LevelSearch:
+    """Search for the capacity, and watch the resources at the limit.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before a single run was judged.
+    """
+    jobs, seed, show = checked_jobs(request.jobs), request.seed, request.progress or Silent()
+    mapper = SearchMapper(jobs, show, study.names.unit, study.kept(request.store, model, seed))
+    result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
+    # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
+    figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
+    failed = [p.level for p in result.probes if p.level >= result.estimate.high]
+    watched = failed[0] if failed else result.probes[-1].level if missing is None else result.estimate.low
+    watched = watched or result.probes[0].level
+    resources, interrupted = frame(), mapper.interrupted
+    if study.is_watched and not interrupted:
+        try:
+            window_ns = _window_ns(study.load.at(watched))
+            tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
+            of_watching = RunCache(request.store, identity(model, seed), *codec(Uses)).at(
+                watched=watched, load=study.names.key
+            )
+            uses = of_watching.in_order(Workers(watch, jobs, show.say), tasks)
+            resources = resource_table(uses, settings.confidence)
+        except KeyboardInterrupt:
+            interrupted = True
+    return LevelSearch(model, study.names, result, settings, figures, watched, resources, interrupted, missing)
+
+
+def _by_name(runs: Sequence[JudgedRun]) -> dict[str, list[float]]:
+    return {name: [run.figures[name] for run in runs] for name in runs[0].figures}
+
+
+def _window_ns(spec: ModelSpec) -> tuple[int, int]:
+    """Return when the resources are watched: the measured time, of a benchmark that of its first step."""
+    if spec.ramp is not None:
+        return spec.ramp.first_window_ns()
+    begin_ns, length_ns = spec.measure.warm_up, spec.measure.duration
+    return begin_ns, begin_ns + length_ns
+
+
+_SEQUENTIAL = (
+    "[..]: at least 95 % whenever a load's runs were ended; the share itself leans towards the verdict. '<', '>': none "
+    "or all."
+)
+
+
+def level_blocks(found: LevelSearch) -> list[Block]:
+    """Return the load that a system carries under a limit, and what limits it."""
+    names, of_load, result = found.names, found.of_load, found.result
+    blocks: list[Block] = [_answer(found), *of_prices(found.with_prices, found.band, names.unit)]
+    if text := _with_the_load(found):
+        blocks.append(Note(text))
+    blocks += _doubts(found)
+    if names.key == SAPS and result.answer == "between":
+        blocks.append(Note(_beside_the_ramp(found)))
+    blocks += _curves(found)
+    if of_load and outside(of_load, found.loads):
+        blocks += outside_notes(found.model)
+    if found.resources.empty:
+        return blocks
+    highest = "the highest load tried" if found.missing is None else "the highest load offered"
+    judged = "the lowest load that fails" if found.watched_level >= result.estimate.high else highest
+    blocks.append(Note(f"Limiting resource: {limit_in_words(found.resources)}"))
+    return [*blocks, *_resources(found.resources, f"Resources at {found.watched_level:.4g} {names.unit}, {judged}")]
+
+
+def _answer(found: LevelSearch) -> Answer:
+    """Return what a search has found; no figure for one that ended before any load had passed or failed."""
+    names, e, of_load = found.names, found.result.estimate, found.of_load
+
+    def load(value: float, form: str = "g") -> str:
+        text = f"{value:{form}}"
+        return text if of_load is None else marked_text(of_load, value, text)
+
+    bound = "no load failed" if found.missing is None else "above it less was offered than asked"
+    between = f"{load(e.mean, '.0f' if names.is_counted else '.4g')} {names.unit}, in [{load(e.low)}, {load(e.high)}]"
+    text = {
+        "between": between,
+        "at least": f"at least {load(e.low)} {names.unit}, {bound}",
+        "below": f"below {load(e.high)} {names.unit}, no load passed",
+        "unknown": f"not found: no load passed or failed, up to {found.loads[-1]:g} {names.unit} were tried",
+    }[found.result.answer]
+    share = f"{100 * found.settings.probability:g} % of runs {names.within}"
+    return Answer(text, names.title, f"({100 * found.settings.confidence:g} %, {e.n} runs; {share})")
+
+
+def _doubts(found: LevelSearch) -> list[Note]:
+    """Return what a reader of a search's answer must know beside it."""
+    result, interrupted, missing = found.result, found.interrupted, found.missing
+    ended = result.budget_ended and not interrupted
+    is_open = (missing is None and result.answer != "between") or (ended and not result.resolved)
+    by_chance = not (result.resolved or interrupted or ended) and result.answer == "between"
+    texts = (
+        (interrupted, "interrupted: the search had not come to its end"),
+        (missing is not None, str(missing)),
+        (is_open, _next_step(result)),
+        (by_chance, "not resolved further: runs at the loads between pass and fail by chance"),
+        (result.non_monotone, "warning: a higher load passed more often than a lower one"),
+    )
+    return [Note(text, warns=True) for holds, text in texts if holds]
+
+
+def of_prices(found: Estimate | None, band: Band | None, unit: str) -> list[Block]:
+    """Return what the ranges of a mechanism's prices make of a capacity, and which price decides."""
+    if found is None or band is None:
+        return []
+    text = (
+        f"With prices of the protection anywhere in their ranges: {in_words(found, unit)}. {band.decides} decides "
+        f"({100.0 * band.share:.0f} % of the variance). --no-prices leaves this out."
+    )
+    return [Note(text), Cards([Card("with prices over their ranges", found, unit)])]
+
+
+def _next_step(result: CapacityResult) -> str:
+    """Return what is missing for a capacity, and what to do about it."""
+    spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
+    if result.answer == "at least":
+        return f"{spent}--budget raises it" if spent else "no load that was tried ever failed: is the limit reached?"
+    if result.answer == "between":
+        return f"{spent}--budget narrows the interval"
+    return (
+        f"{spent}a load passes after {result.runs_to_pass} runs without a failure at least: --budget "
+        f"{10 * result.runs_to_pass} or more, or a lower --probability"
+    )
+
+
+def _beside_the_ramp(found: LevelSearch) -> str:
+    """Return why the lab's ramp may give another figure than a search, in either direction."""
+    loads, load, stop_s = ramp_of(found.model.spec).step_loads(), found.result.estimate.mean, found.names.judged_s
+    below, above = max((x for x in loads if x <= load), default=None), min((x for x in loads if x > load), default=None)
+    tried = f"{below:g} and {above:g}" if below and above else "loads"
+    judged = "its whole step is"
+    if stop_s is not None:
+        judged = f"attempts of {stop_s[0]:g} s, {stop_s[1]:g} s after the stop, are"
+    return (
+        f"not the ramp's capacity, and it may lie above: the ramp tries nothing between {tried}, climbs there, and "
+        f"half of the ramps must pass; here a run has one constant load, {100 * found.settings.probability:g} % of "
+        f"runs must pass, and {judged} judged"
+    )
+
+
+def _with_the_load(found: LevelSearch) -> str:
+    """Return for how long a run measures, and what else goes with the load."""
+    names, at_it = found.names, found.result.estimate.mean
+    goes = [f"{each:.3g} {what} for each" for what, each in names.per_unit.items() if each]
+    there = [f"{each * at_it:.3g} {what} at the capacity" for what, each in names.per_unit.items() if each]
+    with_it = f"With the load go {', '.join(goes)}" if goes else ""
+    if with_it:
+        with_it += f", {', '.join(there)}." if found.result.answer == "between" else "."
+    if found.model.spec.ramp is not None:
+        return ""
+    measure = found.model.spec.measure
+    shortened = " Whole runs, without --quick or --scale, differ less by chance." if found.model.notes else ""
+    return (
+        f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s.{shortened} {with_it}".rstrip()
+    )
+
+
+def _curves(found: LevelSearch) -> list[Block]:
+    """Return the runs beyond the limit, and the figures that are judged, over the load."""
+    key, of_load, probes, confidence = found.names.key, found.of_load, found.result.probes, found.settings.confidence
+    axis, limits = found.names.axis or key, None if of_load is None else within(of_load)
+    curve, most = rows(found.curve()), 100.0 * (1.0 - found.settings.probability)
+    shares = [sequential_binomial_interval(each.beyond, each.runs, confidence).times(100.0) for each in probes]
+    body: list[list[Cell]] = []
+    for row, share in zip(curve, shares, strict=True):
+        figures_there = (_range(row, name) for name in found.judged)
+        body.append([marked(of_load, row[key]), str(row["runs"]), share, *figures_there, str(row["decision"])])
+    figures = [name.replace("_percent", " %") for name in found.judged]
+    simulated = [Point.of(load, share) for load, share in zip(found.loads, shares, strict=True)]
+    lines, at_most = [Series("simulated", simulated)], [(most, f"limit {most:.4g} %")]
+    charts: list[Block] = [Chart("Runs beyond the limit", axis, "share of runs (%)", lines, at_most, limits)]
+    for name, words in zip(found.judged, figures, strict=True):
+        points = [Point.of(row[key], e) for row in curve if isinstance(e := _range(row, name), Estimate)]
+        charts.append(Chart(words, axis, words, [Series("mean of the runs", points)], within=limits))
+    caption = _SEQUENTIAL + (" Figures: mean over the runs, lowest and highest run." if figures else "")
+    columns = (axis, "runs", "runs beyond the limit %", *figures, "verdict")
+    return [*charts, Table(columns, body, "Runs by load", caption)]
+
+
+def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:
+    mean, low, high = (row[f"{figure}_{what}"] for what in ("mean", "least", "largest"))
+    if mean is None or math.isnan(mean):
+        return "none"
+    return Estimate(mean, (high - low) / 2.0, low, high, row["runs"], math.nan, "range")
+
+
+def _resources(found: pd.DataFrame, title: str) -> list[Block]:
+    """Return the use of every resource, the limiting one first."""
+    of_resources: list[tuple[str, Estimate, str]] = [
+        (str(row["resource"]), estimate_of(row), str(row["unit"])) for row in rows(found)
+    ]
+    body: list[Sequence[Cell]] = [[name, use, unit] for name, use, unit in of_resources]
+    n = of_resources[0][1].n
+    busy = [(name, use) for name, use, unit in of_resources if unit == "%"]
+    points = [Point.of(float(place), use) for place, (_, use) in enumerate(busy)]
+    names = [name for name, _ in busy]
+    charts: list[Block] = [Chart(title, "", "busy (%)", [Series("use", points, "dots")], names=names)] if busy else []
+    only = "Only one vCPU or pCPU that stands out is shown by itself."
+    return [*charts, Table(("resource", "use", "unit"), body, title, f"n={n} runs; ± or [..]: 95 % interval. {only}")]

@@ -1,0 +1,461 @@
+"""``vftsim optimize``: the cheapest configuration that meets objectives with a stated confidence.
+
+What a configuration costs is known before any run; whether it meets its objectives takes runs.  So:
+
+1. **Look**: optuna proposes configurations (its tree-structured Parzen estimator, for cost and all objectives at once),
+   each run a few times.  This finds cheap ones that may do, and the front of cost against each objective.
+2. **Close**: the cheapest that may do is run until its intervals say so; then everything cheaper is looked at, in
+   halves.  A cheaper one that meets the objectives takes its place.  When everything cheaper is known to miss them,
+   more runs cannot change the choice, and the search is over.
+3. **Prove**: the winner and the next cheapest are run again with random numbers that the search has not seen.  A
+   winner that fails there is out, and the search goes on.
+
+The order of looks, and so the answer, does not depend on the number of workers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from vftsim.errors import UsageError
+from vftsim.stats import Estimate, bonferroni
+from vftsim.stats.intervals import FEWEST_RUNS
+from vftsim.study.designs.points import Span, StudyPoint, change_for, points_at, read_range
+from vftsim.study.designs.prices import PriceTable, cost_of, read_prices
+from vftsim.study.designs.runner import Evaluator
+from vftsim.study.designs.study_spec import Factor
+from vftsim.study.designs.sweep_grid import split_values
+from vftsim.study.figures.catalogue import one_figure
+from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.extras import extra
+from vftsim.study.runs.model import Model
+
+COMMAND, EXTRA = "optimize", "optimize"
+FEW = 3
+"""Replications of a look."""
+BATCH = 4
+_MOST_ASKED = 20
+"""Proposals for each that is new."""
+_FRESH = 1_000_003
+_LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked.
+
+    Parameters
+    ----------
+    settings : tuple of str
+        As with ``--set``.
+    choices : mapping
+        Values by name.
+    objectives : tuple of Objective
+        On whole addresses of figures.
+    confidence : float
+        With which the objectives are met together.
+    looks : int
+        Configurations that are looked at for the front.
+    budget : int
+        Most runs of the search.
+    """
+
+    model: str
+    settings: tuple[str, ...]
+    base: Model
+    choices: Mapping[str, Sequence[str]]
+    objectives: tuple[Objective, ...]
+    prices: PriceTable
+    confidence: float = 0.95
+    looks: int = 40
+    budget: int = 2000
+    seed: int = 1
+    quick: bool = False
+
+    @classmethod
+    def read(
+        cls,
+        model: str,
+        settings: Sequence[str],
+        base: Model,
+        choose: Sequence[str],
+        objectives: Sequence[str],
+        prices: str | None,
+        **limits: Any,
+    ) -> Request:
+        """Return what words ask for: ``NAME=V,V`` of choices, ``FIGURE <= X`` of objectives, a file of prices.
+
+        Raises
+        ------
+        UsageError
+            A word is not understood, or it makes no sense.
+        """
+        chosen = [read_choice(text) for text in choose]
+        if len({name for name, _ in chosen}) < len(chosen):
+            raise UsageError("--choose: a name is given twice; put all its values into one")
+        asked = [read_objective(text) for text in objectives]
+        whole = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in asked)
+        found = cls(model, tuple(settings), base, dict(chosen), whole, read_prices(prices), **limits)
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises
+        ------
+        UsageError
+            It makes none.
+        """
+        if not self.choices:
+            raise UsageError("optimize: nothing to choose; --choose NAME=V,V")
+        if not self.objectives:
+            raise UsageError("optimize: nothing to meet; --objective 'figure <= number'")
+        if not 0.5 < self.confidence < 1.0:
+            raise UsageError(f"--confidence: above 50 and below 100 %, got {100 * self.confidence:g} %")
+        if self.looks < 1 or self.budget < STEPS[-1]:
+            raise UsageError(f"--looks: at least 1; --budget: at least {STEPS[-1]} runs")
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Addresses of the objectives' figures."""
+        return tuple(dict.fromkeys(one.figure for one in self.objectives))
+
+    @property
+    def interval(self) -> float:
+        """Level of the two-sided intervals whose one end each objective is judged by, for all of them together."""
+        return 2.0 * bonferroni(self.confidence, len(self.objectives)) - 1.0
+
+    def takes(self) -> Needs:
+        """Return what it takes, about: the looks, and a tenth of the budget."""
+        return needs_of(self.base.spec).times(min(self.looks * FEW + self.budget / 10, self.budget))
+
+
+@dataclass
+class Search:
+    """A search under way, and what it knows.
+
+    Attributes
+    ----------
+    candidates : list of Candidate
+        The cheapest first.
+    refused : dict
+        Configurations that cannot be, and why.
+    proven : list of Candidate
+        Winner and runner-up with fresh random numbers, by number of the configuration.
+    """
+
+    request: Request
+    evaluate: Evaluator
+    fresh: Evaluator
+    candidates: list[Candidate] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    proven: dict[int, Candidate] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        one = self.request
+        self.candidates, self.refused = candidates_of(
+            one.model, one.settings, one.base, one.choices, one.prices, one.quick
+        )
+
+    def run(self) -> Candidate | None:
+        """Return the choice; None where nothing meets the objectives."""
+        self._explore()
+        while (winner := self._close()) is not None:
+            if self._holds_again(winner):
+                if (second := self.runner_up(winner)) is not None:
+                    self._holds_again(second)
+                return winner
+            winner.failed_again = True
+        return None
+
+    @property
+    def runs(self) -> int:
+        """Runs of the search so far, those of the proof left out."""
+        return sum(each.n for each in self.candidates)
+
+    def unknown_below(self, winner: Candidate | None) -> list[Candidate]:
+        """Return the configurations that would be chosen instead of the winner if they met the objectives."""
+        return [
+            each for each in self.candidates if each.is_possible and each is not winner and _is_before(each, winner)
+        ]
+
+    def runner_up(self, winner: Candidate) -> Candidate | None:
+        """Return the next cheapest that is known to meet the objectives."""
+        others = [each for each in self.candidates if each.verdict == MET and not each.failed_again]
+        return next((each for each in others if each is not winner), None)
+
+    # Look
+
+    def _explore(self) -> None:
+        if len(self.candidates) <= self.request.looks:
+            self._look(self.candidates)
+            return
+        optuna = extra("optuna", EXTRA, COMMAND)
+        by_values = {tuple(each.point.values.values()): each for each in self.candidates}
+        with _quiet(optuna):
+            study = self._study(optuna)
+            spaces = {n: optuna.distributions.CategoricalDistribution(v) for n, v in self.request.choices.items()}
+            seen = 0
+            while seen < self.request.looks and self._has_room(BATCH * FEW):
+                asked, new = list[tuple[Any, Candidate | None]](), list[Candidate]()
+                for _ in range(BATCH * _MOST_ASKED):
+                    trial = study.ask(spaces)
+                    found = by_values.get(tuple(trial.params[name] for name in self.request.choices))
+                    asked.append((trial, found))
+                    if found is not None and not found.n and found not in new:
+                        new.append(found)
+                    if len(new) == BATCH:
+                        break
+                self._look(new)
+                for trial, found in asked:
+                    self._tell(optuna, study, trial, found)
+                if not new:
+                    break
+                seen += len(new)
+
+    def _study(self, optuna: Any) -> Any:
+        sampler = optuna.samplers.TPESampler(seed=self.request.seed % _LARGEST_SEED)
+        return optuna.create_study(directions=["minimize"] * (1 + len(self.request.objectives)), sampler=sampler)
+
+    def _tell(self, optuna: Any, study: Any, trial: Any, found: Candidate | None) -> None:
+        if found is None or any(one.figure not in found.figures for one in self.request.objectives):
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            return
+        signs = [1.0 if one.relation in ("<", "<=") else -1.0 for one in self.request.objectives]
+        figures = [found.figures[one.figure].mean for one in self.request.objectives]
+        study.tell(trial, [found.cost, *(sign * figure for sign, figure in zip(signs, figures, strict=True))])
+
+    # Close
+
+    def _close(self) -> Candidate | None:
+        """Return the cheapest that meets the objectives, when nothing cheaper is open or there are no runs left."""
+        best: Candidate | None = None
+        while rest := self.unknown_below(best):
+            looked = [each for each in rest if each.n]
+            one = looked[0] if best is None and looked else rest[len(rest) // 2]
+            if not self._has_room(STEPS[-1]):
+                break
+            if not one.n:
+                self._look([one])
+            if self._decided(one) == MET:
+                best = one
+        return best
+
+    def _decided(self, one: Candidate) -> str:
+        for n in STEPS:
+            if one.verdict != OPEN:
+                break
+            self._measure([one], n)
+        return one.verdict
+
+    def _look(self, some: Sequence[Candidate]) -> None:
+        self._measure(some, FEW)
+
+    def _measure(self, some: Sequence[Candidate], n: int) -> None:
+        if some:
+            for one, found in zip(some, measured(self.evaluate, self.request, some, n), strict=True):
+                one.n, one.figures, one.verdict = found.n, found.figures, found.verdict
+
+    def _has_room(self, runs: int) -> bool:
+        return self.runs + runs <= self.request.budget
+
+    # Prove
+
+    def _holds_again(self, one: Candidate) -> bool:
+        for n in STEPS[1:]:
+            (self.proven[one.number],) = measured(self.fresh, self.request, [one], n)
+            if self.proven[one.number].verdict != OPEN:
+                break
+        return self.proven[one.number].verdict == MET
+
+
+def _is_before(one: Candidate, other: Candidate | None) -> bool:
+    return other is None or (one.cost, one.number) < (other.cost, other.number)
+
+
+def fresh_seed(seed: int) -> int:
+    """Return a seed that a search has not seen."""
+    return (seed + _FRESH) % 2**128
+
+
+def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n: int) -> list[Candidate]:
+    """Return configurations with what so many replications say of them."""
+    points = [StudyPoint(place, e.point.label, e.point.values, e.point.made) for place, e in enumerate(some)]
+    found, done = evaluate(points, n), []
+    for place, one in enumerate(some):
+        figures = {name: each for name in request.figures if (each := found.estimate(place, name)) is not None}
+        values = {name: list(found.values(place, name).values()) for name in figures}
+        verdict = REFUSED if place in found.refused else verdict_of(request.objectives, figures, values)
+        done.append(replace(one, n=n, figures=figures, verdict=verdict))
+    return done
+
+
+@contextmanager
+def _quiet(optuna: Any) -> Iterator[None]:
+    """Let optuna neither print each trial nor warn that parts of it are young."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def fronts(request: Request, candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
+    """Return for each objective the configurations that nothing cheaper beats in its figure, of those looked at."""
+    found: dict[str, list[Candidate]] = {}
+    for one in request.objectives:
+        sign = 1.0 if one.relation in ("<", "<=") else -1.0
+        best, front = float("inf"), list[Candidate]()
+        for each in candidates:
+            estimate = each.figures.get(one.figure)
+            if estimate is not None and sign * estimate.mean < best:
+                best = sign * estimate.mean
+                front.append(each)
+        found[one.figure] = front
+    return found
+
+
+MOST = 5000
+_LEVELS = re.compile(r"(?P<range>.*\.\..*)/(?P<levels>[0-9]+)\s*")
+MET, MISSED, OPEN, REFUSED = "meets", "misses", "open", "cannot be run"
+STEPS = (10, 20, 40)
+"""Replications of a configuration that is tested, until its intervals are on one side."""
+
+
+def read_choice(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return what ``--choose`` says: a name, and its values.
+
+    Raises
+    ------
+    UsageError
+        It is not of the form ``name=value,value`` or ``name=low..high/levels``.
+    """
+    if (match := _LEVELS.fullmatch(text)) is not None:
+        name, span = read_range(match["range"])
+        return name, _levels(span, int(match["levels"]))
+    name, equals, rest = text.partition("=")
+    values = tuple(dict.fromkeys(split_values(rest)))
+    if not equals or not name.strip() or not all(values):
+        raise UsageError(f"--choose: '{text}' is not of the form name=value,value or name=low..high/levels")
+    return name.strip(), values
+
+
+def _levels(span: Span, count: int) -> tuple[str, ...]:
+    if not 2 <= count <= MOST:
+        raise UsageError(f"--choose: from 2 to {MOST} levels of a range, got {count}")
+    return tuple(dict.fromkeys(span.at(n / (count - 1)) for n in range(count)))
+
+
+@dataclass
+class Candidate:
+    """A configuration.
+
+    Parameters
+    ----------
+    quantities : mapping
+        What it pays for.
+    n : int
+        Replications that its figures rest on.
+    figures : mapping
+        Of each objective, by its address.
+    verdict : str
+        ``meets``, ``misses``, ``open`` or ``cannot be run``.
+    failed_again : bool
+        Whether it met the objectives, and not with fresh random numbers.
+    varied : frozenset of str
+        Choices with several values.
+    """
+
+    point: StudyPoint
+    cost: float
+    quantities: Mapping[str, float]
+    n: int = 0
+    figures: dict[str, Estimate] = field(default_factory=dict)
+    verdict: str = OPEN
+    failed_again: bool = False
+    varied: frozenset[str] = frozenset()
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+        return self.point.number
+
+    @property
+    def name(self) -> str:
+        """Its choices in words, but for those that are none."""
+        return ", ".join(f"{name}={value}" for name, value in self.point.values.items() if name in self.varied)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether it may be the answer yet: not known to miss, nor open after all the runs that one gets."""
+        return self.verdict in (MET, OPEN) and not self.failed_again and not self.is_left_open
+
+    @property
+    def is_left_open(self) -> bool:
+        """Whether not even the most runs told on which side it is."""
+        return self.verdict == OPEN and self.n >= STEPS[-1]
+
+
+def candidates_of(
+    model: str,
+    settings: tuple[str, ...],
+    base: Model,
+    choices: Mapping[str, Sequence[str]],
+    prices: PriceTable,
+    quick: bool,
+) -> tuple[list[Candidate], dict[str, str]]:
+    """Return all configurations that the model can have, the cheapest first, and why the others cannot be.
+
+    Raises
+    ------
+    UsageError
+        There are too many, or none.
+    """
+    if (count := math.prod(map(len, choices.values()))) > MOST:
+        raise UsageError(f"--choose: {count} configurations; at most {MOST}")
+    refused: dict[str, str] = {}
+    values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
+    points = points_at(
+        model, base.label, settings, values, dict.fromkeys(choices, Factor()), change_for(quick), refused=refused
+    )
+    if not points:
+        raise UsageError(f"--choose: no configuration is possible: {next(iter(refused.values()))}")
+    varied = frozenset(name for name, own in choices.items() if len(own) > 1)
+    found = [Candidate(point, *cost_of(prices, point.model.spec), varied=varied) for point in points]
+    return sorted(found, key=lambda each: (each.cost, each.number)), refused
+
+
+def verdict_of(
+    objectives: Sequence[Objective], figures: Mapping[str, Estimate], values: Mapping[str, Sequence[float]]
+) -> str:
+    """Return whether a configuration meets its objectives, by intervals of its figures.
+
+    Where runs are too few or too alike for an interval, all of them must agree; that few can say that one misses, but
+    not that it meets.
+    """
+    found = []
+    for one in objectives:
+        estimate = figures.get(one.figure)
+        if estimate is None:
+            return MISSED
+        own = values[one.figure]
+        if estimate.is_interval:
+            ends = [one.holds(end) for end in (estimate.low, estimate.high)]
+        else:
+            ends = [one.holds(value) for value in own]
+        if not any(ends):
+            return MISSED
+        found.append(all(ends) and len(own) >= FEWEST_RUNS)
+    return MET if all(found) else OPEN

@@ -1,0 +1,381 @@
+"""Results that were made before: which there are, any run of theirs again, all figures of all runs in one table."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shlex
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.errors import UsageError
+from vftsim.study.designs.points import StudyPoint
+from vftsim.study.designs.runner import simulate
+from vftsim.study.figures.frames import frame
+from vftsim.study.figures.summary import Summary
+from vftsim.study.figures.validity import changes
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.replicate import Task
+from vftsim.study.store.database import DAMAGED, DATABASE, check_place, damage
+from vftsim.study.store.files import to_json, write_json
+from vftsim.study.store.manifest import different
+from vftsim.study.store.store import MANIFEST, Opening, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_RECORDS = ("run", "compare", "study")
+"""Kinds of results that keep whole runs, and what each is of."""
+_DEEPEST = 3
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a result.
+
+    Raises
+    ------
+    UsageError
+        There is none.
+    """
+    try:
+        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        said = None
+    if not isinstance(said, dict) or "vftsim" not in said or "command" not in said:
+        raise UsageError(f"'{folder}' is no finished result of vftsim: it has no whole {MANIFEST}")
+    return said
+
+
+def list_results(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the results in a directory and below it, each with its manifest, the oldest first.
+
+    Raises
+    ------
+    UsageError
+        There is no such directory.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"'{folder}' is no directory")
+    found = []
+    for path in sorted(folder.glob(MANIFEST)) + [
+        p for d in range(1, _DEEPEST) for p in folder.glob("*/" * d + MANIFEST)
+    ]:
+        try:
+            found.append((path.parent, manifest_of(path.parent)))
+        except UsageError:
+            continue
+    return sorted(found, key=lambda each: str(each[1].get("started_utc")))
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """One run of a result, with all that determines it.
+
+    Parameters
+    ----------
+    run : int
+        Its number: replication times points plus point.
+    """
+
+    run: int
+    point: KeptPoint
+    replication: int
+    seed: int
+
+    @property
+    def task(self) -> Task:
+        """What runs it."""
+        return Task(self.point.spec, self.seed, self.replication)
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        values = "".join(f", {name}={value}" for name, value in self.point.values.items())
+        return f"run {self.run}: {self.point.label}{values}, replication {self.replication}, seed {self.seed}"
+
+
+def kept_run(folder: Path, run: int) -> KeptRun:
+    """Return a run of a result by its number.
+
+    Raises
+    ------
+    UsageError
+        There is no such run, or its model cannot be made again as it was.
+    """
+    said, points = manifest_of(folder), _points(folder)
+    if not 0 <= run < len(points) * said["replications_wanted"]:
+        raise UsageError(f"--run: '{folder}' has runs 0 to {len(points) * said['replications_wanted'] - 1}")
+    replication, number = divmod(run, len(points))
+    point = points[number]
+    if digest_of(point) != point.sha256:
+        raise UsageError(f"'{folder}': this version of vftsim reads the model of point {number} as another one")
+    return KeptRun(run, point, replication, said["seed"])
+
+
+def is_as_kept(folder: Path, one: KeptRun) -> bool | None:
+    """Run one again; return whether it is what was kept, to the last bit, or None where it was not kept.
+
+    Raises
+    ------
+    UsageError
+        The result does not keep its points.
+    """
+    kept = _kept(folder, one.point.sha256, one.seed).get(one.replication)
+    if kept is None:
+        return None
+    return bool(json.loads(to_json(simulate(one.task), indent=None)) == kept)
+
+
+def export(folder: Path) -> pd.DataFrame:
+    """Return every run of a result with all its figures, one row a run.
+
+    Raises
+    ------
+    UsageError
+        The result does not keep its points.
+    """
+    said, points, found = manifest_of(folder), _points(folder), list[dict[str, Any]]()
+    with Store(folder, _command(folder), Opening.CONTINUE) as store:
+        for point in points:
+            known = _known(store, point.sha256, said["seed"])
+            for n, data in sorted(known.items()):
+                one = Summary("", [(n, RunRecord.from_dict(data))])
+                figures = {address.text: one.values(address.text).get(n) for address in one.addresses}
+                place = {"run": n * len(points) + point.number, "point": point.number, "model": point.label}
+                found.append({**place, **point.values, "replication": n, **figures})
+    return frame(sorted(found, key=lambda row: row["run"]))
+
+
+def _command(folder: Path) -> str:
+    command = str(manifest_of(folder)["command"])
+    if command not in _RECORDS:
+        raise UsageError(f"'{folder}' holds a {command}, whose points are not kept; those of {', '.join(_RECORDS)} are")
+    return command
+
+
+def _points(folder: Path) -> list[KeptPoint]:
+    """Return the points of a result; those of a run or a comparison are its models."""
+    if (folder / NAME).is_file() or _command(folder) == "study":
+        return read_points(folder)
+    return [
+        KeptPoint(number, model["label"], {}, ModelSpec.model_validate(model["resolved"]), model["sha256"])
+        for number, model in enumerate(manifest_of(folder)["models"])
+    ]
+
+
+def _kept(folder: Path, sha256: str, seed: int) -> Mapping[int, Any]:
+    with Store(folder, _command(folder), Opening.CONTINUE) as store:
+        return _known(store, sha256, seed)
+
+
+def _known(store: Store, sha256: str, seed: int) -> Mapping[int, Any]:
+    for identity, _ in store.studies():
+        if identity.get("model") == sha256 and identity.get("seed") == seed:
+            return store.known(identity)
+    return {}
+
+
+NAME = "points.json"
+_GONE = {"gone": True}
+
+
+@dataclass(frozen=True)
+class KeptPoint:
+    """A point as a directory has it.
+
+    Parameters
+    ----------
+    label : str
+        Of its model.
+    values : mapping
+        By factor.
+    sha256 : str
+        Of its model.
+    """
+
+    number: int
+    label: str
+    values: Mapping[str, str]
+    spec: ModelSpec
+    sha256: str
+
+
+def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
+    """Write the points of a design into a directory."""
+    firsts: dict[str, dict[str, Any]] = {}
+    entries = []
+    for point in points:
+        model = point.model
+        own = model.resolved()
+        first = firsts.setdefault(point.label, own)
+        changed = [[list(path), value] for path, value in changes(first, own, _GONE)]
+        entry = {"number": point.number, "model": point.label, "values": dict(point.values)}
+        entries.append({**entry, "sha256": model.digest(), "changes": changed})
+    write_json(folder / NAME, {"models": firsts, "points": entries}, indent=None)
+
+
+def read_points(folder: Path) -> list[KeptPoint]:
+    """Return the points of a directory.
+
+    Raises
+    ------
+    UsageError
+        They are not there, or damaged.
+    """
+    try:
+        data = json.loads((folder / NAME).read_text(encoding="utf-8"))
+        return [_point(data["models"], entry) for entry in data["points"]]
+    except FileNotFoundError:
+        raise UsageError(f"'{folder}' has no {NAME}: it holds no finished design of experiments") from None
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        raise UsageError(f"'{folder / NAME}' is damaged; the command that made '{folder}' writes it again") from None
+
+
+def _point(models: Mapping[str, Any], entry: Mapping[str, Any]) -> KeptPoint:
+    data = copy.deepcopy(models[entry["model"]])
+    for path, value in entry["changes"]:
+        holder = data
+        for key in path[:-1]:
+            holder = holder[key]
+        if value == _GONE:
+            del holder[path[-1]]
+        else:
+            holder[path[-1]] = value
+    spec = ModelSpec.model_validate(data)
+    return KeptPoint(entry["number"], entry["model"], entry["values"], spec, entry["sha256"])
+
+
+def digest_of(point: KeptPoint) -> str:
+    """Return the SHA-256 of a point's model as it was made again."""
+    return Model(point.label, point.spec).digest()
+
+
+VERSIONS = "versions"
+_DROPPED = ("-o", "--output", "--shard")
+_ONCE = ("--force", "--resume")
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What went into a directory.
+
+    Parameters
+    ----------
+    command : str
+        The kind of study.
+    new : int
+        Replications that came.
+    already : int
+        Replications that were there before, or in two directories.
+    next_command : str
+        What writes the tables.
+    remarks : list of str
+        What was damaged.
+    """
+
+    command: str
+    new: int
+    already: int
+    next_command: str
+    remarks: list[str] = field(default_factory=list)
+
+
+def merge(sources: Sequence[Path], target: Path) -> Merged:
+    """Put the finished replications of directories into another one, which may have some.
+
+    Raises
+    ------
+    UsageError
+        One is no result, not finished, of another command or made by other versions; or two say different things
+        of one replication.
+    """
+    if target.resolve() in {source.resolve() for source in sources}:
+        raise UsageError(f"'{target}' is to be made of the others: name a directory of its own with -o")
+    saids = {source: _said(source) for source in sources}
+    first, said = next(iter(saids.items()))
+    for source, other in saids.items():
+        if other["command"] != said["command"]:
+            raise UsageError(f"'{source}' holds a {other['command']} and '{first}' a {said['command']}")
+        if wrong := different(said[VERSIONS], other[VERSIONS]):
+            raise UsageError(f"'{source}' was made by other versions than '{first}' ({wrong}); nothing is mixed")
+    new = already = 0
+    remarks = list[str]()
+    with Store(target, said["command"], Opening.CONTINUE) as store:
+        for source in sources:
+            with Store(source, said["command"], Opening.CONTINUE) as part:
+                missing, there = _missing(part, store)
+                store.keep_all(missing)
+                new, already = new + len(missing), already + there
+                remarks += part.remarks
+        remarks += store.remarks
+    return Merged(said["command"], new, already, _next(said["command_line"], said["command"], target), remarks)
+
+
+def _missing(part: Store, store: Store) -> tuple[list[tuple[Mapping[str, Any], int, Any]], int]:
+    """Return the replications of a part that a store has not, and how many it has.
+
+    Raises
+    ------
+    UsageError
+        It has one with other content.
+    """
+    missing, already = list[tuple[Mapping[str, Any], int, Any]](), 0
+    for identity, _ in part.studies():
+        there = store.known(identity)
+        for number, data in part.known(identity).items():
+            if number not in there:
+                missing.append((identity, number, data))
+            elif data == there[number]:
+                already += 1
+            else:
+                raise UsageError(
+                    f"'{part.folder}' and '{store.folder}' differ in replication {number}; was one of them edited?"
+                )
+    return missing, already
+
+
+def _said(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a finished result.
+
+    Raises
+    ------
+    UsageError
+        It is none.
+    """
+    if not (folder / DATABASE).is_file():
+        raise UsageError(f"'{folder}' is no result of vftsim")
+    check_place(folder, is_locked=False)
+    try:
+        with closing(sqlite3.connect(f"file:{(folder / DATABASE).resolve()}?mode=ro", uri=True)) as connection:
+            connection.execute("SELECT 1 FROM about").fetchone()
+        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        said = {}
+    except DAMAGED as error:
+        raise damage(folder, error) from None
+    except ValueError:
+        raise UsageError(
+            f"'{folder / MANIFEST}' is damaged; the command that made '{folder}' writes it again"
+        ) from None
+    if not isinstance(said, dict) or said.get("state") == "interrupted" or VERSIONS not in said:
+        raise UsageError(f"'{folder}' is not finished: the command that made it goes on, then merge again")
+    return said
+
+
+def _next(words: Sequence[str], command: str, target: Path) -> str:
+    """Return the command line of a shard as that of the whole."""
+    kept, is_value = list[str](), False
+    for word in words[1:]:
+        name, equals, _ = word.partition("=")
+        if not is_value and name not in (*_DROPPED, *_ONCE) and not word.startswith("-o"):
+            kept.append(word)
+        is_value = not is_value and word in _DROPPED and not equals
+    more = ["--resume"] if command == "run" else []
+    return shlex.join(["vftsim", *kept, *more, "-o", str(target)])

@@ -1,0 +1,399 @@
+"""The points of a design: what each sets, and the model that makes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.spec import read_document
+from vftsim.spec.shipped import is_file
+from vftsim.spec.units import number_and_unit, quantity_with
+from vftsim.spec.yaml_source import parse_yaml
+from vftsim.study.designs.knob import knob_of, written
+from vftsim.study.designs.protections import own_kind, switch_of
+from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, ModelEntry, Paired, Sobol, StudySpec
+from vftsim.study.designs.sweep_grid import MOST_DRAWN, MOST_POINTS, axis_of, model_at, scheduler_switch
+from vftsim.study.figures.validity import as_fitted
+from vftsim.study.runs.model import Model, load_model
+
+SCHEDULER, PROTECTION = "scheduler", "protection"
+_DIGITS = 6
+At = Callable[[tuple[str, ...]], Model]
+Change = Callable[[Model], Model]
+"""Made of every model of a design."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPoint:
+    """A point of a study.
+
+    Parameters
+    ----------
+    label : str
+        Of the model.
+    values : mapping of str to str
+        The value of each factor, as a model file has it.
+    made : callable
+        Makes its model; those of a large design would take hundreds of megabytes.
+    """
+
+    number: int
+    label: str
+    values: Mapping[str, str]
+    made: Callable[[], Model]
+
+    @property
+    def model(self) -> Model:
+        """Its model, made when it is asked for."""
+        return self.made()
+
+    @property
+    def digest(self) -> str:
+        """The digest of its model."""
+        return self.model.digest()
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return ", ".join([self.label, *(f"{name}={value}" for name, value in self.values.items())])
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of values with a common unit.
+
+    Parameters
+    ----------
+    is_log : bool
+        Whether its points are spread by ratio.
+    is_whole : bool
+        Whether its values are whole numbers.
+    """
+
+    low: float
+    high: float
+    unit: str = ""
+    is_log: bool = False
+    is_whole: bool = False
+
+    def number_at(self, share: float) -> float:
+        """Return the number at a share of the range, with six digits."""
+        width = self.high - self.low
+        found = self.low * (self.high / self.low) ** share if self.is_log else self.low + width * share
+        return float(round(found)) if self.is_whole else float(f"{found:.{_DIGITS}g}")
+
+    def at(self, share: float) -> str:
+        """Return the value at a share of the range, as a model file has it."""
+        return as_text(written(self.number_at(share), self.unit, self.is_whole))
+
+
+def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
+    """Return the range between two values as a model file has them.
+
+    Raises
+    ------
+    UsageError
+        They are no numbers with a common unit, or not in order.
+    """
+    ends = [_number_and_unit(each) for each in (low, high)]
+    (first, unit), (last, other) = (end or (math.nan, "") for end in ends)
+    if unit != other and (quantity := quantity_with(unit, other)) is not None:
+        last *= float(quantity.units[other] / quantity.units[unit])
+        other = unit
+    if not first < last or unit != other:
+        raise UsageError(
+            f"factor '{name}': a range goes from a lower to a higher number of one unit, not {low} to {high}"
+        )
+    if is_log and first <= 0.0:
+        raise UsageError(f"factor '{name}': a range with scale: log begins above 0, not at {low}")
+    is_whole = not unit and all(isinstance(each, int) for each in (low, high))
+    return Span(first, last, unit, is_log, is_whole)
+
+
+def _number_and_unit(value: Any) -> tuple[float, str] | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    return number_and_unit(value) if isinstance(value, str) else (float(value), "")
+
+
+def as_text(value: Any) -> str:
+    """Return a value as it stands behind ``--set KEY=``."""
+    if isinstance(value, str):
+        try:
+            is_plain = parse_yaml(value, "").plain() == value
+        except ModelFileError:
+            is_plain = False
+        return value if is_plain else json.dumps(value)
+    return json.dumps(value)
+
+
+def rows_of(spec: StudySpec) -> Iterator[dict[str, str]]:
+    """Yield the values of the factors, point by point, as often as the design says."""
+    factors, design = spec.factor_of, spec.design
+    if isinstance(design, Listed):
+        yield from ({name: as_text(point[name]) for name in factors} for point in design.points)
+        return
+    if isinstance(design, Paired):
+        columns = [[as_text(value) for value in factor.values] for factor in factors.values()]
+        yield from (dict(zip(factors, row, strict=True)) for row in zip(*columns, strict=True))
+        return
+    spans = {name: _span(name, factor) for name, factor in factors.items() if factor.is_range}
+    columns = [_values(factor, spans.get(name)) for name, factor in factors.items() if _is_crossed(factor, design)]
+    names = [name for name, factor in factors.items() if _is_crossed(factor, design)]
+    drawn = [] if isinstance(design, Grid) else shares(design, len(spans), spec.seed)
+    for row in drawn or [[]]:
+        own = {name: span.at(share) for (name, span), share in zip(spans.items(), row, strict=True)} if row else {}
+        for crossed in itertools.product(*columns):
+            found = {**own, **dict(zip(names, crossed, strict=True))}
+            yield {name: found[name] for name in factors}
+
+
+def _is_crossed(factor: Factor, design: Any) -> bool:
+    return isinstance(design, Grid) or not factor.is_range
+
+
+def _span(name: str, factor: Factor) -> Span:
+    return span_of(name, factor.low, factor.high, factor.scale == "log")
+
+
+def _values(factor: Factor, span: Span | None) -> list[str]:
+    if span is None:
+        return [as_text(value) for value in factor.values]
+    assert factor.levels is not None
+    return list(dict.fromkeys(span.at(n / (factor.levels - 1)) for n in range(factor.levels)))
+
+
+def shares(design: LatinHypercube | Sobol, dimensions: int, seed: int) -> list[list[float]]:
+    """Return points of the unit cube; of a Sobol sequence the first are the same however many there are."""
+    from scipy.stats import qmc  # noqa: PLC0415 - takes a second, and only designs that draw need it
+
+    if isinstance(design, LatinHypercube):
+        found = qmc.LatinHypercube(dimensions, seed=seed).random(design.points)
+    else:
+        found = qmc.Sobol(dimensions, seed=seed).random_base2(math.ceil(math.log2(design.points)))
+    drawn: list[list[float]] = found[: design.points].tolist()
+    return drawn
+
+
+def size_of(spec: StudySpec) -> int:
+    """Return how many points a study has, without making them."""
+    design, factors = spec.design, spec.factor_of
+    if isinstance(design, Listed):
+        return len(design.points) * len(spec.entries)
+    if isinstance(design, Paired):
+        return max([len(factor.values) for factor in factors.values()], default=1) * len(spec.entries)
+    crossed = [factor.levels or len(factor.values) for factor in factors.values() if _is_crossed(factor, design)]
+    return math.prod(crossed) * len(spec.entries) * (1 if isinstance(design, Grid) else design.points)
+
+
+def points_of(spec: StudySpec, folder: Path, change: Change = lambda model: model) -> list[StudyPoint]:
+    """Return the points of a study, models first, then as the design has them.
+
+    Parameters
+    ----------
+    folder : Path
+        To which paths of models are relative.
+    change : callable
+        Made of every model: :meth:`Model.quick`.
+
+    Raises
+    ------
+    UsageError
+        A factor means nothing in a model, or there are too many points.
+    ModelFileError
+        A model cannot be read.
+    """
+    if (count := size_of(spec)) > MOST_POINTS:
+        raise UsageError(f"the study has {count} points; at most {MOST_POINTS}")
+    rows, found = list(rows_of(spec)), list[StudyPoint]()
+    for entry in spec.entries:
+        named, settings = _named(entry, folder), (*spec.set, *entry.set)
+        found += points_at(named, entry.label or entry.model, settings, rows, spec.factor_of, change, len(found))
+    return found
+
+
+def points_at(
+    name: str,
+    label: str,
+    settings: tuple[str, ...],
+    rows: Sequence[Mapping[str, str]],
+    factors: Mapping[str, Factor],
+    change: Change = lambda model: model,
+    first: int = 0,
+    refused: dict[str, str] | None = None,
+) -> list[StudyPoint]:
+    """Return points of one model.
+
+    Parameters
+    ----------
+    name, label : str
+        A model, and what it is called.
+    settings : tuple of str
+        What holds at all points, as with ``--set``.
+    rows : sequence of mapping
+        The values of factors at each point.
+    change : callable
+        Made of every model.
+    first : int
+        Number of the first point.
+    refused : dict, optional
+        Where the model cannot have some values: takes why, by the values in words; without it that is an error.
+    """
+    base, at = maker(name, label)
+    kept = lru_cache(MOST_DRAWN)(lambda own: change(at(own)))
+    held, found = at(settings), list[StudyPoint]()
+    for number, row in enumerate(rows, first):
+        own = (*settings, *assignments(base, held, row, factors))
+        point = StudyPoint(number, label, row, partial(kept, own))
+        try:
+            point.made()  # one that nothing can run is refused now, not in the middle of the work
+        except ModelFileError as error:
+            if refused is None:
+                raise
+            refused[point.name] = str(error)
+            continue
+        found.append(point)
+    return found
+
+
+def change_for(quick: bool) -> Change:
+    """Return what is made of every model: a shorter one for a first look, or nothing."""
+    return (lambda model: model.quick()) if quick else (lambda model: model)
+
+
+def _named(entry: ModelEntry, folder: Path) -> str:
+    return str(folder / entry.model) if is_file(folder / entry.model) else entry.model
+
+
+def maker(name: str, label: str) -> tuple[Model, At]:
+    """Return a model as its file has it, and what makes it with settings."""
+    written_model = load_model(name)
+    base = Model(label, written_model.spec)
+    document = read_document(name)
+    return base, partial(model_at, document, base, as_fitted(document))
+
+
+def assignments(
+    written_model: Model, model: Model, values: Mapping[str, str], factors: Mapping[str, Factor]
+) -> tuple[str, ...]:
+    """Return what ``--set`` would say for the values of a point; what switches parts comes first.
+
+    Parameters
+    ----------
+    written_model : Model
+        As its file has it: what it has already, it keeps with its parameters.
+    model : Model
+        With what holds at all points.
+    values : mapping
+        By factor.
+    """
+    switches, others, kind = list[str](), list[str](), own_kind(model)
+    for name, value in values.items():
+        if name == SCHEDULER:
+            switches += scheduler_switch(written_model, value)
+        elif name == PROTECTION:
+            switches += switch_of(written_model, value)
+            kind = value
+    for name, value in values.items():
+        if name in (SCHEDULER, PROTECTION) and not _keys(factors[name]):
+            continue
+        keys = _keys(factors[name])
+        others += [f"{key}={value}" for key in keys] or axis_of(model, name, (value,), (kind,)).assignments(value, kind)
+    return (*switches, *others)
+
+
+def _keys(factor: Factor) -> Sequence[str]:
+    return factor.keys or ((factor.key,) if factor.key else ())
+
+
+_FORM = re.compile(r"\s*(?P<name>[^=\s]+)\s*=\s*(?P<low>.+?)\s*\.\.\s*(?P<high>.+?)(?P<log>\s+log)?\s*")
+
+
+def read_range(text: str) -> tuple[str, Span]:
+    """Return what ``--range`` says: a key or short name, and its range.
+
+    Raises
+    ------
+    UsageError
+        It is not of the form ``key=low..high``.
+    """
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--range: '{text}' is not of the form key=low..high, e.g. 'workloads.web.rate=50 /s..200 /s'")
+    low, high = (_plain(match[end]) for end in ("low", "high"))
+    return match["name"], span_of(match["name"], low, high, bool(match["log"]))
+
+
+def _plain(text: str) -> Any:
+    found = number_and_unit(text)
+    if found is None or found[1]:
+        return text
+    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else found[0]
+
+
+def scaled_range(spec: ModelSpec, key: str, low: float, high: float) -> Span:
+    """Return the range between two multiples of the model's own value.
+
+    Raises
+    ------
+    UsageError
+        There is no number above 0 at the key.
+    """
+    knob = knob_of(spec, key, "--fit")
+    return Span(knob.value * low, knob.value * high, knob.unit, False, knob.is_whole)
+
+
+def price_ranges(spec: ModelSpec) -> dict[str, Span]:
+    """Return the prices of the model's mechanisms of protection, each over the range that is declared for it.
+
+    Raises
+    ------
+    UsageError
+        There are none.
+    """
+    found = {}
+    for name, domain in spec.domains.items():
+        for each in domain.protection.prices():
+            key = f"domains.{name}.protection.{each.key}"
+            unit, size, is_whole = _unit_of(spec, key, each.value)
+            is_log = each.price.low > 0.0
+            found[key] = Span(each.price.low / size, each.price.high / size, unit, is_log, is_whole)
+    if not found:
+        raise UsageError("--prices: no mechanism of this model has a price that it does not give itself")
+    return found
+
+
+def _unit_of(spec: ModelSpec, key: str, value: float) -> tuple[str, float, bool]:
+    """Return the unit in which a model writes a key, its size in the base unit, and whether it is a whole number."""
+    data: Any = spec.model_dump(mode="json")
+    for part in key.split("."):
+        data = data[part]
+    written_as = number_and_unit(data) if isinstance(data, str) else None
+    if written_as is None:
+        return "", 1.0, isinstance(data, int)
+    number, unit = written_as
+    if (quantity := quantity_with(unit)) is not None:
+        return unit, float(quantity.units[unit]), False
+    return unit, value / number if number else 1.0, False
+
+
+def own_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
+    """Return in words which of the model's own values lie outside of their ranges; a short name says nothing."""
+    found = []
+    for name, span in spans.items():
+        try:
+            knob = knob_of(spec, name, "")
+        except UsageError:
+            continue
+        if knob.unit == span.unit and not span.low <= knob.value <= span.high:
+            found.append(f"{name} is {written(knob.value, knob.unit, knob.is_whole)}, outside its range")
+    return found

@@ -1,0 +1,118 @@
+"""What a configuration costs, from a stated table of prices: hosts, cores, vCPUs, memory, network, anything by key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.platform.protection._channel_parameters import ChannelFields
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.spec import Spec, json_schema, load, shipped_dir
+from vftsim.spec.shipped import is_file
+from vftsim.spec.suggest import shown
+from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.study_spec import ROOM
+
+_GIB, _GBIT = 2.0**30, 1e9
+FOLDER, DEFAULT = "prices", "example"
+Price = Annotated[float, Field(ge=0.0, le=1e12)]
+
+
+class PriceTable(Spec):
+    """Prices; what is left out costs nothing."""
+
+    name: str = Field(min_length=1, max_length=100, description="What the table is, and of when.")
+    source: str = Field("", max_length=4000, description="Where the prices come from.")
+    unit: str = Field("", max_length=40, description="Such as EUR a month.")
+    host: Price = Field(0.0, description="Each host; the second host of a protected domain is one more.")
+    core: Price = Field(0.0, description="Each physical CPU of these hosts.")
+    vcpu: Price = Field(0.0, description="Each virtual CPU of every domain, and of the copy that protects it.")
+    memory: Price = Field(0.0, description="Each GiB of every domain's memory, and of the copy that protects it.")
+    network: Price = Field(0.0, description="Each Gbit/s of networks, and of a channel of protection of its own.")
+    keys: dict[str, Price] = Field(
+        default_factory=dict,
+        description="Of each unit of the number at a key of the model, as it is written.",
+    )
+    parts: dict[str, Price] = Field(
+        default_factory=dict, description="Once for a value of a key: domains.sut.protection.kind=lockstep."
+    )
+
+
+def prices_schema() -> dict[str, Any]:
+    """Return the JSON Schema of price tables."""
+    return json_schema(PriceTable, "vftsim prices")
+
+
+def read_prices(path: str | None) -> PriceTable:
+    """Return a table of prices; the shipped example without a path.
+
+    Raises
+    ------
+    UsageError
+        There is no such file.
+    ModelFileError
+        It is wrong.
+    """
+    found = shipped_dir(ROOM) / FOLDER / f"{DEFAULT}.yaml" if path is None else Path(path)
+    if not is_file(found):
+        raise UsageError(f"--prices: no file {shown(path)}; 'vftsim schema prices' says what one has")
+    return load(found, PriceTable, search=lambda _: found)
+
+
+def quantities_of(spec: ModelSpec) -> dict[str, float]:
+    """Return how much of what is priced a model has, second hosts and copies of protected domains included."""
+    paired = {name: domain for name, domain in spec.domains.items() if domain.protection.has_backup}
+    seconds = {spec.host_of(domain) for domain in paired.values()}
+    hosts = [*spec.hosts.values(), *(spec.hosts[name] for name in seconds)]
+    domains = [*spec.domains.values(), *paired.values()]
+    channels = [_channel_bit_s(domain.protection) for domain in paired.values()]
+    return {
+        "host": float(len(hosts)),
+        "core": float(sum(host.pcpus for host in hosts)),
+        "vcpu": float(sum(domain.vcpus * domain.count for domain in domains)),
+        "memory": sum(domain.memory_available * domain.count for domain in domains) / _GIB,
+        "network": (sum(network.rate for network in spec.networks.values()) + sum(channels)) / _GBIT,
+    }
+
+
+def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]]:
+    """Return what a model costs in all, and the quantities that it pays for.
+
+    Raises
+    ------
+    UsageError
+        The table prices a key that the model does not have.
+    """
+    found = quantities_of(spec)
+    cost = sum(getattr(table, name) * amount for name, amount in found.items())
+    for key, price in table.keys.items():
+        found[key] = knob_of(spec, key, "prices: keys:").value
+        cost += price * found[key]
+    data = spec.model_dump(mode="json") if table.parts else {}
+    for text, price in table.parts.items():
+        key, _, value = text.partition("=")
+        found[text] = float(str(_at(data, key.split("."))) == value.strip())
+        cost += price * found[text]
+    return cost, {name: amount for name, amount in found.items() if _is_priced(table, name)}
+
+
+def _is_priced(table: PriceTable, name: str) -> bool:
+    return name in table.keys or name in table.parts or bool(getattr(table, name, 0.0))
+
+
+def _at(data: Any, path: list[str]) -> Any:
+    for key in path:
+        data = data.get(key.strip()) if isinstance(data, Mapping) else None
+    return data
+
+
+def _channel_bit_s(protection: ProtectionSpec) -> float:
+    """Return the rate of a channel that is no network of the model."""
+    if not isinstance(protection, ChannelFields) or protection.channel_network is not None:
+        return 0.0
+    return float(protection.channel.rate_bits_per_s)

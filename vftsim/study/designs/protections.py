@@ -1,0 +1,197 @@
+"""Mechanisms by name, and a model under each of them.
+
+Every mechanism with its defaults, but the model's own with the parameters that the model gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from vftsim.composition.model import MeasuredSpec, ModelSpec
+from vftsim.composition.views import with_domain
+from vftsim.errors import UsageError
+from vftsim.platform.protection.mechanism import protections
+from vftsim.spec import DURATION
+from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.study.designs.failover import protected_domain
+from vftsim.study.runs.model import Model
+
+ALL = "all"
+
+
+def kinds_named(text: str) -> tuple[str, ...]:
+    """Return the mechanisms of a list with commas, or all.
+
+    Raises
+    ------
+    UsageError
+        One of them does not exist.
+    """
+    known = sorted(protections())
+    if text == ALL:
+        return ("none", *(kind for kind in known if kind != "none"))
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in known:
+            hint = protections().did_you_mean(name) or ";"
+            raise UsageError(f"--protection: no mechanism '{name}'{hint} mechanisms: {listing(known)}, or all")
+    return names
+
+
+def under(model: Model, kind: str, domain: str | None = None) -> Model:
+    """Return a model with a domain under a mechanism, and without faults.
+
+    Parameters
+    ----------
+    domain : str, optional
+        By default the protected one, or the one that has traffic.
+
+    Raises
+    ------
+    UsageError
+        There is no such mechanism or domain, it is not one mechanism, or it does not fit.
+    """
+    named = kinds_named(kind)
+    if len(named) > 1:
+        raise UsageError(f"--protection: one mechanism here, not '{kind}'; compare and availability take several")
+    (kind,) = named
+    spec = model.spec.model_copy(update={"faults": ()})
+    name = protected_domain(model) if domain is None else _entry_of(spec, domain)
+    notes = (*model.notes, f"protection: {kind}")
+    own = spec.domains[name]
+    if own.protection.kind == kind:  # type: ignore[attr-defined]
+        return replace(model, spec=spec, notes=notes)
+    mechanism = protections()[kind]()
+    if own.vcpus > mechanism.most_vcpus:
+        raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {own.vcpus}")
+    # What was measured on a real system is of the system under its own mechanism.
+    spec = spec.model_copy(update={"measured": MeasuredSpec()})
+    return replace(model, spec=with_domain(spec, name, protection=mechanism), notes=notes)
+
+
+def fitting(model: Model, kinds: Sequence[str]) -> tuple[dict[str, Model], dict[str, str]]:
+    """Return a model under each mechanism that fits, and why the others do not.
+
+    Raises
+    ------
+    UsageError
+        None fits, or the model has no domain to protect.
+    """
+    protected_domain(model)
+    models: dict[str, Model] = {}
+    refused: dict[str, str] = {}
+    for kind in kinds:
+        try:
+            models[kind] = under(model, kind)
+        except UsageError as error:
+            refused[kind] = str(error)
+    if not models:
+        raise UsageError("no mechanism fits: " + "; ".join(refused.values()))
+    return models, refused
+
+
+def _entry_of(spec: ModelSpec, domain: str) -> str:
+    """Return the entry of a model file that stands for a domain."""
+    try:
+        return spec.entry_of(domain)
+    except KeyError:
+        hint = did_you_mean(domain, spec.expanded()) or ";"
+        known = listing(sorted(spec.expanded()))
+        raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {known}") from None
+
+
+MEANINGS = {
+    "checkpoint_interval": "interval between checkpoints",
+    "dirty_rate": "pages of the working set first touched, a second of guest CPU time",
+    "bandwidth": "rate of the channel between the hosts",
+    "round_trip": "twice the one-way latency of that channel",
+    "lag_limit": "lag of a lockstep secondary that slows the primary down",
+}
+KEYS = {
+    "checkpoint_interval": "interval",
+    "dirty_rate": "memory.touch_rate",
+    "bandwidth": "channel.rate",
+    "round_trip": "channel.latency",
+    "lag_limit": "throttle.lag_limit",
+}
+
+
+def _half(text: str) -> str:
+    return DURATION.format(int(DURATION.parse(text)) // 2)
+
+
+_VALUES: dict[str, Callable[[str], str]] = {"round_trip": _half}
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectionAxis:
+    """A short name about protection, with its values; the interface of :class:`~.sweep_grid.Axis`.
+
+    Parameters
+    ----------
+    name : str
+    domain : str
+        Entry of the model file whose protection it is.
+    values : tuple of str
+        As the user wrote them.
+    """
+
+    name: str
+    domain: str
+    values: tuple[str, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The dotted key, in mechanisms that have it."""
+        return (f"domains.{self.domain}.protection.{KEYS[self.name]}",)
+
+    def assignments(self, value: str, kind: str) -> tuple[str, ...]:
+        """Return what ``--set`` would say for a value under a mechanism; nothing if that has no such parameter."""
+        if not has_parameter(kind, self.name):
+            return ()
+        return (f"{self.keys[0]}={_VALUES.get(self.name, str)(value)}",)
+
+
+def has_parameter(kind: str, name: str) -> bool:
+    """Tell whether a mechanism has what a short name stands for."""
+    spec: object = protections()[kind]()
+    for part in KEYS[name].split("."):
+        if not hasattr(spec, part):
+            return False
+        spec = getattr(spec, part)
+    return True
+
+
+def own_kind(model: Model) -> str:
+    """Return the mechanism of the domain whose protection matters; ``none`` in a model without traffic."""
+    try:
+        kind: str = model.spec.domains[protected_domain(model)].protection.kind  # type: ignore[attr-defined]
+    except UsageError:
+        return "none"
+    return kind
+
+
+def protection_axis(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...]) -> ProtectionAxis:
+    """Return the axis of a short name.
+
+    Raises
+    ------
+    UsageError
+        None of the mechanisms has such a parameter.
+    """
+    if not any(has_parameter(kind, name) for kind in kinds):
+        raise UsageError(
+            f"--grid: '{name}' ({MEANINGS[name]}) means nothing under {', '.join(kinds)}; say --protection with a "
+            "mechanism that has it"
+        )
+    return ProtectionAxis(name, protected_domain(model), values)
+
+
+def switch_of(model: Model, kind: str) -> tuple[str, ...]:
+    """Return what puts a model under a mechanism, without its faults; its own mechanism keeps its parameters."""
+    domain = protected_domain(model)
+    found = ("faults=[]",) if model.spec.faults else ()
+    if own_kind(model) == kind:
+        return found
+    return (*found, f"domains.{domain}.protection={{kind: {kind}}}")

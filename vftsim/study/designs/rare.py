@@ -1,0 +1,385 @@
+"""``vftsim rare``: how probable it is that a level of the state reaches a limit before a run is over.
+
+By multilevel splitting (:mod:`vftsim.stats.splitting`) of runs that are continued from states of themselves
+(:mod:`vftsim.composition.branches`), or by brute force: as many runs from time 0.  A repetition is one task, so results
+are the same in any number of workers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticCustomError
+
+from vftsim.composition.branches import BACKLOG, LOST, Branches, level_names
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.platform.levels import LOSS
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table
+from vftsim.sampling import Streams
+from vftsim.spec import DURATION
+from vftsim.spec.suggest import listing
+from vftsim.stats import Estimate, mean_interval
+from vftsim.stats.splitting import Pilot, Trials, find_levels, split
+from vftsim.study.blocks.head import head
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.results import CONFIDENCE, rows
+from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.store.files import codec
+from vftsim.study.store.manifest import identity, manifest, utc_now
+from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+COMMAND = "rare"
+DEFAULT_TRIALS, DEFAULT_REPETITIONS = 100, 20
+_FORM = re.compile(r"\s*(?P<level>\S+)\s*>=\s*(?P<limit>[0-9.]+\s*[a-z]*)\s*")
+_LEVELS_ABOUT = 8
+"""For an estimate of what a study takes: levels to a probability of 1e-6."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What is asked about.
+
+    Parameters
+    ----------
+    level : str
+        Address of the level.
+    limit : int
+        That it reaches: packets, ns of a backlog, or losses.
+    """
+
+    level: str
+    limit: int
+
+    @property
+    def is_of_losses(self) -> bool:
+        """Whether losses are counted."""
+        return self.level.endswith(f".{LOST}")
+
+    @property
+    def target(self) -> int:
+        """The limit as a level (:mod:`vftsim.platform.levels`)."""
+        return self.limit * LOSS if self.is_of_losses else self.limit
+
+    def shown(self, level: int) -> str:
+        """Return a level in words."""
+        if self.is_of_losses and level >= LOSS:
+            return f"{level // LOSS} lost" + (f", {level % LOSS} queued" if level % LOSS else "")
+        return f"{level / 1e3:g} us" if self.level.endswith(f".{BACKLOG}") else str(level)
+
+    def __str__(self) -> str:
+        limit = str(self.limit) if self.is_of_losses else self.shown(self.limit)
+        return f"{self.level} >= {limit}"
+
+
+def read_event(text: str, spec: ModelSpec) -> Event:
+    """Return the event that a user wrote; a level may be named by its last words.
+
+    Raises
+    ------
+    UsageError
+        It is not of the form ``level >= number``, or there is no such level.
+    """
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--event: '{text}' is not of the form 'level >= number', e.g. 'server.queue.held >= 20'")
+    names = level_names(spec)
+    found = [name for name in names if name == match["level"]] or [
+        name for name in names if f".{short_name(name)}".endswith(f".{match['level']}")
+    ]
+    if len(found) != 1:
+        raise UsageError(
+            f"--event: '{match['level']}' names {len(found) or 'no'} level{'s' if len(found) != 1 else ''} of this "
+            f"model; there are {listing([short_name(name) for name in names])}"
+        )
+    return Event(found[0], read_level(match["limit"], found[0], "--event"))
+
+
+def short_name(level: str) -> str:
+    """Return the address of a level without the words that say nothing."""
+    return level.removeprefix("domains.").removeprefix("networks.").replace(".applications.", ".")
+
+
+def read_level(text: str, level: str, option: str) -> int:
+    """Return a limit that a user wrote: a number, or a time where the level is a backlog.
+
+    Raises
+    ------
+    UsageError
+        It is none.
+    """
+    if level.endswith(f".{BACKLOG}"):
+        try:
+            return max(round(float(DURATION.parse(text))), 1)
+        except PydanticCustomError as error:
+            raise UsageError(f"{option}: {error.message()}") from None
+    if not text.strip().isdecimal() or not 1 <= int(text) < LOSS:
+        raise UsageError(f"{option}: '{text.strip()}': {level} takes a whole number from 1 on")
+    return int(text)
+
+
+def read_levels(text: str | None, event: Event) -> tuple[int, ...] | None:
+    """Return the levels that a user wrote with commas; None for none: of losses they are of the queue before."""
+    if text is None:
+        return None
+    queue = event.level.removesuffix(LOST)
+    return tuple(
+        read_level(each, event.level if not event.is_of_losses else queue, "--levels") for each in text.split(",")
+    )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked, and how.
+
+    Parameters
+    ----------
+    levels : tuple of int, optional
+        On the way, without the limit; None: a pilot finds them; empty: brute force.
+    trials : int
+        At each level.
+    """
+
+    model: Model
+    event: Event
+    levels: tuple[int, ...] | None = None
+    trials: int = DEFAULT_TRIALS
+    repetitions: int = DEFAULT_REPETITIONS
+    seed: int = 1
+
+    def check(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises
+        ------
+        UsageError
+            It makes none.
+        """
+        if self.trials < 2:
+            raise UsageError(f"--trials: at least 2, got {self.trials}")
+        way = (0, *(self.levels or ()), self.event.target)
+        if any(here >= further for here, further in pairwise(way)):
+            raise UsageError("--levels: ascending, from 1 on, and below the limit of the event")
+
+    def takes(self) -> Needs:
+        """Return what it takes, about."""
+        levels = _LEVELS_ABOUT if self.levels is None else len(self.levels) + 1
+        return needs_of(self.model.spec).times(levels * self.trials * (self.repetitions + 1))
+
+
+def request_for(
+    model: Model,
+    event: str,
+    levels: str | None,
+    trials: int,
+    repetitions: int,
+    seed: int,
+    *,
+    brute_force: bool,
+) -> Request:
+    """Return what a user asks, in words.
+
+    Raises
+    ------
+    UsageError
+        It makes no sense.
+    """
+    if brute_force and levels is not None:
+        raise UsageError("levels are of splitting, and brute force has none: choose one")
+    asked = read_event(event, model.spec)
+    request = Request(model, asked, () if brute_force else read_levels(levels, asked), trials, repetitions, seed)
+    request.check()
+    return request
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A repetition, or the pilot before them: that is number 0, and has no levels yet."""
+
+    spec: ModelSpec
+    seed: int
+    number: int
+    event: Event
+    levels: tuple[int, ...]
+    trials: int
+
+    def process(self) -> Branches:
+        return Branches(self.spec, self.seed, self.number, self.event.level)
+
+    def choose(self) -> Any:
+        return Streams(self.seed, self.number).generator("splitting.continued")
+
+
+def play(task: _Task) -> Trials:
+    """Play a repetition."""
+    return split(task.process(), (*task.levels, task.event.target), task.trials, task.choose())
+
+
+def pilot(task: _Task) -> Pilot:
+    """Find levels."""
+    return find_levels(task.process(), task.event.target, task.trials, task.choose())
+
+
+@dataclass(frozen=True)
+class RareStudy(Printed):
+    """The probability of an event.
+
+    Parameters
+    ----------
+    levels : tuple of int
+        The limit last.
+    pilot : Pilot, optional
+        What found the levels.
+    """
+
+    request: Request
+    levels: tuple[int, ...]
+    repetitions: list[Trials]
+    pilot: Pilot | None
+    manifest: dict[str, Any]
+
+    @property
+    def values(self) -> list[float]:
+        """The estimate of each repetition."""
+        return [each.probability(len(self.levels)) for each in self.repetitions]
+
+    @property
+    def probability(self) -> Estimate:
+        """That of the event in a run."""
+        return mean_interval(self.values, CONFIDENCE)
+
+    @property
+    def events(self) -> int:
+        """Events simulated in all, those of the pilot included."""
+        return sum(each.events for each in self.repetitions) + (self.pilot.events if self.pilot else 0)
+
+    def shares(self, number: int) -> Estimate:
+        """Return the share of the trials of a level that came to it."""
+        return mean_interval(
+            [each.reached[number] / each.tried for each in self.repetitions if len(each.reached) > number]
+        )
+
+    @property
+    def brute_force_events(self) -> float | None:
+        """Events that runs from time 0 take for an estimate with the same standard error; None if it is not known."""
+        values, mean = self.values, self.probability.mean
+        if self.pilot is None or len(values) < 2 or not 0.0 < mean < 1.0:
+            return None
+        variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)
+        return mean * (1.0 - mean) / variance * self.pilot.run_events if variance else None
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a level."""
+        found = []
+        for number, level in enumerate(self.levels):
+            arrived = [each.reached[number] if len(each.reached) > number else 0 for each in self.repetitions]
+            row: dict[str, Any] = {"level": level, "reached": self.request.event.shown(level)}
+            tried = sum(each.tried for each in self.repetitions if len(each.reached) > number)
+            found.append(
+                {**row, "trials": tried, "arrived": sum(arrived), "share": sum(arrived) / tried if tried else None}
+            )
+        return frame(found)
+
+    def blocks(self) -> list[Block]:
+        """Return the probability, the shares that came from level to level, and what it rests on."""
+        event, request = self.request.event, self.request
+        table: list[list[Cell]] = [[event.shown(level), self.shares(n)] for n, level in enumerate(self.levels)]
+        by = "brute force" if len(self.levels) == 1 else "multilevel splitting"
+        return [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            Answer(
+                f"{' '.join(filter(None, _small(self.probability)))} of a run, by {by}", f"How probable is {event}?"
+            ),
+            Cards([Card("probability", Counted(*_small(self.probability)))]),
+            Table(["level", "share that came there"], table, "From level to level"),
+            *(Note(text) for text in _notes(self)),
+            Note(
+                f"{request.repetitions} independent repetitions of {request.trials} trials at each level; shares are "
+                "of those that came to the level before. ± or [..]: 95 % interval over repetitions, corrected for "
+                "skewness, from ten on; (x to y): lowest and highest."
+            ),
+        ]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "event": str(self.request.event),
+            "probability": estimate_columns(self.probability),
+            "levels": rows(self.to_pandas()),
+            "repetitions": [
+                {"probability": value, "events": each.events}
+                for value, each in zip(self.values, self.repetitions, strict=True)
+            ],
+            "events": self.events,
+            "brute_force_events": self.brute_force_events,
+        }
+
+
+def rare_study(
+    request: Request, jobs: int | None = None, *, progress: Progress | None = None, store: Store | None = None
+) -> RareStudy:
+    """Find the probability of an event.
+
+    Raises
+    ------
+    UsageError
+        The request makes no sense, the model's states cannot be kept, or no trial comes any further.
+    """
+    request.check()
+    workers, started, show = checked_jobs(jobs), utc_now(), progress or Silent()
+    check_study(request.repetitions, request.seed, workers)
+    event, model, found = request.event, request.model, None
+    first = _Task(model.spec, request.seed, 0, event, (), request.trials)
+    said = {**identity(model, request.seed), COMMAND: [event.level, event.limit, request.trials]}
+    show.total(request.repetitions + (request.levels is None))
+    levels = request.levels
+    if levels is None:
+        cache = RunCache(store, {**said, "of": "pilot"}, *codec(Pilot))
+        (found,) = cache.in_order(Workers(pilot, 1, show.say, show.advance), {0: first})
+        levels = found.levels[:-1]
+    tasks = {n: replace(first, number=n, levels=levels) for n in range(1, request.repetitions + 1)}
+    cache = RunCache(store, {**said, "levels": list(levels)}, *codec(Trials))
+    done = cache.in_order(Workers(play, workers, show.say, show.advance), tasks)
+    how = manifest([model], COMMAND, request.seed, list(tasks), workers, started, wanted=request.repetitions)
+    return RareStudy(request, (*levels, event.target), done, found, how)
+
+
+def _small(chance: Estimate) -> tuple[str, str]:
+    """Return a probability, however small, and its interval or range."""
+    low, high = f"{chance.low:.2g}", f"{chance.high:.2g}"
+    if chance.low == chance.high or not math.isfinite(chance.half_width):
+        return f"{chance.mean:.2g}", ""
+    return f"{chance.mean:.2g}", f"[{low}, {high}]" if chance.is_interval else f"({low} to {high})"
+
+
+def _notes(found: RareStudy) -> list[str]:
+    notes = [f"{found.events:,} events were simulated."]
+    brute = found.brute_force_events
+    if brute is not None and len(found.levels) > 1:
+        notes[0] += (
+            f" Runs from time 0 take about {brute:.2g} for the same standard error, {brute / found.events:.2g} times "
+            "as many."
+        )
+    if not found.probability.mean:
+        notes.append("No repetition saw the event: more --trials, or levels nearer to each other (--levels).")
+    elif len(found.levels) > 1:
+        notes.append(
+            "Trials that go on from one state share what it holds. With too few of them most repetitions come out too "
+            f"low, and the interval with them: --trials {4 * found.request.trials} shows whether these were enough."
+        )
+    return notes

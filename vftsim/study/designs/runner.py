@@ -1,0 +1,293 @@
+"""The runs of a design: every point a model, every point under the same replications, each run kept when it arrives.
+
+Sweeps, study files, sensitivity and optimization differ in how their points come about and in what they make of the
+figures; what is missing is computed here.  Points that are the same model share their runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import run_model
+from vftsim.errors import UsageError
+from vftsim.outcome.declare import Verdict
+from vftsim.stats import Estimate
+from vftsim.study.designs.points import StudyPoint
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.summary import Summary
+from vftsim.study.runs.estimate import worthwhile_jobs
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress
+from vftsim.study.runs.replicate import Task
+from vftsim.study.runs.shard import WHOLE, Shard
+from vftsim.study.runs.workers import Workers, deferred_interrupts
+from vftsim.study.store.files import to_json
+from vftsim.study.store.manifest import identity_of
+from vftsim.study.store.store import Store
+
+REFUSED = "refused"
+"""Key of the reason why a point cannot be run, instead of what a run gives."""
+
+Take = Callable[[int, int, dict[str, Any]], None]
+"""Called with (number of the point, replication, what the run gave)."""
+
+
+def simulate(task: Task) -> dict[str, Any]:
+    """Run a replication and return its record; a model that cannot be run gives its reason."""
+    try:
+        return run_model(task.spec, task.seed, task.replication).to_dict()
+    except UsageError as error:
+        return {REFUSED: str(error)}
+
+
+class Point(Protocol):
+    """A point of a design."""
+
+    @property
+    def number(self) -> int:
+        """Its place in the design, from 0."""
+        ...
+
+    @property
+    def model(self) -> Model:
+        """Its model."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """The digest of its model."""
+        ...
+
+
+@dataclass
+class Runner:
+    """The runs of points, whatever they are of.
+
+    Parameters
+    ----------
+    function : callable
+        Gives plain data of a run, or why there is none under :data:`REFUSED`; a module's function.
+    take : callable
+        Told of each run, whether it was in the store or has just arrived.
+    shard : Shard
+        The share of the runs of all points to be done.
+    by_points : bool
+        Whether a share is of points, not of runs: where how many a point needs follows from those before.
+
+    Attributes
+    ----------
+    refused : dict
+        Why points cannot be run, by number.
+    taken : list of set of int
+        Of each point, the replications that were told of.
+    """
+
+    points: Sequence[Point]
+    seed: int
+    function: Callable[[Task], dict[str, Any]]
+    take: Take
+    store: Store
+    shard: Shard = WHOLE
+    by_points: bool = False
+    refused: dict[int, str] = field(default_factory=dict)
+    identities: list[dict[str, Any]] = field(default_factory=list)
+    _alike: dict[str, list[int]] = field(default_factory=dict)
+    taken: list[set[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for point in self.points:
+            self.identities.append(identity_of(point.digest, self.seed))
+            self._alike.setdefault(self.identities[-1]["model"], []).append(point.number)
+            self.taken.append(set())
+
+    def load(self, wanted: Sequence[int]) -> int:
+        """Take the runs that are in the store, of those wanted of each point; return how many."""
+        found = 0
+        for number, said in enumerate(self.identities):
+            missing = set(range(wanted[number])) - self.taken[number]
+            for n, data in self.store.known(said).items() if missing else ():
+                if n in missing:
+                    self._take(number, n, data)
+                    found += 1
+        return found
+
+    def run(self, wanted: Sequence[int], jobs: int, show: Progress, name: Callable[[int], str]) -> None:
+        """Compute what is missing of the runs wanted of each point, in the order of replications.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The user ends it; what has arrived is kept.
+        """
+        tasks = _Tasks(self, self._missing(wanted))
+        show.total(len(tasks))
+        worthwhile = worthwhile_jobs(jobs, (task.spec for task in tasks))
+        for index, data in Workers(self.function, worthwhile, show.say).as_they_come(tasks):
+            number, n = tasks.places[index]
+            with deferred_interrupts():
+                self._arrived(number, n, data)
+            show.advance(name(number))
+
+    def _missing(self, wanted: Sequence[int]) -> list[tuple[int, int]]:
+        places = []
+        for n in range(max(wanted, default=0)):
+            planned: set[str] = set()
+            for number, said in enumerate(self.identities):
+                if n >= wanted[number] or n in self.taken[number] or number in self.refused:
+                    continue
+                if said["model"] not in planned and self._is_ours(number, n):
+                    places.append((number, n))
+                planned.add(said["model"])
+        return places
+
+    def _is_ours(self, number: int, n: int) -> bool:
+        return self.shard.has(number if self.by_points else n * len(self.points) + number)
+
+    def _arrived(self, number: int, n: int, data: dict[str, Any]) -> None:
+        said = self.identities[number]
+        if REFUSED not in data:
+            self.store.keep(said, n, data)
+            data = json.loads(to_json(data, indent=None))
+        for other in self._alike[said["model"]]:
+            if REFUSED in data:
+                self.refused[other] = data[REFUSED]
+            else:
+                self._take(other, n, data)
+
+    def _take(self, number: int, n: int, data: dict[str, Any]) -> None:
+        self.taken[number].add(n)
+        self.take(number, n, data)
+
+
+class _Tasks(Sequence[Task]):
+    """The tasks of a design, each made when its turn comes."""
+
+    def __init__(self, runner: Runner, places: list[tuple[int, int]]) -> None:
+        self._runner, self.places = runner, places
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number, n = self.places[index]
+        return Task(self._runner.points[number].model.spec, self._runner.seed, n)
+
+
+class Responses:
+    """Figures of the points of a design, by replication.
+
+    Parameters
+    ----------
+    names : sequence of str
+        What was asked for, each checked before.
+    count : int
+        Points.
+
+    Attributes
+    ----------
+    refused : dict
+        Why points cannot be run, by number.
+    """
+
+    def __init__(self, names: Sequence[str], count: int, confidence: float) -> None:
+        self.names = tuple(dict.fromkeys(names))
+        self.points = [Summary("", [], confidence) for _ in range(count)]
+        self.done: list[set[int]] = [set() for _ in range(count)]
+        self.refused: dict[int, str] = {}
+        self._meant: dict[str, dict[str, Address]] = {name: {} for name in self.names}
+
+    def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:
+        """Keep what a run of a point says."""
+        one, point = Summary("", [(replication, RunRecord.from_dict(data))]), self.points[number]
+        kept = [text for text, row in one.rows.items() if isinstance(row.address.entry.figure, Verdict)]
+        for name in self.names:
+            for address in one.find(name):
+                self._meant[name].setdefault(address.text, address)
+                kept.append(address.text)
+        for text in dict.fromkeys(kept):
+            if text in point.rows:
+                point.rows[text].observed.update(one.rows[text].observed)
+            else:
+                point.rows[text] = one.rows[text]
+        point.__dict__.pop("mixed", None)  # what it knows of verdicts is of the runs before
+        self.done[number].add(replication)
+
+    @property
+    def addresses(self) -> list[Address]:
+        """The figures that the names mean in the models run, in their order."""
+        found = {text: address for name in self.names for text, address in self._meant[name].items()}
+        return list(found.values())
+
+    def of(self, name: str) -> list[Address]:
+        """Return the figures that a name means."""
+        return list(self._meant[name].values())
+
+    def estimate(self, number: int, address: str) -> Estimate | None:
+        """Return a figure of a point."""
+        return self.points[number].estimate(address)
+
+    def values(self, number: int, address: str) -> dict[int, float]:
+        """Return what each replication of a point says."""
+        return self.points[number].values(address)
+
+
+@dataclass
+class Evaluator:
+    """Runs points and gives their figures.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Whole addresses of figures.
+
+    Attributes
+    ----------
+    runs : int
+        Runs that the points so far rest on.
+    """
+
+    names: Sequence[str]
+    seed: int
+    confidence: float
+    store: Store
+    jobs: int
+    show: Progress
+    runs: int = 0
+
+    def __call__(self, points: Sequence[StudyPoint], replications: int) -> Responses:
+        """Return the figures of points, which are numbered from 0; :attr:`.Responses.refused` says which cannot be run.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            The user ends it; what has arrived is kept.
+        """
+        wanted = [replications] * len(points)
+        found = Responses(self.names, len(points), self.confidence)
+        runner = Runner(points, self.seed, simulate, found.take, self.store)
+        runner.load(wanted)
+        runner.run(wanted, self.jobs, self.show, lambda number: points[number].name)
+        found.refused = runner.refused
+        self.runs += sum(map(len, found.done))
+        return found
+
+    def single(self, found: Responses, number: int, name: str, point: StudyPoint) -> float:
+        """Return a figure of a point.
+
+        Raises
+        ------
+        UsageError
+            It cannot be run, or no replication says anything of it.
+        """
+        if (why := found.refused.get(number)) is not None:
+            raise UsageError(f"{point.name} cannot be run: {why}")
+        estimate = found.estimate(number, name)
+        if estimate is None:
+            raise UsageError(f"'{name}' says nothing at {point.name}; choose a figure, or ranges, where it always does")
+        return estimate.mean

@@ -1,0 +1,390 @@
+"""What every capacity search of a study shares: how hard it tries, its workers, its levels, its curve.
+
+The load is that of the system: scenario attempts a second, or media streams.
+
+Of what a user asks a kind of system takes the wishes that make sense for it and refuses the others by name: an option
+that is given is never ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.composition.run import Run
+from vftsim.errors import UsageError
+from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
+from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
+from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.offered import Missing, mean_missing
+from vftsim.study.runs.progress import Progress
+from vftsim.study.runs.replicate import DEFAULT_SEED
+from vftsim.study.runs.workers import Interrupted, Workers
+from vftsim.study.store.files import Number, codec
+from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import Store
+from vftsim.workloads.offer import Offer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """How hard a search tries.
+
+    Parameters
+    ----------
+    probability : float
+        Share of runs that must stay within the limit.
+    resolution : float, optional
+        Difference of loads that does not matter.
+    resolution_percent : float
+        The same as a share of the load that saturates the system, if ``resolution`` is not given.
+    runs_per_level, budget : int
+        Most runs at one load, and in all.
+    low, high : float, optional
+        Where to look; by default from half the load that saturates the system to all of it.
+    confidence : float
+    """
+
+    probability: float = 0.9
+    resolution: float | None = None
+    resolution_percent: float = 2.0
+    runs_per_level: int = 120
+    budget: int = 800
+    low: float | None = None
+    high: float | None = None
+    confidence: float = 0.95
+
+    @property
+    def runs_to_decide(self) -> tuple[int, int]:
+        """How many runs a load takes at least to pass, and to fail."""
+        return runs_to_decide(self.probability, self.confidence)
+
+
+_LEVELS = 3
+"""No load takes more than a third of the budget, unless it could not pass with that."""
+
+QUICK_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=55, budget=160)
+"""A first look: coarser levels, and just enough runs at each for a level that never fails to pass."""
+
+
+OF_A_RAMP, OF_A_STOP = ("labs", "headroom_percent"), ("after_stop_ns", "window_ns")
+"""Wishes of which only a benchmark's ramp knows, and only one that is stopped."""
+
+_ROOM = 3
+"""Budget that is advised, in runs that a load takes to pass: two loads near the capacity take as many, undecided."""
+
+
+@dataclass(frozen=True)
+class CapacityRequest:
+    """The options of a capacity study; ``None`` where the user said nothing.
+
+    Parameters
+    ----------
+    seed, jobs : int, optional
+    quick : bool
+        A first look.
+    progress : Progress, optional
+    store : Store, optional
+        Where finished runs are kept and found again.
+    method : str, optional
+        ``ramp`` or ``search``.
+    replications : int, optional
+        Ramps.
+    ihs_limit_percent, loss_limit_percent : float, optional
+        Allowed share of inadequately handled attempts, or of lost media packets.
+    after_stop_ns, window_ns : int, optional
+        A stop to recover from, and the time for it.
+    probability, resolution, budget : optional
+        Of a search.
+    labs : Path, optional
+        File with ramps of further measured systems.
+    headroom_percent : float, optional
+        Share of the load that fills the CPU to be left free.
+    vary : str, optional
+        Key of the model to turn.
+    objectives : tuple of str
+        What a run must achieve, each ``figure <= number``; all of them.
+    prices : bool
+        Play prices of the model's protection at both ends of their ranges.
+    """
+
+    seed: int = DEFAULT_SEED
+    jobs: int | None = None
+    quick: bool = False
+    progress: Progress | None = None
+    store: Store | None = None
+    method: str | None = None
+    replications: int | None = None
+    ihs_limit_percent: float | None = None
+    loss_limit_percent: float | None = None
+    after_stop_ns: int | None = None
+    window_ns: int | None = None
+    probability: float | None = None
+    resolution: float | None = None
+    budget: int | None = None
+    labs: Path | None = None
+    headroom_percent: float | None = None
+    vary: str | None = None
+    objectives: tuple[str, ...] = ()
+    prices: bool = True
+
+    def settings(self, thorough: SearchSettings) -> SearchSettings:
+        """Return how hard a search has to try; ``thorough`` is the kind's own default."""
+        settings = QUICK_SEARCH if self.quick else thorough
+        chosen = {name: getattr(self, name) for name in ("probability", "resolution", "budget")}
+        for name, value in chosen.items():
+            if value is not None and not value > 0:
+                raise UsageError(f"--{name}: above 0, got {value:g}")
+        if self.probability is not None and self.probability >= 1.0:
+            raise UsageError(f"--probability: below 1, got {self.probability:g}")
+        settings = replace(settings, **{name: value for name, value in chosen.items() if value is not None})
+        to_pass, to_fail = settings.runs_to_decide
+        if settings.budget < to_pass + to_fail:
+            raise UsageError(
+                f"--budget: {settings.budget} runs decide nothing: {100 * settings.probability:g} % of runs need "
+                f"{to_pass} without a failure for a load to pass and {to_fail} for a higher one to fail; give "
+                f"{_ROOM * to_pass} or more ({to_pass + to_fail} at the very least), or a lower --probability"
+            )
+        return replace(settings, runs_per_level=max(settings.runs_per_level, to_pass))
+
+    def refuse(self, why: str, *names: str) -> None:
+        """Refuse what was asked for and means nothing here, by the fields of the request; ``why``: what to do instead.
+
+        Raises
+        ------
+        UsageError
+            One of them was asked for.
+        """
+        for name in names:
+            if getattr(self, name) is not None:
+                option = name.removesuffix("_percent").removesuffix("_ns").replace("_", "-")
+                raise UsageError(f"--{option}: {why}")
+
+
+class SearchMapper:
+    """``map`` over worker processes that keeps what the runs gave; Ctrl-C ends the search with what it has.
+
+    Parameters
+    ----------
+    jobs : int
+        Worker processes.
+    progress : Progress
+    unit : str
+        Of the load, for the progress.
+    kept : RunCache, optional
+        Where runs are that were judged already, and where each goes as it arrives.
+    """
+
+    def __init__(self, jobs: int, progress: Progress, unit: str, kept: RunCache | None = None) -> None:
+        self.kept = kept or RunCache()
+        self.jobs = jobs
+        self.progress = progress
+        self.unit = unit
+        self.interrupted = False
+        self.outcomes: dict[float, list[JudgedRun]] = {}
+
+    def __call__(self, function: Callable[[int], Any], numbers: range, /) -> Iterable[Any]:
+        """Return the function's results, true for a run within the limit, in the order of the numbers."""
+        level: float = getattr(function, "args")[0]  # noqa: B009 - the prober passes a partial
+        workers: Workers[int, Any] = Workers(function, self.jobs, self.progress.say)
+        try:
+            results = self.kept.at(load=level).in_order(workers, {number: number for number in numbers})
+        except KeyboardInterrupt:
+            self.interrupted = True
+            raise BudgetUsedUp from None
+        self.outcomes.setdefault(level, []).extend(results)
+        for _ in results:
+            self.progress.advance(f"at {level:g} {self.unit}")
+        return results
+
+
+def search_levels(
+    passes: Callable[[float, int], Any],
+    saturated: float,
+    settings: SearchSettings,
+    mapper: SearchMapper,
+    *,
+    whole: bool = False,
+) -> tuple[CapacityResult, Missing | None]:
+    """Search for the capacity around the load that saturates a system.
+
+    Returns it with what was not offered at the lowest load that failed, if anything.
+
+    Parameters
+    ----------
+    passes : callable
+        ``passes(load, replication)`` returns a :class:`JudgedRun`; picklable.
+    saturated : float
+        Load that would fill the system: where to look.
+    settings : SearchSettings
+    mapper : SearchMapper
+    whole : bool
+        Whether the load is counted, not measured.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C before a single run was judged.
+    """
+    resolution = resolution_of(saturated, settings, whole=whole)
+    low = settings.low or max(resolution, _down(0.5 * saturated, resolution))
+    high = settings.high or max(_down(saturated, resolution), low) + resolution
+    if not 0.0 < resolution <= high - low:
+        raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
+    mapper.progress.total(settings.budget)
+    result = capacity_search(
+        passes,
+        low,
+        high,
+        resolution,
+        probability=settings.probability,
+        confidence=settings.confidence,
+        runs_per_level=min(settings.runs_per_level, max(settings.budget // _LEVELS, settings.runs_to_decide[0])),
+        budget=settings.budget,
+        mapper=mapper,
+        batch=mapper.jobs,
+    )
+    if mapper.interrupted and not result.probes:
+        raise Interrupted("no run had finished")
+    return without_short_offers(result, mapper.outcomes, mapper.unit)
+
+
+def resolution_of(saturated: float, settings: SearchSettings, *, whole: bool) -> float:
+    """Return the difference of loads that does not matter."""
+    resolution = settings.resolution or _round_step(settings.resolution_percent / 100.0 * saturated)
+    return max(1.0, resolution) if whole else resolution
+
+
+def answer_columns(result: CapacityResult) -> dict[str, Any]:
+    """Return a search's answer as columns; no estimate where the capacity is known from one side only."""
+    columns = estimate_columns(result.estimate)
+    if result.answer != "between":
+        columns["estimate"] = math.nan
+    return {
+        **columns,
+        "answer": result.answer,
+        "resolved": result.resolved,
+        "non_monotone": result.non_monotone,
+        "budget_ended": result.budget_ended,
+    }
+
+
+def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.DataFrame:
+    """Return the curve: for each load the runs beyond the limit, with intervals that hold after a sequential stop.
+
+    The share itself leans towards the verdict, since a load is left when its runs have decided it.
+    """
+    return frame(
+        [
+            {
+                load: probe.level,
+                "runs": probe.runs,
+                "beyond_limit": probe.beyond,
+                "decision": str(probe.decision),
+                **estimate_columns(sequential_binomial_interval(probe.beyond, probe.runs, confidence)),
+            }
+            for probe in result.probes
+        ]
+    )
+
+
+def search_from_plain(data: Mapping[str, Any]) -> tuple[CapacityResult, SearchSettings]:
+    """Return result and settings of a search from plain data, as JSON has them: it has no infinite ends."""
+    estimate = data["result"]["estimate"]
+    ends = {name: math.inf for name in ("half_width", "high") if estimate[name] is None}
+    result = codec(CapacityResult)[1]({**data["result"], "estimate": {**estimate, **ends}})
+    return result, SearchSettings(**data["settings"])
+
+
+def _round_step(value: float) -> float:
+    """Return 1, 2 or 5 times a power of ten, close to a value."""
+    power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 0.1
+    return min((power * k for k in (1, 2, 5, 10)), key=lambda step: abs(step - value))
+
+
+def _down(value: float, step: float) -> float:
+    return step * int(value / step)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """The judged figures of a run; true for a run within the limit whose load was offered.
+
+    Parameters
+    ----------
+    figures : dict
+        What it is judged by; nan where it has no such figure.
+    short : Offer, optional
+        Of the workload whose load is searched, where it sent less than it was asked: such a run proves nothing.
+    """
+
+    figures: dict[str, Number]
+    is_within: bool
+    short: Offer | None = None
+
+    def __bool__(self) -> bool:
+        return self.is_within and self.short is None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLoad:
+    """A model at any level of its load, and what a run at one is worth; what a capacity search calls; picklable."""
+
+    spec: ModelSpec
+    seed: int
+
+    def __call__(self, level: float, replication: int) -> JudgedRun:
+        """Run and judge."""
+        raise TypeError(f"{type(self).__name__} must judge a run")
+
+    def at(self, level: float) -> ModelSpec:
+        """Return the model at a level."""
+        raise TypeError(f"{type(self).__name__} must say what its model is at a level")
+
+    def of(self, spec: ModelSpec) -> Self:
+        """Return the same load of another model."""
+        return replace(self, spec=spec)
+
+    def prepare(self, level: float, replication: int) -> Run:
+        """Return the run, ready to begin."""
+        return Run(self.at(level), self.seed, replication)
+
+
+def short_offer(record: RunRecord, workloads: Iterable[str]) -> Offer | None:
+    """Return the first of some workloads' offers that is short; of a domain that is made often, each has a number."""
+    names = tuple(workloads)
+    return next(
+        (
+            offer
+            for name, offer in record.offers.items()
+            if offer.is_short and (name in names or name.rpartition("-")[0] in names)
+        ),
+        None,
+    )
+
+
+def without_short_offers(
+    result: CapacityResult, outcomes: Mapping[float, Sequence[JudgedRun]], load: str
+) -> tuple[CapacityResult, Missing | None]:
+    """Return a search's answer, and what was not offered at the lowest load that failed.
+
+    Where no run there went beyond the limit, the load failed only because it was not offered: the answer is a bound.
+    """
+    failed = [probe for probe in result.probes if probe.level >= result.estimate.high]
+    if not failed:
+        return result, None
+    runs = outcomes[failed[0].level][: failed[0].runs]
+    what = f"the load at {failed[0].level:g} {load}"
+    missing = mean_missing(what, [run.short for run in runs if run.short is not None])
+    if missing is None or not all(run.is_within for run in runs):
+        return result, missing
+    low = result.estimate.low
+    return replace(result, estimate=replace(result.estimate, mean=low, high=math.inf, half_width=math.inf)), missing

@@ -1,0 +1,507 @@
+"""``vftsim sensitivity``: which of the numbers that a figure rests on decide it, over ranges of theirs.
+
+Three stages, each on points under the same random numbers:
+
+1. One at a time: every factor at either end of its range, the others as the model has them (the tornado).
+2. Screening by Morris's elementary effects: trajectories through the ranges of all factors.  ``mu*`` is the mean of the
+   absolute effects of going through a factor's whole range, ``sigma`` how much that depends on the others.
+3. Sobol's indices of the factors that matter, the others as the model has them: which share of the figure's variance
+   over the ranges a factor explains alone (first order), and with all that it takes part in (total).
+
+Samples and indices are SALib's, with bootstrap intervals.  Every factor is taken as spread evenly over its range (by
+ratio where it says so), which is an assumption about the question and not about the system.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain
+from vftsim.spec.suggest import listing
+from vftsim.stats import Estimate
+from vftsim.stats.intervals import FEWEST_RUNS
+from vftsim.study.blocks.head import head
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.points import Span, StudyPoint, change_for, own_outside, points_at
+from vftsim.study.designs.runner import Evaluator
+from vftsim.study.designs.study_spec import Factor
+from vftsim.study.figures.catalogue import one_figure
+from vftsim.study.figures.frames import frame
+from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.extras import extra
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.results import rows
+from vftsim.study.runs.workers import checked_jobs
+from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.store.resumable import going_on_in, write_result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+COMMAND, EXTRA = "sensitivity", "sensitivity"
+LEVELS = 4
+"""Of Morris's trajectories, as he recommends."""
+RESAMPLES = 1000
+MATTERS = 0.1
+"""A factor goes on to the third stage if its mu*, or the upper end of it, reaches this share of the largest."""
+_LARGEST_SEED = 2**31 - 2
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked.
+
+    Parameters
+    ----------
+    settings : tuple of str
+        As with ``--set``.
+    spans : mapping
+        Range of each factor.
+    base : Model
+        The model with the settings.
+    trajectories, samples, most : int
+        Of Morris; of Sobol, a power of 2; factors of the third stage.
+    """
+
+    model: str
+    settings: tuple[str, ...]
+    figure: str
+    spans: Mapping[str, Span]
+    base: Model
+    trajectories: int = 10
+    samples: int = 64
+    most: int = 5
+    replications: int = 2
+    seed: int = 1
+    quick: bool = False
+    confidence: float = 0.95
+
+    def check(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises
+        ------
+        UsageError
+            It makes none.
+        """
+        if len(self.spans) < 2:
+            raise UsageError("sensitivity: at least two factors; --range KEY=LOW..HIGH, repeated, --prices or --fit")
+        if self.samples < 2 or self.samples & (self.samples - 1):
+            raise UsageError(f"--samples: a power of 2, as Sobol sequences are balanced by; not {self.samples}")
+        if self.trajectories < 2 or self.most < 1:
+            raise UsageError("--trajectories: at least 2; --most: at least 1")
+        one_figure(self.figure, self.base.spec, "--figure")
+
+    def points(self, rows_of: Sequence[Mapping[str, str]]) -> list[StudyPoint]:
+        """Return points with these values of factors."""
+        factors = {name: Factor() for name in self.spans}
+        return points_at(self.model, self.base.label, self.settings, rows_of, factors, change_for(self.quick))
+
+    def takes(self) -> Needs:
+        """Return what it takes, about: the last stage with as many factors as it may have."""
+        count = len(self.spans)
+        points = 2 * count + 1 + self.trajectories * (count + 1) + self.samples * (min(count, self.most) + 2)
+        return needs_of(self.base.spec).times(points * self.replications)
+
+
+@dataclass(frozen=True)
+class Index:
+    """A measure of a factor with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def estimate(self, confidence: float, n: int) -> Estimate:
+        """Return it as an estimate."""
+        return Estimate(self.value, (self.high - self.low) / 2.0, self.low, self.high, n, confidence, "t")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What is known of a factor.
+
+    Parameters
+    ----------
+    low, high : Estimate or None
+        How much the figure differs from the model's own with the factor at either end.
+    effect : Index
+        Morris's mu*.
+    first, total : Index or None
+        Sobol's indices; None for a factor that was screened out.
+    """
+
+    name: str
+    span: Span
+    low: Estimate | None
+    high: Estimate | None
+    effect: Index
+    sigma: float
+    first: Index | None = None
+    total: Index | None = None
+
+    @property
+    def weight(self) -> tuple[float, float]:
+        """By what factors are ordered: total share of the variance, then mu*."""
+        return (self.total.value if self.total else -1.0, self.effect.value)
+
+
+@dataclass(frozen=True)
+class Sensitivity(Printed):
+    """What a figure depends on.
+
+    Parameters
+    ----------
+    figure : str
+        Whole address.
+    own : Estimate
+        The figure of the model as it is.
+    effects : list of Effect
+        The most important first.
+    spread : Estimate
+        The figure over the points of the last stage: median, and the central part of them.
+    """
+
+    request: Request
+    figure: str
+    unit: str
+    own: Estimate
+    effects: list[Effect]
+    spread: Estimate
+    manifest: dict[str, Any]
+    runs: int
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def deciding(self) -> list[Effect]:
+        """Factors whose total share of the variance is surely above a twentieth."""
+        return [each for each in self.effects if each.total is not None and each.total.low > 0.05]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a factor."""
+        found = []
+        for rank, one in enumerate(self.effects, 1):
+            row: dict[str, Any] = {
+                "rank": rank,
+                "factor": one.name,
+                "from": one.span.at(0.0),
+                "to": one.span.at(1.0),
+                "difference_at_from": one.low.mean if one.low else None,
+                "difference_at_to": one.high.mean if one.high else None,
+                "mu_star": one.effect.value,
+                "mu_star_low": one.effect.low,
+                "mu_star_high": one.effect.high,
+                "sigma": one.sigma,
+            }
+            for name, index in (("first_order", one.first), ("total", one.total)):
+                row |= {
+                    name: index.value if index else None,
+                    f"{name}_low": index.low if index else None,
+                    f"{name}_high": index.high if index else None,
+                }
+            found.append(row)
+        return frame(found)
+
+    def blocks(self) -> list[Block]:
+        """Return the answer, the shares of factors, what each does by itself, and notes."""
+        confidence, unit = self.request.confidence, f" ({self.unit})" if self.unit else ""
+        ends, shares, short = list[list[Cell]](), list[list[Cell]](), shortened([each.name for each in self.effects])
+        for one in self.effects:
+            span = f"{one.span.at(0.0)} to {one.span.at(1.0)}"
+            ends.append([short[one.name], span, one.low, one.high])
+            effect = one.effect.estimate(confidence, self.request.trajectories)
+            total, first = (
+                None if index is None else index.estimate(confidence, self.request.samples)
+                for index in (one.total, one.first)
+            )
+            shares.append([short[one.name], total, first, effect])
+        return [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            *(Answer(text) for text in _answers(self)),
+            *_charts(self, short),
+            Table(["factor", "total share", "first order", f"mu*{unit}"], shares),
+            Table(["one at a time", "range", f"at low{unit}", f"at high{unit}"], ends),
+            *(Note(text) for text in _notes(self)),
+        ]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "figure": self.figure,
+            "unit": self.unit,
+            "own": {"estimate": self.own.mean, "low": self.own.low, "high": self.own.high},
+            "over_ranges": {"median": self.spread.mean, "low": self.spread.low, "high": self.spread.high},
+            "depends_on": [each.name for each in self.deciding],
+            "factors": rows(self.to_pandas()),
+        }
+
+
+def sensitivity(
+    request: Request, folder: Path, jobs: int | None = None, *, force: bool = False, progress: Progress | None = None
+) -> Sensitivity:
+    """Find out what a figure depends on.
+
+    Raises
+    ------
+    UsageError
+        The request makes no sense, SALib is missing, or the figure says nothing at a point.
+    Interrupted
+        Ctrl-C; what had finished is kept.
+    """
+    request.check()
+    extra("SALib", EXTRA, COMMAND)
+    workers, started = checked_jobs(jobs), utc_now()
+    check_study(request.replications, request.seed, workers)
+    figure = one_figure(request.figure, request.base.spec, "--figure")
+    with going_on_in(folder, COMMAND, force) as store:
+        evaluate = Evaluator((figure,), request.seed, request.confidence, store, workers, progress or Silent())
+        found = _found(request, figure, evaluate, started, workers)
+        store.finish(lambda folder: write_result(folder, found, {"sensitivity.csv": found.to_pandas()}))
+        found.remarks.extend(store.remarks)
+    return found
+
+
+def _found(request: Request, figure: str, evaluate: Evaluator, started: str, jobs: int) -> Sensitivity:
+    own, ends, unit = _one_at_a_time(request, figure, evaluate)
+    effects = _screened(request, figure, evaluate, ends)
+    matter = [each.name for each in _that_matter(effects)[: request.most]]
+    indices, outputs = _indices(request, figure, evaluate, matter)
+    done = [
+        Effect(e.name, e.span, e.low, e.high, e.effect, e.sigma, *indices.get(e.name, (None, None))) for e in effects
+    ]
+    said = manifest([request.base], COMMAND, request.seed, request.replications, jobs, started)
+    said["sensitivity"] = {
+        "figure": figure,
+        "ranges": {name: [span.at(0.0), span.at(1.0)] for name, span in request.spans.items()},
+        "trajectories": request.trajectories,
+        "samples": request.samples,
+        "points": evaluate.runs,
+    }
+    order = sorted(done, key=lambda each: each.weight, reverse=True)
+    return Sensitivity(request, figure, unit, own, order, _spread(outputs), said, evaluate.runs)
+
+
+def _one_at_a_time(
+    request: Request, figure: str, evaluate: Evaluator
+) -> tuple[Estimate, dict[str, tuple[Estimate | None, Estimate | None]], str]:
+    """Return the model's own figure, the differences at the ends of each range, and the unit."""
+    values: list[dict[str, str]] = [{}]
+    values += [{name: span.at(share)} for name, span in request.spans.items() for share in (0.0, 1.0)]
+    points = request.points(values)
+    found = evaluate(points, request.replications)
+    for point in points:
+        evaluate.single(found, point.number, figure, point)
+    own = found.estimate(0, figure)
+    assert own is not None
+    first = found.points[0]
+    gaps = [first.difference(found.points[number], figure) for number in range(1, len(points))]
+    pairs = {name: (gaps[2 * n], gaps[2 * n + 1]) for n, name in enumerate(request.spans)}
+    return own, pairs, first.rows[figure].address.entry.unit
+
+
+def _outputs(
+    request: Request, figure: str, evaluate: Evaluator, names: Sequence[str], shares: Sequence[Sequence[float]]
+) -> list[float]:
+    """Return the figure at points of the unit cube of some factors."""
+    spans = [request.spans[name] for name in names]
+    values = [{n: s.at(x) for n, s, x in zip(names, spans, row, strict=True)} for row in shares]
+    points = request.points(values)
+    found = evaluate(points, request.replications)
+    return [evaluate.single(found, point.number, figure, point) for point in points]
+
+
+def _problem(names: Sequence[str]) -> dict[str, Any]:
+    return {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
+
+
+def _salib_seed(seed: int) -> int:
+    return 1 + seed % _LARGEST_SEED  # SALib takes 0 for no seed
+
+
+def _screened(
+    request: Request,
+    figure: str,
+    evaluate: Evaluator,
+    ends: Mapping[str, tuple[Estimate | None, Estimate | None]],
+) -> list[Effect]:
+    """Return the factors with Morris's measures."""
+    import numpy as np  # noqa: PLC0415 - as the library below
+
+    sample, analyze = (extra(f"SALib.{part}.morris", EXTRA, COMMAND) for part in ("sample", "analyze"))
+    names, seed = list(request.spans), _salib_seed(request.seed)
+    shares = sample.sample(_problem(names), request.trajectories, num_levels=LEVELS, seed=seed)
+    outputs = np.array(_outputs(request, figure, evaluate, names, shares.tolist()))
+    found = analyze.analyze(
+        _problem(names),
+        shares,
+        outputs,
+        num_resamples=RESAMPLES,
+        conf_level=request.confidence,
+        num_levels=LEVELS,
+        seed=seed,
+    )
+    effects = []
+    for number, name in enumerate(names):
+        value, half = float(found["mu_star"][number]), float(found["mu_star_conf"][number])
+        index = Index(value, max(value - half, 0.0), value + half)
+        effects.append(Effect(name, request.spans[name], *ends[name], index, float(found["sigma"][number])))
+    return effects
+
+
+def _that_matter(effects: Sequence[Effect]) -> list[Effect]:
+    """Return the factors that go on, the largest effect first.
+
+    Raises
+    ------
+    UsageError
+        None has any effect.
+    """
+    order = sorted(effects, key=lambda each: each.effect.value, reverse=True)
+    most = order[0].effect.value
+    if most == 0.0:
+        raise UsageError("sensitivity: none of these factors changes the figure at all, to the last digit")
+    return [each for each in order if each.effect.high >= MATTERS * most]
+
+
+def _indices(
+    request: Request, figure: str, evaluate: Evaluator, names: Sequence[str]
+) -> tuple[dict[str, tuple[Index, Index]], list[float]]:
+    """Return Sobol's indices of some factors, first order and total, and the figure at all points."""
+    import numpy as np  # noqa: PLC0415 - as the library below
+
+    sample, analyze = (extra(f"SALib.{part}.sobol", EXTRA, COMMAND) for part in ("sample", "analyze"))
+    seed = _salib_seed(request.seed)
+    shares = sample.sample(_problem(names), request.samples, calc_second_order=False, seed=seed)
+    outputs = _outputs(request, figure, evaluate, names, shares.tolist())
+    if len(set(outputs)) < 2:
+        raise UsageError(f"sensitivity: '{figure}' is the same at all points; wider ranges may change it")
+    found = analyze.analyze(
+        _problem(names),
+        np.array(outputs),
+        calc_second_order=False,
+        num_resamples=RESAMPLES,
+        conf_level=request.confidence,
+        seed=seed,
+    )
+
+    def index(kind: str, number: int) -> Index:
+        value, half = float(found[kind][number]), float(found[f"{kind}_conf"][number])
+        return Index(value, value - half, value + half)
+
+    return {name: (index("S1", n), index("ST", n)) for n, name in enumerate(names)}, outputs
+
+
+def _spread(outputs: Sequence[float]) -> Estimate:
+    """Return the median of the points, and between which 95 % of them lie."""
+    order = sorted(outputs)
+    last = len(order) - 1
+    low, middle, high = (order[round(share * last)] for share in (0.025, 0.5, 0.975))
+    return Estimate(middle, math.inf, low, high, len(order), 0.95, "range")
+
+
+_WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def _charts(found: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
+    """Return what each factor does by itself, and its share of the variance."""
+    confidence, samples = found.request.confidence, found.request.samples
+    ends = [(end, each) for end in ("low", "high") for each in [[getattr(one, end) for one in found.effects]]]
+    series = [
+        Series(f"at its {end} end", [Point.of(float(n), e) for n, e in enumerate(estimates) if e is not None], "dots")
+        for end, estimates in ends
+    ]
+    totals = [None if one.total is None else one.total.estimate(confidence, samples) for one in found.effects]
+    shares = [Point.of(float(n), total) for n, total in enumerate(totals) if total is not None]
+    names, unit = [short[one.name] for one in found.effects], f" ({found.unit})" if found.unit else ""
+    difference = f"difference from the model as it is{unit}"
+    return [
+        Chart(f"{found.figure}, one factor at a time", "", difference, series, [(0.0, "")], names=names),
+        Chart("Total share of the variance", "", "share", [Series("total share", shares, "dots")], names=names),
+    ]
+
+
+def _answers(found: Sensitivity) -> list[str]:
+    deciding, count = found.deciding, len(found.effects)
+    unit = f" {found.unit}" if found.unit else ""
+    own, spread = plain(found.own.mean), found.spread
+    over = (
+        f"It is {own}{unit} as the model stands, and {plain(spread.low)} to {plain(spread.high)}{unit} over the ranges"
+    )
+    if not deciding:
+        return [
+            f"{found.figure}: no factor's share is known to be above 5 %; more --samples tell them apart.",
+            f"{over} (95 % of the points).",
+        ]
+    names = [f"{each.name} ({_percent(each)})" for each in deciding]
+    number = _WORDS[len(deciding)] if len(deciding) < len(_WORDS) else str(len(deciding))
+    which = "this one" if len(deciding) == 1 else f"these {number}"
+    return [
+        f"{found.figure} depends on {which} of {count} factors: {listing(names)} of its variance with all that each "
+        "takes part in.",
+        f"{over} (95 % of the points). {_rest(found)}",
+    ]
+
+
+def _percent(one: Effect) -> str:
+    assert one.total is not None
+    return f"{100 * min(one.total.value, 1.0):.0f} %"  # few samples can say more than all of it
+
+
+def _rest(found: Sensitivity) -> str:
+    """Say what the factors that were screened out do."""
+    out = [each for each in found.effects if each.total is None]
+    if not out:
+        return "All factors were looked at to the end."
+    most = max(out, key=lambda each: each.effect.value)
+    unit = f" {found.unit}" if found.unit else ""
+    return f"The other {len(out)} screened out move it by {plain(most.effect.value)}{unit} at most ({most.name})."
+
+
+def _notes(found: Sensitivity) -> list[str]:
+    request, notes = found.request, list[str]()
+    for text in own_outside(request.base.spec, request.spans):
+        notes.append(f"As the model stands, {text}: at low and at high start from there.")
+    closed = [each for each in found.effects if each.total is not None]
+    gaps = [(a.name, b.name) for a, b in pairwise(closed) if _overlap(a, b)]
+    if gaps:
+        pairs = listing([f"{a} and {b}" for a, b in gaps])
+        notes.append(f"Not told apart (intervals of their total shares overlap): {pairs}; more --samples do.")
+    few = "lowest and highest replication" if request.replications < FEWEST_RUNS else "intervals of pairs"
+    notes.append(f"At low, at high: difference from the model as it is, the other factors as they are; ( ) {few}.")
+    notes.append("mu*: mean absolute effect of a factor's whole range (Morris), other factors anywhere in theirs.")
+    notes.append("Total share: of the variance (Sobol), with all that the factor takes part in; first order: alone.")
+    percent = f"{100 * request.confidence:g}"
+    notes.append(
+        f"{found.runs} runs: {request.replications} replications a point under the same random numbers, "
+        f"{request.trajectories} trajectories, {request.samples} samples; ± and [ ]: {percent} % by bootstrap. "
+        "Factors are spread evenly over their ranges."
+    )
+    return notes
+
+
+def _overlap(a: Effect, b: Effect) -> bool:
+    assert a.total is not None
+    assert b.total is not None
+    return a.total.low < b.total.high
+
+
+def shortened(names: Sequence[str]) -> dict[str, str]:
+    """Return the last words of each dotted name that tell it from the others."""
+    found = {}
+    for name in names:
+        words = name.split(".")
+        ends = (".".join(words[-count:]) for count in range(1, len(words) + 1))
+        found[name] = next(
+            (end for end in ends if sum(other == end or other.endswith(f".{end}") for other in names) == 1), name
+        )
+    return found

@@ -1,0 +1,175 @@
+"""Settings that mechanisms share, and that their order hangs on: an interval, a dirty rate, a round trip, the load.
+
+A setting of protection has one value for all mechanisms that have it, under whatever key; a mechanism without it stays
+as it is.  The load is a factor on every workload that has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from vftsim.composition.hosts import DomainSpec
+from vftsim.errors import UsageError
+from vftsim.spec import DURATION
+from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.spec.units import RATE, Quantity
+from vftsim.study.designs.knob import Knob, knob_of
+from vftsim.study.designs.protections import KEYS
+from vftsim.study.runs.model import Model
+
+ALL, LOAD, _NONE = "all", "load", "none"
+_PLACES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Sort:
+    """How a setting is written.
+
+    Parameters
+    ----------
+    unit : str
+    size : float
+        Of the unit, in the quantity's base unit.
+    reach : (float, float)
+        From what part of the least value in use to what multiple of the largest one looks.
+    quantity : Quantity, optional
+    held : float
+        What part of it a model holds.
+    usual : float
+        Where every mechanism takes it from elsewhere.
+    """
+
+    unit: str
+    size: float
+    reach: tuple[float, float]
+    quantity: Quantity | None = None
+    held: float = 1.0
+    usual: float = 1.0
+
+
+_SORTS: Mapping[str, _Sort] = {
+    "checkpoint_interval": _Sort("ms", 1e6, (0.25, 2.0), DURATION),
+    "dirty_rate": _Sort("/s", 1.0, (0.2, 5.0), RATE),
+    # From a cable between the hosts to another town.
+    "round_trip": _Sort("us", 1e3, (0.5, 100.0), DURATION, held=0.5, usual=150.0),
+    LOAD: _Sort("times its own", 1.0, (0.25, 2.0)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SharedKnob:
+    """A setting with the values that it gets.
+
+    Parameters
+    ----------
+    name, unit : str
+    places : tuple of float
+        In its unit, ascending.
+    """
+
+    name: str
+    unit: str
+    places: tuple[float, ...]
+
+    def at(self, model: Model, entry: str, place: float) -> Model:
+        """Return a model with the setting at a value; the same one if it has no such setting.
+
+        Raises
+        ------
+        UsageError
+            The model cannot have it.
+        """
+        spec = model.spec
+        if self.name == LOAD:
+            for key in _load_keys(model):
+                knob = knob_of(spec, key, "--crossovers load")
+                spec = knob.at(spec, knob.value * place)
+            return replace(model, spec=spec)
+        sort = _SORTS[self.name]
+        if _own_value(spec.domains[entry], self.name) is None or sort.quantity is None:
+            return model
+        knob = Knob(f"domains.{entry}.protection.{KEYS[self.name]}", sort.quantity.base_unit, place, False)
+        return replace(model, spec=knob.at(spec, place * sort.size * sort.held))
+
+
+def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) -> list[SharedKnob]:
+    """Return the settings that somebody names: ``all``, ``NAME`` or ``NAME=VALUE,VALUE``.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    models : dict of str to Model
+        One model under several mechanisms.
+    entry : str
+        Its protected domain.
+
+    Raises
+    ------
+    UsageError
+        There is no such setting, none of the models has it, a value makes no sense, or there is no model without
+        protection, which prices are told from.
+    """
+    if texts and _NONE not in models:
+        raise UsageError("--crossovers: prices are told from the run without protection; add 'none' to --protection")
+    named: dict[str, str] = {}
+    for text in texts:
+        name, _, values = (part.strip() for part in text.partition("="))
+        if name not in (ALL, *_SORTS):
+            hint = did_you_mean(name, _SORTS) or ";"
+            raise UsageError(f"--crossovers: no setting '{name}'{hint} settings: {listing(list(_SORTS))}, or all")
+        named[name] = values
+    having = [name for name in _SORTS if any(_has(name, model, entry) for model in models.values())]
+    for name in named:
+        if name not in (ALL, *having):
+            raise UsageError(f"--crossovers {name}: neither the model nor one of these mechanisms has one")
+    wanted = [name for name in having if name in named or ALL in named]
+    told = {name: _read(name, named[name]) for name in wanted if named.get(name)}
+    return [
+        SharedKnob(name, _SORTS[name].unit, told.get(name) or _around(name, list(models.values()), entry))
+        for name in wanted
+    ]
+
+
+def _has(name: str, model: Model, entry: str) -> bool:
+    return bool(_load_keys(model)) if name == LOAD else _own_value(model.spec.domains[entry], name) is not None
+
+
+def _around(name: str, models: Sequence[Model], entry: str) -> tuple[float, ...]:
+    """Return values around those that the models have."""
+    sort = _SORTS[name]
+    said = [] if name == LOAD else [_own_value(model.spec.domains[entry], name) for model in models]
+    own = [value / (sort.size * sort.held) for value in said if value] or [sort.usual]
+    low, high = min(own) * sort.reach[0], max(own) * sort.reach[1]
+    return tuple(float(f"{low * (high / low) ** (n / (_PLACES - 1)):.3g}") for n in range(_PLACES))
+
+
+def _read(name: str, values: str) -> tuple[float, ...]:
+    sort = _SORTS[name]
+    try:
+        told = [
+            float(text) if sort.quantity is None else sort.quantity.parse(text.strip()) / sort.size
+            for text in values.split(",")
+        ]
+    except ValueError as error:
+        raise UsageError(f"--crossovers {name}: {error}") from None
+    if len(set(told)) < 2 or min(told) <= 0.0:
+        raise UsageError(f"--crossovers {name}: two different values above 0 at least, got '{values}'")
+    return tuple(sorted(set(told)))
+
+
+def _own_value(domain: DomainSpec, name: str) -> float | None:
+    """Return a setting as a domain's mechanism holds it; None if it has none; 0 if that is another part's word."""
+    found: object = domain.protection
+    if name == "round_trip" and domain.protection.channel_network is not None:
+        return None
+    for part in KEYS[name].split("."):
+        if not hasattr(found, part):
+            return None
+        found = getattr(found, part)
+    return float(found) if isinstance(found, int | float) else 0.0
+
+
+def _load_keys(model: Model) -> list[str]:
+    own = ((name, each.first_load_key) for name, each in model.spec.workloads.items())
+    return [f"workloads.{name}.{key}" for name, key in own if key]

@@ -1,0 +1,546 @@
+"""Years of a machine that faults of all kinds strike, drawn from their rates, beside the Markov chain of the same.
+
+Hosts fail once in ``--mtbf`` on average, primary's and backup's; every fault of the model with ``repeat: {mean: ...}``
+comes as often as that says.  Instants of a year are drawn; each fault is simulated in an episode (:mod:`.crash`)
+with those before it that are not over, and its outage is what clients see.  Nothing happens between episodes, so
+nothing is simulated there: that the machine is in its steady state by then is the assumption.
+
+What does not come back by itself somebody brings back (``--restart``), redundancy included; while it is down nothing
+strikes it, and what comes until redundancy is back is played on a machine without.  The chain (:mod:`.fault_chain`) has
+the same rates, and what each fault by itself was measured to do, protected and not, at instants spread over a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+from vftsim.errors import UsageError
+from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
+from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.platform.protection.when import Instant
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+from vftsim.sampling import Streams, renewals_ns
+from vftsim.stats import Estimate, mean_interval
+from vftsim.study.blocks.head import INTERVALS, head
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
+from vftsim.study.designs.crash import Blow, Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
+from vftsim.study.designs.failover import at_rest, crash_instants, protected_domain
+from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
+from vftsim.study.designs.protections import fitting
+from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.results import CONFIDENCE, rows
+from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.store.files import codec
+from vftsim.study.store.manifest import identity, manifest, utc_now
+from vftsim.study.store.resumable import RunCache, together
+from vftsim.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_S = 1_000_000_000
+LEAD_NS = 5 * _S
+"""Of an episode before its first fault: checkpoints and heartbeats are on their way."""
+TAIL_NS = 20 * _S
+"""After a fault, beside a restart and a re-protection: the longest timeouts, and a queue that goes."""
+TRAFFIC = 32
+"""How many replications of the traffic the episodes take in turn."""
+LONGEST_CLUSTER_NS = 1800 * _S
+YEARS_MOST = 1000
+_NORMAL = NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A kind of fault, and how often it comes.
+
+    Parameters
+    ----------
+    mean_s, cv : float
+        Of the time between two of them.
+    """
+
+    name: str
+    fault: FaultSpec
+    mean_s: float
+    cv: float = 1.0
+
+    @property
+    def per_s(self) -> float:
+        """How often it comes in a second: the mean time is from the end of one to the next."""
+        return 1.0 / (self.mean_s + max(0, self.fault.lasts_ns) / _S)
+
+    def drawn_ns(self, streams: Streams, entity: int) -> list[int]:
+        """Return when it comes in a year."""
+        most = round(2.0 * YEAR_S / self.mean_s + 20.0 * math.sqrt(YEAR_S / self.mean_s) + 20.0)
+        lasts_ns = max(0, self.fault.lasts_ns)
+        found = renewals_ns(streams, "years", entity, 0, self.mean_s * _S, self.cv, lasts_ns, most)
+        return [at_ns for at_ns in found if at_ns < YEAR_S * _S]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A model under a mechanism, as episodes play it."""
+
+    model: Model
+    domain: str
+    seed: int
+    restart_s: float
+
+    @property
+    def protection(self) -> ProtectionSpec:
+        """The mechanism."""
+        found = self.model.spec.expanded()[self.domain].protection
+        assert isinstance(found, ProtectionSpec)
+        return found
+
+    @property
+    def reprotection_ns(self) -> int:
+        """How long redundancy takes to come back after a repair; 0: there is none."""
+        return (planned_reprotection_ns(self.protection) or 0) if self.protection.has_backup else 0
+
+    @property
+    def tail_ns(self) -> int:
+        """How long a fault is watched."""
+        return self.protection.restart_ns + self.reprotection_ns + TAIL_NS
+
+    def meets(self, fault: FaultSpec) -> bool:
+        """Whether a fault can strike at all under the mechanism."""
+        own = self.protection
+        if fault.needs_own_channel and own.channel_network is not None:
+            return False
+        return (own.has_backup or not fault.needs_backup) and (own.backup_executes or not fault.needs_execution)
+
+    def episode(
+        self, blows: Sequence[tuple[int, FaultSpec]], end_ns: int, traffic: int, protected_ns: int | None = None
+    ) -> Episode:
+        """Play faults at instants of a year; the last one is judged, until ``end_ns`` of the year.
+
+        ``protected_ns`` is when protection comes back to a machine that begins without.
+        """
+        first_ns, last_ns = blows[0][0], blows[-1][0]
+        spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + _S + end_ns - first_ns)
+        shift_ns = begins_ns + LEAD_NS + first_ns % _S - first_ns
+        played = tuple(Blow(at_ns + shift_ns, fault) for at_ns, fault in blows)
+        protected_from_ns = 0 if protected_ns is None else max(protected_ns + shift_ns, 1)
+        return simulate_episode(
+            EpisodeTask(spec, self.domain, self.seed, traffic, played, last_ns + shift_ns, protected_from_ns)
+        )
+
+    def quiet_s(self) -> list[float]:
+        """Return the longest time from packet to packet without faults, for each traffic."""
+        spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + _S + self.tail_ns)
+        tasks = [
+            EpisodeTask(spec, self.domain, self.seed, traffic, (), begins_ns + LEAD_NS) for traffic in range(TRAFFIC)
+        ]
+        return [simulate_episode(task).gap_s for task in tasks]
+
+
+@dataclass(frozen=True)
+class MeasureTask:
+    """What single faults do to a machine, to be measured at so many instants."""
+
+    machine: Machine
+    rates: tuple[Rate, ...]
+    crashes: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What single faults do, and the longest time from packet to packet without any, for each traffic."""
+
+    kinds: tuple[Kind, ...]
+    quiet_s: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class YearTask:
+    """A year of a machine, to be simulated."""
+
+    machine: Machine
+    rates: tuple[Rate, ...]
+    quiet_s: tuple[float, ...]
+    year: int
+
+
+@dataclass(frozen=True)
+class Year:
+    """A year of a machine.
+
+    Parameters
+    ----------
+    drawn : dict of str to int
+        How many faults came, by kind.
+    down_by : dict of str to float
+        Seconds down, by the kind of fault.
+    deaths : int
+        How often somebody had to bring the machine back.
+    """
+
+    down_s: float
+    unprotected_s: float
+    drawn: dict[str, int]
+    down_by: dict[str, float]
+    deaths: int
+
+
+def measure(task: MeasureTask) -> Measured:
+    """Play each kind of fault by itself, on the machine as it is and without its protection."""
+    machine, quiet_s = task.machine, task.machine.quiet_s()
+
+    def effect(rate: Rate, protected_ns: int | None) -> Effect:
+        found = []
+        for number, at_ns in enumerate(crash_instants(machine.seed, task.crashes, _S)):
+            traffic = number % TRAFFIC
+            blow = [(at_ns, rate.fault)]
+            each = machine.episode(blow, at_ns + machine.tail_ns, traffic, protected_ns)
+            found.append((each, _outage_s(each, quiet_s[traffic])))
+        living = [(each, outage_s) for each, outage_s in found if not each.is_dead]
+        count = max(len(living), 1)
+        costs_s = [machine.restart_s if each.is_dead else outage_s for each, outage_s in found]
+        waits = sum(_redundant_after_s(machine, each, outage_s) for each, outage_s in living)
+        outages = sum(outage_s for _, outage_s in living)
+        around_s = mean_interval(costs_s, CONFIDENCE).half_width
+        return Effect(outages / count, waits / count, 1.0 - len(living) / len(found), around_s)
+
+    kinds = []
+    for rate in task.rates:
+        protected = effect(rate, None)
+        alone = effect(rate, 4 * machine.tail_ns) if machine.protection.has_backup else protected
+        kinds.append(Kind(rate.name, rate.per_s, protected, alone))
+    return Measured(tuple(kinds), tuple(quiet_s))
+
+
+def simulate_year(task: YearTask) -> Year:
+    """Draw a year's faults, and play each with those before it that are not over."""
+    machine, streams = task.machine, Streams(task.machine.seed, task.year)
+    drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(task.rates)]
+    strikes = sorted(((at_ns, rate) for own, rate in drawn for at_ns in own), key=lambda each: each[0])
+    restart_ns = round(machine.restart_s * _S)
+    down: dict[str, float] = {rate.name: 0.0 for rate in task.rates}
+    unprotected_s, deaths = 0.0, 0
+    under_way: list[tuple[int, FaultSpec]] = []
+    over_ns = up_ns = 0
+    out_since_ns: int | None = None  # of an outage that had not ended when the next fault struck
+    protected_ns: int | None = None
+    for number, (at_ns, rate) in enumerate(strikes):
+        if at_ns < up_ns:
+            continue
+        if at_ns >= over_ns or (under_way and at_ns - under_way[0][0] > LONGEST_CLUSTER_NS):
+            under_way, out_since_ns = [], None
+        if protected_ns is not None and not under_way and at_ns >= protected_ns:
+            protected_ns = None
+        under_way.append((at_ns, rate.fault))
+        traffic = number % TRAFFIC
+        found = machine.episode(under_way, at_ns + machine.tail_ns, traffic, protected_ns)
+        if found.is_dead:
+            deaths += 1
+            down[rate.name] += machine.restart_s + (0 if out_since_ns is None else at_ns - out_since_ns) / _S
+            unprotected_s += machine.reprotection_ns / _S
+            up_ns = at_ns + restart_ns
+            protected_ns = up_ns + machine.reprotection_ns if machine.protection.has_backup else None
+            under_way, out_since_ns, over_ns = [], None, 0
+            continue
+        outage_s = _outage_s(found, task.quiet_s[traffic])
+        next_ns = strikes[number + 1][0] if number + 1 < len(strikes) else math.inf
+        if next_ns < at_ns + outage_s * _S:  # what clients see then begins before this one
+            out_since_ns = at_ns if out_since_ns is None else out_since_ns
+        else:
+            out_since_ns = None
+            down[rate.name] += outage_s
+        wait_s = _redundant_after_s(machine, found, outage_s)
+        unprotected_s += wait_s
+        over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * _S), protected_ns or 0)
+        if found.is_lost and machine.protection.has_backup:
+            under_way, protected_ns = [], over_ns
+    return Year(sum(down.values()), unprotected_s, {rate.name: len(own) for own, rate in drawn}, down, deaths)
+
+
+def _outage_s(found: Episode, quiet_s: float) -> float:
+    return found.gap_s if found.gap_s > quiet_s else 0.0
+
+
+def _redundant_after_s(machine: Machine, found: Episode, outage_s: float) -> float:
+    """Return the time from the end of an outage until redundancy is back; somebody restores what does not come back."""
+    if not machine.protection.has_backup:
+        return 0.0
+    if found.is_lost:
+        return machine.restart_s + machine.reprotection_ns / _S
+    return max(0.0, found.protected_s - outage_s)
+
+
+@dataclass(frozen=True)
+class MachineYears:
+    """What was found of one mechanism: of the chain, and in every year."""
+
+    kinds: tuple[Kind, ...]
+    restart_s: float
+    chain_down_s: float
+    chain_unprotected_s: float
+    years: tuple[Year, ...]
+
+    @property
+    def down_s(self) -> Estimate:
+        """Seconds down in a year, over the years.
+
+        How many faults came in a year is chance, and known beforehand in the mean: what as many more or fewer would
+        have cost, each by itself, is taken off (a control variate), which makes the interval several times narrower.
+        The chance of those that meet each other comes on top.
+        """
+        found = mean_interval([each.down_s - self._by_chance_s(each) for each in self.years], CONFIDENCE)
+        low = found.mean - math.hypot(found.mean - found.low, self._of_meetings_s)
+        high = found.mean + math.hypot(found.high - found.mean, self._of_meetings_s)
+        return replace(found, low=low, high=high, half_width=(high - low) / 2.0)
+
+    @property
+    def _of_meetings_s(self) -> float:
+        """Half the interval that faults which meet make: so few that years do not show their spread, but Poisson.
+
+        A fault that finds the machine down costs nothing, one that finds it unprotected may cost a restart.
+        """
+        spared_s = self.chain_down_s**2 / YEAR_S
+        deaths = sum(kind.rate_per_s * kind.unprotected.dead for kind in self.kinds)
+        added_s = self.chain_unprotected_s * deaths * self.restart_s
+        return _NORMAL * math.sqrt((spared_s + added_s) * self.restart_s / len(self.years))
+
+    def _by_chance_s(self, year: Year) -> float:
+        return sum(
+            (year.drawn[kind.name] - kind.rate_per_s * YEAR_S) * kind.protected.cost_s(self.restart_s)
+            for kind in self.kinds
+        )
+
+    @property
+    def unprotected_s(self) -> Estimate:
+        """Seconds unprotected in a year, over the years."""
+        return mean_interval([each.unprotected_s for each in self.years], CONFIDENCE)
+
+    @property
+    def chain_around_s(self) -> float:
+        """Half the interval of the chain's downtime: that of the measured outages, which are independent."""
+        return math.sqrt(sum((kind.rate_per_s * YEAR_S * kind.protected.around_s) ** 2 for kind in self.kinds))
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the simulated downtime lies in the interval of the chain, what the years leave open put to it."""
+        gap_s, own = self.down_s.mean - self.chain_down_s, self.down_s
+        return abs(gap_s) <= math.hypot(self.chain_around_s, own.high - own.mean if gap_s < 0 else own.mean - own.low)
+
+
+@dataclass(frozen=True)
+class SimulatedYears(Printed):
+    """Years of a model under mechanisms.
+
+    Parameters
+    ----------
+    found : dict
+        By mechanism.
+    refused : dict
+        Mechanisms that do not fit, with the reason.
+    """
+
+    model: Model
+    mtbf_s: float
+    restart_s: float
+    rates: tuple[Rate, ...]
+    found: Mapping[str, MachineYears]
+    refused: Mapping[str, str]
+    manifest: dict[str, Any]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a mechanism."""
+        table = []
+        for kind, each in self.found.items():
+            drawn = sum(sum(year.drawn.values()) for year in each.years)
+            table.append(
+                {
+                    "mechanism": kind,
+                    "chain_downtime_s_per_year": each.chain_down_s,
+                    "chain_low": each.chain_down_s - each.chain_around_s,
+                    "chain_high": each.chain_down_s + each.chain_around_s,
+                    **{f"downtime_{key}": value for key, value in estimate_columns(each.down_s).items()},
+                    "agrees": each.agrees,
+                    "chain_unprotected_h_per_year": each.chain_unprotected_s / 3600.0,
+                    "unprotected_h_per_year": each.unprotected_s.mean / 3600.0,
+                    "availability": 1.0 - each.down_s.mean / YEAR_S,
+                    "faults": drawn,
+                    "brought_back": sum(year.deaths for year in each.years),
+                }
+            )
+        return frame(table)
+
+    def blocks(self) -> list[Block]:
+        """Return downtime and time unprotected by simulation and by the chain, and what each kind of fault cost."""
+        agreeing = [kind for kind, each in self.found.items() if each.agrees]
+        count = len(next(iter(self.found.values())).years)
+        years: list[list[Cell]] = []
+        for kind, each in self.found.items():
+            beside = f"{each.chain_unprotected_s / 3600.0:.3g}"
+            deaths = sum(year.deaths for year in each.years) / count
+            verdict = "within" if each.agrees else "beyond"
+            low, high = (each.chain_down_s + sign * each.chain_around_s for sign in (-1, 1))
+            chain = Estimate(each.chain_down_s, each.chain_around_s, low, high, count, CONFIDENCE, "skew-corrected t")
+            row: list[Cell] = [kind, chain, each.down_s, verdict, f"{deaths:.3g}"]
+            years.append([*row, beside, f"{each.unprotected_s.mean / 3600.0:.3g}"])
+        columns = [
+            "a year",
+            "chain: down, s",
+            "simulated: down, s",
+            "it is",
+            "brought back",
+            "unprotected, h: chain",
+            "simulated",
+        ]
+        names = [rate.name for rate in self.rates]
+        parts: list[list[Cell]] = []
+        for kind, each in self.found.items():
+            row = [kind]
+            for name in names:
+                own = [year.down_by[name] for year in each.years if name in year.down_by]
+                row.append(sum(own) / count if own else None)
+            parts.append(row)
+        how_often = ", ".join(f"{rate.name} {rate.mean_s / _DAY_S:.4g}" for rate in self.rates)
+        return [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            Answer(
+                f"of {len(agreeing)} of {len(self.found)} mechanisms",
+                f"Is the downtime of {count} simulated years within the interval of the Markov chain?",
+            ),
+            Table(columns, years, caption=f"Downtime: as clients see it. {INTERVALS}"),
+            Table(["down, s/year, by fault", *names], parts),
+            Note(f"Mean days between faults: {how_often}."),
+            Note(
+                f"What does not come back by itself somebody brings back in {self.restart_s:g} s (--restart), "
+                "redundancy included; nothing strikes a machine that is down. The chain has the rates and, of each "
+                "fault by itself, what it was measured to do; the years play faults that come close to each other "
+                "together."
+            ),
+            *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items()),
+        ]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "mtbf_s": self.mtbf_s,
+            "restart_s": self.restart_s,
+            "rates": [{"name": each.name, "mean_s": each.mean_s, "cv": each.cv} for each in self.rates],
+            "years": rows(self.to_pandas()),
+            "effects": {kind: [asdict(own) for own in each.kinds] for kind, each in self.found.items()},
+            "each": {kind: [asdict(own) for own in each.years] for kind, each in self.found.items()},
+            "refused": dict(self.refused),
+        }
+
+
+def rates_of(model: Model, mtbf_s: float) -> tuple[Rate, ...]:
+    """Return what strikes a model: both hosts, and its own faults that come at a mean time."""
+    start = Instant("run", 0)
+    found = [Rate("primary host", PrimaryCrash(at=start), mtbf_s), Rate("backup host", BackupCrash(at=start), mtbf_s)]
+    for number, fault in enumerate(model.spec.faults):
+        if fault.repeat is not None and fault.repeat.mean is not None:
+            kind: str = fault.kind  # type: ignore[attr-defined]
+            found.append(Rate(f"{kind} ({number})", fault, fault.repeat.mean / _S, fault.repeat.cv))
+    return tuple(found)
+
+
+def simulated_years(
+    model: Model,
+    kinds: Sequence[str],
+    mtbf_s: float,
+    years: int,
+    crashes: int,
+    seed: int = 1,
+    jobs: int | None = None,
+    *,
+    restart_s: float = DEFAULT_RESTART_S,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> SimulatedYears:
+    """Simulate years of a model under mechanisms, and put its Markov chain beside.
+
+    Parameters
+    ----------
+    model : Model
+        Its faults with ``repeat: {mean: ...}`` come beside those of the hosts.
+    mtbf_s : float
+        Mean time between failures of a host.
+    crashes : int
+        At how many instants each kind of fault is measured for the chain.
+    restart_s : float
+        How long somebody takes to bring back what does not come back by itself.
+
+    Raises
+    ------
+    UsageError
+        A number makes no sense, or no mechanism fits.
+    """
+    if not 0 < mtbf_s < math.inf or not 0 < restart_s < math.inf:
+        raise UsageError("--mtbf and --restart: above 0")
+    if not 2 <= years <= YEARS_MOST:
+        raise UsageError(f"--simulate: from 2 to {YEARS_MOST} years, got {years}")
+    started, workers, show = utc_now(), checked_jobs(jobs), progress or Silent()
+    chosen, refused = fitting(model, kinds)
+    rates = rates_of(model, mtbf_s)
+    machines = _machines(model, chosen, seed, restart_s)
+    meeting = {kind: tuple(rate for rate in rates if own.meets(rate.fault)) for kind, own in machines.items()}
+    asked = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
+
+    def kept(kind: str, what: Any, of: Any) -> RunCache:
+        own = {**identity(chosen[kind], seed), "years": [*asked, what], "faults": model.digest()}
+        return RunCache(store, own, *codec(of))
+
+    def done(play: Any, stores: Sequence[RunCache], tasks: Sequence[dict[int, Any]]) -> list[list[Any]]:
+        show.total(sum(len(own) - one.there(own) for one, own in zip(stores, tasks, strict=True)))
+        return together(stores, Workers(play, workers, show.say, show.advance), tasks)
+
+    effects = done(
+        measure,
+        [kept(kind, ["effects", crashes], Measured) for kind in machines],
+        [{0: MeasureTask(own, meeting[kind], crashes)} for kind, own in machines.items()],
+    )
+    measured = {kind: own[0] for kind, own in zip(machines, effects, strict=True)}
+    played = done(
+        simulate_year,
+        [kept(kind, ["year", list(measured[kind].quiet_s)], Year) for kind in machines],
+        [
+            {year: YearTask(own, meeting[kind], measured[kind].quiet_s, year) for year in range(years)}
+            for kind, own in machines.items()
+        ],
+    )
+    found = {}
+    for (kind, own), each in zip(machines.items(), played, strict=True):
+        shares = shares_of(measured[kind].kinds, restart_s, own.reprotection_ns / _S)
+        own_years = tuple(each)
+        down_s, unprotected_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
+        found[kind] = MachineYears(measured[kind].kinds, restart_s, down_s, unprotected_s, own_years)
+    said = manifest([model], "simulated years", seed, years, workers, started)
+    return SimulatedYears(model, mtbf_s, restart_s, rates, found, refused, said)
+
+
+def _machines(model: Model, chosen: Mapping[str, Model], seed: int, restart_s: float) -> dict[str, Machine]:
+    """Return a model's machine under each mechanism."""
+    entry = protected_domain(model)
+    return {kind: Machine(own, own.spec.copies(entry)[0], seed, restart_s) for kind, own in chosen.items()}
+
+
+def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, crashes: int) -> Needs:
+    """Return what such a study takes."""
+    chosen, _ = fitting(model, kinds)
+    found, rates = Needs(), rates_of(model, mtbf_s)
+    for machine in _machines(model, chosen, 0, restart_s=0.0).values():
+        spec, _, _ = at_rest(machine.model, None, LEAD_NS + _S + machine.tail_ns)
+        meeting = [rate for rate in rates if machine.meets(rate.fault)]
+        episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in meeting)
+        found += needs_of(spec).times(episodes + TRAFFIC)
+    return found
+
+
+_DAY_S = 86_400.0

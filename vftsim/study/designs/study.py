@@ -1,0 +1,397 @@
+"""``vftsim study``: a study file run, every finished run kept; killed or interrupted, the same command goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
+from vftsim.stats import StoppingRule
+from vftsim.stats.intervals import FEWEST_RUNS
+from vftsim.stats.replications import replicate as rounds_of
+from vftsim.study.blocks.head import not_fitted_notes
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.run_charts import scale_of
+from vftsim.study.designs.crossovers import numbers_of
+from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.past import write_points
+from vftsim.study.designs.points import StudyPoint
+from vftsim.study.designs.runner import Responses, Runner, simulate
+from vftsim.study.designs.study_spec import StudySpec
+from vftsim.study.designs.sweep_grid import MOST_DRAWN
+from vftsim.study.figures.catalogue import catalogue, check_names
+from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.validity import not_covered, not_covered_line
+from vftsim.study.runs.estimate import Needs, total
+from vftsim.study.runs.model import load_model
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.results import rows
+from vftsim.study.runs.shard import WHOLE, Shard
+from vftsim.study.runs.workers import Interrupted, checked_jobs
+from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.store.resumable import write_result
+from vftsim.study.store.store import Opening, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+COMMAND = "study"
+_MOST_LOOKED_AT = 200
+
+
+@dataclass(frozen=True)
+class StudyResult(Printed):
+    """What is known of the points of a study.
+
+    Parameters
+    ----------
+    refused : dict
+        Why points have no runs, by number.
+    wanted : list of int
+        Replications asked for, of each point.
+    already : int
+        Runs that were on disk at the start.
+    unreached : list of int
+        Points whose figures are not known as well as was asked for.
+    """
+
+    spec: StudySpec
+    points: list[StudyPoint]
+    responses: Responses
+    refused: dict[int, str]
+    manifest: dict[str, Any]
+    wanted: list[int]
+    already: int
+    unreached: list[int]
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def finished(self) -> int:
+        """Runs that are there."""
+        return sum(map(len, self.responses.done))
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """Every response of every point: one row a figure."""
+        found = []
+        for point in self.points:
+            for address in self.responses.addresses:
+                if (estimate := self.responses.estimate(point.number, address.text)) is not None:
+                    unit = address.entry.unit
+                    found.append({**head(point), "figure": address.text, "unit": unit, **estimate_columns(estimate)})
+        return frame(found)
+
+    @cached_property
+    def replications(self) -> pd.DataFrame:
+        """Every run with its responses: one row a run, numbered as `vftsim replay --run` does."""
+        found = []
+        for point in self.points:
+            values = {a.text: self.responses.values(point.number, a.text) for a in self.responses.addresses}
+            for n in sorted(self.responses.done[point.number]):
+                own = {text: each[n] for text, each in values.items() if n in each}
+                found.append({"run": n * len(self.points) + point.number, **head(point), "replication": n, **own})
+        return frame(sorted(found, key=lambda row: row["run"]))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the results."""
+        return self.results
+
+    def blocks(self) -> list[Block]:
+        """Return the question, a table with a row for each point, and notes."""
+        spec, addresses = self.spec, self.responses.addresses
+        several = len({point.label for point in self.points}) > 1
+        table: list[list[Cell]] = []
+        for point in self.points[:_MOST_ROWS]:
+            if not self.responses.done[point.number]:
+                continue
+            words = [*([point.label] if several else []), *(f"{name}={value}" for name, value in point.values.items())]
+            figures: list[Cell] = [self.responses.estimate(point.number, address.text) for address in addresses]
+            table.append([f"{point.number}: {', '.join(words) or point.label}", *figures])
+        heads = ["point", *(_head(address.text, address.entry.unit) for address in addresses)]
+        said = " ".join(spec.description.split())
+        keys = dict.fromkeys(key for point in self.points for key in not_covered(point.model.spec))
+        return [
+            *([Note(line, warns=True)] if (line := not_covered_line([*keys])) else []),
+            *not_fitted_notes(self.manifest["models"]),
+            Answer(f"{spec.name}: {said + ' ' if said else ''}{len(self.points)} points, {self.finished} runs."),
+            *_charts(self),
+            Table(heads, table),
+            *(Note(text) for text in _notes(self)),
+        ]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "confidence": self.spec.confidence / 100.0,
+            "results": rows(self.results),
+            "refused": {self.points[number].name: why for number, why in self.refused.items()},
+            "unreached": self.unreached,
+        }
+
+    def write_files(self, folder: Path) -> None:
+        """Write results, runs, points, the study as it was asked for, charts and manifest."""
+        tables = {"results.csv": self.results, "replications.csv": self.replications}
+        write_points(folder, self.points)
+        write_result(folder, self, tables, has_answer=False)
+
+
+def head(point: StudyPoint) -> dict[str, Any]:
+    """Return the columns that name a point."""
+    return {"point": point.number, "model": point.label, **point.values}
+
+
+def check_responses(spec: StudySpec, points: Sequence[StudyPoint]) -> None:
+    """Refuse figures that no model of the study will have; of a large study the first point of each model tells."""
+    firsts = {point.label: point for point in reversed(points)}
+    check_names(spec.responses, [point.model.spec for point in firsts.values()], "responses")
+
+
+def takes(spec: StudySpec, points: Sequence[StudyPoint]) -> Needs:
+    """Return what a study takes in all; with a precision, the most it may."""
+    step = max(1, len(points) // _MOST_LOOKED_AT)
+    some = points[::step]
+    replications = spec.replications if spec.precision is None else spec.precision.most
+    return total([point.model.spec for point in some], replications).times(len(points) / len(some))
+
+
+def run_study_file(
+    spec: StudySpec,
+    points: list[StudyPoint],
+    folder: Path,
+    jobs: int | None = None,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+    shard: Shard = WHOLE,
+) -> StudyResult:
+    """Run what is missing of a study; an interrupted one returns what is done.
+
+    Parameters
+    ----------
+    folder : Path
+        Where finished runs and results are.
+    jobs : int, optional
+        Worker processes, without influence on the results; by default all cores.
+    force : bool
+        Forget what the folder holds, once the new result stands.
+    shard : Shard
+        The share to be run: of runs, with a precision of points.
+
+    Raises
+    ------
+    UsageError
+        No model has a response, or no point can be run.
+    Interrupted
+        Ctrl-C before anything was done.
+    """
+    workers, show, started = checked_jobs(jobs), progress or Silent(), utc_now()
+    check_study(spec.replications, spec.seed, workers)
+    check_responses(spec, points)
+    responses, interrupted, unreached = Responses(spec.responses, len(points), spec.confidence / 100.0), False, []
+    already = 0
+    wanted = [spec.replications] * len(points)
+    with Store(folder, COMMAND, Opening.REPLACE if force else Opening.CONTINUE) as store:
+        runner = Runner(points, spec.seed, simulate, responses.take, store, shard, spec.precision is not None)
+        try:
+            if spec.precision is None:
+                already = runner.load(wanted)
+                runner.run(wanted, workers, show, lambda number: points[number].name)
+            else:
+                rule = _rule(spec)
+                first = [rule.initial + rule.look_ahead] * len(points)
+                already, wanted = runner.load(first), first
+                unreached = _until_known(spec, rule, runner, responses, wanted, workers, show)
+        except KeyboardInterrupt:
+            interrupted = True
+        if not any(responses.done):
+            if interrupted:
+                raise Interrupted("nothing had finished")
+            if not runner.refused:
+                shard.refuse_idle(interrupted)
+            whys = "; ".join(dict.fromkeys(runner.refused.values()))
+            raise UsageError(f"no point could be run: {whys}")
+        said = _manifest(spec, points, wanted, workers, started, interrupted)
+        result = StudyResult(spec, points, responses, runner.refused, said, wanted, already, unreached)
+        store.finish(result.write_files)
+        result.remarks.extend(store.remarks)
+    return result
+
+
+def _rule(spec: StudySpec) -> StoppingRule:
+    assert spec.precision is not None
+    return StoppingRule(
+        spec.precision.of or spec.responses,
+        relative_half_width=spec.precision.percent / 100.0,
+        confidence=spec.confidence / 100.0,
+        budget=spec.precision.most,
+    )
+
+
+def _until_known(
+    spec: StudySpec,
+    rule: StoppingRule,
+    runner: Runner,
+    responses: Responses,
+    wanted: list[int],
+    jobs: int,
+    show: Progress,
+) -> list[int]:
+    """Run replications of each point until the rule holds there; return the points where it does not.
+
+    What a point needs follows from its own replications, so shares of points are those of the whole.
+    """
+    asking = {point.number: rounds_of(rule) for point in runner.points}
+    numbers = {number: next(procedure) for number, procedure in asking.items()}
+    unreached = []
+    while numbers:
+        for number, batch in numbers.items():
+            wanted[number] = batch.stop
+        runner.load(wanted)
+        runner.run(wanted, jobs, show, lambda number: f"point {number}")
+        for number, batch in list(numbers.items()):
+            del numbers[number]
+            if not set(batch) <= responses.done[number]:
+                continue  # refused, or of another share
+            try:
+                numbers[number] = asking[number].send([_outcome(rule, responses, number, n) for n in batch])
+            except StopIteration as stop:
+                if not stop.value.reached:
+                    unreached.append(number)
+    return unreached
+
+
+def _outcome(rule: StoppingRule, responses: Responses, number: int, replication: int) -> dict[str, float]:
+    found = {}
+    for name in rule.metrics:
+        meant = responses.of(name)
+        if len(meant) != 1:
+            texts = ", ".join(address.text for address in meant[:4])
+            raise UsageError(
+                f"precision: '{name}' is no one figure{f', but {texts}' if texts else ''}; name one with `of`"
+            )
+        value = responses.values(number, meant[0].text).get(replication)
+        if value is None:
+            raise UsageError(
+                f"precision: nothing to measure of '{name}' in replication {replication} of point {number}"
+            )
+        found[name] = value
+    return found
+
+
+def _manifest(
+    spec: StudySpec, points: Sequence[StudyPoint], wanted: Sequence[int], jobs: int, started: str, interrupted: bool
+) -> dict[str, Any]:
+    firsts = {point.label: point.model for point in reversed(points)}
+    most = max(wanted)
+    models = [firsts[label] for label in dict.fromkeys(point.label for point in points)]
+    said = manifest(models, COMMAND, spec.seed, most, jobs, started, interrupted=interrupted)
+    return {**said, "study": {**spec.model_dump(mode="json"), "points": len(points)}}
+
+
+_MOST_ROWS = 100
+_MOST_LISTED = 10
+_MOST_CHARTS = 4
+"""Of figures, and of factors."""
+
+
+def _charts(found: StudyResult) -> list[Chart]:
+    """Return every figure over every factor that is a number: a dot a point, the other factors anywhere in theirs."""
+    if len(found.points) > MOST_DRAWN:
+        return []
+    axes = {name: numbers_of([point.values[name] for point in found.points]) for name in found.points[0].values}
+    varied = [(name, axis) for name, axis in axes.items() if axis is not None and len(set(axis[0])) > 1]
+    charts = []
+    for address in found.responses.addresses[:_MOST_CHARTS]:
+        for name, (places, unit) in varied[:_MOST_CHARTS]:
+            dots: dict[str, list[Point]] = {}
+            for point in found.points:
+                if (estimate := found.responses.estimate(point.number, address.text)) is not None:
+                    dots.setdefault(point.label, []).append(Point.of(places[point.number], estimate))
+            series = [Series(label, own, "dots") for label, own in dots.items()]
+            title, x = f"{address.text} over {name}", f"{name} ({unit})" if unit else name
+            charts.append(Chart(title, x, _head(address.text, address.entry.unit), series, scale=scale_of(series)))
+    return charts
+
+
+def _head(text: str, unit: str) -> str:
+    return f"{text} ({unit})" if unit else text
+
+
+def _notes(found: StudyResult) -> list[str]:
+    notes = []
+    if len(found.points) > _MOST_ROWS:
+        notes.append(f"The first {_MOST_ROWS} points; results.csv has all.")
+    if found.already:
+        notes.append(f"{found.already} runs were on disk already.")
+    for number, why in list(found.refused.items())[:_MOST_LISTED]:
+        notes.append(f"Refused: point {number} ({found.points[number].name}): {why}")
+    if found.unreached:
+        listed = ", ".join(map(str, found.unreached[:_MOST_LISTED]))
+        notes.append(f"Precision not reached within the most replications: points {listed}.")
+    fewest = min((len(done) for done in found.responses.done if done), default=0)
+    rests = "(x to y): lowest and highest replication, no interval" if fewest < FEWEST_RUNS else "± and [ ]: intervals"
+    return [*notes, f"{fewest} replications or more of each point, the same random numbers at all. {rests}."]
+
+
+_FEW = 3
+_TEXT = """\
+# yaml-language-server: $schema=study.schema.json
+# vftsim study FILE --dry-run lists the runs; vftsim study FILE makes them; the same command goes on.
+name: my-study
+description: What does {label} do under more and less load?
+
+models: [{name}]            # files relative to this one, or shipped names; several are compared
+# set: ["measure.duration=1 s"]    # holds at every point
+
+factors:                    # what is varied: a list of values, or a range
+  {key}: [{values}]
+#  some-name: {{key: {key}, low: {low}, high: {high}, scale: log, levels: 5}}
+#  scheduler: [credit, credit2]
+#  protection: [none, lockstep]
+
+design: {{kind: grid}}        # or paired, list, latin_hypercube and sobol (points: 64; for ranges)
+
+responses:                  # figures, named as for vftsim compare --figure
+{responses}
+
+replications: 5             # or instead: precision: {{percent: 5 %, most: 100}}
+seed: 1
+"""
+
+
+def template(name: str) -> str:
+    """Return a study file for a model, complete and ready to run.
+
+    Raises
+    ------
+    UsageError
+        No workload of the model declares what its load is.
+    """
+    model = load_model(name)
+    knob = knob_of(model.spec, _load_key(model.spec))
+    values = [str(knob.written(knob.value * share)) for share in (0.5, 1.0, 1.5)]
+    leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.entry.leads and "*" not in a.text))[:_FEW]
+    return _TEXT.format(
+        label=model.name,
+        name=name,
+        key=knob.key,
+        values=", ".join(values),
+        low=values[0],
+        high=values[-1],
+        responses="\n".join(f"  - {text}" for text in leading),
+    )
+
+
+def _load_key(spec: ModelSpec) -> str:
+    for name, workload in spec.workloads.items():
+        if workload.first_load_key:
+            return f"workloads.{name}.{workload.first_load_key}"
+    raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")

@@ -1,0 +1,516 @@
+"""``vftsim sweep``: a model over a grid of values and schedulers, under common random numbers.
+
+Every point gets the same replications: the same traffic meets every setting, so differences between
+points are those of the settings.  A finished replication is on disk before it is counted; a sweep that
+was killed or interrupted goes on with the same command and ends in the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Marked, Note, Series, Table
+from vftsim.report.blocks import Point as Dot
+from vftsim.spec import DURATION
+from vftsim.stats import Estimate
+from vftsim.study.blocks.head import INTERVALS, head, outside_notes, within
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.run_charts import scale_of
+from vftsim.study.designs.crossovers import numbers_of
+from vftsim.study.designs.protections import MEANINGS
+from vftsim.study.designs.runner import Runner, simulate
+from vftsim.study.designs.sweep_figures import COLUMNS as CROSSOVER_COLUMNS
+from vftsim.study.designs.sweep_figures import PointFigures, Reader, sweep_crossovers
+from vftsim.study.designs.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, Grid, Point, point_name
+from vftsim.study.figures.catalogue import check_names
+from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.protection_costs import cost_notes
+from vftsim.study.figures.tables import short_owner
+from vftsim.study.figures.validity import MARK, is_load, is_of_load_outside
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.results import CONFIDENCE, rows
+from vftsim.study.runs.shard import WHOLE, Shard
+from vftsim.study.runs.workers import Interrupted, checked_jobs
+from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.store.resumable import write_result
+from vftsim.study.store.store import Opening, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vftsim.study.designs.sweep_grid import AnyAxis
+
+
+DEFAULT_REPLICATIONS = 3
+MOST_PANELS = 3
+
+
+@dataclass(frozen=True)
+class SweepResult(Printed):
+    """What is known of the points of a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+    points : list of PointFigures
+        What is known of each point.
+    refused : dict
+        Why points have none, by number of the point.
+    manifest : dict
+        How the result came to be.
+    wanted : int
+        Replications asked for, all points together; refused points count none.
+    already : int
+        Replications that were on disk at the start.
+    named : tuple of str
+        Figures that were asked for; none: those that lead.
+    remarks : list of str
+        What happened to the directory on the way that the user must know.
+    """
+
+    grid: Grid
+    points: list[PointFigures]
+    refused: dict[int, str]
+    manifest: dict[str, Any]
+    wanted: int
+    already: int
+    confidence: float = CONFIDENCE
+    named: tuple[str, ...] = ()
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def finished(self) -> int:
+        """Replications that are there."""
+        return sum(len(point.values) for point in self.points)
+
+    @property
+    def refusals(self) -> dict[str, str]:
+        """Schedulers and points that could not run, and why."""
+        found = dict(self.grid.refused)
+        for number, why in self.refused.items():
+            point = self.grid.points[number]
+            alone = all(p.number in self.refused for p in self.grid.points if p.variant == point.variant)
+            found[point.variant.name if alone else point_name(point)] = why
+        return found
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """Every figure of every point across replications: one row a figure."""
+        columns = ["metric", "unit", "estimate", "low", "high", "n", "confidence", "interval"]
+        # Column by column: a dict a row takes several times the memory of the table.
+        found: dict[str, list[Any]] = {name: [] for name in [*self._head_columns, *columns]}
+        for point, known in zip(self.grid.points, self.points, strict=True):
+            head = _head(point)
+            for metric, (address, estimate) in known.found.items():
+                about = {**head, "metric": metric, "unit": address.entry.unit}
+                for name, value in {**about, **estimate_columns(estimate)}.items():
+                    found[name].append(value)
+        return frame(found)
+
+    @cached_property
+    def replications(self) -> pd.DataFrame:
+        """Every figure of every replication: one row a replication."""
+        found = [
+            {**_head(point), "replication": n, **known.values[n]}
+            for point, known in zip(self.grid.points, self.points, strict=True)
+            for n in sorted(known.values)
+        ]
+        return frame(found) if found else frame(columns=[*self._head_columns, "replication"])
+
+    @cached_property
+    def outside(self) -> list[list[Any]] | None:
+        """Point and figure where a load is outside of what the model was fitted to; None if it does not say to what."""
+        if self.grid.base.spec.calibrated is None:
+            return None
+        return [
+            [point.number, metric]
+            for point, known in zip(self.grid.points, self.points, strict=True)
+            for metric, (address, estimate) in known.found.items()
+            if is_of_load_outside(point.model.spec, address, estimate.mean)
+        ]
+
+    @property
+    def not_covered(self) -> list[str]:
+        """Keys that are something else at a point than when the model was fitted; mechanisms, if compared, left out."""
+        keys = dict.fromkeys(key for point in self.grid.points for key in point.not_covered)
+        return [key for key in keys if not (self.grid.protections and key.split(".")[2:3] == ["protection"])]
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether charts are among the files: nobody reads charts of more points."""
+        return len(self.grid.points) <= MOST_DRAWN
+
+    @property
+    def shown(self) -> dict[str, Address]:
+        """Figures in the terminal's table: those asked for; else of the first workload, domains, and mechanisms."""
+        found = {name: address for point in self.points for name, (address, _) in point.found.items()}
+        if self.named:
+            return found
+        owners = {address.owner for address in found.values()}
+        first = next((owner for name in self.grid.base.spec.workloads if (owner := f"workloads.{name}") in owners), "")
+        order = [first, *(f"domains.{name}" for name in self.grid.base.spec.domains)]
+        if self.grid.protections:
+            order += [f"{owner}.protection" for owner in order[1:]]
+        return {name: address for own in order for name, address in found.items() if address.owner == own}
+
+    @property
+    def drawn(self) -> dict[str, Address]:
+        """Figures that the plot shows: the first of the table, of compared mechanisms what they cost."""
+        costs = {name: address for name, address in self.shown.items() if address.owner.endswith(".protection")}
+        shown = costs if self.grid.protections and not self.named else self.shown
+        return dict(list(shown.items())[:MOST_PANELS])
+
+    @property
+    def _head_columns(self) -> list[str]:
+        return list(_head(self.grid.points[0]))
+
+    def without_effect(self) -> list[tuple[str, str]]:
+        """Return (scheduler and mechanism, axis) where no value of the axis changed anything, to the last digit."""
+        found = []
+        for variant in dict.fromkeys(point.variant for point in self.grid.points):
+            points = [p for p in self.grid.points if p.variant == variant and self.points[p.number].marks]
+            for axis in self.grid.axes:
+                groups: dict[str, list[str]] = {}
+                for point in points:
+                    others = json.dumps({k: v for k, v in point.values.items() if k != axis.name})
+                    groups.setdefault(others, []).append(json.dumps(self.points[point.number].marks, sort_keys=True))
+                if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
+                    found.append((variant.name, axis.name))
+        return found
+
+    @cached_property
+    def crossovers(self) -> pd.DataFrame:
+        """Where mechanisms overtake each other: one row a figure, pair of mechanisms and place."""
+        found = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
+        return frame(found, columns=[*CROSSOVER_COLUMNS])
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return :attr:`results`."""
+        return self.results
+
+    def blocks(self) -> list[Block]:
+        """Return the figures of every point, and what was found on the way."""
+        said, grid = self.manifest, self.grid
+        heads_of = [{**model, "costs": []} if grid.protections else model for model in said["models"]]
+        count = sum(1 for known in self.points if known.values)
+        # Nobody reads more in a terminal, and to lay it out would take longer than the runs.
+        table = _points(self) if self.is_drawn else Note(f"{count:,} points are too many to show: see results.csv")
+        return [
+            *head([{**model, "not_covered": self.not_covered} for model in heads_of], said["seed"]),
+            *(Note(line) for line in _about(self)),
+            Answer(
+                f"{count} points, {self.finished} runs",
+                f"What do {' and '.join(axis.name for axis in grid.axes)} change?",
+            ),
+            *_charts(self),
+            table,
+            Note(f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}"),
+            *(outside_notes(grid.base) if self.outside else []),
+            *(_crossovers(self) if grid.protections else []),
+            *(Note(line) for line in _findings(self)),
+        ]
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return manifest, results and refusals as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "confidence": self.confidence,
+            "results": rows(self.results),
+            "outside_calibration": self.outside,
+            "refused": self.refusals,
+            "without_effect": [list(pair) for pair in self.without_effect()],
+            **({"crossovers": rows(self.crossovers)} if self.grid.protections else {}),
+        }
+
+    def write_files(self, folder: Path) -> None:
+        """Write results, replications, charts and manifest into a directory."""
+        tables = {"results.csv": self.results, "replications.csv": self.replications}
+        of_mechanisms = {"crossovers.csv": self.crossovers} if self.grid.protections else {}
+        write_result(folder, self, tables | of_mechanisms, has_answer=False)
+
+
+def _head(point: Point) -> dict[str, Any]:
+    return {"point": point.number, **point.variant.names, **point.values}
+
+
+def run_sweep(
+    grid: Grid,
+    folder: Path,
+    replications: int = DEFAULT_REPLICATIONS,
+    seed: int = 1,
+    jobs: int | None = None,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+    shard: Shard = WHOLE,
+    figures: Sequence[str] = (),
+) -> SweepResult:
+    """Run what is missing of a sweep; an interrupted one returns what is done.
+
+    Parameters
+    ----------
+    grid : Grid
+    folder : Path
+        Where finished replications and results are.
+    replications, seed : int
+    jobs : int, optional
+        Worker processes, without influence on the results; by default all cores.
+    force : bool
+        Forget what the folder holds, once the new result stands.
+    progress : Progress, optional
+    shard : Shard
+        The share of the replications of all points to be run.
+    figures : sequence of str
+        Names of the figures to be told, from whichever replications are there; none: those that lead.
+
+    Raises
+    ------
+    UsageError
+        No point has a figure that was asked for; said before anything runs.
+    Interrupted
+        Ctrl-C before anything was done.
+    """
+    workers = checked_jobs(jobs)
+    check_study(replications, seed, workers)
+    check_names(figures, [grid.base.spec, *_one_of_each_variant(grid)])
+    started = utc_now()
+    show = progress or Silent()
+    interrupted = False
+    with Store(folder, "sweep", Opening.REPLACE if force else Opening.CONTINUE) as store:
+        runner = Runner(grid.points, seed, simulate, lambda *_: None, store, shard)
+        wanted_of = [replications] * len(grid.points)
+        already = runner.load(wanted_of)
+        try:
+            runner.run(wanted_of, workers, show, lambda number: point_name(grid.points[number]))
+        except KeyboardInterrupt:
+            interrupted = True
+        if interrupted and not any(runner.taken):
+            raise Interrupted("nothing had finished")
+        wanted = replications * (len(grid.points) - len(runner.refused))
+        said = _manifest(grid, seed, replications, workers, started, interrupted)
+        points = _figures_of(runner, store, figures)
+        result = SweepResult(grid, points, runner.refused, said, wanted, already, named=tuple(dict.fromkeys(figures)))
+        if not any(runner.taken):
+            if not runner.refused:
+                shard.refuse_idle(interrupted)
+            raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
+        store.finish(result.write_files)
+        result.remarks.extend(store.remarks)
+    return result
+
+
+def _figures_of(runner: Runner, store: Store, names: Sequence[str]) -> list[PointFigures]:
+    """Return the figures of every point, read back one after the other: records of many points are large."""
+    found: list[PointFigures] = []
+    first: dict[str, int] = {}
+    reader = Reader(names, CONFIDENCE)
+    for number, (said, numbers) in enumerate(zip(runner.identities, runner.taken, strict=True)):
+        twin = first.setdefault(said["model"], number)
+        if twin < number:
+            found.append(found[twin])
+            continue
+        data = store.known(said) if numbers else {}
+        records = [(n, RunRecord.from_dict(data[n])) for n in sorted(numbers)]
+        found.append(reader.read(records) if records else PointFigures())
+    return found
+
+
+def _one_of_each_variant(grid: Grid) -> list[ModelSpec]:
+    """Return a point's model for each mechanism: they have figures of their own."""
+    points = {point.variant.protection: point for point in grid.points} if grid.protections else {}
+    return [point.model.spec for point in points.values()]
+
+
+def _manifest(grid: Grid, seed: int, replications: int, jobs: int, started: str, interrupted: bool) -> dict[str, Any]:
+    said = manifest([grid.base], "sweep", seed, replications, jobs, started, interrupted=interrupted)
+    axes: Mapping[str, Any] = {axis.name: {"keys": axis.keys, "values": axis.values} for axis in grid.axes}
+    sweep = {
+        "schedulers": grid.schedulers,
+        "protections": grid.protections,
+        "axes": axes,
+        "points": len(grid.points),
+    }
+    return {**said, "sweep": sweep}
+
+
+_MOST_LINES, _MOST_CHARTS = 8, 5
+_MEANINGS = SHORT_MEANINGS | MEANINGS
+
+
+def _charts(result: SweepResult) -> list[Chart]:
+    """Return each figure that is drawn over the axis with most values, a line for each setting of the others.
+
+    Where an axis is left that need not tell lines apart, each of its values has a chart of its own.
+    """
+    grid = result.grid
+    wide = [axis for axis in grid.axes if len(axis.values) > 1]
+    if not wide or not result.is_drawn:
+        return []
+    # The last of the axes with most values varies fastest in the table.
+    over = max(reversed(wide), key=lambda axis: len(axis.values))
+    apart = _apart([axis for axis in wide if axis is not over], len(grid.schedulers) > 1 or len(grid.protections) > 1)
+    return [chart for name in result.drawn for chart in _of_figure(result, name, over, apart)]
+
+
+def _apart(rest: list[AnyAxis], has_several_variants: bool) -> AnyAxis | None:
+    """Return the axis that has a chart for each value."""
+    fit = [axis for axis in rest if len(axis.values) <= _MOST_CHARTS]
+    return fit[-1] if fit and (len(rest) > 1 or has_several_variants) else None
+
+
+def _of_figure(result: SweepResult, name: str, over: AnyAxis, apart: AnyAxis | None) -> list[Chart]:
+    """Return the charts of one figure, all on one scale."""
+    grid, address = result.grid, result.drawn[name]
+    found = numbers_of(over.values)
+    places = dict(zip(over.values, range(len(over.values)) if found is None else found[0], strict=True))
+    lines: dict[str, dict[str, list[Dot]]] = {}
+    for point, known in zip(grid.points, result.points, strict=True):
+        if name in known.found:
+            without = {over.name} if apart is None else {over.name, apart.name}
+            panel = "" if apart is None else f"{apart.name}={point.values[apart.name]}"
+            line = _label(point, grid, without) or address.entry.head
+            dot = Dot.of(float(places[point.values[over.name]]), known.found[name][1])
+            lines.setdefault(panel, {}).setdefault(line, []).append(dot)
+    style: Literal["line", "dots"] = "line" if found else "dots"
+    panels = {
+        panel: [Series(words, sorted(dots, key=lambda dot: dot.x), style) for words, dots in own.items()]
+        for panel, own in lines.items()
+    }
+    every = [series for own in panels.values() for series in own]
+    seen = {y for series in every for dot in series.points for y in (dot.y, dot.low, dot.high) if math.isfinite(y)}
+    ys = sorted({min(seen), max(seen), min((y for y in seen if y > 0.0), default=0.0)}) if seen else []
+    title = f"{short_owner(address.owner)}: {address.entry.words}"
+    return [
+        Chart(
+            ", ".join(filter(None, (title, panel, _which(begin, own)))),
+            f"{over.name} ({found[1]})" if found and found[1] else over.name,
+            address.entry.words,
+            own[begin : begin + _MOST_LINES],
+            within=within(grid.base.spec) if any(is_load(grid.base.spec, key) for key in over.keys) else None,
+            scale=scale_of(every),
+            names=() if found else over.values,
+            reach=ys if len(panels) > 1 else (),
+        )
+        for panel, own in panels.items()
+        for begin in range(0, min(len(own), 2 * _MOST_LINES), _MOST_LINES)
+    ]
+
+
+def _which(begin: int, lines: list[Series]) -> str:
+    """Return which lines a chart has, if not all."""
+    end = min(begin + _MOST_LINES, len(lines))
+    return f"{begin + 1} to {end} of {len(lines)}" if len(lines) > _MOST_LINES else ""
+
+
+def _points(result: SweepResult) -> Table:
+    """Return a row a point: the values of its axes, and the figures that are shown."""
+    several = len({address.owner for address in result.shown.values()}) > 1
+    heads = [_heading(address, several=several) for address in result.shown.values()]
+    loads = {name for name, address in result.shown.items() if address.entry.figure.is_load}
+    beyond = {number for number, metric in result.outside or () if metric not in loads}
+    rows: list[list[Cell]] = []
+    for point, known in zip(result.grid.points, result.points, strict=True):
+        if known.values:
+            label = f"{MARK.strip()} " * (point.number in beyond) + _label(point, result.grid)
+            cells = [_cell(point, *known.found[name]) if name in known.found else None for name in result.shown]
+            rows.append([label, *cells, str(len(known.values))])
+    return Table(["point", *heads, "n"], rows)
+
+
+def _label(point: Point, grid: Grid, without: Collection[str] = ()) -> str:
+    """Return what tells a point from the others: variants of which there are several, axes by their last word."""
+    several = {"scheduler": len(grid.schedulers) > 1, "protection": len(grid.protections) > 1}
+    names = [name for what, name in point.variant.names.items() if several[what]]
+    last = [axis.name.rpartition(".")[2] for axis in grid.axes]
+    axes = {axis.name: word if last.count(word) == 1 else axis.name for axis, word in zip(grid.axes, last, strict=True)}
+    return ", ".join(
+        [*names, *(f"{axes[name]}={value}" for name, value in point.values.items() if name not in without)]
+    )
+
+
+def _heading(address: Address, *, several: bool) -> str:
+    is_service = address.owner.startswith("workloads.")
+    return address.entry.head if is_service or not several else f"{short_owner(address.owner)}: {address.entry.head}"
+
+
+def _cell(point: Point, address: Address, estimate: Estimate) -> Cell:
+    """Return a figure of a point, marked if it is itself a load, and that was not calibrated."""
+    if address.entry.figure.is_load and is_of_load_outside(point.model.spec, address, estimate.mean):
+        return Marked(estimate, MARK)
+    return estimate
+
+
+def _crossovers(result: SweepResult) -> list[Block]:
+    """Return where mechanisms overtake each other in the figures shown, and what their costs rest on."""
+    found: Iterable[Any] = result.crossovers.itertuples()
+    rows = [_crossover(row, result) for row in found if row.metric in result.shown]
+    blocks: list[Block] = [Note("Crossovers: no two mechanisms change their order on an axis in a figure shown")]
+    if rows:
+        caption = (
+            "Crossovers: where the order of two mechanisms changes on an axis, linear between its values; every "
+            f"replication agrees on the order at the two values given. {INTERVALS}"
+        )
+        blocks = [Table(["which has less", "at", "between", "of"], rows, "", caption)]
+    specs = (
+        next(point.model.spec for point in result.grid.points if point.variant.protection == kind)
+        for kind in result.grid.protections
+    )
+    return [*blocks, *(Note(f"Costs of {text}") for spec in specs for text in cost_notes(spec))]
+
+
+def _crossover(row: Any, result: SweepResult) -> list[Cell]:
+    half = (row.high - row.low) / 2.0
+    return [
+        f"{_heading(result.shown[row.metric], several=True)}: {row.before} below, {row.after} above",
+        Estimate(row.estimate, half, row.low, row.high, row.n, result.confidence, row.interval),
+        f"{row.from_point:g} and {row.to_point:g}",
+        _axis_of(row),
+    ]
+
+
+def _axis_of(row: Any) -> str:
+    """Return the axis of a crossover, with its unit and the values of the other axes."""
+    unit, held = (f" ({row.unit})" if row.unit else ""), (f"; {row.held}" if row.held else "")
+    return f"{row.axis}{unit}{held}"
+
+
+def _about(result: SweepResult) -> list[str]:
+    lines = [
+        f"{axis.name}: {_MEANINGS[axis.name]}"
+        for axis in result.grid.axes
+        if axis.name in _MEANINGS and "." not in axis.name
+    ]
+    if result.grid.base.spec.phased is None:
+        lines.append(_times(result.grid))
+    if result.already:
+        lines.append(f"{result.already} of {result.wanted} replications were on disk already")
+    return lines
+
+
+def _times(grid: Grid) -> str:
+    measured, warm_up = (
+        ", ".join(DURATION.format(time_ns) for time_ns in dict.fromkeys(times_ns))
+        for times_ns in zip(*(point.times_ns for point in grid.points), strict=True)
+    )
+    return (
+        f"Each replication measures {measured} after {warm_up} of warm-up (measure.duration, measure.warm_up); "
+        "more of it, or more --replications, sharpen the intervals"
+    )
+
+
+def _findings(result: SweepResult) -> list[str]:
+    lines = [f"Refused by {name}: {why}" for name, why in result.refusals.items()]
+    for scheduler, axis in result.without_effect():
+        lines.append(f"{axis} changed nothing{f' under {scheduler}' if scheduler else ''}, to the last digit")
+    return lines

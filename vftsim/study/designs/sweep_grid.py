@@ -1,0 +1,435 @@
+"""What a sweep varies: axes with their values, and the model at each point of the grid.
+
+An axis is a dotted key of the model (``domains.dom0.weight``) or a short name that stands for one or
+several of them.  Short names exist for media streams on a host, where one question touches several domains, and for
+parameters of protection (:mod:`.protections`), which mechanisms have under different keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.platform.cpu.parameters import schedulers
+from vftsim.spec import DURATION, Document, read_document
+from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.study.designs.protections import MEANINGS, ProtectionAxis, kinds_named, own_kind, protection_axis, switch_of
+from vftsim.study.figures.validity import as_fitted, not_covered, with_changes
+from vftsim.study.runs.estimate import Needs, total
+from vftsim.study.runs.model import Model, load_model
+
+DEFAULT_MODEL = "xen-media"
+SHORT_NAMES = ("weight", "cap", "streams", "calls")
+SHORT_MEANINGS = {
+    "weight": "weight of the driver domain and of the media VM",
+    "cap": "cap of each CPU-bound VM in percent of a pCPU, 0: none",
+    "streams": "media streams",
+    "calls": "calls per second",
+}
+DEFAULT_GRID = ("weight=256,512,1024", "cap=0,60,30", "streams=400,600,800")
+COMPARISON_GRID = ("weight=256,1024", "cap=0,30", "streams=800")
+"""Coarser: every scheduler multiplies it."""
+DEFAULT_TIMES = ("measure.duration=1 s", "measure.warm_up=300 ms")
+"""Of the default study: ten accounting periods of the credit scheduler and fifteen packet intervals of warm-up."""
+DURATION_KEY = "measure.duration"
+
+MOST_POINTS = 100_000
+_GOLDEN = 0.6180339887498949  # its multiples, modulo 1, fill a stretch evenly and follow no axis
+_MOST_LOOKED_AT = 200
+"""Points whose needs are added up before a sweep; making one takes a millisecond."""
+MOST_DRAWN = 1000
+"""Points that are drawn, and whose models are kept at once."""
+ALL = "all"
+_OPEN, _CLOSE = "[{(", "]})"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What is varied under one name.
+
+    Parameters
+    ----------
+    name : str
+        As the user said it.
+    keys : tuple of str
+        Dotted keys of the model that get the value.
+    values : tuple of str
+        As the user wrote them.
+    unit : str
+        Added to a value that is a bare number.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    unit: str = ""
+
+    def assignments(self, value: str, _kind: str = "") -> tuple[str, ...]:
+        """Return what ``--set`` would say for a value, the same under every mechanism."""
+        text = f"{value} {self.unit}" if self.unit and _is_number(value) else value
+        return tuple(f"{key}={text}" for key in self.keys)
+
+
+AnyAxis = Axis | ProtectionAxis
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A scheduler and a mechanism, with what gives them to the model.
+
+    Parameters
+    ----------
+    scheduler : str
+    protection : str
+        Empty if mechanisms are not compared.
+    switch : tuple of str
+        Assignments.
+    kind : str
+        The mechanism in effect.
+    """
+
+    scheduler: str
+    protection: str
+    switch: tuple[str, ...]
+    kind: str
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What is compared, of the two."""
+        both = {"scheduler": self.scheduler, "protection": self.protection}
+        return {what: name for what, name in both.items() if name}
+
+    @property
+    def name(self) -> str:
+        """Both in words."""
+        return ", ".join(self.names.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of the grid.
+
+    Parameters
+    ----------
+    number : int
+    variant : Variant
+        Scheduler and mechanism.
+    values : mapping
+        The value of each axis.
+    made : callable
+        Makes its model.
+    digest : str
+        Of its model; this and what follows is asked of every point, and making the model again takes a millisecond.
+    times_ns : tuple of int
+        What a replication measures, and its warm-up.
+    not_covered : tuple of str
+        Keys that are something else than when the model was fitted.
+    """
+
+    number: int
+    variant: Variant
+    values: Mapping[str, str]
+    made: Callable[[], Model]
+    digest: str
+    times_ns: tuple[int, int]
+    not_covered: tuple[str, ...]
+
+    @property
+    def model(self) -> Model:
+        """Its model, made when it is asked for: those of a large grid would take hundreds of megabytes."""
+        return self.made()
+
+
+def point_name(point: Point) -> str:
+    """Return a point in words."""
+    return ", ".join([*point.variant.names.values(), *(f"{k}={v}" for k, v in point.values.items())])
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """All points, and the schedulers and mechanisms that the model could not be written with."""
+
+    base: Model
+    axes: tuple[AnyAxis, ...]
+    schedulers: tuple[str, ...]
+    points: tuple[Point, ...]
+    refused: Mapping[str, str]
+    protections: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GridPlan:
+    """A grid whose points are not made yet: what is said of it beside them, and how each is made."""
+
+    base: Model
+    axes: tuple[AnyAxis, ...]
+    variants: tuple[Variant, ...]
+    refused: Mapping[str, str]
+    overrides: tuple[str, ...]
+    at: Callable[[tuple[str, ...]], Model]
+
+    @property
+    def size(self) -> int:
+        """How many points it has."""
+        return len(self.variants) * math.prod(len(axis.values) for axis in self.axes)
+
+    def grid(self) -> Grid:
+        """Return it with its points."""
+        chosen = tuple(dict.fromkeys(variant.scheduler for variant in self.variants))
+        mechanisms = tuple(dict.fromkeys(variant.protection for variant in self.variants if variant.protection))
+        points = tuple(map(self._point, range(self.size)))
+        return Grid(self.base, self.axes, chosen, points, self.refused, mechanisms)
+
+    def quick(self) -> GridPlan:
+        """Return the plan with every point shortened for a first look."""
+        at = _kept(lambda assignments: self.at(assignments).quick(), self.size)
+        return replace(self, base=self.base.quick(), at=at)
+
+    def takes(self, replications: int) -> Needs:
+        """Return what so many replications of each point take; of a large grid, by points spread over it."""
+        few = min(self.size, _MOST_LOOKED_AT)
+        some = [int(n * _GOLDEN % 1.0 * self.size) for n in range(few)] if few < self.size else range(few)
+        share = self.size / len(some)
+        return total([self._model(number).spec for number in some], replications).times(share)
+
+    def _point(self, number: int) -> Point:
+        """Return one of the points; one that nothing can run is refused now, not in the middle of the work."""
+        model = self._model(number)
+        times_ns = model.spec.measure.duration, model.spec.measure.warm_up
+        made = partial(self._model, number)
+        return Point(number, *self._place(number), made, model.digest(), times_ns, tuple(not_covered(model.spec)))
+
+    def _place(self, number: int) -> tuple[Variant, dict[str, str]]:
+        """Return where one of the points stands; they are counted with the last axis first."""
+        left, values = number, list[str]()
+        for axis in reversed(self.axes):
+            left, place = divmod(left, len(axis.values))
+            values.insert(0, axis.values[place])
+        return self.variants[left], {axis.name: value for axis, value in zip(self.axes, values, strict=True)}
+
+    def _model(self, number: int) -> Model:
+        """Return the model of one of the points."""
+        variant, values = self._place(number)
+        made = itertools.chain.from_iterable(axis.assignments(values[axis.name], variant.kind) for axis in self.axes)
+        return self.at((*variant.switch, *self.overrides, *made))
+
+
+def _kept(at: Callable[[tuple[str, ...]], Model], points: int) -> Callable[[tuple[str, ...]], Model]:
+    """Return what keeps the models of a grid that people look at; of a larger one, where the next is made, the last."""
+    return lru_cache(points if points <= MOST_DRAWN else 1)(at)
+
+
+def plan_grid(
+    name: str | None,
+    scheduler: str | None,
+    grid: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    protection: str | None = None,
+) -> GridPlan:
+    """Return what the points of a sweep are to be.
+
+    Parameters
+    ----------
+    name : str, optional
+        Model; by default the shipped Xen media host, with :data:`DEFAULT_TIMES` where nothing else is said.
+    scheduler : str, optional
+        A registered scheduler, several with commas, or ``all``; by default the model's own.
+    grid : sequence of str
+        Axes such as ``weight=256,512``; by default those of the default study.
+    overrides : sequence of str
+        Assignments that hold at every point.
+    protection : str, optional
+        A mechanism, several with commas, or ``all``, each without the model's faults; by default the model's own.
+    """
+    overrides = (*_default_times(name, grid, overrides), *overrides)
+    name = name or DEFAULT_MODEL
+    document = read_document(name)
+    as_written = load_model(name)
+    at = partial(model_at, document, as_written, as_fitted(document))
+    variants = _variants(as_written, scheduler, protection)
+    refused: dict[str, str] = {}
+    fitting: list[tuple[Variant, Model]] = []
+    for variant in variants:
+        try:
+            fitting.append((variant, at((*variant.switch, *overrides))))
+        except ModelFileError as error:
+            if len(variants) == 1:
+                raise
+            refused[variant.name] = str(error)
+    if not fitting:
+        raise UsageError(f"nothing can run this model: {'; '.join(f'{k}: {m}' for k, m in refused.items())}")
+    base = next((model for variant, model in fitting if not variant.switch), fitting[0][1])
+    if protection is not None:
+        with suppress(ModelFileError):  # what holds everywhere may be about one of the mechanisms
+            base = at(overrides)
+    kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
+    axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
+    points = _checked_size(axes, len(fitting))
+    fit = tuple(variant for variant, _ in fitting)
+    return GridPlan(base, axes, fit, refused, tuple(overrides), _kept(at, points))
+
+
+def _variants(model: Model, scheduler: str | None, protection: str | None) -> list[Variant]:
+    """Return every scheduler under every mechanism that is asked for."""
+    own = own_kind(model)
+    mechanisms: list[tuple[str, tuple[str, ...]]] = [("", ())]
+    if protection is not None:
+        mechanisms = [(kind, switch_of(model, kind)) for kind in kinds_named(protection)]
+    return [
+        Variant(kind, mechanism, (*scheduler_switch(model, kind), *switch), mechanism or own)
+        for kind in _chosen_schedulers(model, scheduler)
+        for mechanism, switch in mechanisms
+    ]
+
+
+def with_duration(name: str | None, grid: Sequence[str], overrides: Sequence[str], measured_ns: int) -> tuple[str, ...]:
+    """Return the overrides and one more: the measured time of a steady state."""
+    if load_model(name or DEFAULT_MODEL).spec.phased is not None:
+        raise UsageError(f"--duration is for a steady state; '{name}' is measured for its own load steps")
+    if _says(DURATION_KEY, grid, overrides):
+        raise UsageError(f"--duration and {DURATION_KEY} are the same: give one")
+    return (*overrides, f"{DURATION_KEY}={DURATION.format(measured_ns)}")
+
+
+def _default_times(name: str | None, grid: Sequence[str], overrides: Sequence[str]) -> tuple[str, ...]:
+    if name is not None or _says("measure", grid, overrides):
+        return ()
+    return tuple(text for text in DEFAULT_TIMES if not _says(text.partition("=")[0], grid, overrides))
+
+
+def _says(key: str, grid: Sequence[str], overrides: Sequence[str]) -> bool:
+    return key in {text.partition("=")[0].strip() for text in (*grid, *overrides)}
+
+
+def model_at(document: Document, model: Model, fitted: Mapping[str, Any] | None, assignments: tuple[str, ...]) -> Model:
+    """Return the model of a document with assignments, named as ``model`` is."""
+    spec = document.override(ModelSpec, assignments).validate(ModelSpec)
+    return Model(model.label, with_changes(spec, fitted), assignments)
+
+
+def _chosen_schedulers(model: Model, text: str | None) -> tuple[str, ...]:
+    known = sorted(schedulers())
+    if text is None:
+        return (_scheduler_of(model),)
+    if text == ALL:
+        return tuple(known)
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in known:
+            hint = schedulers().did_you_mean(name) or ";"
+            raise UsageError(f"--scheduler: no scheduler '{name}'{hint} schedulers: {listing(known)}, or all")
+    return names
+
+
+def scheduler_switch(model: Model, kind: str) -> tuple[str, ...]:
+    """Return what gives the model a scheduler; one that it has already keeps its parameters."""
+    if _scheduler_of(model) == kind:
+        return ()
+    return tuple(f"hosts.{host}.scheduler={{kind: {kind}}}" for host in model.spec.hosts)
+
+
+def _scheduler_of(model: Model) -> str:
+    """Return the scheduler of the model's first host."""
+    kind: str = next(iter(model.spec.hosts.values())).scheduler.kind  # type: ignore[attr-defined]
+    return kind
+
+
+def _axes(model: Model, grid: Sequence[str], default: Sequence[str], kinds: tuple[str, ...]) -> tuple[AnyAxis, ...]:
+    if not grid and not _short_keys(model, "streams"):
+        raise UsageError(f"a sweep of '{model.label}' needs axes, e.g. --grid domains.sut.cpu_inflation=1,1.3")
+    if grid:
+        axes = tuple(_axis(model, text, kinds) for text in grid)
+    else:
+        axes = tuple(_axis(model, text, kinds) for text in default if _short_keys(model, text.split("=")[0]))
+    names = [axis.name for axis in axes]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--grid: '{name}' is given twice; put all its values into one --grid")
+    return axes
+
+
+def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> AnyAxis:
+    name, equals, rest = text.partition("=")
+    name = name.strip()
+    values = tuple(split_values(rest))
+    if not equals or not name or not all(values):
+        raise UsageError(f"--grid: '{text}' is not of the form name=value,value, e.g. weight=256,512,1024")
+    if len(set(values)) < len(values):
+        raise UsageError(f"--grid: '{text}' names a value twice")
+    return axis_of(model, name, values, kinds)
+
+
+def axis_of(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...]) -> AnyAxis:
+    """Return the axis that a dotted key or a short name is.
+
+    Raises
+    ------
+    UsageError
+        There is no such short name, or it means nothing in the model under mechanisms of these kinds.
+    """
+    if "." in name:
+        return Axis(name, (name,), values)
+    if name in MEANINGS:
+        return protection_axis(model, name, values, kinds)
+    if name not in SHORT_NAMES:
+        known = (*SHORT_NAMES, *MEANINGS)
+        hint = did_you_mean(name, known) or ";"
+        raise UsageError(
+            f"--grid: no short name '{name}'{hint} short names: {listing(known)}; or a dotted key of the model"
+        )
+    keys = _short_keys(model, name)
+    if not keys:
+        raise UsageError(f"--grid: '{name}' ({SHORT_MEANINGS[name]}) means nothing in '{model.label}'")
+    return Axis(name, keys, values, "%" if name == "cap" else "")
+
+
+def _short_keys(model: Model, name: str) -> tuple[str, ...]:
+    spec = model.spec
+    loads = {workload.load_key: workload_name for workload_name, workload in reversed(spec.workloads.items())}
+    if key := {"streams": "streams", "calls": "calls_per_s"}.get(name):
+        return (f"workloads.{loads[key]}.{key}",) if key in loads else ()
+    if name == "weight":
+        reached = spec.target_of(spec.workloads[loads["streams"]])[0] if "streams" in loads else None
+        domains = dict.fromkeys((*map(spec.driver_of, spec.hosts), reached))
+        return tuple(f"domains.{domain}.weight" for domain in domains if domain)
+    return tuple(
+        f"domains.{domain}.cap"
+        for domain, one in spec.domains.items()
+        if one.applications and all(program.busy_percent for program in one.applications.values())
+    )
+
+
+def _checked_size(axes: Sequence[AnyAxis], times: int) -> int:
+    size = times
+    for axis in axes:
+        size *= len(axis.values)
+    if size > MOST_POINTS:
+        raise UsageError(f"the grid has {size} points; at most {MOST_POINTS}")
+    return size
+
+
+def split_values(text: str) -> list[str]:
+    """Split at commas that are not inside brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in _OPEN) - (letter in _CLOSE)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,178 @@
+"""``vftsim pilot``: whether a SIP lab's transient is long enough.
+
+Twenty pilots at one load, measured from the first second of the step, are averaged second by second; MSER-5
+finds where the start-up ends (:mod:`vftsim.stats.warmup`), and twice that is what a transient should leave
+out.  CPU and load are looked at: the one settles when calls have come to their ends, the other when the stir
+phase is forgotten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import ramp_key, ramp_of, with_ramp
+from vftsim.errors import PrecisionNotReached, UsageError
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+from vftsim.stats import WarmUp, warm_up
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.constant_load import at_load
+from vftsim.study.figures.frames import frame
+from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.replicate import Task, check_study
+from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.store.manifest import identity, manifest, utc_now
+from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PILOTS = 20
+SERIES = {"cpu_percent": "cpu", "load": "load"}
+"""Figures that are looked at, by their names in files."""
+
+
+@dataclass(frozen=True)
+class WarmUpStudy(Printed):
+    """What the pilots of one load say.
+
+    Parameters
+    ----------
+    period_ns : int
+        Between two samples.
+    transient_ns : int
+        What the model leaves out.
+    found : dict
+        By series: the cut; where it exceeds a quarter of the step, the reason that there is none.
+    manifest : dict
+        How the result came to be.
+    """
+
+    model: Model
+    load_saps: float
+    period_ns: int
+    transient_ns: int
+    found: dict[str, WarmUp | str]
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def needed_ns(self) -> int | None:
+        """The longest cut; None where a series did not settle."""
+        cuts = [found.cut for found in self.found.values() if isinstance(found, WarmUp)]
+        return max(cuts) * self.period_ns if len(cuts) == len(self.found) else None
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the model's transient leaves out what it should."""
+        return self.needed_ns is not None and self.needed_ns <= self.transient_ns
+
+    def blocks(self) -> list[Block]:
+        """Return what the pilots say as blocks."""
+        period_s, transient_s = self.period_ns / 1e9, self.transient_ns / 1e9
+        rows: list[list[Cell]] = [
+            [name, one.mser_cut * period_s, one.cut * period_s] if isinstance(one, WarmUp) else [name, None, None]
+            for name, one in self.found.items()
+        ]
+        if self.needed_ns is None:
+            answer = "not known to be enough, since not everything settled"
+        elif self.is_enough:
+            answer = "enough"
+        else:
+            spec = self.model.spec
+            key = ramp_key(spec, ramp_of(spec).transient_key)
+            answer = f"too short; --set '{key}={self.needed_ns / 1e9:g} s'"
+        return [
+            *(Note(note) for note in self.model.notes),
+            Table(
+                ("series", "MSER-5 s", "needed s"),
+                rows,
+                f"Start-up at {self.load_saps:g} SAPS",
+                f"{PILOTS} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step.",
+            ),
+            *(Note(f"{name}: {one}") for name, one in self.found.items() if not isinstance(one, WarmUp)),
+            Answer(answer, f"Transient of {transient_s:g} s"),
+        ]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a series."""
+        return frame(
+            [
+                {
+                    "series": name,
+                    "load_saps": self.load_saps,
+                    "pilots": PILOTS,
+                    "mser5_s": found.mser_cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
+                    "needed_s": found.cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
+                    "transient_s": self.transient_ns / 1e9,
+                }
+                for name, found in self.found.items()
+            ]
+        )
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        averaged = {name: list(w.averaged) for name, w in self.found.items() if isinstance(w, WarmUp)}
+        series = self.to_pandas().to_dict("records")
+        return {"manifest": self.manifest, "is_enough": self.is_enough, "series": series, "averaged": averaged}
+
+
+def warm_up_study(
+    model: Model,
+    seed: int,
+    jobs: int | None = None,
+    load_saps: float | None = None,
+    *,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> WarmUpStudy:
+    """Run the pilots of a SIP lab at a load, by default that of its first step.
+
+    Raises
+    ------
+    UsageError
+        No benchmark, or a step too short to tell.
+    """
+    ramp, workers, started = ramp_of(model.spec), checked_jobs(jobs), utc_now()
+    check_study(PILOTS, seed, workers)
+    pilot, load = _pilot(model, load_saps)
+    tasks = {n: Task(pilot, seed, n) for n in range(PILOTS)}
+    cache = RunCache(store, {**identity(model, seed), "pilot": load})
+    show = progress or Silent()
+    show.total(PILOTS - cache.there(tasks))
+    series = cache.in_order(Workers(_samples, workers, show.say, show.advance), tasks)
+    found = {name: _cut([run[name] for run in series]) for name in SERIES}
+    how = manifest([model], "pilot", seed, PILOTS, workers, started)
+    return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, how)
+
+
+def pilots_take(model: Model, load_saps: float | None) -> Needs:
+    """Return what the pilots take."""
+    return needs_of(_pilot(model, load_saps)[0]).times(PILOTS)
+
+
+def _pilot(model: Model, load_saps: float | None) -> tuple[ModelSpec, float]:
+    """Return the model of a pilot, its one step measured from the start, and its load."""
+    ramp = ramp_of(model.spec)
+    load = ramp.first_load if load_saps is None else load_saps
+    if not load > 0.0:
+        raise UsageError(f"--load: above 0, got {load:g}")
+    spec = at_load(model.spec, load)
+    own = ramp_of(spec)
+    return with_ramp(spec, own.with_times(0, own.transient_ns + own.step_ns())), load
+
+
+def _samples(pilot: Task) -> dict[str, list[float]]:
+    step = Run(pilot.spec, pilot.seed, pilot.replication).run().steps()[0]
+    return {name: step.samples(figure) for name, figure in SERIES.items()}
+
+
+def _cut(pilots: list[list[float]]) -> WarmUp | str:
+    try:
+        return warm_up(pilots)
+    except PrecisionNotReached as error:
+        return str(error)

@@ -1,0 +1,211 @@
+"""How busy every resource of a model is at a load, who waits, and where packets are lost.
+
+The limiting resource is the one with the highest utilization among those a packet needs: all pCPUs; of each
+domain it passes the vCPUs, the pCPUs it is pinned to and its ceiling (cap, limit, quota); links and the channels of
+protection.  One vCPU is named when it is busier than its like: driver-domain work that one vCPU does alone.  Domains
+that no packet passes are shown but limit nothing by themselves: what they take shows in the pCPUs.  Rings and buffers
+have no utilization of their own: one overflows when who empties it comes too late, so what each loses stands beside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import Run
+from vftsim.composition.views import streams_of
+from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
+from vftsim.platform.io.host_cards import cards
+from vftsim.platform.io.link import links, utilization
+from vftsim.stats import mean_interval
+from vftsim.study.designs.search_levels import JudgedLoad
+from vftsim.study.figures.frames import estimate_columns, frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UTILIZATION = "%"
+LOST = "lost in "
+STANDS_OUT_POINTS = 5.0
+_VCPU = ": vCPU "
+_ENTITY = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """One replication at one load, watched between two instants."""
+
+    load: JudgedLoad
+    level: float
+    replication: int
+    begin_ns: int
+    end_ns: int
+
+
+Uses = list[tuple[str, str, float]]
+"""Figures: resource, unit, value."""
+
+
+def watch(task: WatchedRun) -> Uses:
+    """Return the use of every resource in the measured part of a run."""
+    run = task.load.prepare(task.level, task.replication)
+    before: dict[Any, float] = {}
+    after: dict[Any, float] = {}
+    run.pauses.add(task.begin_ns, _ENTITY, lambda: before.update(_totals(run)))
+    if run.phased:
+        run.pauses.add(task.end_ns, _ENTITY, lambda: after.update(_totals(run)))
+    run.run()
+    after = after or _totals(run)
+    length_ns = task.end_ns - task.begin_ns
+    rates = {key: (total - before.get(key, 0)) / length_ns for key, total in after.items()}
+    return [(*name, value) for name, value in _uses(run, rates)]
+
+
+def handling_domains(spec: ModelSpec) -> list[str]:
+    """Return the domains a packet passes: driver domains and those with traffic."""
+    targets = {name for workload in spec.workloads.values() for name in spec.copies(spec.target_of(workload)[0])}
+    return [name for name, domain in spec.expanded().items() if domain.driver is not None or name in targets]
+
+
+def ceiling_pcpus(spec: ModelSpec, name: str) -> float:
+    """Return the pCPUs that a domain's cap, limit, quota or budget leaves it, as far as its scheduler reads them."""
+    domain = spec.expanded()[name]
+    return spec.hosts[spec.host_of(domain)].scheduler.most_pcpus(domain, domain.vcpus)
+
+
+def _totals(run: Run) -> dict[Any, float]:
+    built, rows = run.built, run.engine.rows
+    built.settle()
+    totals: dict[Any, float] = {}
+    for name, number, row in built.vcpu_rows():
+        vcpu = rows(vcpus)[row]
+        waits_ns = run.now_ns - int(vcpu.waiting_since_ns) if vcpu.state == RUNNABLE else 0
+        totals["run", name, number] = int(vcpu.run_ns)
+        totals["wait", name, number] = int(vcpu.wait_ns) + waits_ns
+    for host in built.hosts.values():
+        for pcpu, row in enumerate(built.pcpu_rows(host.name)):
+            totals["pcpu", host.name, pcpu] = int(rows(pcpus)[row].busy_ns) + int(rows(pcpus)[row].switching_ns)
+    for name, (sent_bytes, _) in _transmitters(run).items():
+        totals["sent", name] = sent_bytes
+    return totals | {("lost", *where): count for where, count in built.drop_counts().items()}
+
+
+def _transmitters(run: Run) -> dict[str, tuple[float, int]]:
+    """Return bytes sent and rate of every modelled link's end, and of the channels of protection."""
+    built, rows = run.built, run.engine.rows
+    found: dict[str, tuple[float, int]] = {}
+    for host in built.hosts.values():
+        for network, card in host.cards.items():
+            record = rows(cards)[card]
+            for link, way in ((record.to_host, "to"), (record.from_host, "from")):
+                one = rows(links)[link]
+                found[f"link of {network} {way} {host.name}"] = float(one.sent_bytes), int(one.rate_bits_per_s)
+    for name, guard in built.guards.items():
+        for channel, (sent_bytes, rate) in built.protection_of(name).transmitters(run.engine, guard).items():
+            found[f"{name}: {channel}"] = sent_bytes, rate
+    return found
+
+
+def _uses(run: Run, rates: dict[Any, float]) -> Iterator[tuple[tuple[str, str], float]]:
+    spec = run.spec
+    for name, host in spec.hosts.items():
+        where = "" if len(spec.hosts) == 1 else f"{name}: "
+        yield (f"{where}{_count(host.pcpus, 'pCPU')}", UTILIZATION), _busy_percent(rates, name, range(host.pcpus))
+    handling = handling_domains(spec)
+    for name in handling:
+        yield from _uses_of_domain(run, rates, name)
+    for name, (_, rate) in _transmitters(run).items():
+        yield (name, UTILIZATION), 100.0 * utilization(rates["sent", name], rate, 1)
+    yield from _drawn_link(spec)
+    for name in run.built.domains:
+        if name not in handling:
+            used = sum(rates["run", name, n] for domain, n, _ in run.built.vcpu_rows() if domain == name)
+            yield (f"{name}: CPU", "pCPUs"), used
+    for place, cause in run.built.drop_counts():
+        yield (f"{LOST}{place}, {cause}", "packets/s"), rates.get(("lost", place, cause), 0.0) * 1e9
+
+
+def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tuple[tuple[str, str], float]]:
+    spec, domain = run.spec, run.spec.expanded()[name]
+    host = spec.host_of(domain)
+    pcpu_count = spec.hosts[host].pcpus
+    own = {number: row for other, number, row in run.built.vcpu_rows() if other == name}
+    used = sum(rates["run", name, number] for number in own)
+    yield (f"{name}: {_count(len(own), 'vCPU')}", UTILIZATION), 100.0 * used / len(own)
+    for number in own:
+        yield (f"{name}{_VCPU}{number}", UTILIZATION), 100.0 * rates["run", name, number]
+    pins = domain.affinity
+    if pins is not None and len(pins) < pcpu_count:
+        where = ", ".join(str(n) for n in sorted(pins))
+        yield (f"{name}: pinned to pCPU {where}", UTILIZATION), _busy_percent(rates, host, pins)
+    ceiling = ceiling_pcpus(spec, name)
+    if ceiling < math.inf:
+        # From the start of the run: a domain may still be kept off the CPUs for what it overdrew in the warm-up.
+        run_ns = sum(int(run.engine.rows(vcpus)[row].run_ns) for row in own.values())
+        yield (f"{name}: ceiling of {ceiling:g} pCPUs", UTILIZATION), 100.0 * min(1.0, run_ns / (ceiling * run.now_ns))
+    yield (f"{name}: waiting for a pCPU", "vCPUs"), sum(rates["wait", name, number] for number in own)
+
+
+def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
+    """What media streams take of a link that is not modelled because nothing else is on it."""
+    rtp = streams_of(spec)
+    if rtp is not None:
+        network = spec.networks[spec.arrival_of(rtp)[1]]
+        yield ("link, media each way", UTILIZATION), 100.0 * rtp.wire_bits_per_s / network.rate
+
+
+def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFrame:
+    """Return the resources by falling utilization, then who waits, then losses; the first row is the limit."""
+    runs = [{(resource, unit): value for resource, unit, value in each} for each in uses]
+    names = list(dict.fromkeys(name for use in runs for name in use))
+    means = {name: sum(use.get(name, 0.0) for use in runs) / len(runs) for name in names}
+    kept = [name for name in names if not _is_like_the_others(name, means)]
+    ranked = sorted(kept, key=lambda name: (_GROUPS.index(name[1]), -means[name]))
+    # Nothing is lost where no replication ever dropped a packet after the warm-up.
+    ranked = [name for name in ranked if name[1] != "packets/s" or means[name] > 0.0]
+    return frame(
+        [
+            {
+                "resource": name[0],
+                "unit": name[1],
+                **estimate_columns(mean_interval([use.get(name, 0.0) for use in runs], confidence)),
+            }
+            for name in ranked
+        ]
+    )
+
+
+def limit_in_words(table: pd.DataFrame) -> str:
+    """Return which resource limits and where packets are lost, for one line."""
+    first = table.iloc[0]
+    text = f"{first['resource']}, {first['estimate']:.3g} % busy"
+    losses = table[table["unit"] == "packets/s"]
+    if losses.empty:
+        return text
+    total = losses["estimate"].sum()
+    shares = zip(losses["resource"], 100.0 * losses["estimate"] / total, strict=True)
+    places = [f"{name.removeprefix(LOST)} ({share:.0f} %)" for name, share in shares]
+    return f"{text}; packets are lost in {'; '.join(places)}"
+
+
+_GROUPS = (UTILIZATION, "vCPUs", "pCPUs", "packets/s")
+
+
+def _is_like_the_others(name: tuple[str, str], means: dict[tuple[str, str], float]) -> bool:
+    """Tell whether a single vCPU is not clearly the busiest of its domain."""
+    owner, vcpu, _ = name[0].partition(_VCPU)
+    if not vcpu:
+        return False
+    peers = [mean for (other, _), mean in means.items() if other.startswith(f"{owner}{_VCPU}")]
+    return means[name] < max(peers) or means[name] < sum(peers) / len(peers) + STANDS_OUT_POINTS
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("s" if number != 1 else "")
+
+
+def _busy_percent(rates: dict[Any, float], host: str, numbers: Collection[int]) -> float:
+    return 100.0 * sum(rates["pcpu", host, n] for n in numbers) / len(numbers)

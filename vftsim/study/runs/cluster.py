@@ -1,0 +1,306 @@
+"""A Dask cluster as an executor: its scheduler finds workers and carries data, this process leads the study.
+
+* **What travels.** A function by its name (or an object of ours) and a task, both pickled here by Python's own pickle,
+  which holds no code; results come back in the same way.  Dask itself unpickles what its peers
+  send: a cluster is trusted.
+* **One task at a time in each worker process**, another one waits there.  Each is sent to a worker by name, so
+  what a lost worker was at is known here, and goes to another one: nothing else is computed again.
+* **Who may join.** A worker's versions are compared before it gets a task
+  (:func:`vftsim.study.store.manifest.versions`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pickle
+import queue
+import socket
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as TooLateError
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from vftsim.errors import UsageError, WorkerLostError
+from vftsim.kernel.choose import VARIABLE
+from vftsim.study.runs.executor import Executor, Tell, applied, silent, using
+from vftsim.study.store.manifest import different, engine_of_here, versions
+
+try:
+    import distributed
+except ImportError:
+    raise UsageError("--cluster needs Dask: pip install 'vftsim[cluster]'") from None
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AHEAD = 2
+"""Tasks that a worker process has: one under way, one that waits, so that it is never idle for a round trip."""
+_MOST_LOSSES = 5
+_LOOK_S, _GATHER_S, _CONNECT_S = 0.5, 10.0, 20.0
+
+_alone = threading.Lock()
+logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what it would say of lost peers is said here
+
+
+def who_is_there(engine: str) -> tuple[str, dict[str, str]]:
+    """Return the host of a worker and its versions; runs there."""
+    return socket.gethostname(), versions(engine)
+
+
+def call(function: bytes, task: bytes, engine: str) -> bytes:
+    """Return the pickled result of a pickled task; runs in a worker, one at a time however many threads it has."""
+    with _alone:
+        os.environ[VARIABLE] = engine
+        return pickle.dumps(applied(_loaded(function), pickle.loads(task)), pickle.HIGHEST_PROTOCOL)
+
+
+@lru_cache(maxsize=4)
+def _loaded(function: bytes) -> Callable[[Any], Any]:
+    loaded: Callable[[Any], Any] = pickle.loads(function)
+    return loaded
+
+
+class Cluster:
+    """The workers of a Dask scheduler, those that may take part; an :class:`.executor.Executor`.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, or the path of a scheduler file.
+    tell : callable
+        Told of workers that are refused.
+
+    Raises
+    ------
+    UsageError
+        Nobody answers there, or no worker may take part.
+    """
+
+    def __init__(self, address: str, tell: Tell = silent) -> None:
+        self.address = address
+        self._client = _connected(address)
+        self._engine = engine_of_here()
+        self._expected = versions(self._engine)
+        self._admitted: set[str] = set()
+        self._refused: dict[str, str] = {}
+        self._looked_s = 0.0
+        self._under_way: dict[Any, tuple[int, str]] = {}
+        try:
+            self._look(tell)
+            if self._refused and not self._admitted:
+                raise UsageError(f"no worker of '{address}' can be used: {next(iter(self._refused.values()))}")
+        except BaseException:
+            self.close()
+            raise
+
+    def count(self) -> int:
+        """Return how many worker processes may take part now, at least one."""
+        return max(1, len(self._admitted))
+
+    def close(self) -> None:
+        """Leave the cluster, which goes on without this process."""
+        self.stop()
+        with suppress(Exception):
+            self._client.close(timeout=5)
+
+    def stop(self) -> None:
+        """Take back what has not begun; what a worker is at runs to its end there, and nobody wants it."""
+        futures, self._under_way = list(self._under_way), {}
+        with suppress(Exception):
+            self._client.cancel(futures, force=True)
+
+    def map_unordered(
+        self, function: Callable[[T], R], tasks: Sequence[T], tell: Tell = silent
+    ) -> Iterator[tuple[int, R]]:
+        """Yield (index of the task, result), each once, as results arrive.
+
+        Raises
+        ------
+        WorkerLostError
+            The scheduler is gone, or a task loses every worker that it is given to.
+        """
+        packed = pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
+        left, losses = deque(range(len(tasks))), Counter[int]()
+        arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._look(tell)
+        try:
+            while left or self._under_way:
+                self._hand_out(packed, tasks, left, losses, arrived)
+                finished = self._finished(arrived)
+                yield from self._results_of(finished, arrived)
+                if not finished or time.monotonic() - self._looked_s > _LOOK_S:
+                    self._look(tell)
+                    self._give_again(left, losses, tell)
+        except (OSError, TimeoutError, CancelledError, asyncio.CancelledError):
+            raise WorkerLostError(self._gone()) from None
+        finally:
+            self.stop()
+
+    def _hand_out(
+        self,
+        function: bytes,
+        tasks: Sequence[Any],
+        left: deque[int],
+        losses: Counter[int],
+        arrived: queue.SimpleQueue[Any],
+    ) -> None:
+        """Give every worker what it has room for, in the order of the tasks; alone what a worker was lost at before.
+
+        Beside a task that kills, another would lose its result with the worker each time, and be blamed for it.
+        """
+        has = Counter(worker for _, worker in self._under_way.values())
+        suspected = {worker for index, worker in self._under_way.values() if losses[index]}
+        for worker in [w for turn in range(_AHEAD) for w in sorted(self._admitted) if has[w] <= turn]:
+            if not left:
+                return
+            is_suspect = losses[left[0]] > 0
+            if worker in suspected or (is_suspect and has[worker]):
+                continue
+            index = left.popleft()
+            has[worker] += 1
+            if is_suspect:
+                suspected.add(worker)
+            task = pickle.dumps(tasks[index], pickle.HIGHEST_PROTOCOL)
+            future = self._client.submit(call, function, task, self._engine, workers=[worker], pure=False)
+            self._under_way[future] = index, worker
+            future.add_done_callback(arrived.put)
+
+    def _finished(self, arrived: queue.SimpleQueue[Any]) -> list[Any]:
+        """Wait a little for what is done, and return all of it."""
+        found = []
+        with suppress(queue.Empty):
+            found.append(arrived.get(timeout=_LOOK_S))
+            while True:
+                found.append(arrived.get_nowait())
+        return [future for future in dict.fromkeys(found) if future in self._under_way]
+
+    def _results_of(self, futures: list[Any], arrived: queue.SimpleQueue[Any]) -> Iterator[tuple[int, Any]]:
+        """Yield what tasks gave; what was lost on the way, with its worker perhaps, is left to the next look."""
+        for future in futures:
+            if future.status == "error":
+                self._raise(future)
+        done = [future for future in futures if future.status == "finished"]
+        getting = asyncio.run_coroutine_threadsafe(
+            self._client.gather(done, asynchronous=True), self._client.loop.asyncio_loop
+        )
+        try:
+            results = getting.result(_GATHER_S)
+        except (TooLateError, CancelledError, distributed.scheduler.KilledWorker):
+            getting.cancel()
+            for future in done:
+                arrived.put(future)
+            return
+        for future, result in zip(done, results, strict=True):
+            index, _ = self._under_way.pop(future)
+            future.release()
+            yield index, pickle.loads(result)
+
+    def _raise(self, future: Any) -> None:
+        """Pass on what went wrong in a task, unless it is that its worker was killed."""
+        error = future.exception(timeout=_GATHER_S)
+        if isinstance(error, distributed.scheduler.KilledWorker):
+            return
+        if isinstance(error, MemoryError):
+            raise WorkerLostError("a worker of the cluster has not enough memory for a run") from None
+        raise error
+
+    def _look(self, tell: Tell) -> None:
+        """See which workers there are, and let in who has come with the right versions."""
+        self._looked_s = time.monotonic()
+        if self._client.status != "running":
+            raise WorkerLostError(self._gone())
+        there = set(self._client.nthreads())
+        new = there - self._admitted - self._refused.keys()
+        self._admitted &= there
+        if not new:
+            return
+        answers = self._client.run(who_is_there, self._engine, workers=sorted(new), on_error="return")
+        for worker, answer in answers.items():
+            why = ""
+            if isinstance(answer, OSError):
+                continue  # it has gone again, or is asked at the next look
+            if isinstance(answer, BaseException):
+                why = f"worker {worker} cannot run vftsim: {type(answer).__name__}: {answer}"
+            elif wrong := different(self._expected, answer[1]):
+                why = f"worker {worker} on {answer[0]} has other versions ({wrong})"
+            if not why:
+                self._admitted.add(worker)
+                continue
+            self._refused[worker] = why
+            tell(f"{why}; it gets nothing to do")
+
+    def _give_again(self, left: deque[int], losses: Counter[int], tell: Tell) -> None:
+        """Give what lost workers had to others, last: what kills its worker must not delay the rest."""
+        lost = {
+            future: (index, worker)
+            for future, (index, worker) in self._under_way.items()
+            if worker not in self._admitted or future.status in {"lost", "cancelled"}
+        }
+        first = set[str]()
+        for future, (index, worker) in lost.items():
+            del self._under_way[future]
+            left.append(index)
+            if worker not in first:  # the one that was under way
+                losses[index] += 1
+                if losses[index] == _MOST_LOSSES:
+                    raise WorkerLostError(
+                        f"{_MOST_LOSSES} workers of the cluster were lost at the same task, perhaps for want of "
+                        "memory; where a command keeps what has finished, the same command goes on from it"
+                    )
+            first.add(worker)
+        if lost:
+            self._client.cancel(list(lost), force=True)
+            tell(f"{len(first)} workers of the cluster were lost; {len(self._admitted)} go on")
+
+    def _gone(self) -> str:
+        return (
+            f"the scheduler '{self.address}' is gone; what has arrived is kept where a command keeps it, and with a "
+            "scheduler again the same command goes on"
+        )
+
+
+def _connected(address: str) -> Any:
+    is_file = address.endswith(".json") or Path(address).is_file()
+    if is_file and not Path(address).is_file():
+        raise UsageError(f"--cluster: there is no scheduler file '{address}'")
+    where = {"scheduler_file": address} if is_file else {"address": address}
+    client: Any = distributed.Client
+    try:
+        return client(**where, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"--cluster: no Dask scheduler answers at '{address}' ({str(error).splitlines()[0]}); it is an address "
+            "such as tcp://host:8786, or the path of a scheduler file"
+        ) from None
+
+
+@contextmanager
+def on_cluster(address: str, tell: Tell = silent) -> Iterator[Executor]:
+    """Let the studies inside run on a Dask cluster.
+
+    Parameters
+    ----------
+    address : str
+        Of its scheduler (``tcp://host:8786``), or the path of a scheduler file.
+    tell : callable
+        Told of workers that cannot be used.
+
+    Raises
+    ------
+    UsageError
+        It cannot be reached, none of its workers can be used, or ``distributed`` is not installed.
+    """
+    cluster = Cluster(address, tell)
+    try:
+        with using(cluster):
+            yield cluster
+    finally:
+        cluster.close()

@@ -1,0 +1,503 @@
+"""How long a study takes and how much memory, before its first event: from rates, durations and periods alone.
+
+Events of a replication are those of the packets (what a workload offers, times what a packet costs on its way), of
+programs that compute by themselves, and of everything with a period.  Seconds follow from the speed of the engine,
+memory from what is sampled and what is under way.  Nothing is simulated, so it takes milliseconds.
+
+Rule of thumb, measured on the shipped models: events within a factor of two (``tests/study/test_estimate.py``), time
+within one and a half of most (``docs/benchmarks.md`` sets told beside measured seconds); a machine of another speed is
+as much off in all of them.  Assumption: a ramp ends at the first step that the server's CPU has no time for; on a host
+without CPU time left packets wait and are handled in batches.  Left out: the time to begin a process and to compile a
+kernel for the first time (seconds), further passes of a run that is rolled back.
+
+What a study takes is told beforehand, asked for when it is much, refused when it is too much.  The check stands before
+a result's directory is opened, so that a refusal writes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, get_args
+
+from vftsim.composition.hosts import DomainSpec
+from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
+from vftsim.kernel.choose import VARIABLE
+from vftsim.platform.io.parameters import IoPathSpec
+from vftsim.spec import Spec
+from vftsim.spec.units import Quantity
+from vftsim.study.runs.executor import the_cluster
+from vftsim.study.runs.workers import available_cores
+from vftsim.workloads.parts import RunProfile, WorkloadSpec
+
+EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 60_000.0}
+"""Speed of the engines beside draws, measured on the shipped models on one core of a cloud machine: 8 to 18 million."""
+
+_EVENTS_A_PERIOD = 1.0
+_EVENTS_OF_PROTECTION = 4.0
+"""A packet to or from a protected domain: logged or held, acknowledged, released."""
+_IN_BATCHES = 0.13
+"""Events of a packet on a host whose CPUs do not keep up, as a share of those where they do; less the more is lost."""
+_UNTIL_IN_BATCHES = 256.0
+"""Packets that wait before a host that does not keep up handles them in batches: the slots of a ring."""
+_SECONDS_TO_START = 0.003
+_SECONDS_A_DOMAIN = 6e-4
+"""Building it."""
+_SECONDS_UNDER_WAY = 1e-6
+"""Building what stands ready for a call or a subscriber."""
+WORTH_WORKERS_S = 2.0
+"""A study that takes less is over in this process before workers have begun: each imports for a second."""
+_BYTES: Mapping[str, int] = {"compiled": 140_000_000, "simpy": 120_000_000}
+"""Of a process that has run a small model."""
+_BYTES_OF_TABLES = 40_000_000
+"""Of what makes tables, in the process that the user began."""
+_BYTES_BESIDE_WORKERS = 160_000_000
+"""Of that process and the two that watch what workers share, where it simulates nothing itself."""
+_BYTES_A_SAMPLE = 40
+_BYTES_UNDER_WAY = 500
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What something takes, about.
+
+    Parameters
+    ----------
+    seconds : float
+        Of one CPU.
+    worker_bytes : float
+        Memory of a process while it simulates.
+    record_bytes : float
+        Memory of what is kept.
+    runs : float
+        Replications, which are what workers share.
+    """
+
+    events: float = 0.0
+    seconds: float = 0.0
+    worker_bytes: float = 0.0
+    record_bytes: float = 0.0
+    runs: float = 0.0
+
+    def times(self, count: float) -> Needs:
+        """Return what so many of it take."""
+        return replace(
+            self,
+            events=self.events * count,
+            seconds=self.seconds * count,
+            record_bytes=self.record_bytes * count,
+            runs=self.runs * count,
+        )
+
+    def __add__(self, other: Needs) -> Needs:
+        return Needs(
+            self.events + other.events,
+            self.seconds + other.seconds,
+            max(self.worker_bytes, other.worker_bytes),
+            self.record_bytes + other.record_bytes,
+            self.runs + other.runs,
+        )
+
+    def workers(self, jobs: int) -> int:
+        """Return how many of so many workers have something to do."""
+        return max(1, min(jobs, int(self.runs)))
+
+    def wall_seconds(self, jobs: int) -> float:
+        """Return how long it takes on so many workers."""
+        return self.seconds / min(self.workers(jobs), available_cores())
+
+    def memory_bytes(self, jobs: int) -> float:
+        """Return the memory of all processes of this machine together."""
+        if the_cluster() is not None:
+            return _BYTES_BESIDE_WORKERS + self.record_bytes
+        count = self.workers(jobs)
+        own = _BYTES_OF_TABLES if count == 1 else _BYTES_BESIDE_WORKERS
+        return self.worker_bytes * count + own + self.record_bytes
+
+
+def engine_in_use() -> str:
+    """Return the engine that a study of this process runs on."""
+    named = os.environ.get(VARIABLE, "")
+    if named in EVENTS_PER_S:
+        return named
+    return "compiled" if importlib.util.find_spec("llvmlite") else "simpy"
+
+
+def needs_of(spec: ModelSpec) -> Needs:
+    """Return what one replication of a model takes."""
+    engine = engine_in_use()
+    profiles = {name: _profile(spec, workload) for name, workload in spec.workloads.items()}
+    events = events_of(spec)
+    samples = sum(spec.workloads[name].samples(profile) for name, profile in profiles.items())
+    drawing_ns = sum(
+        _packets(spec, spec.workloads[name]) * spec.workloads[name].drawing_ns(profile)
+        for name, profile in profiles.items()
+    )
+    under_way = sum(spec.workloads[name].in_flight(profile) for name, profile in profiles.items())
+    build_s = sum(domain.count for domain in spec.domains.values()) * _SECONDS_A_DOMAIN + under_way * _SECONDS_UNDER_WAY
+    return Needs(
+        events,
+        _SECONDS_TO_START + build_s + events / EVENTS_PER_S[engine] + drawing_ns * 1e-9,
+        _BYTES[engine] + under_way * _BYTES_UNDER_WAY + samples * _BYTES_A_SAMPLE,
+        samples * _BYTES_A_SAMPLE,
+        1.0,
+    )
+
+
+def length_ns(spec: ModelSpec) -> int:
+    """Return the simulated time of a replication, about."""
+    own = [workload.about_ns(_most_per_s(spec, workload)) for workload in spec.workloads.values()]
+    return max(own, default=0) or spec.measure.warm_up + spec.measure.duration
+
+
+def events_of(spec: ModelSpec) -> float:
+    """Return the events of a replication, about."""
+    return _steady_per_s(spec) * length_ns(spec) / 1e9 + sum(_events_of_packets(spec).values())
+
+
+def share_by(spec: ModelSpec) -> Callable[[int], float]:
+    """Return what gives the share of a replication's events that is over by an instant in ns, about.
+
+    Of a ramp the simulated time says little: its last steps have several times the events of its first.  Only packets
+    count: of what has a period most is computed, or happens only where somebody competes.
+    """
+    whole_ns, of_packets = max(length_ns(spec), 1), _events_of_packets(spec)
+    profiles = {name: _profile(spec, spec.workloads[name]) for name in of_packets}
+    whole = sum(of_packets.values())
+
+    def share(time_ns: int) -> float:
+        if whole == 0.0:
+            return min(time_ns / whole_ns, 1.0)
+        sent = {name: spec.workloads[name].share_sent(time_ns, profile) for name, profile in profiles.items()}
+        return min(sum(events * sent[name] for name, events in of_packets.items()) / whole, 1.0)
+
+    return share
+
+
+def _steady_per_s(spec: ModelSpec) -> float:
+    """Return the events a second of what has a period and of programs that compute by themselves."""
+    return sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD + sum(
+        domain.count * program.events_per_s(domain.vcpus)
+        for name, domain in spec.domains.items()
+        if not _is_alone(spec, name)
+        for program in domain.applications.values()
+    )
+
+
+def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
+    """Return the events that each workload's packets cost."""
+    busy, found = _utilizations(spec), dict[str, float]()
+    for name, workload in spec.workloads.items():
+        entry, _, _ = spec.target_of(workload)
+        domain = spec.domains[entry]
+        in_batches = _events_in_batches(spec, domain, workload)
+        a_packet = _path_of(spec, workload).events_a_packet if in_batches is None else in_batches
+        asked = busy[spec.host_of(domain)]
+        if asked >= 1.0 and in_batches is None and not workload.longest_ns():
+            singly = min(_UNTIL_IN_BATCHES * asked / max((asked - 1.0) * _packets(spec, workload), 1.0), 1.0)
+            a_packet *= singly + (1.0 - singly) * _IN_BATCHES / asked
+        if domain.protection.protects:
+            a_packet += _EVENTS_OF_PROTECTION
+        packets = _packets(spec, workload) * domain.count
+        found[name] = packets * (a_packet + workload.events_a_packet)
+    return found
+
+
+def _events_in_batches(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> float | None:
+    """Return the events of a packet where the host's card hands over a workload's together; None: it does not.
+
+    Most packets of a farm never see the card.
+    """
+    _, _, application = spec.target_of(workload)
+    is_moderated = any(nic.coalescing_time > 0 for nic in spec.hosts[spec.host_of(domain)].nics.values())
+    if application.hands_on_to is not None or not is_moderated:
+        return None
+    return _path_of(spec, workload).events_a_packet_moderated
+
+
+def _packets(spec: ModelSpec, workload: WorkloadSpec) -> float:
+    """Return a workload's packets in a run; those that together would overfill a line get their part of it."""
+    profile = _profile(spec, workload)
+    if not workload.fills(profile)[0]:
+        return workload.packets(profile)
+    network = spec.arrival_of(workload)[1]
+    sharing = [each for each in spec.workloads.values() if spec.arrival_of(each)[1] == network]
+    return workload.packets(profile) / max(sum(each.fills(_profile(spec, each))[0] for each in sharing), 1.0)
+
+
+def _profile(spec: ModelSpec, workload: WorkloadSpec) -> RunProfile:
+    _, _, application = spec.target_of(workload)
+    network = spec.networks[spec.arrival_of(workload)[1]]
+    most_per_s = _most_per_s(spec, workload)
+    return RunProfile(length_ns(spec), most_per_s, network.rate, network.latency, application, spec.program_of)
+
+
+def _most_per_s(spec: ModelSpec, workload: WorkloadSpec) -> float:
+    entry, _, application = spec.target_of(workload)
+    domain = spec.domains[entry]
+    execution, exits = domain.protection.slowdown
+    speed = spec.hosts[spec.host_of(domain)].cpu_speed
+    return domain.vcpus * speed * application.most_per_s(domain.cpu_inflation * execution, exits)
+
+
+def _path_of(spec: ModelSpec, workload: WorkloadSpec) -> IoPathSpec:
+    return spec.domains[spec.target_of(workload)[0]].interfaces[spec.arrival_of(workload)[2]].path
+
+
+def _utilizations(spec: ModelSpec) -> dict[str, float]:
+    """Return the CPU time that packets and programs ask for while they do, as a multiple of each host's."""
+    asked = dict.fromkeys(spec.hosts, 0.0)
+    for domain in spec.domains.values():
+        busy = sum(program.busy_percent for program in domain.applications.values())
+        asked[spec.host_of(domain)] += domain.count * busy / 100.0
+    for workload in spec.workloads.values():
+        entry, _, application = spec.target_of(workload)
+        domain = spec.domains[entry]
+        host, profile, path = spec.host_of(domain), _profile(spec, workload), _path_of(spec, workload)
+        driver = spec.domains[spec.driver_of(host) or entry].driver if path.needs_driver_domain else None
+        work_ns = sum(part.packet_work_ns for part in (path, application, driver) if part is not None)
+        asked[host] += domain.count * _packets(spec, workload) * work_ns / max(workload.fills(profile)[1], 1)
+    return {name: asked[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
+
+
+def _is_alone(spec: ModelSpec, name: str) -> bool:
+    """Whether a domain has one program and pCPUs of its own: what is periodic there is computed, not simulated."""
+    domain = spec.domains[name]
+    if not domain.affinity or domain.interfaces or domain.count > 1 or len(domain.applications) > 1:
+        return False
+    others = [each for key, each in spec.domains.items() if key != name and spec.host_of(each) == spec.host_of(domain)]
+    return all(each.affinity is not None and not set(each.affinity) & set(domain.affinity) for each in others)
+
+
+def _periods_s(spec: ModelSpec) -> Iterator[float]:
+    """Yield every period of the model in seconds, once for each place where it recurs.
+
+    A scheduler's recur where several may compete for a pCPU.
+    """
+    for name, host in spec.hosts.items():
+        vcpus = [each.count * each.vcpus for each in spec.domains.values() if spec.host_of(each) == name]
+        for period_s in _recurring_s(host.scheduler) if len(vcpus) > 1 or sum(vcpus) > host.pcpus else ():
+            yield period_s / host.pcpus
+    for domain in spec.domains.values():
+        for period_s in _recurring_s(domain):
+            yield period_s / (domain.count * domain.vcpus)
+    for part in (*spec.networks.values(), *spec.workloads.values()):
+        yield from _recurring_s(part)
+
+
+def _recurring_s(part: object) -> Iterator[float]:
+    """Yield the periods of a part and of the parts in it."""
+    if isinstance(part, Mapping):
+        for each in part.values():
+            yield from _recurring_s(each)
+    elif isinstance(part, Spec):
+        for name, field in type(part).model_fields.items():
+            value = getattr(part, name)
+            if isinstance(value, (Spec, Mapping)):
+                yield from _recurring_s(value)
+            elif isinstance(value, int) and value > 0 and _recurs(field):
+                yield value / 1e9
+
+
+def _recurs(field: Any) -> bool:
+    """Whether the quantity of a field is a period; it may stand inside a union with None."""
+    inside = [mark for each in get_args(field.annotation) for mark in getattr(each, "__metadata__", ())]
+    return any(isinstance(mark, Quantity) and mark.recurs for mark in (*field.metadata, *inside))
+
+
+def in_words(needs: Needs, jobs: int) -> str:
+    """Return it in a few words: ``about 3.1e+09 events, 26 minutes on 2 workers, 0.4 GB of memory``."""
+    count = needs.workers(jobs)
+    workers = "1 worker" if count == 1 else f"{count} workers"
+    return (
+        f"about {needs.events:.2g} events, {duration_in_words(needs.wall_seconds(jobs))} on {workers}, "
+        f"{needs.memory_bytes(jobs) / 1e9:.2g} GB of memory"
+    )
+
+
+def duration_in_words(seconds: float) -> str:
+    """Return a duration for people, in the unit that fits."""
+    units = (("years", 365 * 86_400.0), ("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+    name, unit = next(((name, unit) for name, unit in units if seconds >= 1.5 * unit), units[-1])
+    count = seconds / unit
+    return f"{count:.0f} {name}" if 1.0 <= count < 1e4 else f"{count:.2g} {name}"
+
+
+def worthwhile_jobs(jobs: int, specs: Iterable[ModelSpec]) -> int:
+    """Return how many of so many workers to begin for a run of each of these models: 1 is this process alone."""
+    seconds, same = 0.0, dict[int, tuple[ModelSpec, float]]()
+    for spec in specs:
+        if id(spec) not in same:
+            same[id(spec)] = spec, needs_of(spec).seconds
+        seconds += same[id(spec)][1]
+        if seconds > WORTH_WORKERS_S:
+            return jobs
+    return 1
+
+
+def total(specs: Sequence[ModelSpec], runs: float) -> Needs:
+    """Return what so many replications of each of some models take."""
+    return sum((needs_of(spec).times(runs) for spec in specs), Needs())
+
+
+WORTH_SAYING_S = 60.0
+LONG_S = 3600.0
+_S = 1e9
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the user allows.
+
+    Parameters
+    ----------
+    is_agreed : bool
+        Begin, however long it takes.
+    most_ns : int, optional
+        Time after which the study ends as if interrupted.
+    most_bytes : int, optional
+        Memory that it may need; without it a quarter of the machine's is asked about.
+    """
+
+    is_agreed: bool = False
+    most_ns: int | None = None
+    most_bytes: int | None = None
+
+
+def check(needs: Needs, jobs: int, limits: Limits, ask: Callable[[str], bool]) -> str:
+    """Return what to say of a study that takes much when it begins, if it may begin; empty: nothing.
+
+    Parameters
+    ----------
+    needs : Needs
+        Of the whole study.
+    jobs : int
+        Worker processes.
+    ask : callable
+        Asks the user whether to go on; without anybody to ask, False.
+
+    Raises
+    ------
+    UsageError
+        It takes too much, or nobody agreed to it.
+    """
+    words = in_words(needs, jobs)
+    memory = needs.memory_bytes(jobs)
+    if limits.most_bytes is not None and memory > limits.most_bytes:
+        raise UsageError(
+            f"this takes {words}, and --max-memory allows {limits.most_bytes / 1e9:.2g} GB; fewer --jobs, shorter "
+            "steps or a longer sample_period take less"
+        )
+    seconds = needs.wall_seconds(jobs)
+    is_bounded = limits.most_ns is not None and limits.most_ns <= LONG_S * _S
+    is_long = seconds > LONG_S and not is_bounded
+    is_large = limits.most_bytes is None and memory > memory_of_machine() / 4
+    if (is_long or is_large) and not limits.is_agreed and not ask(f"this takes {words}; begin?"):
+        why = "above an hour" if is_long else "above a quarter of this machine's memory"
+        raise UsageError(
+            f"this takes {words}, {why}; --yes begins it all the same, --quick, --scale or fewer replications take less"
+        )
+    return f"this takes {words}" if seconds > WORTH_SAYING_S else ""
+
+
+def memory_of_machine() -> float:
+    """Return the bytes of memory of this machine; infinite where it does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+@contextmanager
+def ended_beyond(most_ns: int | None, most_bytes: int | None, say: Callable[[str], None]) -> Iterator[None]:
+    """Interrupt what is inside after a time, or when its processes together use more memory; as Ctrl-C does.
+
+    What has finished is kept.
+    """
+    if (most_ns, most_bytes) == (None, None) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    main, over, left = threading.main_thread(), threading.Event(), threading.Event()
+    end_s = math.inf if most_ns is None else time.monotonic() + most_ns / _S
+
+    def watch() -> None:
+        while not left.wait(max(0.0, min(end_s - time.monotonic(), math.inf if most_bytes is None else _LOOK_S))):
+            used = 0 if most_bytes is None else memory_in_use()
+            if most_bytes is not None and used > most_bytes:
+                say(f"{used / 1e6:.0f} MB of memory are used, --max-memory allows {most_bytes / 1e6:.0f} MB")
+            elif most_ns is not None and time.monotonic() >= end_s:
+                say(f"{duration_in_words(most_ns / _S)}, the --max-time, are over")
+            else:
+                continue
+            over.set()
+            _interrupt(main)
+            return
+
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if is_ignored:
+        signal.signal(signal.SIGINT, _deaf_until(over))
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        left.set()
+        if is_ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def memory_in_use() -> int:
+    """Return the bytes that this process and all below it hold together; 0 where the system does not say.
+
+    As ``top`` shows it of each (RES): libraries that several share count for each of them.  A child that has not begun
+    its own program yet has its parent's memory, which counts once.
+    """
+    processes, held = [(os.getpid(), "")], 0
+    for one, of_parent in processes:  # which grows meanwhile
+        own = _memory_of(one)
+        if own in ("", of_parent):
+            continue
+        held += int(own.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            with suppress(OSError):
+                processes += ((int(child), own) for child in children.read_text().split())
+    return held
+
+
+def _memory_of(process: int) -> str:
+    """Return what the system says of a process' memory, in pages: whole, resident, shared, ...; empty: it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/statm").read_text()
+    return ""
+
+
+def _deaf_until(over: threading.Event) -> Callable[[int, FrameType | None], None]:
+    """Return what handles Ctrl-C where it is ignored (a job in the background of a script): the end of time is heard.
+
+    Once only, as the orderly end is not to be disturbed.
+    """
+
+    def hear(_: int, __: FrameType | None) -> None:
+        if over.is_set():
+            over.clear()
+            raise KeyboardInterrupt
+
+    return hear
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """Send Ctrl-C's signal to a thread, so that what it waits for is interrupted as well."""
+    if hasattr(signal, "pthread_kill") and thread.ident is not None:
+        signal.pthread_kill(thread.ident, signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,95 @@
+"""Where the tasks of a study run: one interface, and the cluster that this process was told to use.
+
+A study hands over a function and its tasks and takes results as they come; it never knows where they were made.
+Here is the interface and its simplest form; local processes are in :mod:`.workers`, a Dask cluster in :mod:`.cluster`.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Tell = Callable[[str], None]
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""
+
+
+class Executor(Protocol):
+    """Applies a function to tasks, somewhere; where does not matter to the results."""
+
+    def count(self) -> int:
+        """Return how many tasks it works on at once, by what is known now."""
+        ...
+
+    def map_unordered(
+        self, function: Callable[[T], R], tasks: Sequence[T], tell: Tell = silent
+    ) -> Iterator[tuple[int, R]]:
+        """Yield (index of the task, result), each once, as results arrive; whoever stops taking them ends the rest.
+
+        Parameters
+        ----------
+        function : callable
+            A module's function or a picklable object.
+        tell : callable
+            Told in words when workers are lost, refused or replaced.
+
+        Raises
+        ------
+        WorkerLostError
+            Workers are lost again and again, or whoever leads them is, or there is not enough memory.
+        """
+        ...
+
+    def stop(self) -> None:
+        """End what is under way."""
+        ...
+
+
+class Here:
+    """The process itself."""
+
+    def count(self) -> int:
+        """Return one."""
+        return 1
+
+    def map_unordered(
+        self, function: Callable[[T], R], tasks: Sequence[T], _: Tell = silent
+    ) -> Iterator[tuple[int, R]]:
+        """Yield the results in the order of the tasks."""
+        for index, task in enumerate(tasks):
+            yield index, applied(function, task)
+
+    def stop(self) -> None:
+        """Leave everything as it is: nothing is under way between two results."""
+
+
+def applied(function: Callable[[Any], Any], task: Any) -> Any:
+    """Return a task's result, and leave none of its memory behind."""
+    result = function(task)
+    gc.collect(0)  # a run that is over holds megabytes in a circle, and few objects for Python to look for it
+    return result
+
+
+_clusters: list[Executor] = []
+
+
+def the_cluster() -> Executor | None:
+    """Return the cluster that the studies of this process use; None: this machine."""
+    return _clusters[-1] if _clusters else None
+
+
+@contextmanager
+def using(cluster: Executor) -> Iterator[Executor]:
+    """Let the studies inside run on a cluster."""
+    _clusters.append(cluster)
+    try:
+        yield cluster
+    finally:
+        _clusters.remove(cluster)

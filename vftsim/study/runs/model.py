@@ -1,0 +1,204 @@
+"""A model file, read, checked and ready to be studied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+
+from vftsim.composition.model import LONGEST_NS, SHORTEST_NS, ModelSpec
+from vftsim.errors import UsageError
+from vftsim.spec import Document, format_duration, json_schema, list_shipped, read_document
+from vftsim.study.figures.validity import as_fitted, with_changes, without_foreign_measure
+from vftsim.study.runs.estimate import events_of
+from vftsim.study.runs.workers import deferred_interrupts
+from vftsim.study.store.files import sha256_of
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A checked model.
+
+    Parameters
+    ----------
+    label : str
+        What the user called it: a shipped name or a path.
+    spec : ModelSpec
+        The checked description.
+    assignments : tuple of str
+        Overrides made with ``--set``.
+    notes : tuple of str
+        What was changed beside (shortened steps), in words.
+    """
+
+    label: str
+    spec: ModelSpec
+    assignments: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Kinds of its workloads."""
+        return tuple(dict.fromkeys(workload.kind for workload in self.spec.workloads.values()))
+
+    @property
+    def description(self) -> str:
+        """What the file says the system is."""
+        return self.spec.description
+
+    @property
+    def name(self) -> str:
+        """The name that the file gives the system; what the user called it if it gives none."""
+        return self.spec.name or self.label
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the model as one file would say it: all values, units written out."""
+        with deferred_interrupts():  # pydantic takes an interruption for a kind that does not fit, and goes on
+            data: dict[str, Any] = self.spec.model_dump(mode="json")
+        return data
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the resolved model; equal for equal models, whatever their files."""
+        return sha256_of(self.resolved())
+
+    def shortened(self, factor: float) -> Model:
+        """Return the model with its measured time scaled by a factor above 0."""
+        if not 0.0 < factor <= 1000.0:
+            raise UsageError(f"a scale of {factor:g} makes no sense; 0.1 measures a tenth of the time")
+        if factor == 1.0:
+            return self
+        return self._noting(shorten(self.spec, factor))
+
+    def quick(self) -> Model:
+        """Return the model shortened for a first look."""
+        return self._noting(quick(self.spec))
+
+    def _noting(self, short: Shortened) -> Model:
+        return replace(self, spec=short.spec, notes=(*self.notes, short.note) if short.note else self.notes)
+
+
+def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model:
+    """Return the checked model of a file.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A file, or the name of a shipped model.
+    overrides : sequence of str
+        Assignments such as ``domains.sut.weight=512``.
+
+    Raises
+    ------
+    ModelFileError
+        The file, one it extends or an override is wrong.
+    UsageError
+        There is no such file.
+    """
+    return model_of(read_document(name_or_path), str(name_or_path), overrides)
+
+
+def model_of(document: Document, label: str, overrides: Sequence[str] = ()) -> Model:
+    """Return the checked model of a document that was read before."""
+    spec = document.override(ModelSpec, overrides).validate(ModelSpec)
+    spec = with_changes(spec, as_fitted(document))
+    if overrides:
+        spec = without_foreign_measure(document, spec)
+    return Model(label, spec, tuple(overrides))
+
+
+def in_yaml(data: dict[str, Any]) -> str:
+    """Return plain data as a model file has it."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 110
+    stream = StringIO()
+    yaml.dump(data, stream)
+    return stream.getvalue()
+
+
+def shipped_models() -> tuple[str, ...]:
+    """Return the names of the models that come with vftsim."""
+    return list_shipped("models")
+
+
+def models_schema() -> dict[str, Any]:
+    """Return the JSON Schema of model files."""
+    return json_schema(ModelSpec, "vftsim model")
+
+
+_QUICK_STEP_NS = 60_000_000_000
+QUICK_NS = 500_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """A spec with less simulated time, and what was changed, in words for the user (empty: nothing)."""
+
+    spec: ModelSpec
+    note: str
+
+
+def shorten(spec: ModelSpec, factor: float) -> Shortened:
+    """Scale what is measured.
+
+    Transients and warm-up stay: they are as long as a call or the scheduler's memory lasts, not as a test.
+    """
+    if spec.phased is not None:
+        return _with_steps(spec, factor)
+    return _measured_for(spec, round(spec.measure.duration * factor))
+
+
+def quick(spec: ModelSpec) -> Shortened:
+    """Measure a minute of each step, or half a second, at most; a workload's own test and faults keep their time."""
+    if spec.faults:
+        return Shortened(spec, "--quick shortens nothing: faults have their instants")
+    if spec.phased is not None:
+        longest_ns = max(workload.step_ns() for workload in spec.workloads.values())
+        short = _with_steps(spec, min(1.0, _QUICK_STEP_NS / longest_ns))
+    else:
+        tests_ns = max((workload.test_ns() for workload in spec.workloads.values()), default=0)
+        shortest_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, 0) if tests_ns else QUICK_NS
+        short = _measured_for(spec, min(spec.measure.duration, shortest_ns))
+    if not short.note:
+        return Shortened(spec, "--quick shortens nothing: the model is as short as its tests")
+    saved = 100.0 * (1.0 - events_of(short.spec) / max(events_of(spec), 1.0))
+    return replace(short, note=f"{short.note}; about {saved:.0f} % of the work saved")
+
+
+def _with_steps(spec: ModelSpec, factor: float) -> Shortened:
+    scaled = {name: workload.scaled(factor) for name, workload in spec.workloads.items()}
+    note = "; ".join(said for _, said in scaled.values() if said)
+    workloads = {name: workload for name, (workload, _) in scaled.items()}
+    return Shortened(spec.model_copy(update={"workloads": workloads}) if note else spec, note)
+
+
+def _measured_for(spec: ModelSpec, measured_ns: int) -> Shortened:
+    before_ns = spec.measure.duration
+    measured_ns = max(measured_ns, min(SHORTEST_NS, before_ns))
+    if measured_ns > LONGEST_NS:
+        raise UsageError(
+            f"that would measure {format_duration(measured_ns)}; a steady state is measured for at most "
+            f"{format_duration(LONGEST_NS)}"
+        )
+    if measured_ns == before_ns:
+        return Shortened(spec, "")
+    _refuse_to_end_before_faults(spec, spec.measure.warm_up + measured_ns)
+    measure = spec.measure.model_copy(update={"duration": measured_ns})
+    note = (
+        f"measured for {format_duration(measured_ns)} instead of {format_duration(before_ns)} "
+        f"(warm-up of {format_duration(measure.warm_up)} kept)"
+    )
+    if measured_ns < before_ns:
+        note += "; losses come in bursts, so shorter runs differ more"
+    return Shortened(spec.model_copy(update={"measure": measure}), note)
+
+
+def _refuse_to_end_before_faults(spec: ModelSpec, ends_ns: int) -> None:
+    for fault in spec.faults:
+        if spec.time_of(fault.at) > ends_ns:
+            raise UsageError(f"the fault at {fault.at} would be after the end of a run of {format_duration(ends_ns)}")

@@ -1,0 +1,312 @@
+"""The result of running one model: records, tables, figures across replications, files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vftsim.composition.record import RunRecord as Record
+from vftsim.errors import UsageError
+from vftsim.outcome.declare import Verdict
+from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table
+from vftsim.report.blocks import in_words as words_of
+from vftsim.study.blocks.head import INTERVALS, head, missing_notes, outside_notes, unseen
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.run_charts import leading, run_charts, words
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.offered import Missing, missing_in, rows_of
+from vftsim.study.figures.summary import Row, Summary
+from vftsim.study.figures.tables import summary_table, tables
+from vftsim.study.figures.validity import MARK, outside_phases
+from vftsim.study.runs.model import Model, in_yaml
+from vftsim.study.store.files import write_file, write_json
+from vftsim.study.store.opened import model_of, read_manifest, records_of
+from vftsim.study.store.store import MANIFEST
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from vftsim.stats import ReplicationResult
+
+
+CONFIDENCE = 0.95
+CHARTS = "charts.png"
+_FEW = 4
+FORMAT = 4
+"""Version of the form of results: phases of outcomes, each with the limit that it is judged by."""
+
+
+class RunResult(Printed):
+    """Replications of one model.
+
+    Parameters
+    ----------
+    records : list of (int, record)
+        In the order of the replications.
+    manifest : mapping
+        How the result came to be.
+    confidence : float
+        Level of the intervals.
+
+    Attributes
+    ----------
+    remarks : list of str
+        What happened to the directory on the way that the user must know.
+    precision : ReplicationResult or None
+        Whether the precision that was asked for was reached.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        records: list[tuple[int, Record]],
+        manifest: Mapping[str, Any],
+        confidence: float = CONFIDENCE,
+    ) -> None:
+        if not records:
+            raise UsageError("a result needs at least one finished replication")
+        self.model = model
+        self.records = records
+        self.manifest = dict(manifest)
+        self.confidence = confidence
+        self.remarks: list[str] = []
+        self.precision: ReplicationResult | None = None
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Tidy tables, one row a replication and observation."""
+        return tables(self.model.name, self.records)
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """All figures across replications, with intervals."""
+        return summary_table(self.figures_found)
+
+    @cached_property
+    def figures_found(self) -> Summary:
+        """Every declared figure of the model across replications."""
+        return Summary(self.model.label, self.records, self.confidence)
+
+    @property
+    def missing(self) -> list[Missing]:
+        """What was asked and did not happen."""
+        return missing_in(self.model.spec, self.records)
+
+    def to_pandas(self, table: str = "") -> pd.DataFrame:
+        """Return a table: ``summary``, or one of :attr:`tables`; by default steps, or figures without."""
+        table = table or next(iter(self.tables))
+        if table == "summary":
+            return self.summary
+        if table not in self.tables:
+            raise UsageError(f"no table '{table}'; tables: summary, {', '.join(self.tables)}")
+        return self.tables[table]
+
+    def estimates(self) -> pd.DataFrame:
+        """Return every figure of every phase with its interval."""
+        return self.summary.drop(
+            columns=["table", "metric", "scenario", "statistic", "step_index", "requested_saps"], errors="ignore"
+        )
+
+    @classmethod
+    def opened(cls, folder: Path) -> RunResult:
+        """Return what the directory of a result holds."""
+        said = read_manifest(folder)
+        return cls(model_of(said), records_of(folder, said), said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; :meth:`from_dict` reads it back."""
+        return {
+            "format": FORMAT,
+            "confidence": self.confidence,
+            "manifest": self.manifest,
+            "records": [[number, record.to_dict()] for number, record in self.records],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RunResult:
+        """Rebuild what :meth:`to_dict` returned."""
+        if data.get("format") != FORMAT:
+            raise UsageError("the result is of another version of vftsim, which had another record; run it again")
+        records = [(int(number), Record.from_dict(record)) for number, record in data["records"]]
+        return cls(model_of(data["manifest"]), records, data["manifest"], data["confidence"])
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return manifest, summary and steps as plain data: what ``--json`` prints."""
+        return {
+            "manifest": self.manifest,
+            "confidence": self.confidence,
+            "outside_calibration": outside_phases(self.model.spec, self.records),
+            "not_offered": rows_of(self.missing),
+            "summary": rows(self.summary),
+            "tables": {name: rows(table) for name, table in self.tables.items() if name != "series"},
+        }
+
+    def blocks(self, everything: bool = False) -> list[Block]:
+        """Return what was measured: charts and cards, the figures of phases and of the whole run."""
+        summary, spec = self.figures_found, self.model.spec
+        marks = outside_phases(spec, self.records) or ()
+        tables = [phase_table(summary, marks), figures_table(summary, everything=everything)]
+        if everything:
+            tables += every_phase_table(summary, marks)
+        n = len(self.records)
+        return [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            run_answer(self),
+            *_cards(summary),
+            *self._charts(),
+            *(table for table in tables if table.rows),
+            *(outside_notes(self.model) if marks else []),
+            Note(f"{n} replications, seed {self.manifest['seed']}. {INTERVALS}{unseen(n)}"),
+            *_mixed_notes(summary),
+            *missing_notes(self.missing),
+            *_precision_notes(self.precision),
+        ]
+
+    def _charts(self) -> list[Chart]:
+        return run_charts(self.figures_found, self.model.spec, self.records)
+
+    def write_files(self, folder: Path) -> None:
+        """Write manifest, resolved model, tables and charts."""
+        for name, table in {"summary": self.summary, **self.tables}.items():
+            write_file(folder / f"{name}.csv", csv_text(table).encode())
+        write_file(folder / "model.yaml", model_yaml(self.model).encode())
+        write_charts(folder, self._charts())
+        write_json(folder / MANIFEST, self.manifest)
+
+
+def write_charts(folder: Path, blocks: Sequence[Block]) -> None:
+    """Write the charts among blocks, those of a page, on one figure into a directory; nothing where there is none."""
+    charts = [block for block in blocks if isinstance(block, Chart | Bars)]
+    if charts:
+        from vftsim.report.charts import figure_of  # noqa: PLC0415 - matplotlib takes its time
+
+        write_figure(figure_of(charts, 1 if len(charts) == 1 else 2 if len(charts) <= _FEW else 3), folder / CHARTS)
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure; equal figures give equal files."""
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a table as plain rows; empty cells are None."""
+    plain = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in plain]
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """Return a table as CSV, every float with all its digits."""
+    return str(table.to_csv(index=False, lineterminator="\n"))
+
+
+def model_yaml(model: Model) -> str:
+    """Return the resolved model as a file that says everything itself."""
+    return in_yaml(model.resolved())
+
+
+_MOST_CARDS = 6
+_MOST_SAID = 3
+
+
+def _mixed_notes(summary: Summary) -> list[Note]:
+    """Return in how many runs a step went beyond the limit, of steps in which some did and others did not."""
+    verdicts = [row for row in summary.rows.values() if isinstance(row.address.entry.figure, Verdict)]
+    beyond = [
+        (row.phase.name, e)
+        for row in verdicts
+        if row.address.phase in summary.mixed and (e := summary.estimate(row.address.text)) is not None
+    ]
+    return [
+        Note(
+            f"{phase}: {round(e.mean * e.n / 100)} of {e.n} runs beyond the limit, "
+            f"{e.low:.2g} to {e.high:.2g} % of all (binomial interval, at least 95 %, Clopper and Pearson); "
+            "its figures are means of two kinds of runs, without interval",
+            warns=True,
+        )
+        for phase, e in beyond
+        if e.mean not in {0.0, 100.0}
+    ]
+
+
+def _precision_notes(found: ReplicationResult | None) -> list[Note]:
+    """Return whether a precision was reached, and with how many replications."""
+    if found is None:
+        return []
+    reached = "reached with" if found.reached else "not reached with"
+    figures = ", ".join(f"{name} = {words_of(e)}" for name, e in found.estimates.items())
+    advice = "" if found.reached else "; more --replications, or a longer --scale"
+    return [Note(f"Precision {reached} {found.n} replications: {figures}{advice}", warns=not found.reached)]
+
+
+def run_answer(result: RunResult) -> Answer:
+    """Return the first figures that lead, in words."""
+    first = leading(result.figures_found)[:_MOST_SAID]
+    texts = [
+        f"{address.owner.rpartition('.')[2]}: {words(address)} {words_of(e, address.entry.unit)}"
+        for address, e in first
+    ]
+    many = "replication" if len(result.records) == 1 else "replications"
+    asked = f"What do {len(result.records)} {many} of {result.model.name} show?"
+    return Answer(texts[0] if texts else "nothing that leads", asked, "; ".join(texts[1:]))
+
+
+def _cards(summary: Summary) -> list[Block]:
+    """Return the figures of the whole run that lead."""
+    cards = [Card(f"{address.owner}: {words(address)}", e, address.entry.unit) for address, e in leading(summary)]
+    return [Cards(cards[:_MOST_CARDS])] if cards else []
+
+
+def figures_table(summary: Summary, *, everything: bool = False) -> Table:
+    """Return the figures of the whole run, those of one place together: the leading ones, or all."""
+    rows: list[list[Cell]] = []
+    addresses = [each for each in summary.addresses if not each.phase and (everything or each.entry.leads)]
+    for place in dict.fromkeys(address.place for address in addresses):
+        own = [(each, summary.estimate(each.text)) for each in addresses if each.place == place]
+        known = [(each, found) for each, found in own if found is not None]
+        if known:
+            rows.append([place])
+            rows += [[f"  {each.entry.words}", found] for each, found in known]
+    return Table(["", "estimate"], rows)
+
+
+def phase_table(summary: Summary, marked: Collection[str] = ()) -> Table:
+    """Return the figures of workloads that lead, a row a phase; those marked bear an asterisk."""
+    rows = [row for row in summary.rows.values() if row.address.phase and row.address.owner.startswith("workloads.")]
+    return _by_phase(summary, [row for row in rows if row.address.entry.leads], "head", marked)
+
+
+def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[Table]:
+    """Return a table for each figure that has phases, under its owner and label: a row a phase, a column a part."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in summary.rows.values():
+        if row.address.phase:
+            figure = row.address.entry.figure
+            unit = f", {figure.unit}" if figure.unit else ""
+            groups.setdefault((row.address.owner, f"{figure.label}{unit}"), []).append(row)
+    tables = [(f"{owner}: {label}", _by_phase(summary, rows, "", marked)) for (owner, label), rows in groups.items()]
+    return [replace(table, title=title) for title, table in tables]
+
+
+def _by_phase(summary: Summary, rows: Iterable[Row], heads: str, marked: Collection[str]) -> Table:
+    columns: dict[tuple[str, ...], str] = {}
+    phases: dict[str, dict[tuple[str, ...], Address]] = {}
+    loads: dict[str, str] = {}
+    for row in rows:
+        entry, phase = row.address.entry, row.phase
+        columns[entry.path] = entry.head if heads else " ".join(entry.path[1:]) or _whole(entry.path)
+        phases.setdefault(phase.name, {})[entry.path] = row.address
+        loads[phase.name] = "" if phase.load is None else f"{phase.load:g}"
+    body: list[list[Cell]] = []
+    for phase_name, own in phases.items():
+        found = [summary.estimate(own[path].text) if path in own else None for path in columns]
+        n = max((each.n for each in found if each is not None), default=0)
+        body.append([f"{phase_name}{MARK if phase_name in marked else ''}", loads[phase_name], *found, str(n)])
+    return Table(["phase", "asked", *columns.values(), "n"], body)
+
+
+def _whole(path: tuple[str, ...]) -> str:
+    return "all" if len(path) == 1 else path[-1]

@@ -1,0 +1,306 @@
+"""Running many independent simulations on several cores, without the number of cores mattering.
+
+Each task is a pure function of its arguments, and results are put in the order of the tasks, so any
+number of workers gives the same answer.  A result is handed over as soon as it arrives: what is done
+survives an interruption.  Ctrl-C ends the work under way at once.  Workers end with the process that
+started them, however it ends; workers that are killed are replaced.
+"""
+
+# ruff: noqa: PLC0415 - what manages processes takes 0.1 s to import, and most commands need none
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from vftsim.composition.one_kernel import make_ready
+from vftsim.errors import UsageError, WorkerLostError
+from vftsim.study.figures.frames import import_meanwhile
+from vftsim.study.runs.executor import Executor, Here, Tell, applied, silent, the_cluster
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+MOST_JOBS = 1024
+ENDING = tuple(
+    number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None
+)
+"""Signals that ask a command to end: Ctrl-C, kill, a terminal that closes."""
+
+_GROUPS = Path("/sys/fs/cgroup")
+_QUOTAS = ((_GROUPS / "cpu.max",), (_GROUPS / "cpu/cpu.cfs_quota_us", _GROUPS / "cpu/cpu.cfs_period_us"))
+"""Files that say how much a container may use, on Linux, in both versions of control groups: quota, period."""
+_MOST_LOSSES = 3
+_BETWEEN_LOOKS_S = 0.5
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_LOST = (
+    "worker processes are killed from outside again and again, perhaps for want of memory; fewer --jobs need less, "
+    "and where a command has --resume it goes on from what had finished"
+)
+_NO_MEMORY = (
+    "there is not enough memory for what the worker processes compute; fewer --jobs need less, "
+    "and where a command has --resume it goes on from what had finished"
+)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user pressed Ctrl-C before there was anything to keep."""
+
+
+def available_cores() -> int:
+    """Return the number of cores that a study may use: of this machine, or the workers of its cluster."""
+    if (cluster := the_cluster()) is not None:
+        return cluster.count()
+    return _own_cores()
+
+
+def _own_cores() -> int:
+    """Return the CPUs that this process may use: by its affinity, and by the quota of its container."""
+    if not hasattr(os, "sched_getaffinity") or "LOKY_MAX_CPU_COUNT" in os.environ:
+        from joblib import cpu_count  # it knows every way in which that is said
+
+        return int(cpu_count())
+    allowed = len(os.sched_getaffinity(0))
+    for files in _QUOTAS:
+        with contextlib.suppress(OSError, ValueError):  # there is no such file, or no quota
+            quota, period = map(int, " ".join(file.read_text() for file in files).split())
+            if quota > 0:
+                allowed = min(allowed, -(-quota // period))
+    return allowed
+
+
+def checked_jobs(jobs: int | None) -> int:
+    """Return the number of worker processes asked for; all cores, or workers of the cluster, if none was.
+
+    Raises
+    ------
+    UsageError
+        It is out of range.
+    """
+    if jobs is None:
+        return available_cores()
+    if not 1 <= jobs <= MOST_JOBS:
+        raise UsageError(f"jobs: from 1 to {MOST_JOBS} worker processes, got {jobs}")
+    return jobs
+
+
+class Workers(Generic[T, R]):
+    """Applies a function to the tasks of a study, wherever this process is told to have them done.
+
+    Parameters
+    ----------
+    function : callable
+        A module's function or a picklable object.
+    jobs : int
+        Processes of this machine; 1 works in this one.  Without meaning on a cluster.
+    tell : callable, optional
+        Told in words when workers were lost and replaced.
+    came : callable, optional
+        Told of each result that arrives.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[T], R],
+        jobs: int,
+        tell: Tell | None = None,
+        came: Callable[[], None] | None = None,
+    ) -> None:
+        self.function = function
+        self.jobs = jobs
+        self._tell = tell or silent
+        self._came = came or (lambda: None)
+
+    def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """Yield (index of the task, result) as results arrive; see :meth:`.executor.Executor.map_unordered`."""
+        for found in executor(self.jobs, len(tasks)).map_unordered(self.function, tasks, self._tell):
+            self._came()
+            yield found
+
+    def in_order(self, tasks: Sequence[T]) -> list[R]:
+        """Return the results in the order of the tasks."""
+        return [result for _, result in sorted(self.as_they_come(tasks), key=lambda pair: pair[0])]
+
+
+def executor(jobs: int, tasks: int) -> Executor:
+    """Return what does so many tasks: the cluster that this process uses, else so many processes of this machine."""
+    if (cluster := the_cluster()) is not None:
+        return cluster
+    return Here() if is_here(jobs, tasks) else LocalProcesses(jobs)
+
+
+def is_here(jobs: int, tasks: int) -> bool:
+    """Whether so many tasks are done in this process."""
+    return the_cluster() is None and (jobs == 1 or tasks == 1)
+
+
+class LocalProcesses:
+    """Processes of this machine, which stay when idle: a capacity search comes back for the next level at once.
+
+    Parameters
+    ----------
+    jobs : int
+        How many.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+
+    def count(self) -> int:
+        """Return how many processes there are."""
+        return self._jobs
+
+    def map_unordered(
+        self, function: Callable[[T], R], tasks: Sequence[T], tell: Tell = silent
+    ) -> Iterator[tuple[int, R]]:
+        """Yield (index of the task, result) as results arrive; Ctrl-C ends the workers and is passed on.
+
+        Workers that somebody kills are replaced, and what they were at is computed again.
+
+        Raises
+        ------
+        WorkerLostError
+            They are killed again and again, or there is not enough memory.
+        """
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+
+        left, jobs, losses = dict.fromkeys(range(len(tasks))), self._jobs, 0
+        while left:
+            # What was under way when a worker was lost is suspect; where nothing else is left, one at a time tells.
+            alone = losses > 0 and len(left) <= jobs
+            batches = [[index] for index in left] if alone else [list(left)]
+            try:
+                for index, result in chain.from_iterable(_parallel(function, tasks, batch, jobs) for batch in batches):
+                    del left[index]
+                    losses = 0
+                    yield index, result
+            except BrokenProcessPool:
+                self.stop()
+                losses += 1
+                if losses == _MOST_LOSSES:
+                    raise WorkerLostError(_LOST) from None
+                left, jobs = _suspects_last(left, 1 if alone else jobs), max(2, jobs // 2)
+                tell(f"a worker process was killed from outside; {jobs} new ones go on")
+            except MemoryError:
+                self.stop()
+                raise WorkerLostError(_NO_MEMORY) from None
+            except BaseException:
+                # Also when whoever takes the results gives up: nobody wants the rest.
+                self.stop()
+                raise
+
+    def stop(self) -> None:
+        """End all worker processes, whatever they are doing."""
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _parallel(
+    function: Callable[[T], R], tasks: Sequence[T], indices: Sequence[int], jobs: int
+) -> Iterator[tuple[int, R]]:
+    import joblib
+
+    make_ready()
+    # Workers stay when idle: a capacity search comes back for the next level at once.
+    pool = joblib.Parallel(
+        n_jobs=jobs,
+        backend="loky",
+        batch_size=1,
+        return_as="generator_unordered",
+        mmap_mode=None,
+        max_nbytes=None,
+        initializer=_begin_worker,
+        initargs=(os.getpid(), threading.current_thread() is threading.main_thread(), gc.get_threshold()),
+    )
+    calls = (joblib.delayed(_numbered)(function, index, tasks[index]) for index in indices)
+    with _passing_on_a_blocked_mask():
+        results = pool(calls)
+    import_meanwhile()
+    yield from results
+
+
+def _suspects_last(tasks: dict[int, T], number: int) -> dict[int, T]:
+    """Put the tasks that may have been under way at the end: one that kills its worker must not delay the others."""
+    order = list(tasks)
+    return {index: tasks[index] for index in (*order[number:], *order[:number])}
+
+
+@contextmanager
+def deferred_interrupts() -> Iterator[None]:
+    """Let what is inside happen whole: Ctrl-C or a request to end takes effect when it is over."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    # What is ignored, or ends the process by default, stays as it is.
+    before = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if pressed:
+        signal.raise_signal(pressed[0])
+
+
+@contextmanager
+def _passing_on_a_blocked_mask() -> Iterator[None]:
+    """Let what is started inside never see the signals that end a command, not even while it starts.
+
+    The mask is inherited, also by the thread that starts workers later; what arrives meanwhile is delivered at the end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    import multiprocessing.resource_tracker
+
+    from joblib.externals.loky.backend import resource_tracker
+
+    for tracker in (multiprocessing.resource_tracker, resource_tracker):
+        tracker.ensure_running()  # starting one lifts the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_worker(parent: int, parent_thread_stays: bool, collecting: tuple[int, int, int]) -> None:
+    """Leave interruptions to the coordinating process, collect garbage as it does, and end with it however it ends."""
+    gc.set_threshold(*collecting)
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    if parent_thread_stays and sys.platform == "linux":
+        _end_with_parent()
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Ask Linux to kill this process when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def _watch(parent: int) -> None:
+    """End when the parent is gone: what other systems have, and for a parent that ended before Linux was asked."""
+    while os.getppid() == parent:
+        time.sleep(_BETWEEN_LOOKS_S)
+    os._exit(1)
+
+
+def _numbered(function: Callable[[Any], Any], index: int, task: Any) -> tuple[int, Any]:
+    return index, applied(function, task)

@@ -1,0 +1,232 @@
+"""The SQLite file of a result: its form, the mark that makes it ours, and how it is opened."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePath
+from typing import Any
+
+from vftsim._version import __version__
+from vftsim.errors import UsageError
+from vftsim.study.store.files import SCRATCH, sha256_of, sync_directory
+from vftsim.study.store.lock import HOLDER, LOCK
+
+DATABASE = "vftsim.sqlite"
+APPLICATION = 0x76667473  # "vfts", in the header of the file
+FORMAT = 2
+_HEADER_BYTES, _PAGE_AT, _FORMAT_AT, _APPLICATION_AT = 100, 16, 60, 68  # sqlite.org/fileformat.html, 1.3
+_BESIDE = ("-wal", "-shm", "-journal")
+DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What a damaged database answers with; the second where the text of its message is damaged itself."""
+OWN_NAMES = {LOCK, HOLDER, SCRATCH, *(f"{DATABASE}{end}" for end in (".new", ".new-journal", "-journal"))}
+_SCHEMA = f"""
+PRAGMA auto_vacuum = INCREMENTAL;
+BEGIN;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE studies (
+    id INTEGER PRIMARY KEY,
+    generation INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    identity TEXT NOT NULL,
+    UNIQUE (generation, key)
+);
+CREATE TABLE replications (
+    study INTEGER NOT NULL REFERENCES studies (id),
+    replication INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    sha256 TEXT NOT NULL,
+    PRIMARY KEY (study, replication)
+);
+CREATE TABLE files (name TEXT NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (name, sha256));
+"""
+
+
+LARGEST = 1 << 53
+"""Bound of numbers of generations and replications; JSON readers hold numbers up to there exactly."""
+_WRONG = {
+    "studies": f"typeof(generation) != 'integer' OR generation NOT BETWEEN 1 AND {LARGEST}",
+    "replications": f"typeof(study) != 'integer' OR typeof(replication) != 'integer' "
+    f"OR replication NOT BETWEEN 0 AND {LARGEST} "
+    "OR study NOT IN (SELECT id FROM studies)",  # a new study would take its number
+    "files": "typeof(name) != 'text' OR typeof(sha256) != 'text'",
+}
+"""What no row may be, by table."""
+
+
+def create(folder: Path, command: str) -> None:
+    """Make an empty database aside, then give it its name: the name stands for a whole one."""
+    new = folder / f"{DATABASE}.new"
+    try:
+        create_file(new, {"command": command, "vftsim": __version__}).close()
+        new.replace(folder / DATABASE)
+    except BaseException:
+        remove_unfinished(new)
+        raise
+    sync_directory(folder)
+    sync_directory(folder.parent)
+
+
+def create_file(path: Path, about: Mapping[str, str]) -> sqlite3.Connection:
+    """Make an empty database, open for more."""
+    path.unlink(missing_ok=True)
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.executescript(_SCHEMA)
+        connection.executemany("INSERT INTO about (name, value) VALUES (?, ?)", list(about.items()))
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove a database that was being made, and its journal."""
+    for file in (path, path.with_name(f"{path.name}-journal")):
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a database of this program for one writer."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=1.0)
+    try:
+        for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        connection.execute("SELECT count(*) FROM studies").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def is_key_of(key: object, identity: object) -> bool:
+    """Whether a study's key is the hash of what it says to be."""
+    try:
+        said = json.loads(str(identity))
+        return isinstance(said, dict) and sha256_of(said) == key
+    except (ValueError, RecursionError):
+        return False
+
+
+def unsound(connection: sqlite3.Connection) -> str:
+    """Return what in a database is not as this program makes it, in words; empty if nothing is.
+
+    What stands in the fields of replications is no matter here: each has its checksum.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as model:
+        model.executescript(f"{_SCHEMA}COMMIT;")
+        if _tables(connection) != _tables(model):
+            return "its tables are not those of this program"
+    if connection.execute("SELECT 1 FROM about WHERE name = 'command' AND typeof(value) = 'text'").fetchone() is None:
+        return "the kind of study is lost"
+    for table, wrong in _WRONG.items():
+        if connection.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchone() is not None:
+            return f"a row of its table '{table}' cannot be"
+    if any(not is_key_of(*study) for study in connection.execute("SELECT key, identity FROM studies")):
+        return "a study is not what its hash says"
+    if not all(is_inside(name) for (name,) in connection.execute("SELECT name FROM files")):
+        return "it names files outside of the directory"
+    return ""
+
+
+def is_inside(name: object) -> bool:
+    """Whether a name is that of a file in the directory or below."""
+    if not isinstance(name, str) or "\0" in name:
+        return False
+    path = PurePath(name)
+    return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
+
+
+def _tables(connection: sqlite3.Connection) -> set[Any]:
+    return set(connection.execute("SELECT type, name, sql FROM sqlite_master"))
+
+
+def in_words(error: object) -> str:
+    """Return what a damaged database is said to have."""
+    return "its text is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+
+
+def with_own_schema(content: bytes) -> bytes:
+    """Return a database whose first page, which says what its tables are and where, is that of every new one.
+
+    The tables are made once, in one order, and are never moved, so a damaged first page can be replaced.  Its
+    header, which says how much there is, stays.
+    """
+    with contextlib.closing(sqlite3.connect(":memory:")) as model:
+        model.executescript(f"{_SCHEMA}COMMIT;")
+        first = model.serialize()
+    page = int.from_bytes(first[_PAGE_AT : _PAGE_AT + 2], "big")
+    return content[:_HEADER_BYTES] + first[_HEADER_BYTES:page] + content[page:]
+
+
+def damage(folder: Path, error: object) -> UsageError:
+    """Return what a database that cannot be read is answered with."""
+    return UsageError(
+        f"'{folder / DATABASE}' is damaged ({in_words(error)}); 'vftsim check {folder} --repair' saves what can be read"
+    )
+
+
+def format_of(folder: Path) -> int | None:
+    """Return the format of the result that a directory holds, by the mark in the database's header; None: no result."""
+    if not (folder / DATABASE).is_file():
+        return None
+    with (folder / DATABASE).open("rb") as stream:
+        header = stream.read(_HEADER_BYTES)
+    if int.from_bytes(header[_APPLICATION_AT : _APPLICATION_AT + 4], "big") != APPLICATION:
+        return None
+    return int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4], "big")
+
+
+def check_place(folder: Path, *, is_locked: bool) -> None:
+    """Refuse a place that is neither free nor a result of this program in this format.
+
+    Before the lock is held, a directory with a lock file passes: its holder may be about to make the database.
+    """
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if not folder.is_dir():
+        raise UsageError(f"'{folder}' exists and is no result of vftsim; choose another name")
+    for name in (DATABASE, *(f"{DATABASE}{end}" for end in _BESIDE)):
+        if (folder / name).exists() and not (folder / name).is_file():  # a pipe would be waited for
+            raise UsageError(f"'{folder}' is no result of vftsim: '{name}' is no plain file; choose another name")
+    scratch = folder / SCRATCH
+    if scratch.is_symlink() or (scratch.exists() and not scratch.is_dir()):
+        raise UsageError(f"'{folder}' is no result of vftsim: '{SCRATCH}' is no directory; choose another name")
+    found = format_of(folder)
+    names = {path.name for path in folder.iterdir()} if found is None else set()
+    if LOCK in names and not is_locked:
+        return
+    if names - OWN_NAMES:
+        raise UsageError(f"'{folder}' exists and is no result of vftsim{_older(folder)}; choose another name")
+    if found is not None and found != FORMAT:
+        raise UsageError(
+            f"'{folder}' is a result in format {found} of another version of vftsim; this one reads format {FORMAT}; "
+            "choose another name"
+        )
+
+
+def _older(folder: Path) -> str:
+    looks = (folder / "sweep.sqlite").is_file() or (folder / "replications").is_dir()
+    return " that this version can read (perhaps one of an early version)" if looks else ""
+
+
+@contextmanager
+def forbidden(folder: Path) -> Iterator[None]:
+    """Turn a full disk or a forbidden place into a message, before any work."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write '{folder}': {error.strerror or error}") from None
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise UsageError(f"'{folder / DATABASE}' is open in another program; close it") from None
+        raise UsageError(f"cannot write '{folder}': {error}") from None
+    except DAMAGED as error:
+        raise damage(folder, error) from None

@@ -1,0 +1,226 @@
+"""What made a result: enough to make it again, and to know what it can be compared with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from importlib.metadata import distributions, version
+from pathlib import Path
+from typing import Any
+
+from vftsim._version import __version__
+from vftsim.composition.one_kernel import machine, source_of, the_kernel
+from vftsim.composition.without_effect import remarks, without_effect
+from vftsim.errors import UsageError
+from vftsim.kernel.choose import VARIABLE
+from vftsim.sampling import STREAM_SCHEME
+from vftsim.spec.registry import ENTRY_POINTS
+from vftsim.study.figures.protection_costs import cost_notes
+from vftsim.study.figures.validity import not_covered
+from vftsim.study.runs.model import Model
+
+PACKAGES = ("joblib", "matplotlib", "numpy", "pandas", "pydantic", "ruamel.yaml", "scipy", "simpy")
+BIT_GENERATOR = STREAM_SCHEME.split(":")[1]
+
+
+def utc_now() -> str:
+    """Return the time of day in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def manifest(
+    models: Sequence[Model],
+    command: str,
+    seed: int,
+    replications: int | Sequence[int],
+    jobs: int,
+    started: str,
+    *,
+    wanted: int | None = None,
+    interrupted: bool = False,
+) -> dict[str, Any]:
+    """Return the manifest of a result.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        What was simulated.
+    command : str
+        The kind of study: run, capacity, compare.
+    replications : int or sequence of int
+        How many replications the result holds, or which.
+    jobs : int
+        Worker processes.
+    started : str
+        :func:`utc_now` at the start.
+    wanted : int, optional
+        How many replications were asked for, if not those that it holds.
+    interrupted : bool
+        Whether it ended before that.
+    """
+    held = range(replications) if isinstance(replications, int) else replications
+    return {
+        "vftsim": __version__,
+        "git": git_state(Path(__file__).resolve().parent),
+        "command": command,
+        "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
+        "models": [
+            {
+                "label": model.label,
+                "workloads": list(model.workloads),
+                "name": model.name,
+                "set": list(model.assignments),
+                "notes": list(model.notes),
+                "without_effect": without_effect(model.spec),
+                "remarks": remarks(model.spec),
+                "not_covered": not_covered(model.spec),
+                "costs": cost_notes(model.spec),
+                "sha256": model.digest(),
+                "resolved": model.resolved(),
+            }
+            for model in models
+        ],
+        "seed": seed,
+        "stream_scheme": STREAM_SCHEME,
+        "bit_generator": BIT_GENERATOR,
+        "replications_wanted": len(held) if wanted is None else wanted,
+        "replications": list(held),
+        "python": platform.python_version(),
+        "os": platform.platform(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "versions": versions(engine_of_here()),
+        "workers": jobs,
+        "started_utc": started,
+        "ended_utc": utc_now(),
+        "state": "interrupted" if interrupted else "finished",
+    }
+
+
+def identity(model: Model, seed: int) -> dict[str, Any]:
+    """Return what makes replications belong together."""
+    return identity_of(model.digest(), seed)
+
+
+def identity_of(digest: str, seed: int) -> dict[str, Any]:
+    """Return what makes replications belong together, of a model with this digest."""
+    return {"model": digest, "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Return commit and dirtiness of the repository that vftsim runs from; None for an installed one."""
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    if top is None or folder.parent.parent != Path(top.strip()).resolve():
+        return None
+    commit = _git(folder, "rev-parse", "HEAD")
+    status = _git(folder, "status", "--porcelain")
+    if commit is None or status is None:
+        return None
+    return {"commit": commit.strip(), "dirty": bool(status.strip())}
+
+
+def source_stamp(folder: Path) -> str:
+    """Return commit and its date of the repository that vftsim runs from, for a report; version of an installed one.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder of the package.
+
+    Raises
+    ------
+    UsageError
+        Files that belong to the commit were changed since: nobody could make the report again.
+    """
+    state = git_state(folder)
+    if state is None:
+        return f"vftsim {__version__}"
+    if (_git(folder, "status", "--porcelain", "--untracked-files=no") or "").strip():
+        raise UsageError("--report: files of vftsim's own repository are changed; commit them, or stash them, first")
+    date = (_git(folder, "show", "-s", "--format=%cs", "HEAD") or "").strip()
+    return f"vftsim {__version__}, commit {state['commit'][:12]} of {date}"
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+SIMPY = "simpy"
+_NONE = "none"
+
+
+def versions(engine: str) -> dict[str, str]:
+    """Return what two processes must have in common to give the same results to the last bit.
+
+    Parameters
+    ----------
+    engine : str
+        What runs the model; all but ``simpy`` need a kernel, which is made here if there is none.
+    """
+    return {
+        "source of vftsim": _source(),
+        "parts from elsewhere": _parts(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "numpy": version("numpy"),
+        "pydantic": version("pydantic"),
+        "kernel": SIMPY if engine == SIMPY else _kernel(),
+    }
+
+
+def engine_of_here() -> str:
+    """Return the engine that this process asks for, ``simpy`` where it has no other."""
+    named = os.environ.get(VARIABLE) or "auto"
+    return SIMPY if named == "auto" and _kernel().startswith(_NONE) else named
+
+
+def different(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """Return in words what is not as expected; empty if all is."""
+    wrong = [f"{name}: {found.get(name)}, not {said}" for name, said in expected.items() if found.get(name) != said]
+    return "; ".join(wrong)
+
+
+@cache
+def _source() -> str:
+    package = Path(__file__).parents[1]
+    rooms = sorted(path.parent.name for path in package.glob("*/__init__.py"))
+    return source_of(package, *rooms)[:16]
+
+
+@cache
+def _parts() -> str:
+    own = {
+        f"{one.metadata['Name']} {one.version}"
+        for one in distributions()
+        if any(entry.group == ENTRY_POINTS for entry in one.entry_points)
+    }
+    return ", ".join(sorted(own)) or _NONE
+
+
+@cache
+def _kernel() -> str:
+    """Return what made the kernel of this process, and for what machine; or why there is none."""
+    try:
+        the_kernel()
+        return f"llvmlite {version('llvmlite')}, {machine()}"
+    except Exception as error:  # whatever LLVM or the disk has
+        return f"{_NONE} ({error})"

@@ -1,0 +1,154 @@
+"""A result's directory read back, without a change to it: its manifest, its answer, its replications."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
+from vftsim.errors import UsageError, VftsimError
+from vftsim.study.runs.model import Model
+from vftsim.study.store.database import DAMAGED, DATABASE, check_place, damage
+from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return what a directory says of itself.
+
+    Raises
+    ------
+    UsageError
+        It is no result, or none that is finished.
+    """
+    if not (folder / DATABASE).is_file():
+        raise UsageError(f"'{folder}' is no result of vftsim: it has no {DATABASE}; name a directory made with -o")
+    check_place(folder, is_locked=False)
+    return read_data(folder, MANIFEST)
+
+
+def read_answer(folder: Path) -> dict[str, Any]:
+    """Return what ``--json`` printed when the result was made.
+
+    Raises
+    ------
+    UsageError
+        It is not there, or damaged.
+    """
+    return read_data(folder, ANSWER)
+
+
+def read_data(folder: Path, name: str) -> dict[str, Any]:
+    """Return a file of a result that is one JSON object.
+
+    Raises
+    ------
+    UsageError
+        It is not there, or damaged.
+    """
+    try:
+        data = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"'{folder}' has no {name}: the command that made it has not finished, and goes on") from None
+    except (ValueError, OSError) as error:
+        why = getattr(error, "strerror", None) or "damaged"
+        raise UsageError(f"'{folder / name}': {why}; the command that made '{folder}' writes it again") from None
+    if not isinstance(data, dict):
+        raise UsageError(f"'{folder / name}': damaged; the command that made '{folder}' writes it again")
+    return data
+
+
+_CLASSES = {
+    "run": ("vftsim.study.runs.results", "RunResult"),
+    "compare": ("vftsim.study.designs.compare", "Comparison"),
+    "failover": ("vftsim.study.designs.failover", "FailoverStudy"),
+    "availability": ("vftsim.study.designs.availability", "AvailabilityStudy"),
+    "predict": ("vftsim.calibrate.prediction", "Prediction"),
+    "calibrate": ("vftsim.calibrate.run", "Calibrated"),
+    "validate": ("vftsim.calibrate.validate", "Validated"),
+    "capacity": ("vftsim.study.designs.capacity", "CapacityStudy"),
+}
+"""Where the result of a command comes from; others are what their directory says of them."""
+
+
+def class_of(folder: Path) -> tuple[str, str]:
+    """Return module and name of the class that reads a result's directory.
+
+    Raises
+    ------
+    UsageError
+        It is no result, or not finished.
+    """
+    command = read_manifest(folder)["command"]
+    if command not in _CLASSES or (command == "compare" and "objectives" in read_answer(folder)):
+        return "vftsim.study.store.resumable", "Stored"
+    return _CLASSES[command]
+
+
+def model_of(manifest: Mapping[str, Any], number: int = 0) -> Model:
+    """Return a model of a result as it was simulated.
+
+    Raises
+    ------
+    UsageError
+        This version of vftsim has other models.
+    """
+    said = manifest["models"][number]
+    try:
+        spec = ModelSpec.model_validate(said["resolved"])
+    except (ValueError, VftsimError) as error:
+        first = str(error).partition("\n")[0]
+        raise UsageError(
+            f"the result is of vftsim {manifest.get('vftsim')}, whose models this version does not read ({first}); "
+            "run it again"
+        ) from None
+    return Model(said["label"], spec, tuple(said["set"]), tuple(said["notes"]))
+
+
+def records_of(folder: Path, manifest: Mapping[str, Any], number: int = 0) -> list[tuple[int, RunRecord]]:
+    """Return the replications of a result that its manifest names, those of one model.
+
+    Raises
+    ------
+    UsageError
+        They are of a version with other records, or damaged.
+    """
+    return [(n, _record(data)) for n, data in stored(folder, manifest["models"][number]["sha256"], manifest)]
+
+
+def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list[tuple[int, Any]]:
+    """Return what is in the store of one model, by replication, as far as the manifest names it."""
+    wanted = set(manifest["replications"])
+    try:
+        with closing(sqlite3.connect(f"file:{(folder / DATABASE).resolve()}?mode=ro", uri=True)) as connection:
+            rows = connection.execute(
+                "SELECT key, identity, replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
+                "ORDER BY generation, replication"
+            ).fetchall()
+    except DAMAGED as error:
+        raise damage(folder, error) from None
+    found = {}
+    for key, identity, number, data, sha256 in rows:
+        said = json.loads(identity)
+        if number in wanted and said.get("model") == model_sha256 and said.get("seed") == manifest["seed"]:
+            found[number] = unpacked(key, number, data, sha256)
+    if any(data is None for data in found.values()):
+        raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
+    return sorted(found.items())
+
+
+def _record(data: Any) -> RunRecord:
+    try:
+        return RunRecord.from_dict(data)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise UsageError("the result is of another version of vftsim, which had another record; run it again") from None
+
+
+def number(value: float | None, otherwise: float = math.nan) -> float:
+    """Return a number of a JSON file, which has neither infinite ones nor such that are none."""
+    return otherwise if value is None else float(value)

@@ -1,0 +1,272 @@
+"""Studies that go on where they were ended: their replications and judged runs in a store, their answer beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+from pydantic import ValidationError
+
+from vftsim.errors import UsageError
+from vftsim.report.blocks import Block
+from vftsim.study.blocks.printed import Printed
+from vftsim.study.runs.results import csv_text, rows, write_charts
+from vftsim.study.runs.workers import Interrupted, Workers, deferred_interrupts
+from vftsim.study.store.files import codec, write_file, write_json
+from vftsim.study.store.opened import read_answer, read_data, read_manifest
+from vftsim.study.store.store import ANSWER, MANIFEST, Opening, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Answered = TypeVar("Answered", bound=Printed)
+
+
+def _same(data: Any) -> Any:
+    return data
+
+
+@dataclass(frozen=True)
+class RunCache:
+    """Numbered tasks of one study, each kept when it arrives and never done twice.
+
+    Parameters
+    ----------
+    store : Store, optional
+        Without one nothing is kept.
+    identity : mapping
+        All that determines the tasks' results, except their numbers.
+    encode, decode : callable
+        From a result to plain data, and back without loss.
+    """
+
+    store: Store | None = None
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    encode: Callable[[Any], Any] = _same
+    decode: Callable[[Any], Any] = _same
+
+    def at(self, **more: Any) -> RunCache:
+        """Return the tasks that have more in common."""
+        return replace(self, identity={**self.identity, **more})
+
+    def there(self, tasks: Mapping[int, Any]) -> int:
+        """Return how many of the tasks are in the store."""
+        return 0 if self.store is None else len(tasks.keys() & self.store.numbers(self.identity))
+
+    def known(self) -> dict[int, Any]:
+        """Return what is in the store; what cannot be read is done again."""
+        found: dict[int, Any] = {}
+        if self.store is None:
+            return found
+        for number, data in self.store.known(self.identity).items():
+            try:
+                found[number] = self.decode(data)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                self.store.disown(self.identity, number)
+        return found
+
+    def keep(self, number: int, result: Any) -> None:
+        """Put a result on disk, for good when this returns."""
+        if self.store is not None:
+            self.store.keep(self.identity, number, self.encode(result))
+
+    def in_order(self, workers: Workers[Any, Any], tasks: Mapping[int, Any]) -> list[Any]:
+        """Return the results of tasks by number, in their order; what is in the store is not done again."""
+        return together([self], workers, [tasks])[0]
+
+
+def together(
+    kept: Sequence[RunCache], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]
+) -> list[list[Any]]:
+    """Return the results of the tasks of several studies, done in one go; what is in the store is not done again.
+
+    Raises
+    ------
+    Interrupted
+        Ctrl-C, and nobody keeps what had finished.
+    """
+    found = [one.known() for one in kept]
+    missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in found[n]]
+    done = 0
+    try:
+        for index, result in workers.as_they_come([tasks[n][number] for n, number in missing]):
+            n, number = missing[index]
+            with deferred_interrupts():
+                kept[n].keep(number, result)
+            found[n][number] = result
+            done += 1
+    except KeyboardInterrupt:
+        if not done or any(one.store is not None for one in kept):
+            raise
+        raise Interrupted(
+            f"{done} of {len(missing)} runs had finished and nobody keeps them; with -o DIR (or --keep) "
+            "they stay, and the same command goes on"
+        ) from None
+    return [[own[number] for number in of] for own, of in zip(found, tasks, strict=True)]
+
+
+@contextmanager
+def kept_in(directory: Path | None, command: str, force: bool = False) -> Iterator[Store | None]:
+    """Open the directory where a study keeps what it has; None if none was named.
+
+    Parameters
+    ----------
+    command : str
+        The kind of study.
+    force : bool
+        Forget what is there, once the new answer stands.
+    """
+    if directory is None:
+        yield None
+        return
+    with going_on_in(directory, command, force) as store:
+        yield store
+
+
+@contextmanager
+def going_on_in(directory: Path, command: str, force: bool = False) -> Iterator[Store]:
+    """Open the same where one is named: an interruption says what is kept there."""
+    with Store(directory, command, Opening.REPLACE if force else Opening.CONTINUE) as store:
+        try:
+            yield store
+        except KeyboardInterrupt as end:
+            if str(end) or store.is_empty:
+                raise
+            kept = sum(count for _, count in store.studies())
+            raise Interrupted(f"{kept} finished runs are in '{directory}', the same command goes on") from None
+
+
+def answer_in(
+    directory: Path | None, command: str, force: bool, study: Callable[[Store | None], Answered]
+) -> tuple[Answered, list[str]]:
+    """Return a study's answer, its runs and itself kept in a directory if one was named, and remarks on that."""
+    with kept_in(directory, command, force) as store:
+        found = study(store)
+        keep_answer(store, found)
+    return found, store.remarks if store is not None else []
+
+
+def keep_answer(store: Store | None, answer: Printed) -> None:
+    """Write an answer's main table, where it has one, its blocks, the whole of it and the manifest beside the store."""
+    if store is not None:
+        table = getattr(answer, "to_pandas", None)
+        tables = {} if table is None else {"answer.csv": table()}
+        store.finish(lambda folder: write_result(folder, answer, tables))
+
+
+BLOCKS = "blocks.json"
+_TABLES = ("results.csv", "sensitivity.csv", "configurations.csv", "answer.csv")
+_KINDS = {kind.__name__: kind for kind in get_args(Block)}
+
+
+@dataclass(frozen=True)
+class Stored(Printed):
+    """A result as its directory describes it.
+
+    Parameters
+    ----------
+    name : str
+        Its title.
+    """
+
+    folder: Path
+    name: str
+    found: list[Block]
+    manifest: dict[str, Any]
+
+    @classmethod
+    def opened(cls, folder: Path) -> Stored:
+        """Return what is in a directory.
+
+        Raises
+        ------
+        UsageError
+            It does not describe itself, or is damaged.
+        """
+        manifest, data = read_manifest(folder), read_data(folder, BLOCKS)
+        try:
+            found = [_block(entry) for entry in data["blocks"]]
+            return cls(folder, str(data["title"]), found, manifest)
+        except (ValidationError, KeyError, TypeError, AttributeError):
+            raise UsageError(
+                f"'{folder / BLOCKS}': damaged; the command that made '{folder}' writes it again"
+            ) from None
+
+    @property
+    def title(self) -> str:
+        """What was studied, and how."""
+        return self.name
+
+    def blocks(self) -> list[Block]:
+        """Return everything for people as blocks."""
+        return self.found
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the main table.
+
+        Raises
+        ------
+        UsageError
+            It is not there.
+        """
+        import pandas as pd  # noqa: PLC0415 - takes its time
+
+        name = next((each for each in _TABLES if (self.folder / each).is_file()), None)
+        if name is None:
+            raise UsageError(f"'{self.folder}' has no table; the command that made it writes it again")
+        return pd.read_csv(self.folder / name)
+
+    def for_machines(self) -> dict[str, Any]:
+        """Return everything as plain data, or the main table where that is all that is kept."""
+        if (self.folder / ANSWER).is_file():
+            return read_answer(self.folder)
+        return {"manifest": self.manifest, "results": rows(self.to_pandas())}
+
+
+def write_result(folder: Path, result: Printed, tables: Mapping[str, pd.DataFrame], *, has_answer: bool = True) -> None:
+    """Write a result's tables by name, its charts, what it says of itself, all of its answer, and the manifest."""
+    for name, table in tables.items():
+        write_file(folder / name, csv_text(table).encode())
+    write_blocks(folder, result)
+    if has_answer:
+        write_json(folder / ANSWER, result.for_machines())
+    write_json(folder / MANIFEST, result.origin)
+
+
+def write_blocks(folder: Path, result: Printed) -> None:
+    """Write a result's charts into its directory, and what it says of itself if no class reads that back."""
+    blocks = result.blocks()
+    write_charts(folder, blocks)
+    if hasattr(result, "opened"):
+        return
+    entries = [{"is": type(block).__name__, **_plain(block)} for block in blocks]
+    write_json(folder / BLOCKS, {"title": result.title, "blocks": entries}, indent=None)
+
+
+def _block(entry: Mapping[str, Any]) -> Block:
+    kind = _KINDS[entry["is"]]
+    found: Block = codec(kind)[1]({name: value for name, value in entry.items() if name != "is"})
+    return found
+
+
+def _plain(data: Any) -> Any:
+    """Return blocks as JSON has them; where a field must have a number, one that JSON lacks is its word.
+
+    A cell without a number is one of which nothing is known.
+    """
+    if is_dataclass(data):
+        own = {each.name: getattr(data, each.name) for each in fields(data)}
+        return {name: _word(value) if name != "cell" else _plain(value) for name, value in own.items()}
+    if isinstance(data, (list, tuple)):
+        return [_plain(each) for each in data]
+    return data
+
+
+def _word(value: Any) -> Any:
+    is_word = isinstance(value, float) and not math.isfinite(value)
+    return str(float(value)) if is_word else _plain(value)

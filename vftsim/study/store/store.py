@@ -1,0 +1,321 @@
+"""Finished replications of a study on disk: one SQLite file in the result's directory, one writer.
+
+* **Durable on arrival.** Write-ahead log with ``synchronous=FULL``: when :meth:`Store.keep` returns, the replication
+  survives a killed process and a lost power supply.
+* **Nothing mixed.** A replication belongs to a study, and a study is the hash of all that determines its replications
+  (resolved model, seed, stream scheme, version).  Each replication carries a checksum over the study, its
+  number and its data; what does not match is not counted.
+* **Nothing of others touched.** A directory is ours by the database's own mark, and a file in it by name and content.
+* **Replaced last.** With ``REPLACE`` the new replications gather beside the old ones, which go in one transaction
+  when the new result stands.
+
+The exclusive locking mode needs no shared memory, so the log works on network file systems too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from vftsim.errors import StorageError, UsageError
+from vftsim.study.runs.workers import Interrupted
+from vftsim.study.store.database import DAMAGED, DATABASE, check_place, connect, create, damage, forbidden, unsound
+from vftsim.study.store.files import Ledger, publish, remove_ours, sha256_of, to_json
+from vftsim.study.store.lock import DirectoryLock
+
+MANIFEST = "manifest.json"
+ANSWER = "answer.json"
+
+
+class Opening(Enum):
+    """What is to become of finished replications that are there already."""
+
+    NEW = "refuse them"
+    CONTINUE = "go on from them"
+    REPLACE = "drop them when the new result stands"
+
+
+def checksum(key: str, replication: int, data: bytes) -> str:
+    """Return what a stored replication must match."""
+    return hashlib.sha256(f"{key}:{replication}:".encode() + data).hexdigest()
+
+
+def unpacked(key: str, replication: int, data: object, said: object) -> Any:
+    """Return what a stored replication holds; None if it is damaged."""
+    if not isinstance(data, bytes) or checksum(key, replication, data) != said:
+        return None
+    try:
+        return json.loads(zlib.decompress(data))
+    except (zlib.error, ValueError, RecursionError):
+        return None
+
+
+class Store:
+    """The replications in a result's directory, and the right to write there; a context manager.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    command : str
+        The kind of study: run, sweep.
+
+    Attributes
+    ----------
+    remarks : list of str
+        What a user must be told of the directory.
+
+    Raises
+    ------
+    UsageError
+        The directory holds something else, is in use, or cannot be written.
+    """
+
+    def __init__(self, folder: Path, command: str, opening: Opening = Opening.NEW) -> None:
+        self.folder, self.command = folder, command
+        self.remarks: list[str] = []
+        self._damaged: set[tuple[str, int]] = set()
+        self._generation, self._fresh = 1, False
+        with forbidden(folder):
+            self._made = not folder.exists()
+            check_place(folder, is_locked=False)
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = DirectoryLock(folder)
+            try:
+                self._lock.acquire()
+                check_place(folder, is_locked=True)
+                self._connection = self._open(opening)
+            except BaseException:
+                if self._fresh:
+                    self._lose_database()
+                self._lock.release()
+                self._unmake()
+                raise
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the database and give the directory back; take away what was made for nothing."""
+        empty = False
+        with contextlib.suppress(sqlite3.Error):
+            empty = self._fresh and self._connection.execute("SELECT 1 FROM replications LIMIT 1").fetchone() is None
+        self._connection.close()
+        if empty:
+            self._lose_database()
+        self._lock.release()
+        if empty:
+            self._unmake()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no replication that a result could be made of."""
+        return not self.studies()
+
+    def studies(self) -> list[tuple[dict[str, Any], int]]:
+        """Return the identity of every study that has replications, and how many."""
+        found = self._connection.execute(
+            "SELECT identity, count(*) FROM replications JOIN studies ON studies.id = study "
+            "WHERE generation = ? GROUP BY study ORDER BY study",
+            (self._generation,),
+        )
+        return [(json.loads(identity), count) for identity, count in found]
+
+    def check_only(self, identity: Mapping[str, Any]) -> None:
+        """Refuse to go on with another study than the one that is there.
+
+        Raises
+        ------
+        UsageError
+            Says in what they differ.
+        """
+        for there, _ in self.studies():
+            different = [key for key in (*identity, *there) if identity.get(key) != there.get(key)]
+            if different:
+                raise UsageError(
+                    f"'{self.folder}' holds another study (different {', '.join(dict.fromkeys(different))}); "
+                    "it cannot be continued; choose another name, or --force to replace it"
+                )
+
+    def numbers(self, identity: Mapping[str, Any]) -> list[int]:
+        """Return the numbers of a study's replications, without looking at them."""
+        with self._reading():
+            rows = self._connection.execute(
+                "SELECT replication FROM replications JOIN studies ON studies.id = study "
+                "WHERE generation = ? AND key = ? ORDER BY replication",
+                (self._generation, sha256_of(identity)),
+            ).fetchall()
+        return [number for (number,) in rows]
+
+    def known(self, identity: Mapping[str, Any]) -> dict[int, Any]:
+        """Return the finished replications of a study; damaged ones are named in the remarks."""
+        key = sha256_of(identity)
+        with self._reading():
+            rows = self._connection.execute(
+                "SELECT replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
+                "WHERE generation = ? AND key = ? ORDER BY replication",
+                (self._generation, key),
+            ).fetchall()
+        found = {}
+        for number, data, said in rows:
+            whole = unpacked(key, number, data, said)
+            if whole is None:
+                self.disown(identity, number)
+            else:
+                found[number] = whole
+        return found
+
+    def disown(self, identity: Mapping[str, Any], replication: int) -> None:
+        """Treat a replication as damaged: say so once, and let another one take its place."""
+        one = sha256_of(identity), replication
+        if one not in self._damaged:
+            self._damaged.add(one)
+            self.remarks.append(f"replication {replication} in '{self.folder}' is damaged and is computed again")
+
+    def keep(self, identity: Mapping[str, Any], replication: int, data: Any) -> None:
+        """Put a replication on disk, for good when this returns; see :meth:`keep_all`."""
+        self.keep_all([(identity, replication, data)])
+
+    def keep_all(self, found: Iterable[tuple[Mapping[str, Any], int, Any]]) -> None:
+        """Put replications, each with its study and number, on disk: all or none, for good when this returns.
+
+        Raises
+        ------
+        StorageError
+            They cannot be written; what was there before is kept.
+        """
+        with self._writing():
+            for identity, replication, data in found:
+                key = sha256_of(identity)
+                packed = zlib.compress(to_json(data, indent=None).encode(), 6)
+                verb = "INSERT OR REPLACE" if (key, replication) in self._damaged else "INSERT"
+                self._connection.execute(
+                    "INSERT OR IGNORE INTO studies (generation, key, identity) VALUES (?, ?, ?)",
+                    (self._generation, key, to_json(identity, indent=None)),
+                )
+                self._connection.execute(
+                    f"{verb} INTO replications SELECT id, ?, ?, ? FROM studies WHERE generation = ? AND key = ?",
+                    (replication, packed, checksum(key, replication, packed), self._generation, key),
+                )
+
+    def finish(self, write: Callable[[Path], None]) -> None:
+        """Let ``write`` make the result's other files, put them in place, and drop what they replace.
+
+        Raises
+        ------
+        Interrupted
+            Ctrl-C meanwhile.
+        StorageError
+            A file cannot be written.
+        """
+        try:
+            self._finish(write)
+        except KeyboardInterrupt:
+            kept = sum(count for _, count in self.studies())
+            raise Interrupted(
+                f"the {kept} finished replications are kept in '{self.folder}', its tables are not written yet; "
+                f"{'--resume' if self.command == 'run' else 'the same command'} writes them"
+            ) from None
+
+    def _finish(self, write: Callable[[Path], None]) -> None:
+        ledger = Ledger(self._connection)
+        with self._writing(transaction=False):
+            files, moved = publish(self.folder, write, ledger, MANIFEST)
+            remove_ours(self.folder, sorted(set(ledger.names()) - set(files)), ledger)
+        with self._writing():
+            self._connection.execute("DELETE FROM files")
+            ledger.add(files)
+            old = "SELECT id FROM studies WHERE generation < ?"
+            self._connection.execute(f"DELETE FROM replications WHERE study IN ({old})", (self._generation,))
+            self._connection.execute("DELETE FROM studies WHERE generation < ?", (self._generation,))
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+        self.remarks += [f"a file of yours stood in the way and is now '{self.folder / name}'" for name in moved]
+
+    def _open(self, opening: Opening) -> sqlite3.Connection:
+        if not (self.folder / DATABASE).exists():
+            create(self.folder, self.command)
+            self._fresh = True
+        connection = connect(self.folder / DATABASE)
+        try:
+            if wrong := unsound(connection):
+                raise damage(self.folder, wrong)
+            (said,) = connection.execute("SELECT value FROM about WHERE name = 'command'").fetchone()
+            if said != self.command:
+                raise UsageError(f"'{self.folder}' holds a {said}, not a {self.command}; choose another name")
+            self._choose_generation(connection, opening)
+            self._file = (self.folder / DATABASE).stat()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _choose_generation(self, connection: sqlite3.Connection, opening: Opening) -> None:
+        last, finished = connection.execute(
+            "SELECT generation, count(*) FROM replications JOIN studies ON studies.id = study "
+            "GROUP BY generation ORDER BY generation DESC LIMIT 1"
+        ).fetchone() or (1, 0)
+        if opening is Opening.NEW and finished:
+            raise UsageError(
+                f"'{self.folder}' holds a {self.command} with {finished} finished replications; "
+                "--resume continues it, --force replaces it"
+            )
+        self._generation = last + 1 if opening is Opening.REPLACE and finished else last
+
+    def _lose_database(self) -> None:
+        with contextlib.suppress(OSError):
+            for suffix in ("-wal", "-shm", "-journal", ""):
+                (self.folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+
+    def _unmake(self) -> None:
+        if self._made:
+            with contextlib.suppress(OSError):  # not empty: somebody else's by now
+                self.folder.rmdir()
+
+    @contextmanager
+    def _writing(self, transaction: bool = True) -> Iterator[None]:
+        try:
+            if not self._is_in_place():
+                raise StorageError(f"'{self.folder}' was removed or replaced while it was written")
+            if transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            if transaction:
+                self._connection.execute("COMMIT")
+        except (OSError, sqlite3.DatabaseError) as error:
+            if isinstance(error, sqlite3.IntegrityError):
+                raise
+            why = getattr(error, "strerror", None) or error
+            raise StorageError(
+                f"cannot write '{self.folder}': {why}; the replications that had finished are kept"
+            ) from None
+        finally:
+            if self._connection.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except DAMAGED as error:
+            raise damage(self.folder, error) from None
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(self._file, (self.folder / DATABASE).stat())
+        except (FileNotFoundError, NotADirectoryError):
+            return False
