@@ -30,7 +30,7 @@ pytestmark = pytest.mark.thorough
 
 BEGINS = """
 import sys
-from vftsim.study.store.store import manifest as module
+from vftsim.study.store import manifest as module
 if len(sys.argv) > 4 and sys.argv[4] == "other":
     module._source = lambda: "0123456789abcdef"
 from distributed.cli import dask_worker
@@ -273,7 +273,7 @@ def test_versions_differ_by_name():
 
 
 def test_a_machine_without_a_kernel_says_why(monkeypatch):
-    from vftsim.study.store.store import manifest as module
+    from vftsim.study.store import manifest as module
 
     def fails():
         raise RuntimeError("no LLVM")

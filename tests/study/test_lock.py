@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from vftsim.errors import UsageError
+from vftsim.study.store import lock as module
 from vftsim.study.store.lock import HOLDER, LOCK, DirectoryLock
-from vftsim.study.store.store import lock as module
 
 HOLDS = """
 import sys, time

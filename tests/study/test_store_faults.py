@@ -9,9 +9,10 @@ import pytest
 from test_store import ONE, OTHER, snapshot, writes
 
 from vftsim.errors import StorageError, UsageError
+from vftsim.study.store import database
 from vftsim.study.store.check import check
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.store import Opening, Store, database
+from vftsim.study.store.store import Opening, Store
 
 CALLS = [(os, name) for name in ("fsync", "open", "replace", "rename", "unlink", "mkdir", "write")]
 CALLS += [(Path, name) for name in ("open", "replace", "mkdir", "stat")]
