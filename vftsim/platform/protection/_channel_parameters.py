@@ -1,6 +1,6 @@
 """The channel between the hosts as a model sets it, for every mechanism that has one."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -9,10 +9,6 @@ from vftsim.platform.protection import channel
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.spec.base import Spec
 from vftsim.spec.units import BitRate, ByteCount, DurationNs
-
-OWN_RATE_BITS_PER_S = 1_000_000_000
-OWN_LATENCY_NS = 74_500
-"""Of a card of its own; with the acknowledgement a round trip of 150 us (Scales et al. 2010)."""
 
 
 class ChannelSpec(Spec):
@@ -24,12 +20,14 @@ class ChannelSpec(Spec):
         "Not given: a card of its own.",
     )
     rate: Annotated[BitRate, Field(gt=0)] | None = Field(
-        None, description="Rate of a card of its own; 1 Gbit/s if not given. Not beside `network`."
+        None,
+        description="Rate of a card of its own; 1 Gbit/s if not given, with `hypervisor_epoch` 10 Mbit/s. "
+        "Not beside `network`.",
     )
     latency: DurationNs | None = Field(
         None,
         description="One way. Not given: the network's; of a card of its own 74.5 us, which with the acknowledgement "
-        "makes a round trip of 150 us at 1 Gbit/s (S2).",
+        "makes a round trip of 150 us at 1 Gbit/s (S2); with `hypervisor_epoch` 200 us.",
     )
     ack: ByteCount = Field(64, description="Bytes of an acknowledgement.")
 
@@ -39,14 +37,14 @@ class ChannelSpec(Spec):
             raise ValueError("rate: the network has one; change it there, or give the channel no network")
         return self
 
-    @property
-    def rate_bits_per_s(self) -> int:
-        """Rate, if it is not a network's."""
-        return OWN_RATE_BITS_PER_S if self.rate is None else self.rate
-
 
 class ChannelFields(ProtectionSpec):
     """Parameters of every mechanism that has a channel to a backup."""
+
+    card_rate_bits_per_s: ClassVar[int] = 1_000_000_000
+    """Rate of a channel with a card of its own, if the model gives none."""
+    card_latency_ns: ClassVar[int] = 74_500
+    """Its latency one way; with the acknowledgement a round trip of 150 us (Scales et al. 2010)."""
 
     channel: ChannelSpec = Field(default_factory=ChannelSpec, description="Channel between the hosts.")
 
@@ -63,5 +61,7 @@ class ChannelFields(ProtectionSpec):
 
     def install_channel(self, engine: Engine, guard: int, shared_link: int) -> None:
         """Write the channel into the records of a guard; ``shared_link`` carries it, 0: a card of its own."""
-        latency_ns = OWN_LATENCY_NS if self.channel.latency is None else self.channel.latency
-        channel.install(engine, guard, self.channel.rate_bits_per_s, latency_ns, self.channel.ack, shared_link)
+        rate, latency_ns = self.channel.rate, self.channel.latency
+        rate_bits_per_s = self.card_rate_bits_per_s if rate is None else rate
+        latency_ns = self.card_latency_ns if latency_ns is None else latency_ns
+        channel.install(engine, guard, rate_bits_per_s, latency_ns, self.channel.ack, shared_link)

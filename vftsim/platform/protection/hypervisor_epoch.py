@@ -89,6 +89,10 @@ class HypervisorEpochFields(HeartbeatFields):
         "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)"
     )
     sends_pages: ClassVar[bool] = False
+    card_rate_bits_per_s: ClassVar[int] = 10_000_000
+    """Ethernet of the default processor's decade.  Assumption: the notes on the source do not name the pair's."""
+    card_latency_ns: ClassVar[int] = 200 * _US
+    """Assumption: 5,000 instructions of that processor at either end for a datagram; 100 us to 1 ms are plausible."""
     protocol: Literal["original", "revised"] = Field("revised", description="Where the primary waits.")
     epoch_instructions: int = Field(50_000, ge=1, le=1 << 40, description="Instructions an epoch. Assumption.")
     instruction_rate: Annotated[RatePerSecond, assumed(20e6, 100e6)] = Field(
