@@ -58,7 +58,7 @@ def test_every_table_is_as_wide_as_its_head(name):
 
 @pytest.mark.parametrize(
     ("name", "not_held", "wrong_but_held"),
-    [("vmware-ft", ["F1"], []), ("remus", ["R6"], []), ("kemari", ["K3"], []), ("epochs", ["E4"], ["E2"])],
+    [("vmware-ft", ["F1"], []), ("remus", ["R6"], []), ("kemari", ["K3"], []), ("epochs", [], [])],
 )
 def test_what_a_record_shows_is_what_its_page_names(name, not_held, wrong_but_held):
     groups = shipped_judgement(name).groups
