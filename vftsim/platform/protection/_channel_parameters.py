@@ -53,6 +53,11 @@ class ChannelFields(ProtectionSpec):
         """Network that carries it."""
         return self.channel.network
 
+    @property
+    def channel_rate_bits_per_s(self) -> int:
+        """Rate of its card, where no network carries it."""
+        return self.card_rate_bits_per_s if self.channel.rate is None else self.channel.rate
+
     def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
         """Return these parameters with the channel's rate, and its latency if none is given, those of the network."""
         own_ns = self.channel.latency
@@ -61,7 +66,5 @@ class ChannelFields(ProtectionSpec):
 
     def install_channel(self, engine: Engine, guard: int, shared_link: int) -> None:
         """Write the channel into the records of a guard; ``shared_link`` carries it, 0: a card of its own."""
-        rate, latency_ns = self.channel.rate, self.channel.latency
-        rate_bits_per_s = self.card_rate_bits_per_s if rate is None else rate
-        latency_ns = self.card_latency_ns if latency_ns is None else latency_ns
-        channel.install(engine, guard, rate_bits_per_s, latency_ns, self.channel.ack, shared_link)
+        latency_ns = self.card_latency_ns if self.channel.latency is None else self.channel.latency
+        channel.install(engine, guard, self.channel_rate_bits_per_s, latency_ns, self.channel.ack, shared_link)

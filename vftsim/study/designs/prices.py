@@ -115,4 +115,4 @@ def _channel_bit_s(protection: ProtectionSpec) -> float:
     """Return the rate of a channel that is no network of the model."""
     if not isinstance(protection, ChannelFields) or protection.channel_network is not None:
         return 0.0
-    return float(protection.channel.rate_bits_per_s)
+    return float(protection.channel_rate_bits_per_s)
