@@ -18,8 +18,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import queues
@@ -73,27 +74,45 @@ class Cost:
 
 
 def queue_rows(repeat: int) -> Iterator[tuple[str, ...]]:
-    """Return the queue in each simulator: CPU time, customers a second, against SimPy's tutorial form."""
-    gaps, services = queues.customers(CUSTOMERS)
-    forms: dict[str, Callable[[list[int], list[int]], int]] = {
-        "vftsim, compiled": queues.vftsim_queue("compiled"),
-        "vftsim, simpy": queues.vftsim_queue("simpy"),
-        "SimPy, as its tutorial writes it": queues.simpy_processes,
-        "Ciw": queues.ciw_queue,
-        "salabim": queues.salabim_queue,
-    }
-    best: dict[str, float] = {}
+    """Return the queue in each simulator: CPU time, customers a second, against SimPy's tutorial form.
+
+    C and the compiled engine, which take milliseconds for it, then play a hundred times as many customers.
+    """
+    compiled, plain = "vftsim, compiled", "SimPy, as its tutorial writes it"
+    few, many = queues.customers(CUSTOMERS), queues.customers(100 * CUSTOMERS)
+    lists = [column.tolist() for column in few]
+    with queues.queue_in_c() as in_c:
+        best = _best(
+            {
+                compiled: partial(queues.vftsim_queue("compiled"), *few),
+                "vftsim, simpy": partial(queues.vftsim_queue("simpy"), *few),
+                plain: partial(queues.simpy_processes, *lists),
+                "Ciw": partial(queues.ciw_queue, *lists),
+                "salabim": partial(queues.salabim_queue, *lists),
+            },
+            repeat,
+        )
+        longer = _best(
+            {"C by hand": partial(in_c, *many), compiled: partial(queues.vftsim_queue("compiled"), *many)}, repeat
+        )
+    for count, found in ((CUSTOMERS, best), (100 * CUSTOMERS, longer)):
+        for name, cpu_s in found.items():
+            per_s = count / cpu_s
+            yield name, f"{count:,}", f"{cpu_s:.3f}", f"{per_s:,.0f}", f"{per_s * best[plain] / CUSTOMERS:.2f}"
+
+
+def _best(forms: Mapping[str, Callable[[], int]], repeat: int) -> dict[str, float]:
+    """Return the least CPU time of each form, turn by turn; all must find the same sum of waiting times."""
+    best = dict.fromkeys(forms, INFINITE)
     waited = set()
-    for name, form in forms.items():
-        for _ in range(repeat + 1):
+    for _ in range(repeat + 1):
+        for name, form in forms.items():
             begin = time.process_time()
-            waited.add(form(gaps, services))
-            best[name] = min(best.get(name, INFINITE), time.process_time() - begin)
+            waited.add(form())
+            best[name] = min(best[name], time.process_time() - begin)
     if len(waited) != 1:
         raise SystemExit(f"the simulators do not agree on the sum of waiting times: {waited}")
-    plain = best["SimPy, as its tutorial writes it"]
-    for name, cpu_s in best.items():
-        yield name, f"{cpu_s:.3f}", f"{CUSTOMERS / cpu_s:,.0f}", f"{plain / cpu_s:.2f}"
+    return best
 
 
 ONE_MODEL = """
@@ -275,7 +294,7 @@ def _run(command: str, folder: str) -> Cost:
 
 Rows = Callable[[int], Iterator[tuple[str, ...]]]
 PARTS: dict[str, tuple[tuple[str, ...], Rows]] = {
-    "queues": (("simulator", "CPU s", "customers/s", "times SimPy"), queue_rows),
+    "queues": (("simulator", "customers", "CPU s", "customers/s", "times SimPy"), queue_rows),
     "models": (
         ("model", "engine", "events", "sim. s", "CPU s", "sim. s / CPU s", "us/event", "times simpy", "MiB"),
         model_rows,

@@ -8,7 +8,10 @@ entity; when it runs low the run pauses between two events and the driver's :cla
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vftsim.kernel.columns import columns_of
 from vftsim.kernel.declare import Failure, Sim, Table, fail, part
@@ -17,6 +20,9 @@ from vftsim.kernel.record import Record
 
 PORTION = 1024
 LOW = 128
+
+Source = Callable[[int], Sequence[int] | NDArray[np.int64]]
+"""Returns at most as many next values as it is asked for; fewer are its last."""
 
 EXHAUSTED = Failure("a part of the model took more pre-drawn numbers at one instant than a portion holds")
 
@@ -70,15 +76,15 @@ class Feeder:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._sources: dict[int, Callable[[int], Sequence[int]]] = {}
+        self._sources: dict[int, Source] = {}
         self._most: dict[int, int] = {}
 
-    def add(self, source: Callable[[int], Sequence[int]], most: int = PORTION) -> int:
+    def add(self, source: Source, most: int = PORTION) -> int:
         """Add a feed that holds ``most`` values at a time; return its row."""
         row, _ = self.engine.add(feeds)
         self._sources[row] = source
         self._most[row] = max(LOW + 1, min(most, PORTION))
-        self._fill(row)
+        self._fill(row, 0, 0)
         return row
 
     def fill(self) -> None:
@@ -88,26 +94,29 @@ class Feeder:
         columns = columns_of(self.engine, feeds, ("filled", "taken", "is_complete"), first, first + len(self._sources))
         for row, (filled, taken, is_complete) in enumerate(zip(*columns, strict=True), first):
             if filled - taken < LOW and not is_complete:
-                self._fill(row)
+                self._fill(row, filled, taken)
 
     def redraw(self) -> None:
         """Draw anew what no part of the model has taken yet."""
         for row in self._sources:
-            own = self.engine.rows(feeds)[row]
-            own.filled = own.taken
-            self._fill(row)
+            feed = self.engine.rows(feeds)[row]
+            if not feed.is_complete:
+                self._fill(row, int(feed.taken), int(feed.taken))
 
-    def _fill(self, row: int) -> None:
-        own = self.engine.rows(feeds)[row]
-        room = self._most[row] - (int(own.filled) - int(own.taken))
-        if own.is_complete or room <= 0:
-            return
-        values = list(self._sources[row](room))
-        first = int(own.filled) % PORTION
-        end = min(first + len(values), PORTION)
-        # Slices: one by one is slow where the rows are numpy's.
-        own.values[first:end] = values[: end - first]
-        own.values[: len(values) - (end - first)] = values[end - first :]
-        own.filled += len(values)
-        if len(values) < room:
-            own.is_complete = True
+    def _fill(self, row: int, filled: int, taken: int) -> None:
+        """Draw as many values as there is room for."""
+        room = self._most[row] - (filled - taken)
+        values: Any = np.asarray(self._sources[row](room), np.int64)
+        count, first = len(values), filled % PORTION
+        until_end = min(count, PORTION - first)
+        rows: Any = self.engine.rows(feeds)
+        if isinstance(rows, np.ndarray):
+            # As a plain array: a field of a record array takes some microseconds, and every portion needs it.
+            feed: Any = rows.view(np.ndarray)[row]
+            ring = feed["values"]
+            feed["filled"], feed["is_complete"] = filled + count, count < room
+        else:
+            ring, values = rows[row].values, values.tolist()
+            rows[row].filled, rows[row].is_complete = filled + count, count < room
+        ring[first : first + until_end] = values[:until_end]
+        ring[: count - until_end] = values[until_end:]

@@ -40,9 +40,8 @@ class Draws:
         self._transform = transform
         self._next = first
 
-    def __call__(self, count: int) -> list[int]:
+    def __call__(self, count: int) -> NDArray[Any]:
         """Return the next draws."""
         uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
         self._next += count
-        draws: list[int] = self._transform(uniforms).tolist()
-        return draws
+        return self._transform(uniforms)
