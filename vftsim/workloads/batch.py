@@ -23,7 +23,7 @@ from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, delays, histogram, install_buckets
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
-from vftsim.platform.protection.guard import guarded_programs, guards, note_transfer
+from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
@@ -147,6 +147,8 @@ class BatchProcess(Record):
     begin_ns: int
     left: int
     planned: int
+    is_read: bool
+    replica_ns: int
     demands: int
     waits: int
     thinks: int
@@ -178,8 +180,20 @@ def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
         return
     process.left -= 1
     batch.disk_operations += 1
+    ask_disk(sim, batch, process)
     due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_ns)
     process.planned = at(sim, due_ns, EventKind.DEVICE, batch_process_row, on_disk, batch_process_row)
+
+
+@part
+def ask_disk(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+    """Decide whether a disk operation reads; of a read, a guard of the domain takes note."""
+    guard = guarded_programs(sim)[batch.program].guard
+    if guard == 0:
+        return
+    batch.noted += 1
+    process.is_read = int(batch.noted * batch.disk_reads) > int((batch.noted - 1) * batch.disk_reads)
+    process.replica_ns = note_read(sim, guards(sim)[guard], batch.disk_bytes) if process.is_read else 0
 
 
 @event
@@ -189,18 +203,16 @@ def on_disk(sim: Sim, batch_process_row: int, token: int) -> None:
     if token == process.planned:
         process.planned = 0
         batch = batches(sim)[process.batch]
-        compute(sim, batch, process, noted(sim, batch))
+        compute(sim, batch, process, noted(sim, batch, process))
 
 
 @part
-def noted(sim: Sim, batch: Batch) -> int:
+def noted(sim: Sim, batch: Batch, process: BatchProcess) -> int:
     """Let a guard of the domain take note of a disk operation that ends; return what that costs."""
     guard = guarded_programs(sim)[batch.program].guard
     if guard == 0:
         return 0
-    batch.noted += 1
-    is_read = int(batch.noted * batch.disk_reads) > int((batch.noted - 1) * batch.disk_reads)
-    return note_transfer(sim, guards(sim)[guard], batch.disk_bytes, is_read)
+    return note_transfer(sim, guards(sim)[guard], batch.disk_bytes, process.is_read, process.replica_ns)
 
 
 @part

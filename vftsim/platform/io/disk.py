@@ -16,7 +16,7 @@ from vftsim.kernel import Chain, Engine, Kind, Record, Sim, Sort, Table, entry, 
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.packet import Application, application, applications
-from vftsim.platform.protection.guard import guards, note_transfer
+from vftsim.platform.protection.guard import guards, note_read, note_transfer
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
@@ -81,12 +81,18 @@ def transfer_done(sim: Sim, program: Application, tag: int) -> None:
 
 
 @part
-def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
+def replica_reads(sim: Sim, disk: Disk, size_bytes: int) -> int:
+    """Let the domain's guard, if any, take note of a read that begins; return what the end of it is to be told."""
+    return note_read(sim, guards(sim)[disk.guard], size_bytes) if disk.guard != 0 else 0
+
+
+@part
+def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool, replica_ns: int) -> None:
     """Let a program hear of the end of a transfer; the domain's guard, if any, takes note of it."""
     domain = domains(sim)[disk.domain]
     demand_ns = disk.interrupt_ns
     if disk.guard != 0:
-        demand_ns += note_transfer(sim, guards(sim)[disk.guard], size_bytes, is_read)
+        demand_ns += note_transfer(sim, guards(sim)[disk.guard], size_bytes, is_read, replica_ns)
     raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], demand_ns, on_disk_interrupt, program, tag)
 
 

@@ -7,6 +7,7 @@ CPU time, exits, context switches, batches sent) add up and are paid as interrup
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.cpu.records import domains
+from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection._lockstep_parameters import LockstepParameters
 from vftsim.platform.protection.guard import Guard, guards
 
@@ -17,12 +18,16 @@ class Recording(Record):
     """Prices and counts of one guard; ``due_ns`` is not yet paid.
 
     ``exits_seen``, ``switches_seen`` and ``run_seen_ns`` are how far the counts of others have been looked at;
-    ``clock_credit`` is the part of a clock read that is still to come.
+    ``clock_credit`` is the part of a clock read that is still to come.  A read of the secondary on a path of its own
+    takes ``read_ns`` and ``read_ns_a_byte``.
     """
 
     is_counted: bool
     is_settling: bool
     has_disk_reads: bool
+    secondary_reads: bool
+    read_ns: int
+    read_ns_a_byte: float
     settling_ns: int
     disk_ns: int
     batch_ns: int
@@ -53,6 +58,11 @@ def install(engine: Engine, guard: int, spec: LockstepParameters) -> None:
     recording, cost = engine.rows(recordings)[guard], spec.cost
     recording.is_counted = cost.is_counted
     recording.has_disk_reads = spec.log.disk_reads
+    disk = spec.secondary.disk
+    recording.secondary_reads = cost.is_counted and not spec.log.disk_reads and disk is not None
+    if disk is not None:
+        recording.read_ns = disk.service
+        recording.read_ns_a_byte = 0.0 if disk.rate is None else BITS_NS / disk.rate
     recording.settling_ns = cost.settling
     recording.disk_ns = cost.disk_operation
     recording.batch_ns = cost.batch

@@ -30,6 +30,7 @@ from vftsim.platform.protection.guard import (
     guards,
     hold_output,
     note_input,
+    note_read,
     note_transfer,
     release,
 )
@@ -78,14 +79,29 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
     return cost_ns
 
 
+@lockstep.implements(note_read)
+def read_too(sim: Sim, guard: Guard, size_bytes: int) -> int:
+    """Return when the secondary has read the same on its own path; 0: it does not, or the pair is not in step."""
+    vlockstep = locksteps(sim)[guard.row]
+    recording = recordings(sim)[guard.row]
+    if not recording.secondary_reads or not is_logging(vlockstep):
+        return 0
+    pair = pairs(sim)[vlockstep.pair]
+    work_ns = pair.log.work_ns + machine.run_ns(sim, guard) - pair.log.run_ns
+    service_ns = recording.read_ns + int(size_bytes * recording.read_ns_a_byte)
+    return replay.read(pair.secondary, sim.now_ns + channels(sim)[guard.row].latency_ns, work_ns, service_ns)
+
+
 @lockstep.implements(note_transfer)
-def log_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool) -> int:
+def log_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool, replica_ns: int) -> int:
     """Log the end of a disk operation, a read with its data; return what that costs the guest."""
     vlockstep = locksteps(sim)[guard.row]
     recording = recordings(sim)[guard.row]
     if not recording.is_counted or not is_logging(vlockstep):
         return 0
     data_bytes = size_bytes if is_read and recording.has_disk_reads else 0
+    # Before the entry is written: it is the one that waits for the secondary's own read.
+    pairs(sim)[vlockstep.pair].secondary.read_ns = replica_ns
     write(sim, guard, vlockstep, nearest((vlockstep.event_bytes + data_bytes) * vlockstep.transport_overhead))
     recording.disk_operations += 1
     cost_ns = recording.disk_ns + vlockstep.kibibyte_cost_ns * data_bytes // 1024

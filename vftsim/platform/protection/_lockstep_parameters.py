@@ -27,6 +27,7 @@ _ONLY_COUNTED = (
     "cost.exit",
     "cost.plain_exit",
     "cost.settling",
+    "secondary.disk",
 )
 _PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
@@ -201,6 +202,13 @@ class PrimaryCostSpec(Spec):
         return self
 
 
+class SecondaryDiskSpec(Spec):
+    """The secondary's own path to the shared disk: it reads what the log leaves out, one read at a time."""
+
+    service: DurationNs = Field(description="Time of a read, whatever its size.")
+    rate: _PositiveBitRate | None = Field(None, description="Rate at which data come; none: at once.")
+
+
 class SecondarySpec(Spec):
     """The replaying host."""
 
@@ -217,6 +225,11 @@ class SecondarySpec(Spec):
         0, description="Time to replay a KiB of logged data (copying into the guest). Not known: 0."
     )
     buffer: _PositiveBytes = Field(512 * 1024, description="Log buffer of the secondary. Assumption.")
+    disk: SecondaryDiskSpec | None = Field(
+        None,
+        description="Its path to the shared disk where `log.disk_reads` is false; not given: it has read what the "
+        "primary has as soon as it gets there.",
+    )
 
 
 class ThrottleSpec(Spec):
@@ -313,6 +326,8 @@ class LockstepParameters(ChannelFields):
     def without_effect(self) -> dict[str, str]:
         """Return the keys that nothing reads as it stands, each with the reason."""
         reasons = {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
+        if self.cost.is_counted and self.log.disk_reads and self.secondary.disk is not None:
+            reasons["secondary.disk"] = "what is read travels over the log (log.disk_reads)"
         detection = self.failover.detection
         log_ns = detection.log_silence_ns + detection.secondary_delay
         if detection.timeout >= detection.heartbeat_interval + log_ns:

@@ -90,8 +90,20 @@ def hold_output(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @protection.slot
-def note_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool) -> int:
-    """Take note that a disk operation of the guest ends; return its CPU cost in ns."""
+def note_read(sim: Sim, guard: Guard, size_bytes: int) -> int:
+    """Take note that the guest asks a disk to read; return when a replica has read the same by itself, 0: it does not.
+
+    :func:`note_transfer` is told that at the end of the read.
+    """
+    return 0
+
+
+@protection.slot
+def note_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool, replica_ns: int) -> int:
+    """Take note that a disk operation of the guest ends; return its CPU cost in ns.
+
+    ``replica_ns`` is the answer of :func:`note_read`, 0 where nothing was read.
+    """
     return 0
 
 

@@ -17,7 +17,8 @@ simulated, because nobody can ever see it.  An output at that very moment is iss
 A crash while the channel is lost, or before what was held back has left again, takes a second pass
 (:mod:`.rollback`): that moment is then the first entry that the loss has kept from the secondary.
 
-Left out: several vCPUs (replay was uniprocessor); a crash of both hosts; the secondary's disk.
+Left out: several vCPUs (replay was uniprocessor); a crash of both hosts; what a secondary that reads the shared disk
+by itself takes of it from the primary.
 Parameters and their sources: :mod:`vftsim.platform.protection._lockstep_parameters`.
 """
 

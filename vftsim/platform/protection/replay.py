@@ -10,6 +10,9 @@ execution since the entry before, entry k is done at
 and the execution lag is r_k minus the instant at which the primary was there.  A full buffer takes the
 next entry only when replay has made room (back-pressure to the primary).
 
+A secondary that reads the shared disk by itself (section 4.2 there) asks for what the primary asks for when its
+execution comes to that point, and executes the entry that ends the read no earlier than it has the data.
+
 No event of the simulation is needed for any of this; the buffer costs amortized constant time an entry, and holds no
 more than the entries that the secondary has not executed.
 """
@@ -22,7 +25,8 @@ class Replay(Record):
 
     Parameters are ``factor``, the time it needs for execution that took the primary 1; ``entry_cost_ns`` for an entry
     itself, ``kibibyte_ns`` for a KiB of it; ``buffer_bytes``.  It is done with all it was sent at ``end_ns``, then
-    ``lag_ns`` behind the primary; ``holds`` is the last output entry known to have arrived.
+    ``lag_ns`` behind the primary; ``holds`` is the last output entry known to have arrived.  Its own path to the disk
+    is free at ``disk_free_ns``; ``read_ns``: when it has read by itself what the next entry tells the end of.
     """
 
     factor: float
@@ -36,6 +40,8 @@ class Replay(Record):
     buffered_bytes: int
     arrivals: Fifo
     holds: int
+    disk_free_ns: int
+    read_ns: int
 
 
 class LogEntry(Record):
@@ -60,6 +66,8 @@ def start(sim: Sim, replay: Replay) -> None:
     replay.lag_ns = 0
     replay.busy_ns = 0
     replay.holds = 0
+    replay.disk_free_ns = sim.now_ns
+    replay.read_ns = 0
     clear(sim, replay)
 
 
@@ -103,8 +111,20 @@ def make_room(sim: Sim, replay: Replay) -> int:
 def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_bytes: int, work_ns: int) -> None:
     """Replay ``work_ns`` of the primary's execution, then the entry written at ``written_ns``."""
     need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns + replay.kibibyte_ns * size_bytes // 1024
-    end_ns = max(replay.end_ns, arrival_ns) + need_ns
+    end_ns = max(max(replay.end_ns, arrival_ns) + need_ns, replay.read_ns)
+    replay.read_ns = 0
     keep(sim, replay, end_ns, need_ns, size_bytes, written_ns, arrival_ns)
+
+
+@part
+def read(replay: Replay, asked_ns: int, work_ns: int, service_ns: int) -> int:
+    """Return when the secondary has read what the primary asks for after ``work_ns`` of execution since the last entry.
+
+    It asks when it comes to that point itself, not before ``asked_ns``, when it can know; one read at a time.
+    """
+    asked_ns = max(asked_ns, replay.end_ns + int(work_ns * replay.factor))
+    replay.disk_free_ns = max(replay.disk_free_ns, asked_ns) + service_ns
+    return replay.disk_free_ns
 
 
 @part

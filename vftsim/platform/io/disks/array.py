@@ -13,7 +13,19 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
-from vftsim.platform.io.disk import DISKS, Disk, DiskSpec, disk, disks, end_transfer, forget, reached, read, write
+from vftsim.platform.io.disk import (
+    DISKS,
+    Disk,
+    DiskSpec,
+    disk,
+    disks,
+    end_transfer,
+    forget,
+    reached,
+    read,
+    replica_reads,
+    write,
+)
 from vftsim.spec.units import DurationNs, Percent
 
 array = disk.kind("array")
@@ -67,6 +79,7 @@ class ArrayRequest(Record):
     size_bytes: int
     is_read: bool
     is_hit: bool
+    replica_ns: int
 
 
 disk_arrays = Table("disk_arrays", DiskArray, beside=disks)
@@ -108,6 +121,7 @@ def ask(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: 
     request.boots = disk_array.boots
     request.size_bytes = size_bytes
     request.is_read = is_read
+    request.replica_ns = replica_reads(sim, disk, size_bytes) if is_read else 0
     request.is_hit = False
     if not disk.is_away:
         disk_array.hits_due += disk_array.hits
@@ -154,7 +168,7 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
     disk_array = disk_arrays(sim)[disk.row]
     # Read before the row is free: a program that hears of the end may ask again, and get this very row.
     program, tag = request.program, request.tag
-    size_bytes, is_read = request.size_bytes, request.is_read
+    size_bytes, is_read, replica_ns = request.size_bytes, request.is_read, request.replica_ns
     is_awaited = request.boots == disk_array.boots
     if disk.is_away and is_awaited:
         ask_again(sim, disk_array, array_request_row)
@@ -167,7 +181,7 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
     array_requests.free(sim, array_request_row)
     serve_next(sim, disk, disk_array)
     if is_awaited:
-        end_transfer(sim, disk, program, tag, size_bytes, is_read)
+        end_transfer(sim, disk, program, tag, size_bytes, is_read, replica_ns)
 
 
 @part

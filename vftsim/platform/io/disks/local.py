@@ -26,6 +26,7 @@ from vftsim.platform.io.disk import (
     forget,
     reached,
     read,
+    replica_reads,
     write,
 )
 from vftsim.spec.units import BitRate, ByteCount, DurationNs, PeriodNs
@@ -103,6 +104,7 @@ class Request(Record):
     tag: int
     size_bytes: int
     asked_ns: int
+    replica_ns: int
     is_dirty: bool
 
 
@@ -114,7 +116,9 @@ request_list = Chain(requests, "link")
 @local.implements(read)
 def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Wait for the disk."""
-    ask(sim, disk, new_request(sim, READ, program, tag, size_bytes))
+    row = new_request(sim, READ, program, tag, size_bytes)
+    requests(sim)[row].replica_ns = replica_reads(sim, disk, size_bytes)
+    ask(sim, disk, row)
 
 
 @local.implements(write)
@@ -184,6 +188,7 @@ def new_request(sim: Sim, what: int, program: int, tag: int, size_bytes: int) ->
     request.tag = tag
     request.size_bytes = size_bytes
     request.asked_ns = sim.now_ns
+    request.replica_ns = 0
     request.is_dirty = False
     return row
 
@@ -228,12 +233,12 @@ def on_served(sim: Sim, disk_row: int, token: int) -> None:
         return
     take_account(sim, local_disk, requests(sim)[row])
     # Read before the row is free: a program that hears of the end may ask again, and get this very row.
-    program, tag = requests(sim)[row].program, requests(sim)[row].tag
+    program, tag, replica_ns = requests(sim)[row].program, requests(sim)[row].tag, requests(sim)[row].replica_ns
     size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].what == READ
     requests.free(sim, row)
     serve_next(sim, disk)
     if program != 0:
-        end_transfer(sim, disk, program, tag, size_bytes, is_read)
+        end_transfer(sim, disk, program, tag, size_bytes, is_read, replica_ns)
 
 
 @part
