@@ -18,7 +18,7 @@ Limits: see ``docs/protection/promise.md``.
 
 import os
 
-from vftsim.kernel import Chain, Failure, Fifo, Record, Sim, Table, fail, part
+from vftsim.kernel import Failure, Fifo, Record, Sim, Table, fail, part
 from vftsim.platform.io.packet import Packet, packets
 from vftsim.platform.protection.pair import NEVER_NS
 
@@ -34,6 +34,8 @@ def is_strict() -> bool:
 
 class Message(Record):
     """What is on its way to a backup: what the guest did up to ``covers_ns``.
+
+    ``link`` leads to the message sent next, from the newest one to a row that is free again: a ring.
 
     Its last bit leaves at ``depart_ns``.  A message that ``is_learned`` takes no channel: the backup finds it out.  The
     guest had ``issued`` so many outputs by then, and the backup hears that the first ``settled`` have left.  Its disk
@@ -60,9 +62,13 @@ class Audit(Record):
     Of a channel that ``is_down`` until ``up_ns``: it has kept back what the guest did up to ``kept_ns``, of which
     ``rest_ns`` has not left.  ``is_dead``: the backup.
 
-    Messages owe the backup ``owed_bytes`` and have brought ``brought_bytes``; packets that enter are owed if it
-    ``hears``.  The guest has ``issued`` so many outputs; ``left`` is the last that has left, or was lost after its
-    release, and ``settled`` what the next message says of it; the last that has left was issued at ``left_ns``.
+    Of the ``under_way`` messages, in a ring of so many ``slots``, the ``oldest`` arrives first and the ``newest``, at
+    ``last_ns``, last.  If they are known to be no more than one, on a channel that works, it ``is_single``.  Before
+    ``next_ns`` none arrives, and no channel works again.
+
+    Messages owe the backup ``owed_bytes``; packets that enter are owed if it ``hears``.  The guest has ``issued`` so
+    many outputs; ``left`` is the last that has left, or was lost after its release, and ``settled`` what the next
+    message says of it; the last that has left was issued at ``left_ns``.
     Of what has arrived or is marked: ``known_issued``, ``known_settled``, ``marked_issued``; of what a channel that
     ``was_down`` keeps: ``kept_issued``, ``kept_settled``.
     The backup's disk is through at ``disk_ns``, and needs ``marked_disk_ns`` for what the next message brings.
@@ -79,8 +85,13 @@ class Audit(Record):
     marked_ns: int
     known_ns: int
     fed_ns: int
-    on_way: Fifo
+    oldest: int
+    newest: int
+    under_way: int
+    slots: int
+    is_single: bool
     last_ns: int
+    next_ns: int
     way_ns: int
     is_down: bool
     is_dead: bool
@@ -94,7 +105,6 @@ class Audit(Record):
     disk_ns: int
     marked_disk_ns: int
     owed_bytes: int
-    brought_bytes: int
     issued: int
     marked_issued: int
     known_issued: int
@@ -113,7 +123,6 @@ class Audit(Record):
 
 
 messages = Table("messages", Message, 1 << 20, "make the channel faster, or lower the load")
-message_list = Chain(messages, "link")
 
 
 # What the guest does
@@ -136,7 +145,7 @@ def date(sim: Sim, audit: Audit, output: Packet) -> None:
     """Date an output that the guest issues: up to then the backup has to know the guest."""
     audit.issued += 1
     output.issue = audit.issued
-    output.date_ns = audit.fed_ns if audit.follows else sim.now_ns
+    output.date_ns = max(audit.fed_ns, audit.marked_ns) if audit.follows else sim.now_ns
 
 
 @part
@@ -144,7 +153,8 @@ def is_wrong(sim: Sim, audit: Audit, date_ns: int, issue: int) -> bool:
     """Tell whether an output must not leave now: it is early, or another one overtakes it."""
     if audit.is_off:
         return False
-    look(sim, audit)
+    if sim.now_ns >= audit.next_ns:
+        look(sim, audit)
     return date_ns > audit.known_ns or issue < audit.left
 
 
@@ -157,7 +167,8 @@ def judge(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wrong: bo
     if wrong:
         count(sim, audit, flow, date_ns)
     else:
-        audit.left, audit.left_ns = issue, max(audit.left_ns, date_ns)
+        # Dates do not fall from an output to the next, and this one is not overtaken.
+        audit.left, audit.left_ns = issue, date_ns
 
 
 @part
@@ -194,7 +205,7 @@ def begin(sim: Sim, audit: Audit) -> None:
     audit.is_down = False
     audit.is_dead = False
     audit.known_ns = sim.now_ns
-    audit.owed_bytes = audit.brought_bytes = 0
+    audit.owed_bytes = 0
     audit.disk_ns = audit.marked_disk_ns = 0
     audit.known_issued = audit.marked_issued = audit.left = audit.settled = audit.known_settled = audit.issued
     audit.left_ns = 0
@@ -211,16 +222,16 @@ def end(sim: Sim, audit: Audit) -> None:
 @part
 def forget_messages(sim: Sim, audit: Audit) -> None:
     """Forget what is on its way."""
-    while audit.on_way.length > 0:
-        messages.free(sim, message_list.pop(sim, audit.on_way))
-    audit.last_ns = 0
+    for _ in range(audit.under_way):
+        take_oldest(sim, audit)
+    audit.last_ns = audit.next_ns = 0
+    audit.is_single = False
 
 
 @part
 def mark(sim: Sim, audit: Audit) -> None:
     """Hear what the next message brings: all that the guest has done by now."""
     audit.marked_ns = sim.now_ns
-    audit.fed_ns = sim.now_ns
     audit.marked_issued = audit.issued
 
 
@@ -240,25 +251,55 @@ def settle(audit: Audit) -> None:
 def replace(sim: Sim, audit: Audit) -> None:
     """See a state taken: what the backup would have found out by itself it does not, for that state replaces it."""
     look(sim, audit)
-    for _ in range(audit.on_way.length):
-        row = message_list.pop(sim, audit.on_way)
-        if messages(sim)[row].is_learned:
-            messages.free(sim, row)
-        else:
-            message_list.push(sim, audit.on_way, row)
+    if audit.under_way > 0:
+        drop_learned(sim, audit)
     mark(sim, audit)
     settle(audit)
 
 
 @part
+def drop_learned(sim: Sim, audit: Audit) -> None:
+    """Drop what the backup would have found out by itself from what is under way."""
+    audit.is_single = False
+    for _ in range(audit.under_way):
+        row = take_oldest(sim, audit)
+        if not messages(sim)[row].is_learned:
+            put_back(sim, audit, row)
+
+
+@part
 def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns: int) -> None:
     """See that message written: its last bit leaves at ``depart_ns`` and takes ``way_ns`` on its way."""
+    # Called in two places, which keeps the rare way out of this function's machine code: every log entry comes here.
+    if not audit.is_single:
+        send_behind(sim, audit, size_bytes, depart_ns, way_ns)
+        return
+    if audit.last_ns > sim.now_ns:
+        send_behind(sim, audit, size_bytes, depart_ns, way_ns)
+        return
+    # What was sent before has arrived: the newest message's row is used again.
+    audit.owed_bytes -= size_bytes
+    if audit.owed_bytes > 0:
+        return
+    audit.owed_bytes = 0
+    newest = messages(sim)[audit.newest]
+    if audit.under_way == 1:
+        arrive(audit, newest)
+    audit.under_way = 1
+    audit.way_ns = way_ns
+    audit.next_ns = depart_ns + way_ns
+    fill(audit, newest, audit.marked_ns, depart_ns, depart_ns + way_ns)
+
+
+@part
+def send_behind(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns: int) -> None:
+    """See a message written while others are on their way, or the channel is lost, or nothing is promised."""
     if audit.is_off or audit.is_dead:
         return
-    audit.brought_bytes += size_bytes
-    if audit.brought_bytes < audit.owed_bytes:
+    audit.owed_bytes -= size_bytes
+    if audit.owed_bytes > 0:
         return
-    audit.brought_bytes = audit.owed_bytes = 0
+    audit.owed_bytes = 0
     look(sim, audit)
     audit.way_ns = way_ns
     if audit.is_down:
@@ -266,7 +307,7 @@ def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns: int) -
         audit.kept_ns = audit.marked_ns
         audit.rest_ns = max(audit.rest_ns, depart_ns - sim.now_ns)
     else:
-        expect(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns, False)
+        expect(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns)
 
 
 @part
@@ -278,63 +319,145 @@ def send_on(sim: Sim, audit: Audit, begin_ns: int, depart_ns: int, way_ns: int) 
     audit.way_ns = way_ns
     if audit.is_down:
         audit.rest_ns = depart_ns - begin_ns
-    elif audit.on_way.length > 0:
+    elif audit.under_way > 0:
         forget_messages(sim, audit)
-        expect(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns, False)
+        expect(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns)
 
 
 @part
 def learn(sim: Sim, audit: Audit, time_ns: int) -> None:
     """Hear that the backup will have found out at ``time_ns`` what the guest has done by now, without a message."""
-    if not audit.is_off and not audit.is_dead:
-        look(sim, audit)
-        expect(sim, audit, sim.now_ns, time_ns, time_ns, True)
+    if audit.is_off or audit.is_dead:
+        return
+    look(sim, audit)
+    expect(sim, audit, sim.now_ns, time_ns, time_ns)
+    learned = messages(sim)[audit.newest]
+    learned.is_learned = True
+    learned.issued, learned.settled, learned.disk_ns = audit.issued, 0, 0
+
+
+# What is on its way: a ring of rows, of which no more are taken than were ever under way at a time
 
 
 @part
-def expect(sim: Sim, audit: Audit, covers_ns: int, depart_ns: int, arrival_ns: int, is_learned: bool) -> None:
+def expect(sim: Sim, audit: Audit, covers_ns: int, depart_ns: int, arrival_ns: int) -> None:
     """Put a message on its way; one that brings less and comes later says nothing more."""
     if arrival_ns < audit.last_ns:
-        for _ in range(audit.on_way.length):
-            row = message_list.pop(sim, audit.on_way)
+        for _ in range(audit.under_way):
+            row = take_oldest(sim, audit)
             if messages(sim)[row].arrival_ns < arrival_ns:
-                message_list.push(sim, audit.on_way, row)
-            else:
-                messages.free(sim, row)
-    row = messages.new(sim)
-    made = messages(sim)[row]
-    made.disk_ns = 0 if is_learned else audit.marked_disk_ns
-    made.issued, made.settled = audit.issued if is_learned else audit.marked_issued, 0 if is_learned else audit.settled
-    made.covers_ns = covers_ns
-    made.depart_ns = depart_ns
-    made.arrival_ns = arrival_ns
-    made.is_learned = is_learned
-    message_list.push(sim, audit.on_way, row)
+                put_back(sim, audit, row)
+    audit.next_ns = min(audit.next_ns, arrival_ns)
+    fill(audit, messages(sim)[next_row(sim, audit)], covers_ns, depart_ns, arrival_ns)
+    audit.is_single = audit.under_way == 1 and not audit.is_down
+
+
+@part
+def fill(audit: Audit, newest: Message, covers_ns: int, depart_ns: int, arrival_ns: int) -> None:
+    """Write a message of what is marked, which arrives last."""
+    newest.covers_ns = covers_ns
+    newest.depart_ns = depart_ns
+    newest.arrival_ns = arrival_ns
+    newest.is_learned = False
+    newest.issued = audit.marked_issued
+    newest.settled = audit.settled
+    newest.disk_ns = audit.marked_disk_ns
     audit.last_ns = arrival_ns
+
+
+@part
+def next_row(sim: Sim, audit: Audit) -> int:
+    """Return the row behind the newest message's, a new one if all are under way; it becomes the newest.
+
+    If none is under way, the newest is the oldest too, and its row is used again.
+    """
+    if audit.under_way == audit.slots:
+        row = messages.new(sim)
+        if audit.slots == 0:
+            audit.oldest = audit.newest = row
+        messages(sim)[row].link = audit.oldest
+        messages(sim)[audit.newest].link = row
+        audit.newest = row
+        audit.slots += 1
+    elif audit.under_way > 0:
+        audit.newest = messages(sim)[audit.newest].link
+    audit.under_way += 1
+    return audit.newest
+
+
+@part
+def take_oldest(sim: Sim, audit: Audit) -> int:
+    """Take the oldest message from the line; its row keeps what it holds until it is used again."""
+    row = audit.oldest
+    audit.under_way -= 1
+    if audit.under_way > 0:
+        audit.oldest = messages(sim)[row].link
+    return row
+
+
+@part
+def put_back(sim: Sim, audit: Audit, row: int) -> None:
+    """Put a message that was taken behind the newest one."""
+    message = messages(sim)[row]
+    newest = messages(sim)[next_row(sim, audit)]
+    newest.covers_ns = message.covers_ns
+    newest.depart_ns = message.depart_ns
+    newest.arrival_ns = message.arrival_ns
+    newest.is_learned = message.is_learned
+    newest.issued = message.issued
+    newest.settled = message.settled
+    newest.disk_ns = message.disk_ns
 
 
 @part
 def look(sim: Sim, audit: Audit) -> None:
     """Take note of what has arrived by now; what a channel kept back that works again is sent once more."""
+    if audit.is_single:
+        look_single(sim, audit)
+    else:
+        look_along(sim, audit)
+
+
+@part
+def look_single(sim: Sim, audit: Audit) -> None:
+    """Take note of the newest message if it has arrived by now."""
+    if audit.under_way == 1 and audit.last_ns <= sim.now_ns:
+        arrive(audit, messages(sim)[audit.newest])
+        audit.under_way = 0
+        audit.next_ns = NEVER_NS
+
+
+@part
+def look_along(sim: Sim, audit: Audit) -> None:
+    """Take note of what has arrived by now, and of a channel that works again."""
     if audit.is_down and sim.now_ns >= audit.up_ns and not audit.is_dead:
         audit.is_down = False
         if audit.kept_ns > audit.known_ns:
             depart_ns = audit.up_ns + audit.rest_ns
-            expect(sim, audit, audit.kept_ns, depart_ns, depart_ns + audit.way_ns, False)
-            kept = messages(sim)[audit.on_way.last]
+            expect(sim, audit, audit.kept_ns, depart_ns, depart_ns + audit.way_ns)
+            kept = messages(sim)[audit.newest]
             kept.issued, kept.settled = audit.kept_issued, audit.kept_settled
-    while audit.on_way.length > 0 and messages(sim)[audit.on_way.first].arrival_ns <= sim.now_ns:
-        row = message_list.pop(sim, audit.on_way)
-        arrive(audit, messages(sim)[row])
-        messages.free(sim, row)
+    while audit.under_way > 0 and messages(sim)[audit.oldest].arrival_ns <= sim.now_ns:
+        arrive(audit, messages(sim)[take_oldest(sim, audit)])
+    audit.next_ns = messages(sim)[audit.oldest].arrival_ns if audit.under_way > 0 else NEVER_NS
+    if audit.is_down and not audit.is_dead:
+        audit.next_ns = min(audit.next_ns, audit.up_ns)
+    is_plain = not audit.is_off and not audit.is_dead and not audit.is_down
+    audit.is_single = is_plain and audit.slots > 0 and audit.under_way <= 1
 
 
 @part
 def arrive(audit: Audit, message: Message) -> None:
     """Let the backup know what a message brings."""
     audit.known_ns = max(audit.known_ns, message.covers_ns)
+    know_outputs(audit, message)
     if message.disk_ns > 0:
         audit.disk_ns = max(audit.disk_ns, message.arrival_ns) + message.disk_ns
+
+
+@part
+def know_outputs(audit: Audit, message: Message) -> None:
+    """Let the backup know what a message says of outputs."""
     audit.known_issued = max(audit.known_issued, message.issued)
     audit.known_settled = max(audit.known_settled, message.settled)
 
@@ -359,11 +482,10 @@ def claim(sim: Sim, audit: Audit, covers_ns: int) -> None:
 def outlive(sim: Sim, audit: Audit) -> None:
     """Let what has left the primary arrive, and lose the rest with it."""
     look(sim, audit)
-    while audit.on_way.length > 0:
-        row = message_list.pop(sim, audit.on_way)
-        if messages(sim)[row].depart_ns <= sim.now_ns:
-            arrive(audit, messages(sim)[row])
-        messages.free(sim, row)
+    for _ in range(audit.under_way):
+        message = messages(sim)[take_oldest(sim, audit)]
+        if message.depart_ns <= sim.now_ns:
+            arrive(audit, message)
 
 
 @part
@@ -411,15 +533,17 @@ def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
     audit.up_ns = NEVER_NS if duration_ns == FOR_GOOD else sim.now_ns + duration_ns
     audit.kept_ns = 0
     audit.rest_ns = 0
-    for _ in range(audit.on_way.length):
-        row = message_list.pop(sim, audit.on_way)
-        if messages(sim)[row].is_learned:
-            message_list.push(sim, audit.on_way, row)
+    audit.next_ns = 0
+    audit.is_single = False
+    for _ in range(audit.under_way):
+        row = take_oldest(sim, audit)
+        message = messages(sim)[row]
+        if message.is_learned:
+            put_back(sim, audit, row)
         else:
-            audit.kept_ns = messages(sim)[row].covers_ns
-            audit.kept_issued, audit.kept_settled = messages(sim)[row].issued, messages(sim)[row].settled
-            audit.rest_ns = max(0, messages(sim)[row].depart_ns - sim.now_ns)
-            messages.free(sim, row)
+            audit.kept_ns = message.covers_ns
+            audit.kept_issued, audit.kept_settled = message.issued, message.settled
+            audit.rest_ns = max(0, message.depart_ns - sim.now_ns)
 
 
 @part
