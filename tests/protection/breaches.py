@@ -223,7 +223,7 @@ DISK = {"disk": "{write_rate: 40 MB, apply_rate: 100 kB}", "failover": "{detecti
 PLANTED = {
     "checkpoint at sending": Breach("checkpoint", replaced(state_stream.ack_arrival_ns, at_once)),
     "checkpoint at the first byte": Breach("checkpoint", replaced(state_stream.ack_arrival_ns, at_first_byte)),
-    "checkpoint beyond the barrier": Breach("checkpoint", replaced(output_buffer.let_go, beyond_barrier)),
+    "checkpoint beyond the barrier": Breach("checkpoint", replaced(output_buffer.release_sealed, beyond_barrier)),
     "checkpoint out of order": Breach("checkpoint", replaced(output_buffer.seal, backwards)),
     "states without pages": Breach("checkpoint", replaced(state_stream.state_bytes, without_pages)),
     "an incomplete state": Breach(
@@ -238,18 +238,18 @@ PLANTED = {
         ends="two passes of one run disagree",
     ),
     "live before the disk": Breach("checkpoint", replaced(state_stream.applied_by_ns, disk_later), CRASH, DISK, nth=8),
-    "the rest of a state forgotten": Breach("checkpoint", replaced(state_stream.repair, rest_forgotten), LOSS),
+    "the rest of a state forgotten": Breach("checkpoint", replaced(state_stream.restore_channel, rest_forgotten), LOSS),
     "fencing ignored": Breach("checkpoint", unfenced, LOST, FENCED),
     "micro-checkpoint at sending": Breach("micro_checkpoint", replaced(state_stream.ack_arrival_ns, at_once)),
     "Kemari at sending": Breach("event_sync", replaced(state_stream.ack_arrival_ns, at_once)),
     "Kemari, sent in a pause": Breach(
         "event_sync", replaced(event_sync.synchronize_output, same_barrier), needs_timers=True
     ),
-    "Kemari keeps copies": Breach("event_sync", replaced(event_sync.forget_copies, nothing), CRASH, late_ns=2_000_000),
+    "Kemari keeps copies": Breach("event_sync", replaced(event_sync.drop_copies, nothing), CRASH, late_ns=2_000_000),
     "epochs unlogged": Breach("hypervisor_epoch", replaced(hypervisor_epoch.forward, unlogged)),
     "epochs by departure": Breach("hypervisor_epoch", replaced(hypervisor_epoch.write, by_departure)),
-    "epochs keep copies": Breach("hypervisor_epoch", replaced(hypervisor_epoch.forget_copies, nothing), CRASH),
-    "lockstep at writing": Breach("lockstep", replaced(log_writer.take_in, at_writing)),
+    "epochs keep copies": Breach("hypervisor_epoch", replaced(hypervisor_epoch.drop_copies, nothing), CRASH),
+    "lockstep at writing": Breach("lockstep", replaced(log_writer.buffered_ns, at_writing)),
     "lockstep sends one byte again": Breach("lockstep", replaced(log_writer.resend, one_byte), LOSS),
     "lockstep, an entry that left at the crash": Breach(
         "lockstep", replaced(commit.is_uncertain, not_at_the_crash), CRASH

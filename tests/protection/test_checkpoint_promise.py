@@ -127,7 +127,7 @@ def test_both_passes_agree_up_to_the_cut():
 def test_passes_that_do_not_agree_end_with_an_error():
     """A guest that does not stop where the pass before has found it must."""
     faults = [{"kind": "primary_crash", "at": "90 ms"}]
-    spoil = replaced(replication.end_life, lambda old, namespace: lambda *arguments: None)
+    spoil = replaced(replication.end_incarnation, lambda old, namespace: lambda *arguments: None)
     with pytest.raises(ConservationError, match="foreseen"):
         passes.play(lambda: plant(spoil=spoil, faults=faults), lambda p: p.engine, Plant.run)
 
@@ -210,7 +210,7 @@ def unreceived(old: Any, namespace: dict[str, Any]) -> Any:
         (state_stream.state_bytes, without_disk, "incomplete"),
         (state_stream.state_bytes, without_disk, "too early"),
         (state_stream.dirty_pages, cleared_early, "incomplete"),
-        (output_buffer.let_go, late_barrier, "too early"),
+        (output_buffer.release_sealed, late_barrier, "too early"),
         (replication.fail_over, twice, "not once"),
         (state_stream.has_received_last, unreceived, "second life"),
     ],

@@ -188,7 +188,7 @@ def at_once(old: Any, namespace: dict[str, Any]) -> Any:
     def hold(sim: Any, guard: Any, packet: int) -> None:
         old(sim, guard, packet)
         namespace[output_buffer.seal.name](sim, guard)
-        namespace[output_buffer.let_go.name](sim, guard)
+        namespace[output_buffer.release_sealed.name](sim, guard)
 
     return hold
 

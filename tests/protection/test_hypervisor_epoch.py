@@ -193,7 +193,7 @@ def unlogged(old: Any, namespace: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("old", "make", "why"),
     [
-        (mechanism.act, at_once, "too early"),
+        (mechanism.release_or_hold, at_once, "too early"),
         (mechanism.hand_over_waiting, nothing, "never issued"),
         (mechanism.forward, unlogged, "too early"),
     ],

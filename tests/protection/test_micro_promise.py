@@ -124,7 +124,7 @@ def late_barrier(old: Any, namespace: dict[str, Any]) -> Any:
     def hold(sim: Any, guard: Any, packet: int) -> None:
         old(sim, guard, packet)
         namespace[output_buffer.seal.name](sim, guard)
-        namespace[output_buffer.let_go.name](sim, guard)
+        namespace[output_buffer.release_sealed.name](sim, guard)
 
     return hold
 

@@ -89,7 +89,7 @@ def start(sim: Sim, guard: Guard, run_ns: int) -> None:
 
 
 @part
-def look(sim: Sim, guard: Guard, recording: Recording) -> None:
+def count_exits(sim: Sim, guard: Guard, recording: Recording) -> None:
     """Add the price of exits and switches since the last look."""
     fresh = guard.exits - recording.exits_seen
     recording.exits_seen = guard.exits
@@ -113,7 +113,7 @@ def fresh_clock_reads(recording: Recording, run_ns: int) -> int:
 
 
 @part
-def pay(recording: Recording) -> int:
+def take_due_ns(recording: Recording) -> int:
     """Return what is due, which is paid now."""
     due_ns = recording.due_ns
     recording.due_ns = 0

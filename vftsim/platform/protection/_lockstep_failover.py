@@ -3,7 +3,7 @@
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.io.packet import discard, packet_list
 from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
-from vftsim.platform.protection._lockstep_pair import ENTITY, cut, unprotect
+from vftsim.platform.protection._lockstep_pair import ENTITY, truncate, unprotect
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
     FAILING_OVER,
@@ -112,7 +112,7 @@ def crash_primary(sim: Sim, guard: Guard) -> None:
         rollback.use_loss(sim, guard)
         vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
     elif vlockstep.state == BROKEN or vlockstep.resent_ns > sim.now_ns:
-        rollback.want_loss(sim, guard, False, 0)
+        rollback.request_rollback_to_loss(sim, guard, False, 0)
         return
     note(sim, guard, CRASH)
     fail_over(sim, guard, vlockstep, limit_ns, declared_ns)
@@ -136,7 +136,7 @@ def fail_over(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, declar
     if vlockstep.state == PROTECTED:
         # Trains up to the crash belong to the log, and nothing is written after the cut.
         log_writer.advance(sim, pair)
-        cut(sim, guard, vlockstep)
+        truncate(sim, guard, vlockstep)
     vlockstep.is_cut = False
     row = new_plan(sim, guard, vlockstep, UNPROTECTED)
     plan = plans(sim)[row]

@@ -71,8 +71,8 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
     recording = recordings(sim)[guard.row]
     if recording.is_counted:
         recording.packets += 1
-        costs.look(sim, guard, recording)
-        due_ns += costs.pay(recording)
+        costs.count_exits(sim, guard, recording)
+        due_ns += costs.take_due_ns(recording)
     cost_ns = vlockstep.packet_cost_ns + due_ns + vlockstep.kibibyte_cost_ns * data_bytes // 1024
     if recording.is_counted:
         log.recording_ns += cost_ns
@@ -153,6 +153,8 @@ def count_output(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
 @part
 def write(sim: Sim, guard: Guard, vlockstep: Lockstep, size_bytes: int) -> bool:
     """Write an entry; False if it is the first that dies with the primary."""
+    # On entry the guest is logged.  On exit it may stand still (its buffer is full), or be truncated (False): callers
+    # read before what they need of the state before, and afterwards what they need of the log.
     pair = pairs(sim)[vlockstep.pair]
     if vlockstep.state == BROKEN:
         log_writer.write_unsent(sim, pair, size_bytes)
@@ -162,14 +164,14 @@ def write(sim: Sim, guard: Guard, vlockstep: Lockstep, size_bytes: int) -> bool:
     # Asked before the entry is on its way itself.
     count_batch(sim, guard)
     if not log_writer.write(sim, pair, size_bytes, vlockstep.limit_ns):
-        cut(sim, guard, vlockstep)
+        truncate(sim, guard, vlockstep)
         return False
     over_ns = overflow_ns(sim, guard, vlockstep)
     # Once for a full buffer: what is written until the guest stands still finds it full again.
     if over_ns > 0 and not vlockstep.is_full:
         vlockstep.is_full = True
         stop_for_buffer(sim, guard)
-        look_again(sim, guard, vlockstep, over_ns)
+        plan_recheck(sim, guard, vlockstep, over_ns)
     return True
 
 
@@ -196,7 +198,7 @@ def stop_for_buffer(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def look_again(sim: Sim, guard: Guard, vlockstep: Lockstep, after_ns: int) -> None:
+def plan_recheck(sim: Sim, guard: Guard, vlockstep: Lockstep, after_ns: int) -> None:
     """Plan another look at the log buffer of this pair."""
     row = plans.new(sim)
     plans(sim)[row].guard = guard.row
@@ -211,17 +213,18 @@ def on_drained(sim: Sim, plan_row: int, token: int) -> None:
     plan = plans(sim)[plan_row]
     vlockstep = locksteps(sim)[plan.guard]
     if plan.pair == vlockstep.begun and vlockstep.state == PROTECTED:
-        go_on_with_room(sim, guards(sim)[plan.guard], vlockstep)
+        resume_with_room(sim, guards(sim)[plan.guard], vlockstep)
     plans.free(sim, plan_row)
 
 
 @part
-def go_on_with_room(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
+def resume_with_room(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
     """Let the guest run if its log buffer has room, else look again later."""
     over_ns = overflow_ns(sim, guard, vlockstep)
     if over_ns > 0:
-        look_again(sim, guard, vlockstep, over_ns)
+        plan_recheck(sim, guard, vlockstep, over_ns)
     else:
+        # Before the guest runs: the next entry may find the buffer full again, and must be able to say so.
         vlockstep.is_full = False
         machine.resume(sim, guard, machine.LOG_BUFFER)
 
@@ -261,7 +264,7 @@ def on_settling(sim: Sim, guard_row: int, token: int) -> None:
         log_clock_reads(sim, guard, vlockstep, recording)
     # Asked anew: clock reads may have filled the buffer or been cut off.
     if is_logging(vlockstep) and not guard.stopped:
-        settle(sim, guard, vlockstep, recording)
+        charge_due(sim, guard, vlockstep, recording)
 
 
 @part
@@ -276,21 +279,21 @@ def log_clock_reads(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Reco
 
 
 @part
-def settle(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording) -> None:
+def charge_due(sim: Sim, guard: Guard, vlockstep: Lockstep, recording: Recording) -> None:
     """Let the guest pay what is due."""
     pair = pairs(sim)[vlockstep.pair]
     log_writer.advance(sim, pair)
-    costs.look(sim, guard, recording)
-    due_ns = pair.log.cost_due_ns + costs.pay(recording)
+    costs.count_exits(sim, guard, recording)
+    due_ns = pair.log.cost_due_ns + costs.take_due_ns(recording)
     pair.log.cost_due_ns = 0
     pair.log.recording_ns += due_ns
     if due_ns > 0:
         domain = domains(sim)[guard.domain]
-        jobs.raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], due_ns, on_settled, guard.row, 0)
+        jobs.raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], due_ns, on_charged, guard.row, 0)
 
 
 @work_done
-def on_settled(sim: Sim, guard_row: int, argument: int) -> None:
+def on_charged(sim: Sim, guard_row: int, argument: int) -> None:
     """What was due is paid; nothing follows."""
 
 
@@ -309,11 +312,11 @@ def new_pair(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
     pair = pairs(sim)[vlockstep.pair]
     pair.row = vlockstep.pair
     pair.guard = guard.row
-    set_up(sim, vlockstep, pair)
+    start_pair(sim, vlockstep, pair)
 
 
 @part
-def set_up(sim: Sim, vlockstep: Lockstep, pair: Pair) -> None:
+def start_pair(sim: Sim, vlockstep: Lockstep, pair: Pair) -> None:
     """Give a pair its parameters, and begin."""
     set_train(pair.log.timer, vlockstep.timer)
     set_train(pair.log.disk, vlockstep.disk)
@@ -380,7 +383,7 @@ def unprotect(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> None:
 
 
 @part
-def cut(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
+def truncate(sim: Sim, guard: Guard, vlockstep: Lockstep) -> None:
     """End the guest as far as the secondary can reproduce it."""
     # The state first: stopping asks the mechanism to write its log up to now (sync), and this one is over.
     vlockstep.is_cut = True

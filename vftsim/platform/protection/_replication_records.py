@@ -45,7 +45,7 @@ class Replication(Record):
     alone: int
     alone_ns: int
     live: int
-    mended: int
+    restored: int
     pending: Fifo
 
 
@@ -73,7 +73,7 @@ def go_alone(sim: Sim, guard: Guard) -> None:
 
 
 @protection.slot
-def mended(sim: Sim, guard: Guard) -> None:
+def channel_restored(sim: Sim, guard: Guard) -> None:
     """Send again what the channel, which works again, has not brought through beside states."""
 
 

@@ -55,10 +55,10 @@ from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.output_buffer import outputs_held
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
-    cut_here,
     is_protecting,
-    pass_on,
     rolled_back,
+    send_unheld,
+    stop_at_cut,
     transmit,
 )
 from vftsim.platform.protection.state_stream import received_point, state_streams
@@ -272,7 +272,7 @@ def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int) -> None:
     """Hold an output until the checkpoint that ends this epoch is acknowledged."""
     ckpt = checkpoints(sim)[guard.row]
     if not is_protecting(replications(sim)[guard.row]):
-        pass_on(sim, guard, packet)
+        send_unheld(sim, guard, packet)
     elif packets(sim)[packet].size_bytes < ckpt.real_time_bytes:
         ckpt.bypassed += 1
         count(sim, guard, BYPASSED, 1)
@@ -318,7 +318,7 @@ def suspend(sim: Sim, guard: Guard) -> None:
     if ckpt.longest_ns > 0:
         adapt(ckpt)
     # Before the next step is planned: a life that ends here still sends this state, and nothing after it.
-    cut_here(sim, guard)
+    stop_at_cut(sim, guard)
     replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.pause_ns, on_copied)
 
 
@@ -348,8 +348,9 @@ def on_copied(sim: Sim, guard_row: int, token: int) -> None:
 @checkpoint.implements(acknowledged)
 def commit(sim: Sim, guard: Guard) -> None:
     """Let the outputs of the epoch go, whose disk writes the backup has received too, and plan the next suspension."""
-    output_buffer.let_go(sim, guard)
+    output_buffer.release_sealed(sim, guard)
     replication = replications(sim)[guard.row]
+    # A guest that ends with this state takes no other one; its outputs have left all the same.
     if not replication.is_cut:
         replication.step = machine.call_after(sim, guard, rest_ns(sim, guard), on_request)
 
@@ -375,7 +376,7 @@ def rest_ns(sim: Sim, guard: Guard) -> int:
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Let everything go that waits: there is no backup to wait for."""
     output_buffer.seal(sim, guard)
-    output_buffer.let_go(sim, guard)
+    output_buffer.release_sealed(sim, guard)
 
 
 @checkpoint.implements(underivable)

@@ -51,11 +51,11 @@ from vftsim.platform.protection.output_buffer import held_list, held_outputs, ou
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     ISSUED_BY_SECONDARY,
-    end_foreseen_life,
+    end_foreseen_incarnation,
     followed,
     is_protecting,
     lose_channel,
-    pass_on,
+    send_unheld,
     transmit,
 )
 from vftsim.platform.protection.rollback import is_cut_at_loss
@@ -191,7 +191,7 @@ def start_run(sim: Sim, guard: Guard) -> None:
     """Begin a run with equal replicas."""
     coarse = coarse_locksteps(sim)[guard.row]
     coarse.last_due_ns = sim.now_ns
-    be_level(sim, guard, coarse)
+    catch_up(sim, guard, coarse)
     run_ns = draw(sim, coarse.divergences)
     coarse.is_divergence = run_ns < coarse.period_ns
     replications(sim)[guard.row].step = machine.call_after(sim, guard, min(run_ns, coarse.period_ns), on_run_over)
@@ -207,11 +207,11 @@ def on_run_over(sim: Sim, guard_row: int, token: int) -> None:
         count(sim, guard, DIVERGED, 1)
     else:
         count(sim, guard, PERIODIC, 1)
-    make_equal(sim, guard)
+    start_checkpoint(sim, guard)
 
 
 @part
-def make_equal(sim: Sim, guard: Guard) -> None:
+def start_checkpoint(sim: Sim, guard: Guard) -> None:
     """Stop both replicas and make the secondary equal to the primary."""
     machine.stop(sim, guard, machine.STATE)
     state_stream.take_state(sim, guard)
@@ -227,7 +227,7 @@ def on_suspended(sim: Sim, guard_row: int, token: int) -> None:
 
 
 @coarse_lockstep.implements(acknowledged)
-def run_again(sim: Sim, guard: Guard) -> None:
+def resume_run(sim: Sim, guard: Guard) -> None:
     """The replicas are equal: whatever waited for comparison may leave, and both run."""
     # What waited leaves before anything new.
     release_everything(sim, guard)
@@ -242,7 +242,7 @@ def run_again(sim: Sim, guard: Guard) -> None:
 def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
     """Hold an output until the slower replica has produced it too, or a checkpoint replaces the comparison."""
     if not is_protecting(replications(sim)[guard.row]):
-        pass_on(sim, guard, packet)
+        send_unheld(sim, guard, packet)
         return
     before = output_buffers(sim)[guard.row].issued
     output_buffer.hold(sim, guard, packet)
@@ -274,7 +274,7 @@ def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) ->
 
 
 @part
-def be_level(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> None:
+def catch_up(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> None:
     """The secondary has done what the primary has."""
     coarse.secondary_ns = sim.now_ns
     coarse.done_ns = sim.now_ns
@@ -288,7 +288,7 @@ def lateness_ns(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> int:
     It begins with work when the primary does or when it is through with what came before.
     """
     if coarse.secondary_speed == 1.0 and coarse.secondary_ns <= sim.now_ns:
-        be_level(sim, guard, coarse)
+        catch_up(sim, guard, coarse)
         return 0
     ran_ns = machine.run_ns(sim, guard)
     coarse.secondary_ns = max(coarse.secondary_ns, coarse.done_ns) + int(
@@ -335,7 +335,7 @@ def on_timeout(sim: Sim, guard_row: int, token: int) -> None:
         return
     if compared(sim)[first].is_missing and compared(sim)[first].due_ns <= sim.now_ns:
         count(sim, guard, TIMED_OUT, 1)
-        make_equal(sim, guard)
+        start_checkpoint(sim, guard)
 
 
 # When a host fails
@@ -344,10 +344,11 @@ def on_timeout(sim: Sim, guard_row: int, token: int) -> None:
 @coarse_lockstep.implements(channel_loss)
 def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose the channel: a secondary that is to take over before it works again goes on from here."""
+    # Read before the loss, which breaks the pair.
     was_protected = replications(sim)[guard.row].state == PROTECTED
     lose_channel(sim, guard, duration_ns)
     if was_protected and not replications(sim)[guard.row].is_cut and is_cut_at_loss(sim, guard):
-        end_foreseen_life(sim, guard)
+        end_foreseen_incarnation(sim, guard)
 
 
 @coarse_lockstep.implements(abandon)
@@ -366,4 +367,4 @@ def hand_over(sim: Sim, guard: Guard) -> None:
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Let everything go that waits."""
     output_buffer.seal(sim, guard)
-    output_buffer.let_go(sim, guard)
+    output_buffer.release_sealed(sim, guard)

@@ -103,13 +103,13 @@ def on_acknowledged(sim: Sim, output_row: int, token: int) -> None:
     if token == output.alarm:
         pair = pairs(sim)[output.pair]
         # The last output that waits of a pair that is over frees the pair.
-        let_go(sim, pair, output)
+        release_output(sim, pair, output)
         if pair.is_over and pair.waiting == 0:
             dispose(sim, pair)
 
 
 @part
-def let_go(sim: Sim, pair: Pair, output: Output) -> None:
+def release_output(sim: Sim, pair: Pair, output: Output) -> None:
     """Release an output under the auditor's eyes, and keep a copy."""
     output.alarm = 0
     if not pair.backup_is_gone and output.sequence > replay.holds(sim, pair.secondary):
@@ -141,6 +141,7 @@ def held(sim: Sim, pair: Pair) -> int:
 @part
 def lose_channel(sim: Sim, pair: Pair, acks_survive: bool) -> None:
     """Stop outputs whose acknowledgement will not come; those on the wire do if ``acks_survive``."""
+    # On exit who waits without an alarm waits for the channel (resend()), or for a primary that goes on alone.
     row = pair.outputs.first
     while row != 0:
         output = outputs(sim)[row]
@@ -151,7 +152,7 @@ def lose_channel(sim: Sim, pair: Pair, acks_survive: bool) -> None:
                 output.depart_ns = NEVER_NS
                 output.arrival_ns = NEVER_NS
         row = output.link
-    replay.cut(sim, pair.secondary)
+    replay.drop_in_flight(sim, pair.secondary)
 
 
 @part
@@ -176,7 +177,7 @@ def release_all(sim: Sim, pair: Pair) -> int:
     while row != 0:
         output = outputs(sim)[row]
         if not output.released:
-            let_go(sim, pair, output)
+            release_output(sim, pair, output)
         row = output.link
     while pair.outputs.length > 0:
         forget_first(sim, pair)
@@ -230,4 +231,5 @@ def dispose(sim: Sim, pair: Pair) -> None:
     while pair.outputs.length > 0:
         forget_first(sim, pair)
     replay.clear(sim, pair.secondary)
+    # Must be called when no output waits.  Events of those that were released find another token.
     pairs.free(sim, pair.row)

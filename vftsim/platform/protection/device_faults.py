@@ -70,7 +70,7 @@ def lose_card(sim: Sim, blow: Fault) -> None:
         return
     note(sim, guard, CARD_LOST)
     set_cards(sim, guard, guard.card_lost)
-    recoveries(sim)[guard.row].card = plan_end(sim, guard, blow.duration_ns, on_card_works)
+    recoveries(sim)[guard.row].card = plan_end(sim, guard, blow.duration_ns, on_card_restored)
     if is_on_own_card(sim, guard):
         audit.lose_channel(sim, guard.audit, blow.duration_ns)
         mechanism.channel_loss(sim, guard, blow.duration_ns)
@@ -102,7 +102,7 @@ def set_cards(sim: Sim, guard: Guard, drop_place: int) -> None:
 
 
 @event
-def on_card_works(sim: Sim, guard_row: int, token: int) -> None:
+def on_card_restored(sim: Sim, guard_row: int, token: int) -> None:
     """The card works again, if the guest is still behind it."""
     guard = guards(sim)[guard_row]
     if token == recoveries(sim)[guard_row].card:
@@ -139,11 +139,11 @@ def lose_storage(sim: Sim, blow: Fault) -> None:
     while row != 0:
         disks(sim)[row].is_away = True
         row = guarded_disks(sim)[row].next_row
-    plan_end(sim, guard, blow.duration_ns, on_storage_back)
+    plan_end(sim, guard, blow.duration_ns, on_storage_restored)
 
 
 @event
-def on_storage_back(sim: Sim, guard_row: int, token: int) -> None:
+def on_storage_restored(sim: Sim, guard_row: int, token: int) -> None:
     """The storage can be reached, unless another outage lasts longer."""
     guard = guards(sim)[guard_row]
     if lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
@@ -180,11 +180,11 @@ def slow_down(sim: Sim, blow: Fault) -> None:
     guard = guards(sim)[blow.guard]
     note(sim, guard, BACKUP_SLOW)
     mechanism.set_backup_speed(sim, guard, blow.share)
-    recoveries(sim)[guard.row].backup = plan_end(sim, guard, blow.duration_ns, on_backup_as_before)
+    recoveries(sim)[guard.row].backup = plan_end(sim, guard, blow.duration_ns, on_backup_restored)
 
 
 @event
-def on_backup_as_before(sim: Sim, guard_row: int, token: int) -> None:
+def on_backup_restored(sim: Sim, guard_row: int, token: int) -> None:
     """The backup is as fast as it was."""
     if token == recoveries(sim)[guard_row].backup:
         recoveries(sim)[guard_row].backup = 0

@@ -39,10 +39,10 @@ from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     ISSUED_AGAIN,
     ISSUED_BY_SECONDARY,
-    cut_here,
     is_protecting,
-    pass_on,
     rolled_back,
+    send_unheld,
+    stop_at_cut,
     transmit,
 )
 from vftsim.platform.protection.state_stream import state_streams
@@ -107,7 +107,7 @@ event_syncs = Table("event_syncs", EventSync, beside=guards)
 def start_syncs(sim: Sim, guard: Guard) -> None:
     """Begin with nothing passed on."""
     sync = event_syncs(sim)[guard.row]
-    forget_copies(sim, sync)
+    drop_copies(sim, sync)
     sync.read_left_ns = sync.read_period_ns
     plan_read(sim, guard, sync)
 
@@ -116,7 +116,7 @@ def start_syncs(sim: Sim, guard: Guard) -> None:
 def synchronize_output(sim: Sim, guard: Guard, packet: int) -> None:
     """Let an output begin a synchronization, belong to the one that its instant began, or wait for the next."""
     if not is_protecting(replications(sim)[guard.row]):
-        pass_on(sim, guard, packet)
+        send_unheld(sim, guard, packet)
         return
     # Held before the guest stops: the barrier of the synchronization that begins stands behind it.
     output_buffer.hold(sim, guard, packet)
@@ -132,10 +132,11 @@ def synchronize(sim: Sim, guard: Guard) -> None:
     sync = event_syncs(sim)[guard.row]
     sync.began_ns = sim.now_ns
     stop_reads(sim, sync)
+    # State and barrier belong to one instant, in which nothing runs; the cut comes last, as at a checkpoint.
     machine.stop(sim, guard, machine.STATE)
     state_stream.take_state(sim, guard)
     output_buffer.seal(sim, guard)
-    cut_here(sim, guard)
+    stop_at_cut(sim, guard)
     replications(sim)[guard.row].step = machine.call_after(sim, guard, sync.suspend_ns, on_suspended)
 
 
@@ -147,12 +148,12 @@ def on_suspended(sim: Sim, guard_row: int, token: int) -> None:
 
 
 @event_sync.implements(acknowledged)
-def pass_event_on(sim: Sim, guard: Guard) -> None:
+def release_event(sim: Sim, guard: Guard) -> None:
     """Resume the guest and pass its event on; what its timers have sent meanwhile is the next event."""
     sync = event_syncs(sim)[guard.row]
     # Copied before they leave: what their receivers do with them is no longer ours.
-    keep_copies(sim, guard, sync)
-    output_buffer.let_go(sim, guard)
+    retain_copies(sim, guard, sync)
+    output_buffer.release_sealed(sim, guard)
     if output_buffers(sim)[guard.row].fresh.length > 0:
         synchronize(sim, guard)
         return
@@ -161,9 +162,9 @@ def pass_event_on(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def keep_copies(sim: Sim, guard: Guard, sync: EventSync) -> None:
+def retain_copies(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Keep copies of what is about to leave: a backup that starts from this state issues it again."""
-    forget_copies(sim, sync)
+    drop_copies(sim, sync)
     row = output_buffers(sim)[guard.row].sealed.first
     while row != 0:
         packet_list.push(sim, sync.copies, copy(sim, held_outputs(sim)[row].packet))
@@ -171,7 +172,7 @@ def keep_copies(sim: Sim, guard: Guard, sync: EventSync) -> None:
 
 
 @part
-def forget_copies(sim: Sim, sync: EventSync) -> None:
+def drop_copies(sim: Sim, sync: EventSync) -> None:
     """Forget the event before."""
     while sync.copies.length > 0:
         discard(sim, packet_list.pop(sim, sync.copies))
@@ -248,4 +249,4 @@ def release_everything(sim: Sim, guard: Guard) -> None:
     """Pass everything on: there is no backup to synchronize."""
     event_syncs(sim)[guard.row].read = 0
     output_buffer.seal(sim, guard)
-    output_buffer.let_go(sim, guard)
+    output_buffer.release_sealed(sim, guard)

@@ -189,6 +189,7 @@ def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int
     )
     blow.row = row
     spec.fill(blow)
+    # Announced when the record is whole, and before the run begins: see rollback.py on why a crash must be known.
     engine.call(announce_fault, row)
     engine.at(time_ns, EventKind.CONTROL, _FIRST_ENTITY + number, engine.number(on_fault), row)
 
@@ -241,6 +242,7 @@ class BackupCrash(FaultSpec):
 @backup_crash.implements(strike)
 def crash_backup(sim: Sim, blow: Fault) -> None:
     """Crash."""
+    # The auditor before the mechanism, here and below: it must know what had arrived before anybody acts on the fault.
     audit.lose_backup(sim, guards(sim)[blow.guard].audit)
     mechanism.backup_crash(sim, guards(sim)[blow.guard])
 
@@ -305,11 +307,12 @@ def degrade_channel(sim: Sim, blow: Fault) -> None:
     note(sim, guard, CHANNEL_DEGRADED)
     audit.change_channel(sim, guard.audit, channel.own_latency_ns + blow.delay_ns)
     mechanism.change_channel(sim, guard, rate, channel.own_latency_ns + blow.delay_ns)
-    channel.ends = plan_end(sim, guard, blow.duration_ns, on_degradation_over)
+    # The token of the degradation before is overwritten: its end comes to nothing.
+    channel.ends = plan_end(sim, guard, blow.duration_ns, on_channel_restored)
 
 
 @event
-def on_degradation_over(sim: Sim, guard_row: int, token: int) -> None:
+def on_channel_restored(sim: Sim, guard_row: int, token: int) -> None:
     """The channel is as it was."""
     channel = channels(sim)[guard_row]
     if token == channel.ends:

@@ -144,6 +144,7 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
         return send(sim, port, packet)
     guard = guards(sim)[port.guard]
     packets(sim)[packet].port = port.row
+    # Before the mechanism sees it, which may let it leave at once.
     audit.date(sim, guard.audit, packets(sim)[packet])
     if guard.dead:
         discard(sim, packet)

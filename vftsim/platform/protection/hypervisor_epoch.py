@@ -38,8 +38,8 @@ from vftsim.platform.protection._replication_records import (
     PROTECTED,
     SPLIT,
     abandon,
+    channel_restored,
     go_alone,
-    mended,
     replications,
     start_cycle,
 )
@@ -62,12 +62,12 @@ from vftsim.platform.protection.replication import (
     ISSUED_AGAIN,
     ISSUED_BY_SECONDARY,
     crash_followed_primary,
-    end_foreseen_life,
+    end_foreseen_incarnation,
     followed,
     give_up_at,
     is_protecting,
     lose_channel,
-    pass_on,
+    send_unheld,
 )
 from vftsim.platform.protection.rollback import foreseen_limit_ns, reach_point
 from vftsim.platform.protection.state_stream import state_streams
@@ -176,16 +176,16 @@ epochs = Table("epochs", Epoch, beside=guards)
 def start_epochs(sim: Sim, guard: Guard) -> None:
     """Begin the first epoch with a backup in step."""
     epoch = epochs(sim)[guard.row]
-    forget_copies(sim, epoch)
+    drop_copies(sim, epoch)
     epoch.departed_ns = sim.now_ns
     epoch.acked_ns = sim.now_ns
     epoch.left_ns = epoch.epoch_ns
     epoch.is_at_boundary = True
-    run_on(sim, guard, epoch)
+    continue_epoch(sim, guard, epoch)
 
 
 @part
-def run_on(sim: Sim, guard: Guard, epoch: Epoch) -> None:
+def continue_epoch(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Let the epoch go on: at its beginning interrupts that are due are delivered, all others wait for the next."""
     epoch.due_ns = sim.now_ns + epoch.left_ns
     replications(sim)[guard.row].step = machine.call_after(sim, guard, epoch.left_ns, on_boundary)
@@ -212,10 +212,11 @@ def on_boundary(sim: Sim, guard_row: int, token: int) -> None:
     # Stopped before the message is written, which may be the first that dies with the primary.
     machine.stop(sim, guard, machine.STATE)
     count(sim, guard, EPOCHS, 1)
+    # Before it is written: the end of an epoch tells the backup which outputs it need not repeat.
     audit.settle(guard.audit)
     if not write(sim, guard, epoch, epoch.message_bytes):
         return
-    forget_copies(sim, epoch)
+    drop_copies(sim, epoch)
     epoch.left_ns = epoch.epoch_ns
     epoch.is_at_boundary = True
     replications(sim)[guard_row].step = machine.call_after(sim, guard, epoch.boundary_ns, on_boundary_done)
@@ -227,13 +228,13 @@ def on_boundary_done(sim: Sim, guard_row: int, token: int) -> None:
     if token != replications(sim)[guard_row].step:
         return
     if epochs(sim)[guard_row].is_original or output_buffers(sim)[guard_row].fresh.length > 0:
-        wait(sim, guards(sim)[guard_row])
+        wait_for_acknowledgement(sim, guards(sim)[guard_row])
     else:
-        go_on(sim, guards(sim)[guard_row])
+        resume_epoch(sim, guards(sim)[guard_row])
 
 
 @part
-def wait(sim: Sim, guard: Guard) -> None:
+def wait_for_acknowledgement(sim: Sim, guard: Guard) -> None:
     """Let the guest, which stands still, go on when everything sent is acknowledged."""
     time_ns = max(sim.now_ns, epochs(sim)[guard.row].acked_ns)
     replications(sim)[guard.row].step = at(sim, time_ns, EventKind.CHANNEL, ENTITY, on_acknowledged, guard.row)
@@ -252,18 +253,19 @@ def on_acknowledged(sim: Sim, guard_row: int, token: int) -> None:
         return
     if epochs(sim)[guard_row].acked_ns > sim.now_ns:
         # Meanwhile the channel was away, and what it lost has been sent again.
-        wait(sim, guard)
+        wait_for_acknowledgement(sim, guard)
         return
-    send_waiting(sim, guard)
-    go_on(sim, guard)
+    # What waited leaves before anything new.
+    release_waiting(sim, guard)
+    resume_epoch(sim, guard)
 
 
 @part
-def go_on(sim: Sim, guard: Guard) -> None:
+def resume_epoch(sim: Sim, guard: Guard) -> None:
     """Let the guest run."""
     epoch = epochs(sim)[guard.row]
     machine.resume(sim, guard, machine.STATE)
-    run_on(sim, guard, epoch)
+    continue_epoch(sim, guard, epoch)
 
 
 # What enters and what leaves
@@ -282,7 +284,7 @@ def write(sim: Sim, guard: Guard, epoch: Epoch, size_bytes: int) -> bool:
     audit.mark(sim, guard.audit)
     audit.send(sim, guard.audit, size_bytes, depart_ns, channel.latency_ns)
     if depart_ns > epoch.limit_ns and not replications(sim)[guard.row].is_backup_dead:
-        end_foreseen_life(sim, guard)
+        end_foreseen_incarnation(sim, guard)
         return False
     epoch.departed_ns = depart_ns
     epoch.acked_ns = depart_ns + channel.latency_ns + channel.ack_ns
@@ -306,12 +308,12 @@ def forward(sim: Sim, guard: Guard, size_bytes: int) -> int:
 
 
 @hypervisor_epoch.implements(hold_output)
-def act(sim: Sim, guard: Guard, packet: int) -> None:
+def release_or_hold(sim: Sim, guard: Guard, packet: int) -> None:
     """Let an output leave if everything sent is acknowledged; else the guest waits with it."""
     state = replications(sim)[guard.row]
     epoch = epochs(sim)[guard.row]
     if not is_protecting(state):
-        pass_on(sim, guard, packet)
+        send_unheld(sim, guard, packet)
     elif state.state == PROTECTED and epoch.acked_ns <= sim.now_ns and output_buffers(sim)[guard.row].fresh.length == 0:
         # Copied before it leaves: a backup that takes over repeats the operations of its last epoch.
         packet_list.push(sim, epoch.copies, copy(sim, packet))
@@ -328,11 +330,11 @@ def stop_for_output(sim: Sim, guard: Guard, epoch: Epoch) -> None:
         epoch.left_ns = max(0, epoch.due_ns - sim.now_ns)
         epoch.is_at_boundary = epoch.left_ns == epoch.epoch_ns
         machine.stop(sim, guard, machine.STATE)
-        wait(sim, guard)
+        wait_for_acknowledgement(sim, guard)
 
 
 @part
-def send_waiting(sim: Sim, guard: Guard) -> None:
+def release_waiting(sim: Sim, guard: Guard) -> None:
     """Send what the guest has waited with."""
     buffer = output_buffers(sim)[guard.row]
     epoch = epochs(sim)[guard.row]
@@ -341,11 +343,11 @@ def send_waiting(sim: Sim, guard: Guard) -> None:
         packet_list.push(sim, epoch.copies, copy(sim, held_outputs(sim)[row].packet))
         row = held_outputs(sim)[row].link
     output_buffer.seal(sim, guard)
-    output_buffer.let_go(sim, guard)
+    output_buffer.release_sealed(sim, guard)
 
 
 @part
-def forget_copies(sim: Sim, epoch: Epoch) -> None:
+def drop_copies(sim: Sim, epoch: Epoch) -> None:
     """Forget outputs of epochs that the backup need not repeat."""
     while epoch.copies.length > 0:
         discard(sim, packet_list.pop(sim, epoch.copies))
@@ -363,6 +365,7 @@ def change_message_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency
 @hypervisor_epoch.implements(channel_loss)
 def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose the channel: what has not left by now is kept, with what is written until it works again."""
+    # Read before the state changes: what is on the wire now is what the loss keeps back.
     if replications(sim)[guard.row].state == PROTECTED:
         epoch = epochs(sim)[guard.row]
         epoch.unsent_ns = max(0, channels(sim)[guard.row].free_ns - sim.now_ns)
@@ -371,8 +374,8 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
     lose_channel(sim, guard, duration_ns)
 
 
-@hypervisor_epoch.implements(mended)
-def send_again(sim: Sim, guard: Guard) -> None:
+@hypervisor_epoch.implements(channel_restored)
+def resend(sim: Sim, guard: Guard) -> None:
     """Send what has not got through; a guest that waits goes on when that is acknowledged."""
     epoch = epochs(sim)[guard.row]
     channel = channels(sim)[guard.row]
@@ -385,7 +388,7 @@ def send_again(sim: Sim, guard: Guard) -> None:
         audit.send(sim, guard.audit, epoch.unsent_bytes, epoch.departed_ns, channel.latency_ns)
     epoch.acked_ns = epoch.departed_ns + channel.latency_ns + channel.ack_ns
     if replications(sim)[guard.row].step == 0:
-        wait(sim, guard)
+        wait_for_acknowledgement(sim, guard)
 
 
 @hypervisor_epoch.implements(expect_primary_crash)
@@ -406,7 +409,7 @@ def expect_loss(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def renew_limit(sim: Sim, guard: Guard, epoch: Epoch) -> None:
+def drop_past_limits(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Forget the limits that have come."""
     epoch.limit_ns = foreseen_limit_ns(sim, guard)
     for _ in range(epoch.limits.length):
@@ -422,7 +425,7 @@ def renew_limit(sim: Sim, guard: Guard, epoch: Epoch) -> None:
 def crash(sim: Sim, guard: Guard) -> None:
     """Let the backup go on where the guest was cut: at the first message that it lacks, or just now."""
     crash_followed_primary(sim, guard)
-    renew_limit(sim, guard, epochs(sim)[guard.row])
+    drop_past_limits(sim, guard, epochs(sim)[guard.row])
 
 
 @hypervisor_epoch.implements(abandon)
@@ -435,7 +438,7 @@ def hand_over(sim: Sim, guard: Guard) -> None:
         while epoch.copies.length > 0:
             packet_list.push(sim, takeover.pending, packet_list.pop(sim, epoch.copies))
         hand_over_waiting(sim, guard)
-    renew_limit(sim, guard, epoch)
+    drop_past_limits(sim, guard, epoch)
     output_buffer.lose(sim, guard)
 
 
@@ -454,6 +457,6 @@ def hand_over_waiting(sim: Sim, guard: Guard) -> None:
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Go on without a backup: nothing is buffered."""
     output_buffer.seal(sim, guard)
-    output_buffer.let_go(sim, guard)
+    output_buffer.release_sealed(sim, guard)
     if not guard.stopped:
         machine.unmask_ports(sim, guard)

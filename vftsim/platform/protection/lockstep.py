@@ -32,7 +32,7 @@ from vftsim.platform.io.packet import discard, packet_list
 from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
 from vftsim.platform.protection._lockstep_costs import counts
 from vftsim.platform.protection._lockstep_failover import add_limit, fail_over, least_limit_ns, new_plan, remove_limit
-from vftsim.platform.protection._lockstep_pair import ENTITY, cut, go_on_with_room, is_logging, unprotect
+from vftsim.platform.protection._lockstep_pair import ENTITY, is_logging, resume_with_room, truncate, unprotect
 from vftsim.platform.protection._lockstep_parameters import LockstepParameters, ReprotectionSpec
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
@@ -237,7 +237,7 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     # A later loss may be the one that a crash finds, and this one what keeps the log from the secondary until then.
     if rollback.is_cut_at_loss(sim, guard) or rollback.foreseen_limit_ns(sim, guard) <= limit_ns:
         log_writer.advance(sim, pairs(sim)[vlockstep.pair])
-        cut(sim, guard, vlockstep)
+        truncate(sim, guard, vlockstep)
         commit.lose_channel(sim, pairs(sim)[vlockstep.pair], False)
         return
     if halts == PRIMARY:
@@ -248,7 +248,7 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     break_pair(sim, vlockstep, False)
     if halts == NOBODY:
         row = new_plan(sim, guard, vlockstep, PROTECTED)
-        at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_restored, row)
+        at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_channel_restored, row)
     else:
         state = SPLIT if halts == BOTH_LIVE else UNPROTECTED
         plan_alone(sim, guard, vlockstep, loss_declared_ns(sim, guard, sim.now_ns, False), state)
@@ -336,7 +336,7 @@ def on_alone(sim: Sim, plan_row: int, token: int) -> None:
 
 
 @event
-def on_restored(sim: Sim, plan_row: int, token: int) -> None:
+def on_channel_restored(sim: Sim, plan_row: int, token: int) -> None:
     """The channel works again."""
     plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
@@ -355,7 +355,7 @@ def on_restored(sim: Sim, plan_row: int, token: int) -> None:
         commit.resend(sim, pair, pair.log.last_depart_ns, arrival_ns, ack_ns)
         # Whether the guest stood still for want of room or not: what has been sent again decides when there is some.
         vlockstep.is_full = True
-        go_on_with_room(sim, guard, vlockstep)
+        resume_with_room(sim, guard, vlockstep)
     plans.free(sim, plan_row)
 
 

@@ -39,13 +39,14 @@ def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     channel = channels(sim)[pair.guard]
     log = pair.log
     sent_ns = push(sim, channel, size_bytes)
-    arrival_ns = take_in(sim, pair, sent_ns, size_bytes)
+    arrival_ns = buffered_ns(sim, pair, sent_ns, size_bytes)
     depart_ns = arrival_ns - channel.latency_ns
     guard_audit = guards(sim)[pair.guard].audit
     audit.mark(sim, guard_audit)
     audit.settle(guard_audit)
     # The wire is what the auditor sees itself; a secondary's buffer that is full makes it later.
     audit.send(sim, guard_audit, size_bytes, max(sent_ns, depart_ns), channel.latency_ns)
+    # Lost with the primary: neither the log nor the secondary has it, but the channel was occupied.
     if depart_ns > limit_ns:
         return False
     log.entries += 1
@@ -66,7 +67,7 @@ def work_to_replay(log: Log) -> int:
 
 
 @part
-def take_in(sim: Sim, pair: Pair, depart_ns: int, size_bytes: int) -> int:
+def buffered_ns(sim: Sim, pair: Pair, depart_ns: int, size_bytes: int) -> int:
     """Return when entries get into the secondary's buffer; while it is full the channel stands still."""
     channel = channels(sim)[pair.guard]
     arrival_ns = depart_ns + channel.latency_ns
@@ -101,6 +102,7 @@ def advance(sim: Sim, pair: Pair) -> None:
     """Write the trains up to now."""
     guard = guards(sim)[pair.guard]
     log = pair.log
+    # Both marks move in this one place, so that no stretch is written twice, whoever asks for it.
     total_ns = run_ns(sim, guard)
     fresh_ns = total_ns - log.run_ns
     log.run_ns = total_ns
@@ -153,7 +155,7 @@ def send_train(sim: Sim, pair: Pair, train: Train, count: int, last_ns: int, wor
     size_bytes = count * train.size_bytes
     first_ns = last_ns - (count - 1) * train.period_ns
     depart_ns = push_train(sim, channel, first_ns, last_ns, count, train.size_bytes)
-    arrival_ns = take_in(sim, pair, depart_ns, size_bytes)
+    arrival_ns = buffered_ns(sim, pair, depart_ns, size_bytes)
     pair.log.last_depart_ns = arrival_ns - channel.latency_ns
     first_arrival_ns = first_ns + transmission_ns(channel, train.size_bytes) + channel.latency_ns
     replay.execute_train(sim, pair.secondary, last_ns, first_arrival_ns, arrival_ns, count, size_bytes, work_ns)

@@ -61,12 +61,13 @@ def resume(sim: Sim, guard: Guard, reason: int) -> None:
     if guard.reasons & reason != 0:
         guard.reasons -= reason
         if guard.reasons == 0:
-            go_on(sim, guard)
+            unfreeze(sim, guard)
 
 
 @part
-def go_on(sim: Sim, guard: Guard) -> None:
+def unfreeze(sim: Sim, guard: Guard) -> None:
     """Let a stopped guest run."""
+    # The records first: packets that are announced below, and work that is thawed, find a guest that runs.
     guard.stopped = False
     guard.resumed_ns = sim.now_ns
     guard.stopped_ns += sim.now_ns - guard.stopped_since_ns
@@ -85,6 +86,7 @@ def stood_still_ns(engine: Engine, guard: int) -> int:
 @part
 def kill(sim: Sim, guard: Guard) -> None:
     """Lose the machine for good, unless :func:`reboot` brings it back."""
+    # Stopped while it still counts as alive: the mechanism brings its records up to this instant.
     stop(sim, guard, DEAD)
     guard.dead = True
     disconnect(sim, guard)
@@ -102,10 +104,12 @@ def reboot(sim: Sim, guard: Guard) -> None:
     while row != 0:
         packet.lose_state(sim, applications(sim)[row])
         row = guarded_programs(sim)[row].next_row
+    # Packets and programs have forgotten everything by now: nothing of the incarnation before is thawed.
     guard.dead = False
     guard.reasons = 0
     move(sim, guard)
-    go_on(sim, guard)
+    unfreeze(sim, guard)
+    # Last: a packet that enters finds a guest that runs.
     connect(sim, guard)
 
 

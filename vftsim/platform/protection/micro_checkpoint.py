@@ -31,7 +31,7 @@ from vftsim.platform.protection.mechanism import (
     primary_crash,
 )
 from vftsim.platform.protection.prices import assumed
-from vftsim.platform.protection.replication import crash_primary, fail_over, look_back
+from vftsim.platform.protection.replication import crash_primary, fail_over, roll_back
 from vftsim.platform.protection.reprotection import reprotections
 from vftsim.platform.protection.rollback import use_cut
 from vftsim.platform.protection.state_stream import received_point
@@ -117,7 +117,7 @@ def crash_host(sim: Sim, guard: Guard) -> None:
 
 
 @micro_checkpoint.implements(guest_error)
-def go_back(sim: Sim, guard: Guard) -> None:
+def restore(sim: Sim, guard: Guard) -> None:
     """Go back to the last state, which must be foreseen: what was since is lost, outputs that wait included."""
     replication = replications(sim)[guard.row]
     if guard.dead or replication.state == FAILING_OVER:
@@ -126,7 +126,7 @@ def go_back(sim: Sim, guard: Guard) -> None:
         note(sim, guard, GUEST_ERROR)
         machine.kill(sim, guard)
     elif not replication.is_cut:
-        look_back(sim, guard, False)
+        roll_back(sim, guard, False)
     else:
         note(sim, guard, GUEST_ERROR)
         use_cut(sim, guard, received_point(sim, guard))

@@ -109,7 +109,7 @@ def seal(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def let_go(sim: Sim, guard: Guard) -> None:
+def release_sealed(sim: Sim, guard: Guard) -> None:
     """Let everything before the barrier leave, behind what is leaving already."""
     buffer = output_buffers(sim)[guard.row]
     while buffer.sealed.length > 0:
@@ -155,6 +155,7 @@ def release_first(sim: Sim, buffer: OutputBuffer) -> None:
 def lose(sim: Sim, guard: Guard) -> None:
     """Lose everything with the host that it is in, a burst that is leaving included."""
     buffer = output_buffers(sim)[guard.row]
+    # A token of 0 matches no event: the next packet of a burst does not leave.
     buffer.next_leaves = 0
     lose_list(sim, buffer, buffer.leaving)
     lose_list(sim, buffer, buffer.sealed)

@@ -113,7 +113,7 @@ def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_byt
     need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns + replay.kibibyte_ns * size_bytes // 1024
     end_ns = max(max(replay.end_ns, arrival_ns) + need_ns, replay.read_ns)
     replay.read_ns = 0
-    keep(sim, replay, end_ns, need_ns, size_bytes, written_ns, arrival_ns)
+    buffer_entry(sim, replay, end_ns, need_ns, size_bytes, written_ns, arrival_ns)
 
 
 @part
@@ -141,11 +141,11 @@ def execute_train(
     """Replay evenly spaced entries, ``size_bytes`` in all, and the work between them; the last is of ``last_ns``."""
     need_ns = int(work_ns * replay.factor) + count * replay.entry_cost_ns
     end_ns = max(max(replay.end_ns, first_arrival_ns) + need_ns, last_arrival_ns + need_ns // count)
-    keep(sim, replay, end_ns, need_ns, size_bytes, last_ns, last_arrival_ns)
+    buffer_entry(sim, replay, end_ns, need_ns, size_bytes, last_ns, last_arrival_ns)
 
 
 @part
-def keep(
+def buffer_entry(
     sim: Sim, replay: Replay, end_ns: int, need_ns: int, size_bytes: int, written_ns: int, arrival_ns: int
 ) -> None:
     """Put an entry into the buffer until ``end_ns``, when it is executed."""
@@ -207,7 +207,7 @@ def holds(sim: Sim, replay: Replay) -> int:
 
 
 @part
-def cut(sim: Sim, replay: Replay) -> None:
+def drop_in_flight(sim: Sim, replay: Replay) -> None:
     """Lose the entries that have not arrived by now."""
     holds(sim, replay)
     while replay.arrivals.length > 0:

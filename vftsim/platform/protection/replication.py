@@ -24,8 +24,8 @@ from vftsim.platform.protection._replication_records import (
     Replication,
     abandon,
     acknowledged,
+    channel_restored,
     go_alone,
-    mended,
     outputs_at_risk,
     replications,
     start_cycle,
@@ -49,7 +49,15 @@ from vftsim.platform.protection.mechanism import (
 )
 from vftsim.platform.protection.memory import memories
 from vftsim.platform.protection.pair import NEVER_NS
-from vftsim.platform.protection.rollback import Finding, fenced_ns, foresights, is_cut_at, reach_point, use_cut, want
+from vftsim.platform.protection.rollback import (
+    Finding,
+    fenced_ns,
+    foresights,
+    is_cut_at,
+    reach_point,
+    request_rollback,
+    use_cut,
+)
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.storage import lock_from_ns, locked_ns
 
@@ -100,7 +108,8 @@ def protect(sim: Sim, guard: Guard) -> None:
     note(sim, guard, NOW_PROTECTED)
     watch(sim, guard, replication)
     start_cycle(sim, guard)
-    cut_here(sim, guard)
+    # Last: if the guest ends with this very state, what start_cycle() has planned comes to nothing.
+    stop_at_cut(sim, guard)
 
 
 @part
@@ -122,7 +131,7 @@ def admit(sim: Sim, guard: Guard, size_bytes: int) -> int:
 
 
 @part
-def pass_on(sim: Sim, guard: Guard, packet: int) -> None:
+def send_unheld(sim: Sim, guard: Guard, packet: int) -> None:
     """Send an output for which nothing waits, or keep one of a guest between two lives for the second."""
     replication = replications(sim)[guard.row]
     if replication.is_cut or replication.state == FAILING_OVER:
@@ -134,26 +143,26 @@ def pass_on(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @part
-def cut_here(sim: Sim, guard: Guard) -> None:
+def stop_at_cut(sim: Sim, guard: Guard) -> None:
     """Stop the guest for good if its life ends with the state that was taken last; that one is still sent.
 
     Nothing that the backup hears later, in the life that is not simulated, counts for its alarm.
     """
     replication = replications(sim)[guard.row]
     if not replication.is_cut and is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
-        end_foreseen_life(sim, guard)
+        end_foreseen_incarnation(sim, guard)
 
 
 @part
-def end_foreseen_life(sim: Sim, guard: Guard) -> None:
+def end_foreseen_incarnation(sim: Sim, guard: Guard) -> None:
     """Stop the guest for good where the next cut says; it says too when the backup halts a primary that lives."""
-    end_life(sim, guard)
+    end_incarnation(sim, guard)
     if fenced_ns(sim, guard) > 0:
         set_alarm(sim, guard, replications(sim)[guard.row], fenced_ns(sim, guard))
 
 
 @part
-def end_life(sim: Sim, guard: Guard) -> None:
+def end_incarnation(sim: Sim, guard: Guard) -> None:
     """Stop the guest for good, as far as its primary is concerned: nothing enters it any more."""
     replication = replications(sim)[guard.row]
     # A token of 0 matches no event: what was planned for this life comes to nothing.
@@ -168,17 +177,18 @@ def end_life(sim: Sim, guard: Guard) -> None:
 @part
 def transmit(sim: Sim, guard: Guard) -> None:
     """Send the state taken last, and wait for its acknowledgement."""
+    # On entry the state is taken and the guest runs, or stands still; on exit the acknowledgement is the next step.
     replication = replications(sim)[guard.row]
     state_stream.send(sim, guard)
     replication.step = at(
         sim, state_stream.ack_arrival_ns(sim, guard), EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row
     )
     plan_piece(sim, guard, replication)
-    go_on_watching(sim, guard, replication)
+    extend_alarm(sim, guard, replication)
 
 
 @part
-def go_on_watching(sim: Sim, guard: Guard, replication: Replication) -> None:
+def extend_alarm(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let bytes that are sent now call the backup's alarm off, unless the first of them comes too late."""
     if (
         replication.state == PROTECTED
@@ -206,7 +216,7 @@ def on_piece(sim: Sim, guard_row: int, token: int) -> None:
         state_stream.send_piece(sim, guard)
         state_stream.plan_apply(state_streams(sim)[guard_row], state_stream.arrival_ns(sim, guard))
         plan_piece(sim, guard, replication)
-        go_on_watching(sim, guard, replication)
+        extend_alarm(sim, guard, replication)
 
 
 @event
@@ -216,13 +226,14 @@ def on_acknowledgement(sim: Sim, guard_row: int, token: int) -> None:
     replication = replications(sim)[guard_row]
     if token != replication.step:
         return
+    # Cleared before anything else: acknowledged() plans the next step.
     replication.step = 0
     due_ns = state_stream.ack_arrival_ns(sim, guard)
     if replication.state == PROTECTED and sim.now_ns < due_ns:
         # Others have sent on the same wire meanwhile: the state is still on its way.
         replication.step = at(sim, due_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard_row)
         return
-    if has_come_back(sim, guard, replication):
+    if is_acknowledged(sim, guard, replication):
         state_stream.acknowledge(sim, guard)
         acknowledged(sim, guard)
         return
@@ -260,7 +271,7 @@ def miss_heartbeats(sim: Sim, guard: Guard, replication: Replication) -> None:
 
 
 @part
-def has_come_back(sim: Sim, guard: Guard, replication: Replication) -> bool:
+def is_acknowledged(sim: Sim, guard: Guard, replication: Replication) -> bool:
     """Tell whether the acknowledgement that is due now has come through; a dead backup may have sent it before."""
     lost_ns = state_streams(sim)[guard.row].lost_ns
     if replication.is_backup_dead:
@@ -290,7 +301,7 @@ def crash_primary(sim: Sim, guard: Guard) -> None:
     if not can_take_over(replication):
         lose_primary(sim, guard, replication)
     elif not replication.is_cut:
-        look_back(sim, guard, False)
+        roll_back(sim, guard, False)
     else:
         note(sim, guard, CRASH)
         last_heard = use_end(sim, guard)
@@ -307,12 +318,12 @@ def crash_followed_primary(sim: Sim, guard: Guard) -> None:
         lose_primary(sim, guard, replication)
         return
     if replication.state == BROKEN and not rollback.is_cut_at_loss(sim, guard):
-        look_back(sim, guard, False)
+        roll_back(sim, guard, False)
         return
     note(sim, guard, CRASH)
     last_heard_ns = rollback.use_loss(sim, guard) if replication.state == BROKEN else heard_ns(sim, guard)
     if not replication.is_cut:
-        end_life(sim, guard)
+        end_incarnation(sim, guard)
     fail_over(sim, guard, replication, last_heard_ns + replication.timeout_ns)
 
 
@@ -332,16 +343,16 @@ def lose_primary(sim: Sim, guard: Guard, replication: Replication) -> None:
 
 
 @part
-def look_back_to_loss(sim: Sim, guard: Guard, is_fenced: bool) -> None:
+def roll_back_to_loss(sim: Sim, guard: Guard, is_fenced: bool) -> None:
     """End this pass: the guest must be rolled back to the loss of the channel."""
-    rollback.want_loss(sim, guard, is_fenced, heard_ns(sim, guard))
+    rollback.request_rollback_to_loss(sim, guard, is_fenced, heard_ns(sim, guard))
 
 
 @protection.slot
-def look_back(sim: Sim, guard: Guard, is_fenced: bool) -> None:
+def roll_back(sim: Sim, guard: Guard, is_fenced: bool) -> None:
     """End this pass: the guest must be rolled back to the state received last."""
     find(sim, guard, foresights(sim)[guard.row].finding, is_fenced)
-    want(sim, guard)
+    request_rollback(sim, guard)
 
 
 @protection.slot
@@ -353,7 +364,7 @@ def use_end(sim: Sim, guard: Guard) -> int:
 
 @part
 def find(sim: Sim, guard: Guard, finding: Finding, is_fenced: bool) -> None:
-    """Write down what becomes of the guest if its primary's life ends now."""
+    """Write down what becomes of the guest if its primary ends now; nothing is changed, for the run ends here."""
     finding.is_fenced = is_fenced
     finding.point = state_stream.received_point(sim, guard)
     finding.heard_ns = heard_ns(sim, guard)
@@ -371,7 +382,7 @@ def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int
     replication.step = 0
     replication.alarm = 0
     replication.alone = 0
-    replication.mended = 0
+    replication.restored = 0
     abandon(sim, guard)
     audit.take_over(sim, guard.audit, replication.pending)
     lock_ns = locked_ns(sim, guard, replication.is_fenced, declared_ns, replication.storage_ns)
@@ -427,7 +438,7 @@ def on_silence(sim: Sim, guard_row: int, token: int) -> None:
         use_end(sim, guard)
         fail_over(sim, guard, replication, sim.now_ns)
     else:
-        look_back(sim, guard, True)
+        roll_back(sim, guard, True)
 
 
 @part
@@ -489,9 +500,11 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     if not replication.is_cut:
         set_alarm(sim, guard, replication, heard_ns(sim, guard) + replication.timeout_ns)
         miss_heartbeats(sim, guard, replication)
-    replication.mended = 0
+    replication.restored = 0
     if duration_ns != NO_DURATION:
-        replication.mended = at(sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_mended, guard.row)
+        replication.restored = at(
+            sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_channel_restored, guard.row
+        )
 
 
 @part
@@ -502,7 +515,7 @@ def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_n
     is_sending = stream.is_open and stream.is_sent and stream.depart_ns > sim.now_ns
     rate_before = channels(sim)[guard.row].rate_bits_per_s
     change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
-    state_stream.send_on(sim, guard, rate_before)
+    state_stream.send_rest(sim, guard, rate_before)
     if replication.state == PROTECTED and is_sending:
         ack_ns = state_stream.ack_arrival_ns(sim, guard)
         replication.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row)
@@ -511,12 +524,12 @@ def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_n
 
 
 @event
-def on_mended(sim: Sim, guard_row: int, token: int) -> None:
+def on_channel_restored(sim: Sim, guard_row: int, token: int) -> None:
     """The channel works again; if nobody has acted on its loss, all goes on where it stood."""
     guard = guards(sim)[guard_row]
     replication = replications(sim)[guard_row]
     stream = state_streams(sim)[guard_row]
-    if token != replication.mended or replication.state != BROKEN or replication.is_split:
+    if token != replication.restored or replication.state != BROKEN or replication.is_split:
         return
     note(sim, guard, CHANNEL_WORKS)
     if replication.is_backup_dead:
@@ -524,7 +537,7 @@ def on_mended(sim: Sim, guard_row: int, token: int) -> None:
     replication.state = PROTECTED
     # The acknowledgement will come after all.
     replication.alone = 0
-    state_stream.repair(sim, guard)
+    state_stream.restore_channel(sim, guard)
     plan_piece(sim, guard, replication)
     if not replication.is_cut:
         replication.alarm = 0
@@ -532,7 +545,7 @@ def on_mended(sim: Sim, guard_row: int, token: int) -> None:
     if stream.is_open and stream.is_sent:
         ack_ns = state_stream.ack_arrival_ns(sim, guard)
         replication.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard_row)
-    mended(sim, guard)
+    channel_restored(sim, guard)
 
 
 @event
@@ -571,8 +584,8 @@ replicated.implements(change_channel)(change_state_channel)
 replicated.implements(missing)(output_buffer.unaccounted)
 
 rolled_back.implements(primary_crash)(crash_primary)
-rolled_back.implements(reach_point)(cut_here)
+rolled_back.implements(reach_point)(stop_at_cut)
 
 followed.implements(primary_crash)(crash_followed_primary)
-followed.implements(look_back)(look_back_to_loss)
+followed.implements(roll_back)(roll_back_to_loss)
 followed.implements(use_end)(rollback.use_loss)

@@ -154,5 +154,6 @@ def on_ready(sim: Sim, guard_row: int, token: int) -> None:
     """The new secondary is in step."""
     guard = guards(sim)[guard_row]
     if not is_given_up(guard, reprotections(sim)[guard_row].next_step, token):
+        # The guest runs in the same instant in which it is protected: nothing it does falls between the two.
         machine.resume(sim, guard, machine.MIGRATION)
         begin(sim, guard)

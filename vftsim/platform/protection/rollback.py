@@ -3,9 +3,9 @@
 A guest that is rolled back to its last received state has lived on after that state, and nobody outside has seen it.
 Whether a state is received before a crash depends on what the guest does until then, so it cannot be known beforehand.
 But a run is deterministic.  The first pass plays it up to the crash, which nobody announces, and finds the last state
-that the backup has received (:func:`want`); the next pass stops the guest for good at that very point, lets the crash
-come, and resumes the guest when the backup goes live.  A guest that does not run is its own saved state; clients,
-whose state is not rolled back, go on.  See :mod:`.passes` for the driver's side.
+that the backup has received (:func:`request_rollback`); the next pass stops the guest for good at that very point, lets
+the crash come, and resumes the guest when the backup goes live.  A guest that does not run is its own saved state;
+clients, whose state is not rolled back, continue.  See :mod:`.passes` for the driver's side.
 
 Points are the states that a mechanism takes, numbered from 1 on through a run.  A mechanism whose backup follows the
 guest's inputs takes none.  Only a loss of the channel leaves its backup behind: the point -n is the n-th such loss, and
@@ -134,7 +134,7 @@ def use_loss(sim: Sim, guard: Guard) -> int:
 
 
 @part
-def want_loss(sim: Sim, guard: Guard, is_fenced: bool, heard_ns: int) -> None:
+def request_rollback_to_loss(sim: Sim, guard: Guard, is_fenced: bool, heard_ns: int) -> None:
     """End this pass: the guest must end with the last loss of the channel."""
     finding, loss = foresights(sim)[guard.row].finding, foresights(sim)[guard.row].loss
     finding.is_fenced = is_fenced
@@ -143,7 +143,7 @@ def want_loss(sim: Sim, guard: Guard, is_fenced: bool, heard_ns: int) -> None:
     finding.rollback_ns = sim.now_ns - loss.written_ns
     finding.execution_ns = run_ns(sim, guard) - loss.run_ns
     finding.limit_ns = loss.limit_ns
-    want(sim, guard)
+    request_rollback(sim, guard)
 
 
 @part
@@ -183,7 +183,7 @@ def use_cut(sim: Sim, guard: Guard, point: int) -> int:
 
 
 @part
-def want(sim: Sim, guard: Guard) -> None:
+def request_rollback(sim: Sim, guard: Guard) -> None:
     """End this pass: what has come was not foreseen, and rolls the guest back as its ``finding`` says."""
     foresights(sim)[guard.row].finding.crash_ns = sim.now_ns
     foresights(sim)[guard.row].finding.is_found = True

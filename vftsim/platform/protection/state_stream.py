@@ -115,6 +115,7 @@ def take_state(sim: Sim, guard: Guard) -> None:
         audit.write(guard.audit, scaled(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate))
     audit.owe(guard.audit, nearest(stream.pages * stream.page_bytes) + stream.disk_bytes)
     date(sim, guard, stream)
+    # Last: what was dirty by now is in this state.
     clean(sim, guard)
     count(sim, guard, STATES, 1)
 
@@ -219,7 +220,7 @@ def lose_acknowledgements(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def repair(sim: Sim, guard: Guard) -> None:
+def restore_channel(sim: Sim, guard: Guard) -> None:
     """Let the channel work again: what had not left by then leaves now, what was on the wire is sent once more."""
     stream = state_streams(sim)[guard.row]
     # Read while it is known since when nothing gets through: what had left by then is not sent again.
@@ -239,7 +240,7 @@ def repair(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def send_on(sim: Sim, guard: Guard, rate_before: int) -> None:
+def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
     """Let what is left of a state on the wire go on over a channel that has changed; ``rate_before`` in bit/s.
 
     A state whose compression takes longer than its transmission slows down like any other.

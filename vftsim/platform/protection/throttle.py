@@ -31,7 +31,7 @@ class Throttle(Record):
     share: float
     lowest_share: float
     is_active: bool
-    is_looking: bool
+    is_checking: bool
     is_cycling: bool
 
 
@@ -44,9 +44,10 @@ def start(sim: Sim, guard: Guard) -> None:
     throttle = throttles(sim)[guard.row]
     throttle.is_active = True
     throttle.share = FULL_SHARE
-    if not throttle.is_looking:
-        throttle.is_looking = True
-        machine.call_after(sim, guard, throttle.period_ns, on_look)
+    # The check of an earlier secondary may still be planned: two would take two steps a period.
+    if not throttle.is_checking:
+        throttle.is_checking = True
+        machine.call_after(sim, guard, throttle.period_ns, on_check)
 
 
 @part
@@ -57,18 +58,18 @@ def stop(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_look(sim: Sim, guard_row: int, token: int) -> None:
+def on_check(sim: Sim, guard_row: int, token: int) -> None:
     """Look at the lag, once a period."""
     guard = guards(sim)[guard_row]
     throttle = throttles(sim)[guard_row]
     if not throttle.is_active:
-        throttle.is_looking = False
+        throttle.is_checking = False
         return
     adjust(throttle, lag(sim, guard))
     if throttle.share < FULL_SHARE and not throttle.is_cycling:
         throttle.is_cycling = True
         cycle(sim, guard)
-    machine.call_after(sim, guard, throttle.period_ns, on_look)
+    machine.call_after(sim, guard, throttle.period_ns, on_check)
 
 
 @part
