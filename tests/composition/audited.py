@@ -25,20 +25,20 @@ OWN = ("judged", "breaches", "first_breach")
 QUIET = (
     audit.take_in,
     audit.owe,
-    audit.date,
-    audit.judge,
+    audit.date_output,
+    audit.judge_output,
     audit.begin,
     audit.end,
     audit.mark,
     audit.replace,
     audit.write,
-    audit.settle,
+    audit.mark_released,
     audit.claim,
     audit.take_over,
     audit.go_live,
     audit.live_beside,
     audit.send,
-    audit.send_on,
+    audit.resend_rest,
     audit.learn,
     audit.lose_channel,
     audit.change_channel,
@@ -51,7 +51,7 @@ def silence(made: Run) -> None:
     namespace = made.engine._namespace  # type: ignore[attr-defined]
     for part in QUIET:
         namespace[part.name] = lambda *arguments: None  # type: ignore[attr-defined]
-    namespace[audit.is_wrong.name] = lambda *arguments: False  # type: ignore[attr-defined]
+    namespace[audit.is_breach.name] = lambda *arguments: False  # type: ignore[attr-defined]
 
 
 def models(first: int = 0) -> Iterator[tuple[int, ModelSpec]]:

@@ -10,6 +10,7 @@ from vftsim.platform.protection import (
     coarse_lockstep,
     commit,
     event_sync,
+    guard,
     hypervisor_epoch,
     log_writer,
     output_buffer,
@@ -245,10 +246,10 @@ PLANTED = {
     "Kemari, sent in a pause": Breach(
         "event_sync", replaced(event_sync.synchronize_output, same_barrier), needs_timers=True
     ),
-    "Kemari keeps copies": Breach("event_sync", replaced(event_sync.drop_copies, nothing), CRASH, late_ns=2_000_000),
+    "Kemari keeps copies": Breach("event_sync", replaced(guard.discard_all, nothing), CRASH, late_ns=2_000_000),
     "epochs unlogged": Breach("hypervisor_epoch", replaced(hypervisor_epoch.forward, unlogged)),
     "epochs by departure": Breach("hypervisor_epoch", replaced(hypervisor_epoch.write, by_departure)),
-    "epochs keep copies": Breach("hypervisor_epoch", replaced(hypervisor_epoch.drop_copies, nothing), CRASH),
+    "epochs keep copies": Breach("hypervisor_epoch", replaced(guard.discard_all, nothing), CRASH),
     "lockstep at writing": Breach("lockstep", replaced(log_writer.buffered_ns, at_writing)),
     "lockstep sends one byte again": Breach("lockstep", replaced(log_writer.resend, one_byte), LOSS),
     "lockstep, an entry that left at the crash": Breach(

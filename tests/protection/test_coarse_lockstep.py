@@ -167,7 +167,7 @@ def test_comparison_keeps_its_promise_at_stratified_crashes(part):
 def at_once(old: Any, namespace: dict[str, Any]) -> Any:
     def plan(sim: Any, guard: Any, own: Any, row: int) -> None:
         old(sim, guard, own, row)
-        namespace[mechanism.release_everything.name](sim, guard)
+        namespace[mechanism.output_buffer.release_everything.name](sim, guard)
 
     return plan
 

@@ -198,7 +198,7 @@ def at_once(old: Any, namespace: dict[str, Any]) -> Any:
     [
         (state_stream.ack_arrival_ns, when_sent, "too early"),
         (output_buffer.hold, at_once, "too early"),
-        (mechanism.issue_again, nothing, "never issued"),
+        (mechanism.issue_held, nothing, "never issued"),
         (state_stream.has_received_last, unreceived, "second life"),
     ],
 )

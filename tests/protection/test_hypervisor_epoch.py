@@ -194,7 +194,7 @@ def unlogged(old: Any, namespace: dict[str, Any]) -> Any:
     ("old", "make", "why"),
     [
         (mechanism.release_or_hold, at_once, "too early"),
-        (mechanism.hand_over_waiting, nothing, "never issued"),
+        (mechanism.issue_held, nothing, "never issued"),
         (mechanism.forward, unlogged, "too early"),
     ],
 )

@@ -1,7 +1,6 @@
 """How a lockstep secondary goes live when its primary fails; see :mod:`vftsim.platform.protection.lockstep`."""
 
 from vftsim.kernel import EventKind, Sim, at, event, part
-from vftsim.platform.io.packet import discard, packet_list
 from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
 from vftsim.platform.protection._lockstep_pair import ENTITY, truncate, unprotect
 from vftsim.platform.protection._lockstep_records import (
@@ -19,7 +18,7 @@ from vftsim.platform.protection._lockstep_records import (
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.detection import crash_declared_ns
-from vftsim.platform.protection.guard import Guard, guards, release
+from vftsim.platform.protection.guard import Guard, discard_all, guards, release_all
 from vftsim.platform.protection.mechanism import CRASH, announce, expect_primary_crash, lose_machine, primary_crash
 from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.rollback import foreseen_limit_ns, foresights
@@ -156,8 +155,7 @@ def on_live(sim: Sim, plan_row: int, token: int) -> None:
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if guard.dead:
-        while plan.packets.length > 0:
-            discard(sim, packet_list.pop(sim, plan.packets))
+        discard_all(sim, plan.packets)
         plans.free(sim, plan_row)
         return
     # Unprotected first: what is released below, and what it makes the guest do, is not held any more.
@@ -168,10 +166,8 @@ def on_live(sim: Sim, plan_row: int, token: int) -> None:
     machine.move(sim, guard)
     count(sim, guard, ISSUED_AGAIN, plan.again)
     count(sim, guard, ISSUED_BY_SECONDARY, plan.packets.length - plan.again)
-    while plan.packets.length > 0:
-        release(sim, packet_list.pop(sim, plan.packets))
-    while vlockstep.pending.length > 0:
-        release(sim, packet_list.pop(sim, vlockstep.pending))
+    release_all(sim, plan.packets)
+    release_all(sim, vlockstep.pending)
     plans.free(sim, plan_row)
     announce(sim, guard, vlockstep.announcement_ns)
     # Last: what the backup issues leaves before anything new.

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.platform.protection._channel_parameters import ChannelFields
+from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.detection import HeartbeatSpec
 from vftsim.platform.protection.guard import FRAMING_BYTES
 from vftsim.platform.protection.prices import assumed, published

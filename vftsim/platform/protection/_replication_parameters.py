@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 from vftsim.kernel import Engine
 from vftsim.outcome import declare
 from vftsim.platform.protection import machine, memory, output_buffer, reprotection, sender, state_stream
-from vftsim.platform.protection._channel_parameters import ChannelFields
 from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
+from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.detection import DetectionSpec
 from vftsim.platform.protection.memory import MemorySpec
 from vftsim.platform.protection.outcome import Protection

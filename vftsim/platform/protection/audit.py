@@ -141,7 +141,7 @@ def owe(audit: Audit, size_bytes: int) -> None:
 
 
 @part
-def date(sim: Sim, audit: Audit, output: Packet) -> None:
+def date_output(sim: Sim, audit: Audit, output: Packet) -> None:
     """Date an output that the guest issues: up to then the backup has to know the guest."""
     audit.issued += 1
     output.issue = audit.issued
@@ -149,30 +149,30 @@ def date(sim: Sim, audit: Audit, output: Packet) -> None:
 
 
 @part
-def is_wrong(sim: Sim, audit: Audit, date_ns: int, issue: int) -> bool:
+def is_breach(sim: Sim, audit: Audit, date_ns: int, issue: int) -> bool:
     """Tell whether an output must not leave now: it is early, or another one overtakes it."""
     if audit.is_off:
         return False
     if sim.now_ns >= audit.next_ns:
-        look(sim, audit)
+        receive_arrived(sim, audit)
     return date_ns > audit.known_ns or issue < audit.left
 
 
 @part
-def judge(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wrong: bool) -> None:
+def judge_output(sim: Sim, audit: Audit, flow: int, date_ns: int, issue: int, wrong: bool) -> None:
     """See an output that has left, as it must not if it is ``wrong``."""
     if audit.is_off:
         return
     audit.judged += 1
     if wrong:
-        count(sim, audit, flow, date_ns)
+        count_breach(sim, audit, flow, date_ns)
     else:
         # Dates do not fall from an output to the next, and this one is not overtaken.
         audit.left, audit.left_ns = issue, date_ns
 
 
 @part
-def lose(audit: Audit, issue: int, wrong: bool) -> None:
+def lose_output(audit: Audit, issue: int, wrong: bool) -> None:
     """See an output lost after its release, to a full queue on its way out: as one lost in the network, it is gone.
 
     The guest takes it for sent, so no backup owes it.  Nobody has seen it: a state before it may still be gone on from.
@@ -182,7 +182,7 @@ def lose(audit: Audit, issue: int, wrong: bool) -> None:
 
 
 @part
-def count(sim: Sim, audit: Audit, flow: int, date_ns: int) -> None:
+def count_breach(sim: Sim, audit: Audit, flow: int, date_ns: int) -> None:
     """Count a breach, and keep the first."""
     if audit.breaches == 0:
         audit.first_flow = flow
@@ -242,7 +242,7 @@ def write(audit: Audit, disk_ns: int) -> None:
 
 
 @part
-def settle(audit: Audit) -> None:
+def mark_released(audit: Audit) -> None:
     """Hear that who gets the next message knows of all outputs that have left by now that they have."""
     audit.settled = audit.left
 
@@ -250,11 +250,11 @@ def settle(audit: Audit) -> None:
 @part
 def replace(sim: Sim, audit: Audit) -> None:
     """See a state taken: what the backup would have found out by itself it does not, for that state replaces it."""
-    look(sim, audit)
+    receive_arrived(sim, audit)
     if audit.under_way > 0:
         drop_learned(sim, audit)
     mark(sim, audit)
-    settle(audit)
+    mark_released(audit)
 
 
 @part
@@ -264,7 +264,7 @@ def drop_learned(sim: Sim, audit: Audit) -> None:
     for _ in range(audit.under_way):
         row = take_oldest(sim, audit)
         if not messages(sim)[row].is_learned:
-            put_back(sim, audit, row)
+            requeue(sim, audit, row)
 
 
 @part
@@ -278,13 +278,13 @@ def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns: int) -
         send_behind(sim, audit, size_bytes, depart_ns, way_ns)
         return
     # What was sent before has arrived: the newest message's row is used again.
-    audit.owed_bytes -= size_bytes
-    if audit.owed_bytes > 0:
+    if audit.owed_bytes > size_bytes:
+        audit.owed_bytes -= size_bytes
         return
     audit.owed_bytes = 0
     newest = messages(sim)[audit.newest]
     if audit.under_way == 1:
-        arrive(audit, newest)
+        receive(audit, newest)
     audit.under_way = 1
     audit.way_ns = way_ns
     audit.next_ns = depart_ns + way_ns
@@ -296,32 +296,32 @@ def send_behind(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns:
     """See a message written while others are on their way, or the channel is lost, or nothing is promised."""
     if audit.is_off or audit.is_dead:
         return
-    audit.owed_bytes -= size_bytes
-    if audit.owed_bytes > 0:
+    if audit.owed_bytes > size_bytes:
+        audit.owed_bytes -= size_bytes
         return
     audit.owed_bytes = 0
-    look(sim, audit)
+    receive_arrived(sim, audit)
     audit.way_ns = way_ns
     if audit.is_down:
         audit.kept_issued, audit.kept_settled = audit.marked_issued, audit.settled
         audit.kept_ns = audit.marked_ns
         audit.rest_ns = max(audit.rest_ns, depart_ns - sim.now_ns)
     else:
-        expect(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns)
+        enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns)
 
 
 @part
-def send_on(sim: Sim, audit: Audit, begin_ns: int, depart_ns: int, way_ns: int) -> None:
+def resend_rest(sim: Sim, audit: Audit, begin_ns: int, depart_ns: int, way_ns: int) -> None:
     """See that the rest of the message written last, as it stood at ``begin_ns``, now leaves by ``depart_ns``."""
     if audit.is_off or audit.is_dead:
         return
-    look(sim, audit)
+    receive_arrived(sim, audit)
     audit.way_ns = way_ns
     if audit.is_down:
         audit.rest_ns = depart_ns - begin_ns
     elif audit.under_way > 0:
         forget_messages(sim, audit)
-        expect(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns)
+        enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns)
 
 
 @part
@@ -329,8 +329,8 @@ def learn(sim: Sim, audit: Audit, time_ns: int) -> None:
     """Hear that the backup will have found out at ``time_ns`` what the guest has done by now, without a message."""
     if audit.is_off or audit.is_dead:
         return
-    look(sim, audit)
-    expect(sim, audit, sim.now_ns, time_ns, time_ns)
+    receive_arrived(sim, audit)
+    enqueue(sim, audit, sim.now_ns, time_ns, time_ns)
     learned = messages(sim)[audit.newest]
     learned.is_learned = True
     learned.issued, learned.settled, learned.disk_ns = audit.issued, 0, 0
@@ -340,15 +340,15 @@ def learn(sim: Sim, audit: Audit, time_ns: int) -> None:
 
 
 @part
-def expect(sim: Sim, audit: Audit, covers_ns: int, depart_ns: int, arrival_ns: int) -> None:
+def enqueue(sim: Sim, audit: Audit, covers_ns: int, depart_ns: int, arrival_ns: int) -> None:
     """Put a message on its way; one that brings less and comes later says nothing more."""
     if arrival_ns < audit.last_ns:
         for _ in range(audit.under_way):
             row = take_oldest(sim, audit)
             if messages(sim)[row].arrival_ns < arrival_ns:
-                put_back(sim, audit, row)
+                requeue(sim, audit, row)
     audit.next_ns = min(audit.next_ns, arrival_ns)
-    fill(audit, messages(sim)[next_row(sim, audit)], covers_ns, depart_ns, arrival_ns)
+    fill(audit, messages(sim)[take_row(sim, audit)], covers_ns, depart_ns, arrival_ns)
     audit.is_single = audit.under_way == 1 and not audit.is_down
 
 
@@ -366,7 +366,7 @@ def fill(audit: Audit, newest: Message, covers_ns: int, depart_ns: int, arrival_
 
 
 @part
-def next_row(sim: Sim, audit: Audit) -> int:
+def take_row(sim: Sim, audit: Audit) -> int:
     """Return the row behind the newest message's, a new one if all are under way; it becomes the newest.
 
     If none is under way, the newest is the oldest too, and its row is used again.
@@ -396,10 +396,10 @@ def take_oldest(sim: Sim, audit: Audit) -> int:
 
 
 @part
-def put_back(sim: Sim, audit: Audit, row: int) -> None:
+def requeue(sim: Sim, audit: Audit, row: int) -> None:
     """Put a message that was taken behind the newest one."""
     message = messages(sim)[row]
-    newest = messages(sim)[next_row(sim, audit)]
+    newest = messages(sim)[take_row(sim, audit)]
     newest.covers_ns = message.covers_ns
     newest.depart_ns = message.depart_ns
     newest.arrival_ns = message.arrival_ns
@@ -410,35 +410,35 @@ def put_back(sim: Sim, audit: Audit, row: int) -> None:
 
 
 @part
-def look(sim: Sim, audit: Audit) -> None:
+def receive_arrived(sim: Sim, audit: Audit) -> None:
     """Take note of what has arrived by now; what a channel kept back that works again is sent once more."""
     if audit.is_single:
-        look_single(sim, audit)
+        receive_newest(sim, audit)
     else:
-        look_along(sim, audit)
+        receive_line(sim, audit)
 
 
 @part
-def look_single(sim: Sim, audit: Audit) -> None:
+def receive_newest(sim: Sim, audit: Audit) -> None:
     """Take note of the newest message if it has arrived by now."""
     if audit.under_way == 1 and audit.last_ns <= sim.now_ns:
-        arrive(audit, messages(sim)[audit.newest])
+        receive(audit, messages(sim)[audit.newest])
         audit.under_way = 0
         audit.next_ns = NEVER_NS
 
 
 @part
-def look_along(sim: Sim, audit: Audit) -> None:
+def receive_line(sim: Sim, audit: Audit) -> None:
     """Take note of what has arrived by now, and of a channel that works again."""
     if audit.is_down and sim.now_ns >= audit.up_ns and not audit.is_dead:
         audit.is_down = False
         if audit.kept_ns > audit.known_ns:
             depart_ns = audit.up_ns + audit.rest_ns
-            expect(sim, audit, audit.kept_ns, depart_ns, depart_ns + audit.way_ns)
+            enqueue(sim, audit, audit.kept_ns, depart_ns, depart_ns + audit.way_ns)
             kept = messages(sim)[audit.newest]
             kept.issued, kept.settled = audit.kept_issued, audit.kept_settled
     while audit.under_way > 0 and messages(sim)[audit.oldest].arrival_ns <= sim.now_ns:
-        arrive(audit, messages(sim)[take_oldest(sim, audit)])
+        receive(audit, messages(sim)[take_oldest(sim, audit)])
     audit.next_ns = messages(sim)[audit.oldest].arrival_ns if audit.under_way > 0 else NEVER_NS
     if audit.is_down and not audit.is_dead:
         audit.next_ns = min(audit.next_ns, audit.up_ns)
@@ -447,16 +447,16 @@ def look_along(sim: Sim, audit: Audit) -> None:
 
 
 @part
-def arrive(audit: Audit, message: Message) -> None:
+def receive(audit: Audit, message: Message) -> None:
     """Let the backup know what a message brings."""
     audit.known_ns = max(audit.known_ns, message.covers_ns)
-    know_outputs(audit, message)
+    receive_outputs(audit, message)
     if message.disk_ns > 0:
         audit.disk_ns = max(audit.disk_ns, message.arrival_ns) + message.disk_ns
 
 
 @part
-def know_outputs(audit: Audit, message: Message) -> None:
+def receive_outputs(audit: Audit, message: Message) -> None:
     """Let the backup know what a message says of outputs."""
     audit.known_issued = max(audit.known_issued, message.issued)
     audit.known_settled = max(audit.known_settled, message.settled)
@@ -473,19 +473,19 @@ def claim(sim: Sim, audit: Audit, covers_ns: int) -> None:
     """
     if audit.is_off:
         return
-    outlive(sim, audit)
+    receive_departed(sim, audit)
     if covers_ns > audit.known_ns or covers_ns < audit.left_ns:
-        count(sim, audit, 0, covers_ns)
+        count_breach(sim, audit, 0, covers_ns)
 
 
 @part
-def outlive(sim: Sim, audit: Audit) -> None:
+def receive_departed(sim: Sim, audit: Audit) -> None:
     """Let what has left the primary arrive, and lose the rest with it."""
-    look(sim, audit)
+    receive_arrived(sim, audit)
     for _ in range(audit.under_way):
         message = messages(sim)[take_oldest(sim, audit)]
         if message.depart_ns <= sim.now_ns:
-            arrive(audit, message)
+            receive(audit, message)
 
 
 @part
@@ -493,7 +493,7 @@ def take_over(sim: Sim, audit: Audit, issued: Fifo) -> None:
     """See which outputs a backup issues that takes over from a primary that is at its end now."""
     if audit.is_off:
         return
-    outlive(sim, audit)
+    receive_departed(sim, audit)
     # What a lost channel has kept back and sent again may have come in part.
     missing = audit.known_issued - audit.left if audit.issues_all and not audit.was_down else 0
     row = issued.first
@@ -502,17 +502,17 @@ def take_over(sim: Sim, audit: Audit, issued: Fifo) -> None:
         if audit.left < output.issue <= audit.known_issued:
             missing -= 1
         if output.issue <= audit.known_settled:
-            count(sim, audit, output.flow, output.date_ns)
+            count_breach(sim, audit, output.flow, output.date_ns)
         row = output.link
     for _ in range(missing):
-        count(sim, audit, 0, audit.known_ns)
+        count_breach(sim, audit, 0, audit.known_ns)
 
 
 @part
 def go_live(sim: Sim, audit: Audit) -> None:
     """See a backup go live in the place of its primary, with its disk as it has to be: nothing is promised any more."""
     if audit.is_off or sim.now_ns < audit.disk_ns:
-        count(sim, audit, 0, audit.known_ns)
+        count_breach(sim, audit, 0, audit.known_ns)
     end(sim, audit)
 
 
@@ -520,13 +520,13 @@ def go_live(sim: Sim, audit: Audit) -> None:
 def live_beside(sim: Sim, audit: Audit) -> None:
     """See a backup decide to live beside its primary."""
     if audit.is_fenced and not audit.is_off:
-        count(sim, audit, 0, audit.known_ns)
+        count_breach(sim, audit, 0, audit.known_ns)
 
 
 @part
 def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
     """See the channel cut, for a time or :data:`FOR_GOOD`: what has not arrived does not."""
-    look(sim, audit)
+    receive_arrived(sim, audit)
     if audit.is_off or audit.is_down or audit.is_dead:
         return
     audit.is_down = audit.was_down = True
@@ -539,7 +539,7 @@ def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
         row = take_oldest(sim, audit)
         message = messages(sim)[row]
         if message.is_learned:
-            put_back(sim, audit, row)
+            requeue(sim, audit, row)
         else:
             audit.kept_ns = message.covers_ns
             audit.kept_issued, audit.kept_settled = message.issued, message.settled
@@ -549,13 +549,13 @@ def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
 @part
 def change_channel(sim: Sim, audit: Audit, way_ns: int) -> None:
     """See that from now on a message takes ``way_ns`` on its way."""
-    look(sim, audit)
+    receive_arrived(sim, audit)
     audit.way_ns = way_ns
 
 
 @part
 def lose_backup(sim: Sim, audit: Audit) -> None:
     """See the backup die: nothing arrives any more."""
-    look(sim, audit)
+    receive_arrived(sim, audit)
     forget_messages(sim, audit)
     audit.is_dead = True

@@ -48,11 +48,8 @@ from vftsim.platform.protection._replication_records import (
 )
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.guard import Guard, guards, hold_output, protection, release
-from vftsim.platform.protection.mechanism import (
-    PROTECTIONS,
-)
+from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.platform.protection.outcome import Protection
-from vftsim.platform.protection.output_buffer import outputs_held
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
     is_protecting,
@@ -249,7 +246,8 @@ class Checkpoint(Record):
 checkpoints = Table("checkpoints", Checkpoint, beside=guards)
 
 checkpoint.implements(abandon)(output_buffer.lose)
-checkpoint.implements(outputs_at_risk)(outputs_held)
+checkpoint.implements(outputs_at_risk)(output_buffer.outputs_held)
+checkpoint.implements(go_alone)(output_buffer.release_everything)
 
 
 # An epoch
@@ -370,13 +368,6 @@ def rest_ns(sim: Sim, guard: Guard) -> int:
 
 
 # What becomes of outputs when a host fails
-
-
-@checkpoint.implements(go_alone)
-def release_everything(sim: Sim, guard: Guard) -> None:
-    """Let everything go that waits: there is no backup to wait for."""
-    output_buffer.seal(sim, guard)
-    output_buffer.release_sealed(sim, guard)
 
 
 @checkpoint.implements(underivable)

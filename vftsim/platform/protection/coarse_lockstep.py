@@ -28,7 +28,6 @@ from pydantic import Field
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
 from vftsim.kernel.inputs import Feeder, draw
-from vftsim.platform.io.packet import copy, packet_list
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
@@ -50,10 +49,10 @@ from vftsim.platform.protection.mechanism import (
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
-    ISSUED_BY_SECONDARY,
     end_foreseen_incarnation,
     followed,
     is_protecting,
+    issue_held,
     lose_channel,
     send_unheld,
     transmit,
@@ -183,6 +182,9 @@ class Compared(Record):
 coarse_locksteps = Table("coarse_locksteps", CoarseLockstep, beside=guards)
 compared = Table("compared", Compared, beside=held_outputs)
 
+coarse_lockstep.implements(go_alone)(output_buffer.release_everything)
+
+
 # A run of both replicas
 
 
@@ -230,7 +232,7 @@ def on_suspended(sim: Sim, guard_row: int, token: int) -> None:
 def resume_run(sim: Sim, guard: Guard) -> None:
     """The replicas are equal: whatever waited for comparison may leave, and both run."""
     # What waited leaves before anything new.
-    release_everything(sim, guard)
+    output_buffer.release_everything(sim, guard)
     machine.resume(sim, guard, machine.STATE)
     start_run(sim, guard)
 
@@ -354,17 +356,6 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
 @coarse_lockstep.implements(abandon)
 def hand_over(sim: Sim, guard: Guard) -> None:
     """Let the secondary issue what waited for the comparison: it produces it too."""
-    takeover = replications(sim)[guard.row]
-    row = output_buffers(sim)[guard.row].fresh.first
-    while row != 0 and takeover.state == FAILING_OVER:
-        count(sim, guard, ISSUED_BY_SECONDARY, 1)
-        packet_list.push(sim, takeover.pending, copy(sim, held_outputs(sim)[row].packet))
-        row = held_outputs(sim)[row].link
+    if replications(sim)[guard.row].state == FAILING_OVER:
+        issue_held(sim, guard, output_buffers(sim)[guard.row].fresh)
     output_buffer.lose(sim, guard)
-
-
-@coarse_lockstep.implements(go_alone)
-def release_everything(sim: Sim, guard: Guard) -> None:
-    """Let everything go that waits."""
-    output_buffer.seal(sim, guard)
-    output_buffer.release_sealed(sim, guard)

@@ -17,7 +17,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
-from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
@@ -29,17 +28,16 @@ from vftsim.platform.protection._replication_records import (
     replications,
     start_cycle,
 )
-from vftsim.platform.protection.account import count
-from vftsim.platform.protection.guard import Guard, guards, hold_output, protection
+from vftsim.platform.protection.guard import Guard, discard_all, guards, hold_output, protection
 from vftsim.platform.protection.mechanism import (
     PROTECTIONS,
 )
-from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
+from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
-    ISSUED_AGAIN,
-    ISSUED_BY_SECONDARY,
     is_protecting,
+    issue_again,
+    issue_held,
     rolled_back,
     send_unheld,
     stop_at_cut,
@@ -107,7 +105,7 @@ event_syncs = Table("event_syncs", EventSync, beside=guards)
 def start_syncs(sim: Sim, guard: Guard) -> None:
     """Begin with nothing passed on."""
     sync = event_syncs(sim)[guard.row]
-    drop_copies(sim, sync)
+    discard_all(sim, sync.copies)
     sync.read_left_ns = sync.read_period_ns
     plan_read(sim, guard, sync)
 
@@ -164,18 +162,8 @@ def release_event(sim: Sim, guard: Guard) -> None:
 @part
 def retain_copies(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Keep copies of what is about to leave: a backup that starts from this state issues it again."""
-    drop_copies(sim, sync)
-    row = output_buffers(sim)[guard.row].sealed.first
-    while row != 0:
-        packet_list.push(sim, sync.copies, copy(sim, held_outputs(sim)[row].packet))
-        row = held_outputs(sim)[row].link
-
-
-@part
-def drop_copies(sim: Sim, sync: EventSync) -> None:
-    """Forget the event before."""
-    while sync.copies.length > 0:
-        discard(sim, packet_list.pop(sim, sync.copies))
+    discard_all(sim, sync.copies)
+    output_buffer.copy_outputs(sim, output_buffers(sim)[guard.row].sealed, sync.copies)
 
 
 # Disk reads
@@ -215,24 +203,11 @@ def hand_over(sim: Sim, guard: Guard) -> None:
     sync = event_syncs(sim)[guard.row]
     sync.read = 0
     if replications(sim)[guard.row].state == FAILING_OVER:
-        issue_again(sim, guard, sync)
+        if state_streams(sim)[guard.row].is_open:
+            issue_held(sim, guard, output_buffers(sim)[guard.row].sealed)
+        else:
+            issue_again(sim, guard, sync.copies)
     output_buffer.lose(sim, guard)
-
-
-@part
-def issue_again(sim: Sim, guard: Guard, sync: EventSync) -> None:
-    """Give the backup the last event: copies of what has left, or what waits for its acknowledgement."""
-    pending = replications(sim)[guard.row]
-    if not state_streams(sim)[guard.row].is_open:
-        count(sim, guard, ISSUED_AGAIN, sync.copies.length)
-        while sync.copies.length > 0:
-            packet_list.push(sim, pending.pending, packet_list.pop(sim, sync.copies))
-        return
-    row = output_buffers(sim)[guard.row].sealed.first
-    while row != 0:
-        count(sim, guard, ISSUED_BY_SECONDARY, 1)
-        packet_list.push(sim, pending.pending, copy(sim, held_outputs(sim)[row].packet))
-        row = held_outputs(sim)[row].link
 
 
 @event_sync.implements(outputs_at_risk)
@@ -248,5 +223,4 @@ def outputs_not_received(sim: Sim, guard: Guard) -> int:
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Pass everything on: there is no backup to synchronize."""
     event_syncs(sim)[guard.row].read = 0
-    output_buffer.seal(sim, guard)
-    output_buffer.release_sealed(sim, guard)
+    output_buffer.release_everything(sim, guard)

@@ -8,7 +8,7 @@ Here is what the way of a packet meets; what faults and the course of a run ask 
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Sort, Table, entry, part
 from vftsim.platform.io.marks import PUT_OUT, RELEASED
-from vftsim.platform.io.packet import Port, applications, discard, drop, mark, packets, ports, send
+from vftsim.platform.io.packet import Port, applications, discard, drop, mark, packet_list, packets, ports, send
 from vftsim.platform.io.ring import rings, wait_for_slot
 from vftsim.platform.protection import audit
 from vftsim.platform.protection.audit import Audit
@@ -145,7 +145,7 @@ def put_out(sim: Sim, port: Port, packet: int) -> bool:
     guard = guards(sim)[port.guard]
     packets(sim)[packet].port = port.row
     # Before the mechanism sees it, which may let it leave at once.
-    audit.date(sim, guard.audit, packets(sim)[packet])
+    audit.date_output(sim, guard.audit, packets(sim)[packet])
     if guard.dead:
         discard(sim, packet)
         return True
@@ -172,17 +172,31 @@ def release(sim: Sim, packet: int) -> None:
     guard = guards(sim)[port.guard]
     # Read before it leaves: afterwards the row may be another packet's.
     flow, date_ns, issue = packets(sim)[packet].flow, packets(sim)[packet].date_ns, packets(sim)[packet].issue
-    wrong = audit.is_wrong(sim, guard.audit, date_ns, issue)
+    wrong = audit.is_breach(sim, guard.audit, date_ns, issue)
     if send(sim, port, packet):
-        audit.judge(sim, guard.audit, flow, date_ns, issue, wrong)
+        audit.judge_output(sim, guard.audit, flow, date_ns, issue, wrong)
     elif guard.offered == packet:
         guard.offered = 0
     elif rings(sim)[port.send_ring].waiting.length < guard.most_waiting:
-        audit.judge(sim, guard.audit, flow, date_ns, issue, wrong)
+        audit.judge_output(sim, guard.audit, flow, date_ns, issue, wrong)
         wait_for_slot(sim, port, packet, 0)
     else:
-        audit.lose(guard.audit, issue, wrong)
+        audit.lose_output(guard.audit, issue, wrong)
         drop(sim, packet, guard.no_room)
+
+
+@part
+def release_all(sim: Sim, waiting: Fifo) -> None:
+    """Release a list of packets in their order."""
+    while waiting.length > 0:
+        release(sim, packet_list.pop(sim, waiting))
+
+
+@part
+def discard_all(sim: Sim, unsent: Fifo) -> None:
+    """Drop a list of packets that nobody will send."""
+    while unsent.length > 0:
+        discard(sim, packet_list.pop(sim, unsent))
 
 
 @entry

@@ -28,8 +28,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
-from vftsim.platform.io.packet import copy, discard, packet_list
-from vftsim.platform.protection import audit, machine, output_buffer
+from vftsim.platform.io.packet import copy, packet_list
+from vftsim.platform.protection import audit, machine, mechanism, output_buffer
 from vftsim.platform.protection._lockstep_records import limit_list, limits
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
@@ -45,27 +45,29 @@ from vftsim.platform.protection._replication_records import (
 )
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.channel import change, channels, push, transmission_ns
-from vftsim.platform.protection.guard import LOST, Guard, guards, hold_output, note_input, protection, release
-from vftsim.platform.protection.mechanism import (
-    PROTECTIONS,
-    change_channel,
-    channel_loss,
-    expect_primary_crash,
-    primary_crash,
+from vftsim.platform.protection.guard import (
+    LOST,
+    Guard,
+    discard_all,
+    guards,
+    hold_output,
+    note_input,
+    protection,
+    release,
 )
-from vftsim.platform.protection.output_buffer import held_outputs, output_buffers
+from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.replication import (
     ENTITY,
     INPUTS_WHILE_SPLIT,
-    ISSUED_AGAIN,
-    ISSUED_BY_SECONDARY,
     crash_followed_primary,
     end_foreseen_incarnation,
     followed,
     give_up_at,
     is_protecting,
+    issue_again,
+    issue_held,
     lose_channel,
     send_unheld,
 )
@@ -130,7 +132,7 @@ class HypervisorEpochFields(HeartbeatFields):
         engine.rows(guards)[guard].audit.follows = engine.rows(guards)[guard].audit.hears = True
 
 
-@PROTECTIONS.register
+@mechanism.PROTECTIONS.register
 class HypervisorEpochSpec(HypervisorEpochFields):
     """Epochs of instructions (Bressoud and Schneider 1996)."""
 
@@ -176,7 +178,7 @@ epochs = Table("epochs", Epoch, beside=guards)
 def start_epochs(sim: Sim, guard: Guard) -> None:
     """Begin the first epoch with a backup in step."""
     epoch = epochs(sim)[guard.row]
-    drop_copies(sim, epoch)
+    discard_all(sim, epoch.copies)
     epoch.departed_ns = sim.now_ns
     epoch.acked_ns = sim.now_ns
     epoch.left_ns = epoch.epoch_ns
@@ -213,10 +215,10 @@ def on_boundary(sim: Sim, guard_row: int, token: int) -> None:
     machine.stop(sim, guard, machine.STATE)
     count(sim, guard, EPOCHS, 1)
     # Before it is written: the end of an epoch tells the backup which outputs it need not repeat.
-    audit.settle(guard.audit)
+    audit.mark_released(guard.audit)
     if not write(sim, guard, epoch, epoch.message_bytes):
         return
-    drop_copies(sim, epoch)
+    discard_all(sim, epoch.copies)
     epoch.left_ns = epoch.epoch_ns
     epoch.is_at_boundary = True
     replications(sim)[guard_row].step = machine.call_after(sim, guard, epoch.boundary_ns, on_boundary_done)
@@ -338,31 +340,20 @@ def release_waiting(sim: Sim, guard: Guard) -> None:
     """Send what the guest has waited with."""
     buffer = output_buffers(sim)[guard.row]
     epoch = epochs(sim)[guard.row]
-    row = buffer.fresh.first
-    while row != 0:
-        packet_list.push(sim, epoch.copies, copy(sim, held_outputs(sim)[row].packet))
-        row = held_outputs(sim)[row].link
-    output_buffer.seal(sim, guard)
-    output_buffer.release_sealed(sim, guard)
-
-
-@part
-def drop_copies(sim: Sim, epoch: Epoch) -> None:
-    """Forget outputs of epochs that the backup need not repeat."""
-    while epoch.copies.length > 0:
-        discard(sim, packet_list.pop(sim, epoch.copies))
+    output_buffer.copy_outputs(sim, buffer.fresh, epoch.copies)
+    output_buffer.release_everything(sim, guard)
 
 
 # When a host or the channel fails
 
 
-@hypervisor_epoch.implements(change_channel)
+@hypervisor_epoch.implements(mechanism.change_channel)
 def change_message_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
     """Send what comes from now on over a channel that has changed."""
     change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
 
 
-@hypervisor_epoch.implements(channel_loss)
+@hypervisor_epoch.implements(mechanism.channel_loss)
 def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose the channel: what has not left by now is kept, with what is written until it works again."""
     # Read before the state changes: what is on the wire now is what the loss keeps back.
@@ -391,7 +382,7 @@ def resend(sim: Sim, guard: Guard) -> None:
         wait_for_acknowledgement(sim, guard)
 
 
-@hypervisor_epoch.implements(expect_primary_crash)
+@hypervisor_epoch.implements(mechanism.expect_primary_crash)
 def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
     """Messages that have not left by then die with the primary."""
     epoch = epochs(sim)[guard.row]
@@ -421,7 +412,7 @@ def drop_past_limits(sim: Sim, guard: Guard, epoch: Epoch) -> None:
             limit_list.push(sim, epoch.limits, row)
 
 
-@hypervisor_epoch.implements(primary_crash)
+@hypervisor_epoch.implements(mechanism.primary_crash)
 def crash(sim: Sim, guard: Guard) -> None:
     """Let the backup go on where the guest was cut: at the first message that it lacks, or just now."""
     crash_followed_primary(sim, guard)
@@ -432,31 +423,16 @@ def crash(sim: Sim, guard: Guard) -> None:
 def hand_over(sim: Sim, guard: Guard) -> None:
     """Let the backup repeat the operations of its last epoch, and those that the primary waited with."""
     epoch = epochs(sim)[guard.row]
-    takeover = replications(sim)[guard.row]
-    if takeover.state == FAILING_OVER:
-        count(sim, guard, ISSUED_AGAIN, epoch.copies.length)
-        while epoch.copies.length > 0:
-            packet_list.push(sim, takeover.pending, packet_list.pop(sim, epoch.copies))
-        hand_over_waiting(sim, guard)
+    if replications(sim)[guard.row].state == FAILING_OVER:
+        issue_again(sim, guard, epoch.copies)
+        issue_held(sim, guard, output_buffers(sim)[guard.row].fresh)
     drop_past_limits(sim, guard, epoch)
     output_buffer.lose(sim, guard)
-
-
-@part
-def hand_over_waiting(sim: Sim, guard: Guard) -> None:
-    """Give the backup what the primary waited with: everything that led to it has been received."""
-    buffer = output_buffers(sim)[guard.row]
-    row = buffer.fresh.first
-    while row != 0:
-        count(sim, guard, ISSUED_BY_SECONDARY, 1)
-        packet_list.push(sim, replications(sim)[guard.row].pending, copy(sim, held_outputs(sim)[row].packet))
-        row = held_outputs(sim)[row].link
 
 
 @hypervisor_epoch.implements(go_alone)
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Go on without a backup: nothing is buffered."""
-    output_buffer.seal(sim, guard)
-    output_buffer.release_sealed(sim, guard)
+    output_buffer.release_everything(sim, guard)
     if not guard.stopped:
         machine.unmask_ports(sim, guard)

@@ -28,8 +28,7 @@ from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import scaled
 from vftsim.platform.io.link import BITS_NS
-from vftsim.platform.io.packet import discard, packet_list
-from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
+from vftsim.platform.protection import audit, commit, log_writer, machine, mechanism, reprotection, rollback
 from vftsim.platform.protection._lockstep_costs import counts
 from vftsim.platform.protection._lockstep_failover import add_limit, fail_over, least_limit_ns, new_plan, remove_limit
 from vftsim.platform.protection._lockstep_pair import ENTITY, is_logging, resume_with_room, truncate, unprotect
@@ -50,15 +49,7 @@ from vftsim.platform.protection._lockstep_records import (
 from vftsim.platform.protection.account import count, note, word
 from vftsim.platform.protection.channel import change, channels, left_by_ns, lost_from_ns
 from vftsim.platform.protection.detection import crash_declared_ns, loss_declared_ns
-from vftsim.platform.protection.guard import Guard, guards, release
-from vftsim.platform.protection.mechanism import (
-    NO_DURATION,
-    PROTECTIONS,
-    backup_crash,
-    change_channel,
-    channel_loss,
-    expect_channel_loss,
-)
+from vftsim.platform.protection.guard import Guard, discard_all, guards, release_all
 from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.prices import Priced
@@ -173,7 +164,7 @@ class LockstepFields(LockstepParameters):
         engine.rows(throttles)[guard].lowest_share = engine.rows(throttles)[guard].share
 
 
-@PROTECTIONS.register
+@mechanism.PROTECTIONS.register
 class LockstepSpec(LockstepFields):
     """VMware Fault Tolerance by deterministic replay (vSphere 4); one vCPU only."""
 
@@ -190,7 +181,7 @@ def state_name(engine: Engine, guard: int) -> str:
 # The secondary or the channel fails
 
 
-@lockstep.implements(backup_crash)
+@lockstep.implements(mechanism.backup_crash)
 def crash_backup(sim: Sim, guard: Guard) -> None:
     """Hold outputs until the primary notices and goes on alone; end the service if the primary has failed already."""
     note(sim, guard, BACKUP_CRASH)
@@ -205,15 +196,14 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
         vlockstep.state = UNPROTECTED
         machine.kill(sim, guard)
         # Nobody is left to issue them.
-        while vlockstep.pending.length > 0:
-            discard(sim, packet_list.pop(sim, vlockstep.pending))
+        discard_all(sim, vlockstep.pending)
     elif vlockstep.state != FAILING_OVER:
         if vlockstep.state == PROTECTED:
             break_pair(sim, vlockstep, True)
         plan_alone(sim, guard, vlockstep, crash_declared_ns(sim, guard, sim.now_ns, False), UNPROTECTED)
 
 
-@lockstep.implements(expect_channel_loss)
+@lockstep.implements(mechanism.expect_channel_loss)
 def expect_loss(sim: Sim, guard: Guard, time_ns: int, duration_ns: int) -> None:
     """If the secondary will win the race, entries that have not arrived by then are lost."""
     vlockstep = locksteps(sim)[guard.row]
@@ -221,7 +211,7 @@ def expect_loss(sim: Sim, guard: Guard, time_ns: int, duration_ns: int) -> None:
         add_limit(sim, guard, time_ns, True)
 
 
-@lockstep.implements(channel_loss)
+@lockstep.implements(mechanism.channel_loss)
 def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Cut the channel; heartbeats go on over another network."""
     vlockstep = locksteps(sim)[guard.row]
@@ -272,7 +262,7 @@ def foresee_loss(sim: Sim, guard: Guard) -> None:
     vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 
-@lockstep.implements(change_channel)
+@lockstep.implements(mechanism.change_channel)
 def change_log_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
     """Send what is written from now on over a channel that has changed; the log buffer keeps its bytes."""
     vlockstep = locksteps(sim)[guard.row]
@@ -288,7 +278,7 @@ def loser(sim: Sim, guard: Guard, vlockstep: Lockstep, loss_ns: int, duration_ns
     """Return who halts after a channel loss: the second one at the shared storage."""
     primary_ns = loss_declared_ns(sim, guard, loss_ns, False)
     secondary_ns = loss_declared_ns(sim, guard, loss_ns, True)
-    if duration_ns != NO_DURATION and loss_ns + duration_ns < min(primary_ns, secondary_ns):
+    if duration_ns != mechanism.NO_DURATION and loss_ns + duration_ns < min(primary_ns, secondary_ns):
         return NOBODY
     if not vlockstep.is_fenced:
         return BOTH_LIVE
@@ -379,6 +369,5 @@ def on_second_live(sim: Sim, plan_row: int, token: int) -> None:
     note(sim, guard, LIVE_TOO)
     audit.end(sim, guard.audit)
     count(sim, guard, ISSUED_BY_BOTH, plan.packets.length)
-    while plan.packets.length > 0:
-        release(sim, packet_list.pop(sim, plan.packets))
+    release_all(sim, plan.packets)
     plans.free(sim, plan_row)

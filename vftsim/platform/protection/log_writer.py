@@ -43,7 +43,7 @@ def write(sim: Sim, pair: Pair, size_bytes: int, limit_ns: int) -> bool:
     depart_ns = arrival_ns - channel.latency_ns
     guard_audit = guards(sim)[pair.guard].audit
     audit.mark(sim, guard_audit)
-    audit.settle(guard_audit)
+    audit.mark_released(guard_audit)
     # The wire is what the auditor sees itself; a secondary's buffer that is full makes it later.
     audit.send(sim, guard_audit, size_bytes, max(sent_ns, depart_ns), channel.latency_ns)
     # Lost with the primary: neither the log nor the secondary has it, but the channel was occupied.

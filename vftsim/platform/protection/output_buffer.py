@@ -9,7 +9,7 @@ network card at once (the card's own rate spaces it); more, a crash can come bet
 """
 
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
-from vftsim.platform.io.packet import discard, drop, drops
+from vftsim.platform.io.packet import copy, discard, drop, drops, packet_list
 from vftsim.platform.protection.guard import Guard, guards, release
 
 _ENTITY = 5
@@ -116,6 +116,22 @@ def release_sealed(sim: Sim, guard: Guard) -> None:
         held_list.push(sim, buffer.leaving, held_list.pop(sim, buffer.sealed))
     if buffer.next_leaves == 0:
         send_next(sim, guard, buffer)
+
+
+@part
+def release_everything(sim: Sim, guard: Guard) -> None:
+    """Let everything leave that waits: there is no backup to wait for."""
+    seal(sim, guard)
+    release_sealed(sim, guard)
+
+
+@part
+def copy_outputs(sim: Sim, held: Fifo, copies: Fifo) -> None:
+    """Put copies of outputs that wait into a list of packets."""
+    row = held.first
+    while row != 0:
+        packet_list.push(sim, copies, copy(sim, held_outputs(sim)[row].packet))
+        row = held_outputs(sim)[row].link
 
 
 @part

@@ -12,9 +12,9 @@ A crash rolls the guest back, by two passes: see :mod:`.rollback`.
 Left out: what the second of two live copies does; a crash of both hosts; the memory and CPU time of the backup.
 """
 
-from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.kernel import EventKind, Fifo, Sim, at, event, part
 from vftsim.platform.io.packet import packet_list
-from vftsim.platform.protection import audit, machine, output_buffer, reprotection, rollback, state_stream
+from vftsim.platform.protection import audit, machine, mechanism, output_buffer, reprotection, rollback, state_stream
 from vftsim.platform.protection._replication_records import (
     BROKEN,
     FAILING_OVER,
@@ -34,19 +34,7 @@ from vftsim.platform.protection._replication_records import (
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.channel import change, channels, left_by_ns, lost_from_ns
 from vftsim.platform.protection.detection import last_heard_ns
-from vftsim.platform.protection.guard import LOST, Guard, guards, note_input, protection, release
-from vftsim.platform.protection.mechanism import (
-    CRASH,
-    NO_DURATION,
-    announce,
-    backup_crash,
-    begin,
-    change_channel,
-    channel_loss,
-    lose_machine,
-    missing,
-    primary_crash,
-)
+from vftsim.platform.protection.guard import LOST, Guard, guards, note_input, protection, release, release_all
 from vftsim.platform.protection.memory import memories
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.rollback import (
@@ -303,7 +291,7 @@ def crash_primary(sim: Sim, guard: Guard) -> None:
     elif not replication.is_cut:
         roll_back(sim, guard, False)
     else:
-        note(sim, guard, CRASH)
+        note(sim, guard, mechanism.CRASH)
         last_heard = use_end(sim, guard)
         fail_over(sim, guard, replication, last_heard + replication.timeout_ns)
 
@@ -320,7 +308,7 @@ def crash_followed_primary(sim: Sim, guard: Guard) -> None:
     if replication.state == BROKEN and not rollback.is_cut_at_loss(sim, guard):
         roll_back(sim, guard, False)
         return
-    note(sim, guard, CRASH)
+    note(sim, guard, mechanism.CRASH)
     last_heard_ns = rollback.use_loss(sim, guard) if replication.state == BROKEN else heard_ns(sim, guard)
     if not replication.is_cut:
         end_incarnation(sim, guard)
@@ -339,7 +327,7 @@ def lose_primary(sim: Sim, guard: Guard, replication: Replication) -> None:
     replication.step = 0
     replication.alarm = 0
     abandon(sim, guard)
-    lose_machine(sim, guard)
+    mechanism.lose_machine(sim, guard)
 
 
 @part
@@ -395,6 +383,22 @@ def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int
     )
 
 
+@part
+def issue_again(sim: Sim, guard: Guard, copies: Fifo) -> None:
+    """Have the backup issue outputs again that have left, when it goes live."""
+    count(sim, guard, ISSUED_AGAIN, copies.length)
+    while copies.length > 0:
+        packet_list.push(sim, replications(sim)[guard.row].pending, packet_list.pop(sim, copies))
+
+
+@part
+def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:
+    """Have the backup issue outputs that wait, when it goes live: it has received everything that led to them."""
+    if held.length > 0:
+        count(sim, guard, ISSUED_BY_SECONDARY, held.length)
+        output_buffer.copy_outputs(sim, held, replications(sim)[guard.row].pending)
+
+
 @event
 def on_live(sim: Sim, guard_row: int, token: int) -> None:
     """The backup goes live where the guest was cut."""
@@ -411,9 +415,8 @@ def on_live(sim: Sim, guard_row: int, token: int) -> None:
     count(sim, guard, FAILOVERS, 1)
     if not replication.stays:
         machine.move(sim, guard)
-    while replication.pending.length > 0:
-        release(sim, packet_list.pop(sim, replication.pending))
-    announce(sim, guard, replication.announcement_ns)
+    release_all(sim, replication.pending)
+    mechanism.announce(sim, guard, replication.announcement_ns)
     machine.resume(sim, guard, machine.STATE)
     machine.resume(sim, guard, machine.FAILOVER)
     reprotection.start(sim, guard)
@@ -501,7 +504,7 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
         set_alarm(sim, guard, replication, heard_ns(sim, guard) + replication.timeout_ns)
         miss_heartbeats(sim, guard, replication)
     replication.restored = 0
-    if duration_ns != NO_DURATION:
+    if duration_ns != mechanism.NO_DURATION:
         replication.restored = at(
             sim, sim.now_ns + duration_ns, EventKind.CHANNEL, ENTITY, on_channel_restored, guard.row
         )
@@ -576,16 +579,16 @@ def on_alone(sim: Sim, guard_row: int, token: int) -> None:
 
 # What kinds of such mechanisms share
 
-replicated.implements(begin)(protect)
+replicated.implements(mechanism.begin)(protect)
 replicated.implements(note_input)(admit)
-replicated.implements(backup_crash)(crash_backup)
-replicated.implements(channel_loss)(lose_channel)
-replicated.implements(change_channel)(change_state_channel)
-replicated.implements(missing)(output_buffer.unaccounted)
+replicated.implements(mechanism.backup_crash)(crash_backup)
+replicated.implements(mechanism.channel_loss)(lose_channel)
+replicated.implements(mechanism.change_channel)(change_state_channel)
+replicated.implements(mechanism.missing)(output_buffer.unaccounted)
 
-rolled_back.implements(primary_crash)(crash_primary)
+rolled_back.implements(mechanism.primary_crash)(crash_primary)
 rolled_back.implements(reach_point)(stop_at_cut)
 
-followed.implements(primary_crash)(crash_followed_primary)
+followed.implements(mechanism.primary_crash)(crash_followed_primary)
 followed.implements(roll_back)(roll_back_to_loss)
 followed.implements(use_end)(rollback.use_loss)

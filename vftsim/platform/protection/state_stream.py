@@ -253,7 +253,7 @@ def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
         stream.way_ns = channel.latency_ns
         channel.free_ns = stream.depart_ns
         plan_apply(stream, arrival_ns(sim, guard))
-        audit.send_on(sim, guard.audit, begin_ns, stream.depart_ns, stream.way_ns)
+        audit.resend_rest(sim, guard.audit, begin_ns, stream.depart_ns, stream.way_ns)
 
 
 @part

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.platform.protection._channel_parameters import ChannelFields
+from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.spec import Spec, json_schema, load, shipped_dir
 from vftsim.spec.shipped import is_file
