@@ -202,12 +202,18 @@ def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     return 0
 
 
-@part
+@scheduler.scheduler.slot
 def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the pCPU of the least urgent vCPU that ``vcpu`` pre-empts, lowest number first; 0 for none.
 
     Every pCPU that ``vcpu`` may use runs something.
     """
+    return place_by_urgency(sim, host, vcpu)
+
+
+@part
+def place_by_urgency(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Charge what runs, and compare its urgency."""
     best = 0
     best_rank = 0
     best_level = 0

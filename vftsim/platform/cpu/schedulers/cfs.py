@@ -31,7 +31,7 @@ from vftsim.platform.cpu.exact import LARGEST, product_quotient
 from vftsim.platform.cpu.host import settle, sync
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
-from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
 from vftsim.platform.cpu.shared_queue import queue_hosts, queue_pcpus, queue_vcpus
 from vftsim.spec.units import PositiveDurationNs
@@ -48,12 +48,15 @@ class CfsHost(Record):
     """A host's constants, scaled to its pCPUs, and its threads that run or wait: how many, and their weight.
 
     ``least_ns`` is the least virtual run time, which never goes back.  ``limited`` domains have a quota.
+    ``charges_late``: nothing but the accounts follows from charging a thread that runs on, so where its virtual run
+    time is looked at it need not be charged.
     """
 
     latency_ns: int
     minimum_ns: int
     least_ns: int
     limited: int
+    charges_late: bool
     active: int
     weight: int
 
@@ -131,6 +134,9 @@ class Cfs(SchedulerSpec):
                 engine.rows(cfs_domains)[row].number = own.limited
                 open_pool(engine, row, int(held.quota_ns), self.bandwidth_slice)
                 own.limited += 1
+        # A quota is spent in common; the process schedulers that know processes look at what has been charged so far.
+        guests = (int(engine.rows(domains)[row].guest_scheduler) for row in domains_of(engine, host))
+        own.charges_late = own.limited == 0 and not any(guests)
 
     @staticmethod
     def _weigh(engine: Engine, row: int, wakeup_ns: int) -> None:
@@ -169,6 +175,21 @@ def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
     """Tell whether it is behind by more than the wake-up granularity."""
     own = cfs_vcpus(sim)[newcomer.row]
     return cfs_vcpus(sim)[running.row].virtual_ns - own.virtual_ns > own.wakeup_ns
+
+
+@cfs.implements(shared.place_of_another)
+def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Look for the thread that is furthest ahead."""
+    if not cfs_hosts(sim)[host.row].charges_late:
+        return shared.place_by_urgency(sim, host, vcpu)
+    own = cfs_vcpus(sim)[vcpu.row]
+    furthest = 0
+    furthest_ns = own.virtual_ns + own.wakeup_ns
+    for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        virtual_ns = virtual_now_ns(sim, vcpus(sim)[queue_pcpus(sim)[row].current])
+        if virtual_ns > furthest_ns and shared.is_open(sim, host, vcpu, row):
+            furthest, furthest_ns = row, virtual_ns
+    return furthest
 
 
 @cfs.implements(shared.on_wake)
@@ -245,23 +266,46 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 
 
 @part
+def virtual_now_ns(sim: Sim, vcpu: Vcpu) -> int:
+    """Return the virtual run time of a thread up to now, whether it has been charged or not."""
+    own = cfs_vcpus(sim)[vcpu.row]
+    ran_ns = sim.now_ns - vcpu.dispatched_ns
+    if ran_ns <= 0 or vcpu.state != RUNNING:
+        return own.virtual_ns
+    if own.weight == NICE_0:
+        return own.virtual_ns + ran_ns
+    return own.virtual_ns + (ran_ns * NICE_0 + own.residue) // own.weight
+
+
+@part
 def advance(sim: Sim, host: Host) -> None:
     """Bring the least virtual run time up to date; it never goes back."""
-    least_ns = _NOBODY_NS
-    for pcpu in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        running = queue_pcpus(sim)[pcpu].current
-        if running != 0:
-            sync(sim, vcpus(sim)[running])
-            if has_budget(sim, vcpus(sim)[running]):
-                least_ns = min(least_ns, cfs_vcpus(sim)[running].virtual_ns)
+    own = cfs_hosts(sim)[host.row]
+    least_ns = least_of_running(sim, host, own)
     row = queue_hosts(sim)[host.row].waiting.first
-    while row != 0:
+    while row != 0 and least_ns > own.least_ns:
         if has_budget(sim, vcpus(sim)[row]):
             least_ns = min(least_ns, cfs_vcpus(sim)[row].virtual_ns)
         row = queue_vcpus(sim)[row].next_waiting
-    own = cfs_hosts(sim)[host.row]
     if least_ns != _NOBODY_NS:
         own.least_ns = max(own.least_ns, least_ns)
+
+
+@part
+def least_of_running(sim: Sim, host: Host, own: CfsHost) -> int:
+    """Return the least virtual run time of what runs, or any that does not move the host's."""
+    least_ns = _NOBODY_NS
+    for pcpu in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        running = queue_pcpus(sim)[pcpu].current
+        if running == 0:
+            continue
+        if not own.charges_late:
+            sync(sim, vcpus(sim)[running])
+        elif least_ns <= own.least_ns:
+            break
+        if has_budget(sim, vcpus(sim)[running]):
+            least_ns = min(least_ns, virtual_now_ns(sim, vcpus(sim)[running]))
+    return least_ns
 
 
 @part
