@@ -21,6 +21,7 @@ _SLOT_BITS = 19
 _SLOTS = 1 << 14
 
 _ENTRY: Any = [("ns", "i8"), ("order", "i8"), ("token", "i8"), ("place", "i8"), ("action", "i4"), ("after", "i4")]
+_ITEM: Any = [("ns", "i8"), ("row", "i8")]
 
 NUMBERS: list[Any] = [
     ("tokens", "i8"),
@@ -30,8 +31,8 @@ NUMBERS: list[Any] = [
     ("entries_used", "i8"),
     ("entries_unused", "i4"),
 ]
-ARRAYS: list[Any] = [("heap", _ENTRY, MOST_EVENTS), ("slots", "i4", _SLOTS), ("entries", _ENTRY, MOST_EVENTS)]
-"""What the queue keeps in the state; row 0 of ``entries`` is nobody."""
+ARRAYS: list[Any] = [("heap", _ITEM, MOST_EVENTS), ("slots", "i4", _SLOTS), ("entries", _ENTRY, MOST_EVENTS)]
+"""What the queue keeps in the state: events are ``entries``, of which row 0 is nobody; the heap has their times."""
 
 SOURCE = f"""
 def at(sim, time_ns, kind, entity, action, place):
@@ -40,12 +41,6 @@ def at(sim, time_ns, kind, entity, action, place):
         return 0
     sim.tokens += 1
     sim.planned += 1
-    token = sim.tokens
-    order = (kind << {ENTITY_BITS}) | entity
-    slot = time_ns >> {_SLOT_BITS}
-    if slot <= sim.slot:
-        push_event(sim, time_ns, order, token, action, place)
-        return token
     row = sim.entries_unused
     if row != 0:
         sim.entries_unused = sim.entries[row].after
@@ -54,13 +49,17 @@ def at(sim, time_ns, kind, entity, action, place):
         row = sim.entries_used
     entry = sim.entries[row]
     entry.ns = time_ns
-    entry.order = order
-    entry.token = token
+    entry.order = (kind << {ENTITY_BITS}) | entity
+    entry.token = sim.tokens
     entry.action = action
     entry.place = place
-    entry.after = sim.slots[slot & {_SLOTS - 1}]
-    sim.slots[slot & {_SLOTS - 1}] = row
-    return token
+    slot = time_ns >> {_SLOT_BITS}
+    if slot <= sim.slot:
+        push_event(sim, time_ns, row)
+    else:
+        entry.after = sim.slots[slot & {_SLOTS - 1}]
+        sim.slots[slot & {_SLOTS - 1}] = row
+    return entry.token
 
 
 def is_due_before(sim, kind):
@@ -68,7 +67,7 @@ def is_due_before(sim, kind):
     if sim.heap_length == 0:
         return False
     first = sim.heap[0]
-    return first.ns == sim.now_ns and first.order < kind << {ENTITY_BITS}
+    return first.ns == sim.now_ns and sim.entries[first.row].order < kind << {ENTITY_BITS}
 
 
 def fail(sim, failure):
@@ -76,40 +75,30 @@ def fail(sim, failure):
         sim.failure = failure
 
 
-def push_event(sim, time_ns, order, token, action, place):
+def push_event(sim, time_ns, row):
     here = sim.heap_length
     sim.heap_length = here + 1
+    rise(sim, here, time_ns, row)
+
+
+def rise(sim, here, time_ns, row):
     while here > 0:
         above = (here - 1) >> 1
         other = sim.heap[above]
-        if other.ns < time_ns or (other.ns == time_ns and (
-            other.order < order or (other.order == order and other.token < token)
-        )):
+        if other.ns < time_ns or (other.ns == time_ns and is_earlier(sim, other.row, row)):
             break
-        move_event(other, sim.heap[here])
+        sim.heap[here].ns = other.ns
+        sim.heap[here].row = other.row
         here = above
-    entry = sim.heap[here]
-    entry.ns = time_ns
-    entry.order = order
-    entry.token = token
-    entry.action = action
-    entry.place = place
+    sim.heap[here].ns = time_ns
+    sim.heap[here].row = row
 
 
-def move_event(entry, to):
-    to.ns = entry.ns
-    to.order = entry.order
-    to.token = entry.token
-    to.action = entry.action
-    to.place = entry.place
-
-
-def precedes(one, other):
-    if one.ns != other.ns:
-        return one.ns < other.ns
-    if one.order != other.order:
-        return one.order < other.order
-    return one.token < other.token
+def is_earlier(sim, one, other):
+    # Of two events of one instant.
+    if sim.entries[one].order != sim.entries[other].order:
+        return sim.entries[one].order < sim.entries[other].order
+    return sim.entries[one].token < sim.entries[other].token
 
 
 def drop_first(sim):
@@ -117,17 +106,23 @@ def drop_first(sim):
     sim.heap_length = length
     sim.planned -= 1
     last = sim.heap[length]
+    # The gap goes down to the end before the last one fills it: that one mostly belongs there, so comparing it on
+    # the way is lost.  Which child is the earlier is added as a number: a branch would be guessed wrong half the time.
     here = 0
     below = 1
     while below < length:
-        if below + 1 < length and precedes(sim.heap[below + 1], sim.heap[below]):
-            below += 1
-        if precedes(last, sim.heap[below]):
-            break
-        move_event(sim.heap[below], sim.heap[here])
+        if below + 1 < length:
+            left = sim.heap[below]
+            right = sim.heap[below + 1]
+            is_right = right.ns < left.ns
+            if right.ns == left.ns:
+                is_right = is_earlier(sim, right.row, left.row)
+            below += is_right
+        sim.heap[here].ns = sim.heap[below].ns
+        sim.heap[here].row = sim.heap[below].row
         here = below
         below = 2 * here + 1
-    move_event(last, sim.heap[here])
+    rise(sim, here, last.ns, last.row)
 
 
 def turn(sim, until_ns):
@@ -161,9 +156,7 @@ def empty_slot(sim):
         entry = sim.entries[row]
         after = entry.after
         if entry.ns >> {_SLOT_BITS} == sim.slot:
-            push_event(sim, entry.ns, entry.order, entry.token, entry.action, entry.place)
-            entry.after = sim.entries_unused
-            sim.entries_unused = row
+            push_event(sim, entry.ns, row)
         else:
             entry.after = sim.slots[sim.slot & {_SLOTS - 1}]
             sim.slots[sim.slot & {_SLOTS - 1}] = row
@@ -180,12 +173,14 @@ def run(sim, until_ns, most):
         if first.ns >= until_ns:
             break
         sim.now_ns = first.ns
-        action = first.action
-        place = first.place
-        token = first.token
+        row = first.row
         drop_first(sim)
         sim.events += 1
-        call_event(sim, action, place, token)
+        entry = sim.entries[row]
+        # Free before the call, which may take this very row for the next event.
+        entry.after = sim.entries_unused
+        sim.entries_unused = row
+        call_event(sim, entry.action, entry.place, entry.token)
         if sim.watching != 0:
             call_watch(sim, sim.watching)
         if sim.wants_input or sim.failure != 0:
