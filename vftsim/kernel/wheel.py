@@ -20,7 +20,8 @@ PAST, CROWDED = 900, 901
 _SLOT_BITS = 19
 _SLOTS = 1 << 14
 
-_ENTRY: Any = [("ns", "i8"), ("order", "i8"), ("token", "i8"), ("place", "i8"), ("action", "i4"), ("after", "i4")]
+# A slot's list is walked by ``ns`` and ``after``: side by side they mostly lie in one line of the cache.
+_ENTRY: Any = [("ns", "i8"), ("after", "i4"), ("action", "i4"), ("order", "i8"), ("token", "i8"), ("place", "i8")]
 _ITEM: Any = [("ns", "i8"), ("row", "i8")]
 
 NUMBERS: list[Any] = [

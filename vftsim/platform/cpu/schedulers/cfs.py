@@ -272,9 +272,13 @@ def virtual_now_ns(sim: Sim, vcpu: Vcpu) -> int:
     ran_ns = sim.now_ns - vcpu.dispatched_ns
     if ran_ns <= 0 or vcpu.state != RUNNING:
         return own.virtual_ns
-    if own.weight == NICE_0:
-        return own.virtual_ns + ran_ns
-    return own.virtual_ns + (ran_ns * NICE_0 + own.residue) // own.weight
+    return own.virtual_ns + virtual_of(own, ran_ns)
+
+
+@part
+def virtual_of(own: CfsVcpu, ran_ns: int) -> int:
+    """Return what CPU time adds to a thread's virtual run time."""
+    return ran_ns if own.weight == NICE_0 else (ran_ns * NICE_0 + own.residue) // own.weight
 
 
 @part
