@@ -19,6 +19,8 @@ MOST_EVENTS = 1 << 21
 PAST, CROWDED = 900, 901
 _SLOT_BITS = 19
 _SLOTS = 1 << 14
+_FEW, _SOON = 8, 64
+"""While no slot holds an event, so few events in all that come within so many slots go to the heap at once."""
 
 # A slot's list is walked by ``ns`` and ``after``: side by side they mostly lie in one line of the cache.
 _ENTRY: Any = [("ns", "i8"), ("after", "i4"), ("action", "i4"), ("order", "i8"), ("token", "i8"), ("place", "i8")]
@@ -55,6 +57,9 @@ def at(sim, time_ns, kind, entity, action, place):
     entry.action = action
     entry.place = place
     slot = time_ns >> {_SLOT_BITS}
+    if sim.heap_length < {_FEW} and sim.planned - 1 == sim.heap_length:
+        if sim.slot < slot and slot < (sim.now_ns >> {_SLOT_BITS}) + {_SOON}:
+            sim.slot = slot
     if slot <= sim.slot:
         push_event(sim, time_ns, row)
     else:
