@@ -18,7 +18,7 @@ from vftsim.composition.run import Run
 from vftsim.labs.importing import Source, figures_of, importer_for
 from vftsim.labs.imports.httperf import HttperfReport, read_report
 from vftsim.spec import load
-from vftsim.workloads.web_server import collapse_rate_per_s
+from vftsim.workloads.web.httperf import collapse_rate_per_s
 
 HERE = Path(__file__).parent
 SEED, REPLICATIONS = 11, 5

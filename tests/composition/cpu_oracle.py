@@ -32,16 +32,15 @@ from vftsim.platform.io.stage import stages
 from vftsim.sampling import Streams, gamma_ns
 from vftsim.workloads.batch import batches
 from vftsim.workloads.batch import on_computed as on_share_computed
-from vftsim.workloads.cpu_bound import cpu_bounds, on_burst_done
+from vftsim.workloads.cpu_bound import on_burst_done
 from vftsim.workloads.disk_bound import disk_bounds
 from vftsim.workloads.disk_bound import on_computed as on_disk_computed
 from vftsim.workloads.pool import on_answer_ready as pool_answer_ready
 from vftsim.workloads.service.records import services
 from vftsim.workloads.service.server import on_computed as on_service_computed
 from vftsim.workloads.tcp.records import bulks, connections
-from vftsim.workloads.udp_flow import udp_flows
-from vftsim.workloads.udp_sink import on_read, udp_sinks
-from vftsim.workloads.web.processes import prefork_servers
+from vftsim.workloads.udp_sink import on_read, udp_flows, udp_sinks
+from vftsim.workloads.web.prefork import prefork_servers
 
 UNPRICED = math.inf
 
@@ -248,7 +247,7 @@ class Oracle:
     def _tcp_sink(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
         """Every segment was read at least once, and at most as often as it was sent; acknowledgements are counted."""
         for one in self._flows_of(connections, name):
-            size = int(self._row(bulks, int(one.bulk)).segment_bytes)
+            size = int(self._row(bulks, int(one.bulk)).mss)
             taken = int(one.expected) + int(one.beyond_count) - (one.packet != 0)
             own.add(
                 taken, int(one.nxt + one.retransmitted) + 1, program.segment_cost + program.copy_cost * size // 1024
@@ -261,7 +260,7 @@ class Oracle:
     def _tcp_source(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
         """What was sent cost its price; what the client acknowledged was read, unless it was lost on the way."""
         for one in self._flows_of(connections, name):
-            size = int(self._row(bulks, int(one.bulk)).segment_bytes)
+            size = int(self._row(bulks, int(one.bulk)).mss)
             sent = int(one.nxt + one.retransmitted)
             wasted = 2 + int(one.timeouts + one.recoveries)
             price_ns = program.segment_cost + program.copy_cost * size // 1024 + self._transmit_ns(spec)
@@ -293,16 +292,16 @@ class Oracle:
         return sorted(max(1, value) for value in gamma_ns(uniforms, mean_ns, cv).tolist())
 
     def _cpu_bound(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
-        record = self._row(cpu_bounds, self.run.built.programs[name].process)
+        record = self.run.built.programs[name].record
         busy_ns = program.cycle * program.duty / 100.0 * spec.cpu_inflation
-        row = self.run.built.programs[name].process
+        row = int(record.row)
         left_ns = self._speed(name) * self._left_ns(on_burst_done, places=range(row, row + 1))
-        drawn = self._drawn("cpu_bound", "busy", 1, int(record.bursts), busy_ns, program.cv)
+        drawn = self._drawn("cpu_bound", "busy", 1, int(record.begun), busy_ns, program.cv)
         self._sum(own, drawn, int(record.done), left_ns, has_lost=self._may_lose(name))
 
     def _disk_bound(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
         record = self._own(disk_bounds, name)
-        begun, done = (int(self._row(feeds, int(feed)).taken) for feed in (record.compute, record.choice))
+        begun, done = (int(self._row(feeds, int(feed)).taken) for feed in (record.computes, record.choices))
         mean_ns = round(program.compute * spec.cpu_inflation)
         first = int(record.first_process)
         left_ns = self._speed(name) * self._left_ns(on_disk_computed, places=range(first, first + program.processes))

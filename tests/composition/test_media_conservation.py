@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from vftsim.composition.run import Run
 from vftsim.errors import ConservationError
 from vftsim.platform.io.nic import nics
-from vftsim.workloads.account import accounts
-from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.flow import FlowResult
 
 from .media_systems import MS, host, measured_for, run
 
@@ -62,7 +61,7 @@ def test_sent_is_delivered_dropped_or_on_its_way(
 
 def test_the_check_sees_a_lost_packet():
     whole = Run(measured_for(host({"kind": "native"}, streams=10), 50 * MS), 3, 0, engine="simpy")
-    whole.engine.rows(accounts)[whole.built.drivers["media"].account].all_delivered -= 1
+    whole.built.drivers["media"].record.all_delivered -= 1
     with pytest.raises(ConservationError, match="delivered"):
         whole.run()
 

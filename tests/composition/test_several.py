@@ -9,7 +9,7 @@ from vftsim.composition.run import Run
 from vftsim.platform.cpu.records import hosts
 from vftsim.platform.io.nic import nics
 from vftsim.study.store.files import to_json
-from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.flow import FlowResult
 
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 

@@ -33,8 +33,7 @@ from vftsim.platform.cpu.records import BUSY, hosts, pcpus, vcpus
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.stage import stages
-from vftsim.workloads.account import accounts, ends_of
-from vftsim.workloads.cpu_bound import CpuBoundProgram, cpu_bounds
+from vftsim.workloads.account import stream_ends
 from vftsim.workloads.pool import PoolProgram
 
 from .compact import digest
@@ -129,11 +128,11 @@ def _at_warm_up_end(run: Run) -> Values:
 
 
 def _flow(run: Run, name: str) -> Values:
-    head, row = f"flow.{name}", run.built.drivers[name].account
-    own: Any = run.engine.rows(accounts)[row]
+    head, own = f"flow.{name}", run.built.drivers[name].record
     fields = ("delivered", "dropped", "late", "loss_events", "all_delivered", "all_dropped")
     found: Values = {f"{head}.{field}": int(getattr(own, field)) for field in fields}
-    ends = ends_of(run.engine, row)
+    first = int(own.first_stream)
+    ends: list[Any] = list(run.engine.rows(stream_ends)[first : first + int(own.streams)])
     jitter = [float(end.jitter_ns) for end in ends if end.received]
     # By the rule of the recording: a stream with one packet counts as one without jitter.
     found[f"{head}.jitter.mean"] = (sum(jitter) / len(jitter) if jitter else 0.0).hex()
@@ -159,5 +158,5 @@ def _parts(run: Run) -> Iterator[tuple[str, Any]]:
         if isinstance(program, PoolProgram):
             yield f"application.{name}.blocked", int(program.record.blocked)
             yield f"application.{name}.active", int(program.record.active)
-        elif isinstance(program, CpuBoundProgram):
-            yield f"application.{name}.bursts", int(rows(cpu_bounds)[program.process].bursts)
+        elif hasattr(getattr(program, "record", None), "begun"):
+            yield f"application.{name}.bursts", int(program.record.begun)

@@ -37,7 +37,7 @@ _MECHANISMS = {
     "micro_checkpoint",
     "replication",
 }
-_SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp", "wire")}
+_SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "parts", "ramp", "wire")}
 _INTERVALS = get_args(estimate.Kind)
 _REGISTERED = {
     *hosts.schedulers(),
@@ -112,9 +112,9 @@ def test_nobody_above_them_asks_what_kind_a_workload_or_a_mechanism_is() -> None
 
 def test_a_use_of_a_kind_is_seen(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
-        "from vftsim.workloads.rtp import RtpWorkload\n"
+        "from vftsim.workloads.rtp import RtpSpec\n"
         "from vftsim.platform.protection import lockstep\n"
-        "def f(x: RtpWorkload): return isinstance(x, RtpWorkload)\n"
+        "def f(x: RtpSpec): return isinstance(x, RtpSpec)\n"
         "def g(x): return x.kind == 'cpu_bound' or lockstep.most(x)\n"
         "def h(e): return e.kind != other.kind\n"
         "def i(kind): return kind in {'credit', 'credit2'} or kind == 'validation'\n"

@@ -100,6 +100,14 @@ def test_a_record_is_rebuilt_from_its_data_exactly():
         Outcome.from_dict({"kind": "nowhere.Thing"})
 
 
+def test_a_record_of_a_class_that_has_moved_is_rebuilt():
+    written = shop().to_dict()
+    package, name = Shop.__module__.partition(".")[0], Shop.__name__
+    assert Outcome.from_dict(written | {"kind": f"{package}.elsewhere.{name}"}).to_dict() == written
+    with pytest.raises(UsageError, match=name):
+        Outcome.from_dict(written | {"kind": f"another.elsewhere.{name}"})
+
+
 def test_phases_are_called_by_their_load():
     assert [Phase(name, load, 0, 1, {}).word for name, load in (("step_2", 50.0), ("step_3", 12.5), ("", 4.0))] == [
         "at_50",

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from tests.installing import Installing
 from vftsim.kernel import EventKind, Table
 from vftsim.kernel.choose import make_engine
 from vftsim.platform.cpu import build as cpu
@@ -26,7 +27,6 @@ from vftsim.platform.io.host_cards import add_card, cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import NicSpec, nics
 from vftsim.platform.io.packet import (
-    applications,
     drops,
     flows,
     packets,
@@ -48,15 +48,13 @@ from vftsim.platform.protection.pair import pairs
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.attempt import attempts, benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.subscribers import fill_pools
-from vftsim.workloads.ims_bench.workload import write_rules
-from vftsim.workloads.pool import add_pool, pool_threads, pools
-from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, install_messages
-from vftsim.workloads.sip.parameters import SipServerSpec
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec, write_rules
+from vftsim.workloads.pool import pool_threads, pools
+from vftsim.workloads.sip.application import SipServerSpec, add_server
+from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, install_messages, streams
 from vftsim.workloads.sip.records import sip_rules, sip_servers, workers
-from vftsim.workloads.sip.server import add_server, start_server
-from vftsim.workloads.sip.streams import streams
+from vftsim.workloads.sip.server import start_server
 
 from .park_kernel import (
     APPLICATIONS,
@@ -210,18 +208,16 @@ class Park:
         engine, kind = self.engine, self.case.application
         if kind in POOLS:
             spec: Any = POOLS[kind](**{"receive_buffer_bytes": 496 * 20, **self._application})
-            lost_place = self.io.place("socket buffer", "lost in crash")
-            full = self.io.place("socket buffer", "full")
-            program = add_pool(engine, self.guest, spec.part, spec, full, lost_place)
-            self.pool = engine.rows(pools)[engine.rows(applications)[program].own]
-            return program
-        program, row = engine.add(applications)
-        row.row = program
-        server = SipServerSpec(
+            parts: Any = None  # a pool draws nothing
+            program = spec.install(Installing(engine, parts, parts, drop_row=self.io.place).context(self.guest))
+            self.pool = program.record
+            return int(program.row)
+        spec = SipServerSpec(
             touch_cost=40 * US, register_touch_cost=40 * US, demand_cv=0.0, t1=8 * MS, **self._application
         )
-        self.server = add_server(engine, self.guest, program, server)
-        return program
+        server = add_server(engine, self.guest, spec)
+        self.server = int(server.row)
+        return int(server.program)
 
     def _add_port(self) -> int:
         engine, kind = self.engine, self.case.path
@@ -255,7 +251,7 @@ class Park:
         flow.workload = engine.number(ims_bench)
         flow.own, self.bench = engine.add(benches, port=self.port)
         self.bench.row, self.bench.flow = flow.own, row
-        write_rules(self.bench, ImsBenchSpec())
+        write_rules(self.bench, ImsBenchSpec(to="server"))
         self.bench.t1_ns = 9 * MS
         fill_pools(engine, self.bench, 1 << 12, 0)
         self.bench.unregistered.count = 0

@@ -26,9 +26,7 @@ from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import protections
 from vftsim.workloads.ims_bench.agents import ims_bench, start_attempt
 from vftsim.workloads.ims_bench.attempt import attempts, benches
-from vftsim.workloads.media_relay import MediaRelaySpec
-from vftsim.workloads.pool import pools
-from vftsim.workloads.signaling import SignalingServerSpec
+from vftsim.workloads.pool import MediaRelaySpec, SignalingServerSpec, pools
 from vftsim.workloads.sip.server import sip_server, start_server
 
 POOLS = {"media_relay": MediaRelaySpec, "signaling_server": SignalingServerSpec}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from tests.installing import Installing
 from vftsim.kernel import EventKind, Linked, Record, Sim, Table, event, link
 from vftsim.kernel.choose import make_engine
 from vftsim.kernel.inputs import Feeder, feeds
@@ -28,7 +29,7 @@ from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import protections
 from vftsim.sampling import Streams
-from vftsim.workloads import disk_bound
+from vftsim.workloads.disk_bound import DiskBoundSpec
 
 US, MS, S = 1_000, 1_000_000, 1_000_000_000
 READ, WRITE, FLUSH = 1, 2, 3
@@ -74,16 +75,16 @@ def linked() -> Linked:
         scheduler: [native],
         path: [],
         workload: [],
-        application: [asker, disk_bound.disk_bound],
+        application: [asker, DiskBoundSpec.part],
         disk: [local, array],
         protection: [spec.part for spec in protections().values()],
         fault: [spec.part for spec in FAULTS.values()],
     }
     return link(
-        [*cpu.ENTRIES, *protect.ENTRIES, *disk_bound.ENTRIES],
+        [*cpu.ENTRIES, *protect.ENTRIES, *DiskBoundSpec.entries],
         kinds,
         [*protect.ACTIONS, on_ask],
-        [*cpu.TABLES, *protect.TABLES, *disk_bound.TABLES, feeds, answers],
+        [*cpu.TABLES, *protect.TABLES, feeds, answers],
     )
 
 
@@ -114,10 +115,10 @@ class DiskLab:
         return self
 
     def computing(self, **values: Any) -> "DiskLab":
-        spec = disk_bound.DiskBoundSpec(**{"size": 0, **values})
-        row = disk_bound.add_disk_bound(self.engine, self.feeder, self.domain, self.disk, spec, Streams(5, 0), 0)
-        self.program = self.engine.rows(disk_bound.disk_bounds)[row]
-        self.engine.call(disk_bound.start_disk_bound, row)
+        site = Installing(self.engine, self.feeder, Streams(5, 0))
+        program = DiskBoundSpec(**{"size": 0, **values}).install(site.context(self.domain, disk=self.disk))
+        self.program = program.record
+        program.start()
         return self
 
     def guarded(self, parameters: dict[str, Any], *faults: dict[str, Any]) -> "DiskLab":

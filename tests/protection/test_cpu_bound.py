@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from tests.installing import Installing
 from vftsim.kernel import Linked, link
 from vftsim.kernel.choose import make_engine
 from vftsim.kernel.inputs import Feeder, feeds
@@ -20,7 +21,7 @@ from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import protections
 from vftsim.sampling import Streams
-from vftsim.workloads import cpu_bound
+from vftsim.workloads.cpu_bound import CpuBoundSpec
 
 MS = 1_000_000
 
@@ -31,15 +32,15 @@ def linked() -> Linked:
         scheduler: [native],
         path: [],
         workload: [],
-        application: [cpu_bound.cpu_bound],
+        application: [CpuBoundSpec.part],
         protection: [spec.part for spec in protections().values()],
         fault: [spec.part for spec in FAULTS.values()],
     }
     return link(
-        [*cpu.ENTRIES, *protect.ENTRIES, *cpu_bound.ENTRIES],
+        [*cpu.ENTRIES, *protect.ENTRIES, *CpuBoundSpec.entries],
         kinds,
         protect.ACTIONS,
-        [*cpu.TABLES, *protect.TABLES, *cpu_bound.TABLES, feeds],
+        [*cpu.TABLES, *protect.TABLES, feeds],
     )
 
 
@@ -51,13 +52,13 @@ class Process:
         self.host = cpu.add_host(self.engine, 1, Native())
         domain = cpu.add_domain(self.engine, self.host, DomainScheduling(), 1)
         self.feeder = Feeder(self.engine)
-        spec = cpu_bound.CpuBoundSpec(duty=40, cycle=10 * MS, cv=0)
-        row = cpu_bound.add_cpu_bound(self.engine, self.feeder, domain, spec, Streams(1, 0), 0)
-        self.own = self.engine.rows(cpu_bound.cpu_bounds)[row]
+        site = Installing(self.engine, self.feeder, Streams(1, 0))
+        program = CpuBoundSpec(duty=40, cycle=10 * MS, cv=0).install(site.context(domain))
+        self.own = program.record
         protected: Any = protections()[parameters["kind"]].model_validate(parameters)
-        self.guard = protect.add_guard(self.engine, protected, domain, [], [self.own.program])
+        self.guard = protect.add_guard(self.engine, protected, domain, [], [program.row])
         cpu.start(self.engine, self.host, Native())
-        self.engine.call(cpu_bound.start_cpu_bound, row)
+        program.start()
         blows = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in faults]
         protect.start(self.engine, self.guard, protected, blows, lambda instant: instant.offset_ns)
 
@@ -68,7 +69,7 @@ class Process:
         """Bursts begun, bursts done, CPU time in ms."""
         self.engine.run(until_ms * MS)
         cpu.check_conservation(self.engine, self.host)
-        return int(self.own.bursts), int(self.own.done), int(self.engine.rows(vcpus)[1].run_ns) / MS
+        return int(self.own.begun), int(self.own.done), int(self.engine.rows(vcpus)[1].run_ns) / MS
 
 
 CRASH = {"kind": "primary_crash", "at": "33 ms"}

@@ -18,13 +18,12 @@ from vftsim.platform.io.packet import drops, packets
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.ims_bench.attempt import attempts
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.verdict import end
-from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message, Scenario
-from vftsim.workloads.sip.parameters import SipServerSpec
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec
+from vftsim.workloads.sip.application import SipServerSpec
+from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message, Scenario, streams
 from vftsim.workloads.sip.records import sip_rules, sip_servers
 from vftsim.workloads.sip.server import set_costs, start_server
-from vftsim.workloads.sip.streams import streams
 
 US = 1_000
 MS = 1_000_000
@@ -127,7 +126,7 @@ class Bench:
         cpu_inflation: float = 1.0,
         packet_cost_ns: int = 0,
     ) -> None:
-        self.workload = workload or ImsBenchSpec()
+        self.workload = workload or ImsBenchSpec(to="server")
         self.wires = Wires(server or plain_server(), self.workload, wire_us * US, cpu_inflation, packet_cost_ns)
         self.loses = loses or (lambda _where, _message, _nth: False)
         self.log: list[tuple[float, str, str]] = []

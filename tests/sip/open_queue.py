@@ -11,10 +11,9 @@ from vftsim.kernel import EventKind
 from vftsim.platform.io.link import transmit
 from vftsim.platform.io.packet import packets
 from vftsim.sampling import Streams, gamma_ns, poisson_gaps_ns
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
-from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message
-from vftsim.workloads.sip.parameters import SipServerSpec
-from vftsim.workloads.sip.streams import streams
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec
+from vftsim.workloads.sip.application import SipServerSpec
+from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Message, streams
 
 _UNIT_NS = 1 << 30
 
@@ -31,7 +30,7 @@ class OpenQueue:
     """
 
     def __init__(self, spec: SipServerSpec | None = None, cpu_inflation: float = 1.0, packet_cost_ns: int = 0) -> None:
-        self.wires = Wires(spec or plain_server(), ImsBenchSpec(), 0, cpu_inflation, packet_cost_ns)
+        self.wires = Wires(spec or plain_server(), ImsBenchSpec(to="server"), 0, cpu_inflation, packet_cost_ns)
         self.server = Server(self.wires)
         self.responses_ns: dict[int, int] = {}
         self.area_ns = 0

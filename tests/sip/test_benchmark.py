@@ -24,10 +24,10 @@ from vftsim.sampling import Streams
 from vftsim.workloads.ims_bench.agents import start_attempt
 from vftsim.workloads.ims_bench.attempt import Bench, attempts, benches
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec, Mix, PreRegistrationSpec, StepsSpec, StirSpec
+from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StepsSpec, StirSpec
 from vftsim.workloads.ims_bench.subscribers import check_subscribers
 from vftsim.workloads.ims_bench.verdict import end, inadequate
-from vftsim.workloads.ims_bench.workload import BenchDriver, ImsBenchWorkload
+from vftsim.workloads.ims_bench.workload import BenchDriver, ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
 
 _NO_PRE = PreRegistrationSpec(duration=0)
@@ -59,10 +59,10 @@ def note_inadequate(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-class Judged(ImsBenchWorkload):
+class Judged(ImsBenchSpec):
     """The benchmark with a kernel in which a test may end attempts and judge them."""
 
-    entries: ClassVar[tuple[Any, ...]] = (*ImsBenchWorkload.entries, note_inadequate)
+    entries: ClassVar[tuple[Any, ...]] = (*ImsBenchSpec.entries, note_inadequate)
     actions: ClassVar[tuple[Any, ...]] = (on_end,)
 
 
@@ -71,7 +71,7 @@ def model(spec: ImsBenchSpec) -> ModelSpec:
     sut = {"interfaces": {"eth0": {"path": {"kind": "moderated"}}}, "applications": {"proxy": {"kind": "sip_server"}}}
     calls = {"kind": "ims_bench", "to": "sut"}
     plain = ModelSpec.model_validate({"name": "manager alone", "domains": {"sut": sut}, "workloads": {"calls": calls}})
-    return with_ramp(plain, Judged(**calls, **{name: getattr(spec, name) for name in ImsBenchSpec.model_fields}))
+    return with_ramp(plain, Judged(**{name: getattr(spec, name) for name in ImsBenchSpec.model_fields} | calls))
 
 
 class Play:
@@ -152,7 +152,9 @@ def _steps(**changes: Any) -> StepsSpec:
 
 
 def _spec(**changes: Any) -> ImsBenchSpec:
-    return ImsBenchSpec(**({"pre_registration": _NO_PRE, "stir": _NO_STIR, "steps": _steps(most=2)} | changes))
+    return ImsBenchSpec(
+        to="server", **({"pre_registration": _NO_PRE, "stir": _NO_STIR, "steps": _steps(most=2)} | changes)
+    )
 
 
 @pytest.mark.thorough

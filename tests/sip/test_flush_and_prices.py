@@ -11,8 +11,7 @@ from small_lab import fingerprint, run, small_lab
 from vftsim.composition.run import Run
 from vftsim.kernel import EventKind
 from vftsim.platform.cpu.guest_parameters import guest_schedulers
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
-from vftsim.workloads.ims_bench.workload import busy_ns
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec, busy_ns
 from vftsim.workloads.sip.messages import Message, Scenario
 
 FLUSH = {"flush_in_timer_process": True}
@@ -114,7 +113,7 @@ def test_credentials_that_come_again_are_challenged_again(once: bool) -> None:
     """The 200 is lost; at 503.2 ms the caller repeats its credentials and gets 200 or, the nonce being used, 401."""
     bench = Bench(
         plain_server(nonces_good_once=once),
-        ImsBenchSpec(fails_on_second_challenge=True),
+        ImsBenchSpec(to="server", fails_on_second_challenge=True),
         loses=_lost("agents", Message.OK_REGISTER),
     )
     bench.attempt(Scenario.IMS_REG)
@@ -127,7 +126,7 @@ def test_credentials_that_come_again_are_challenged_again(once: bool) -> None:
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_second_challenge_fails_the_attempt_if_said_so(fails: bool) -> None:
     """The server stands still for 0.7 s and then answers the REGISTER and its repetition."""
-    bench = Bench(workload=ImsBenchSpec(fails_on_second_challenge=fails))
+    bench = Bench(workload=ImsBenchSpec(to="server", fails_on_second_challenge=fails))
     bench.attempt(Scenario.IMS_REG)
     bench.wires.at(1, EventKind.CONTROL, 1, bench.freeze)
     bench.wires.at(700 * MS, EventKind.CONTROL, 1, bench.thaw)

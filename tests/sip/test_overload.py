@@ -10,7 +10,7 @@ from bench import MS, US, Bench, S, plain_server
 
 from vftsim.sampling import Streams
 from vftsim.workloads.ims_bench.draws import PhaseDraws
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
 
 _MEAN_WORK_NS = 8.5 * 1_000 * US
@@ -27,7 +27,7 @@ def _draws(of: PhaseDraws) -> Iterator[tuple[float, int, int, int, list[float]]]
 
 def _loaded(plan: list[tuple[int, float]]) -> Bench:
     """Poisson attempts of the mix: for each (seconds, offered load as a share of the CPU) in turn."""
-    workload = ImsBenchSpec(ring_time=500 * MS, hold_time=1 * S)
+    workload = ImsBenchSpec(to="server", ring_time=500 * MS, hold_time=1 * S)
     bench = Bench(plain_server(touch_cost=1 * MS, register_touch_cost=1 * MS), workload)
     draws = _draws(PhaseDraws(Streams(3, 0), 2, workload.mix.shares(), 500 * MS, 1 * S, 1.0))
     start_ns, index = 0, 0

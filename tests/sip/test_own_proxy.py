@@ -9,7 +9,7 @@ from small_lab import fingerprint, run, small_lab
 
 from vftsim.composition.run import Run
 from vftsim.platform.protection.faults import Pause, RepeatSpec
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 from vftsim.workloads.sip.messages import Message, Scenario
 
 SCRIPT = {"cost": 1 * US, "registration": 70, "invite": 200, "ack": 60, "bye": 120, "message": 30, "reply": 40}
@@ -60,7 +60,7 @@ def test_messages_that_find_a_worker_at_work_pay_no_wake_up() -> None:
 
 def test_answers_at_once_and_the_time_that_user_agents_take() -> None:
     """There, INVITE 300 us, there, reaction 90 us (180 and 200 at once), back, 180 and 200 in turn, back."""
-    bench = Bench(plain_server(), ImsBenchSpec(ring_time=0, reaction_time=90 * US))
+    bench = Bench(plain_server(), ImsBenchSpec(to="server", ring_time=0, reaction_time=90 * US))
     bench.attempt(Scenario.IMS_UAC, ring_us=0)
     log = bench.run(100_000)
     assert (2_300, "agents", "INVITE") in log

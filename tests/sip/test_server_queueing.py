@@ -13,7 +13,7 @@ from open_queue import OpenQueue, poisson_load
 
 from tests.stats.theory import mg1, mm1, mm1k_loss
 from vftsim.sampling import Streams, exponential_ns, poisson_gaps_ns
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
 
 _WORK_NS = 200 * US
@@ -131,7 +131,7 @@ def test_both_halves_of_a_registration_wait_as_in_a_product_form_network() -> No
         streams = Streams(25, replication)
         starts = poisson_gaps_ns(streams.uniforms("starts", count=count), rate_per_s).cumsum()
         demands = exponential_ns(streams.uniforms("work", count=2 * count), 10**9).reshape(count, 2) / 1e9
-        bench = Bench(workload=ImsBenchSpec(), wire_us=wire_us)
+        bench = Bench(workload=ImsBenchSpec(to="server"), wire_us=wire_us)
         for number, (start_ns, work) in enumerate(zip(starts.tolist(), demands.tolist(), strict=True)):
             bench.plan(number, Scenario.IMS_REG, work, 1, 1, start_ns)
         bench.run()

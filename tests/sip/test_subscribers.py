@@ -20,7 +20,7 @@ from vftsim.workloads.ims_bench.subscribers import (
     put_back,
     take_subscriber,
 )
-from vftsim.workloads.sip.streams import streams
+from vftsim.workloads.sip.messages import streams
 
 
 @entry

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from bench import US, Bench
 
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec, Thresholds
+from vftsim.workloads.ims_bench.parameters import Thresholds
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
 
 _CASES = [
@@ -22,7 +23,7 @@ _CASES = [
 
 
 def _played(scenario: Scenario, **limits: int) -> Bench:
-    bench = Bench(workload=ImsBenchSpec(thresholds=Thresholds(**limits)))
+    bench = Bench(workload=ImsBenchSpec(to="server", thresholds=Thresholds(**limits)))
     bench.attempt(scenario)
     bench.run()
     return bench
@@ -51,7 +52,7 @@ def test_an_attempt_fails_once_however_many_delays_are_too_long() -> None:
 
 
 def test_an_attempt_of_the_transient_leaves_no_mark_in_the_record() -> None:
-    bench = Bench(workload=ImsBenchSpec(thresholds=Thresholds(registration=1)))
+    bench = Bench(workload=ImsBenchSpec(to="server", thresholds=Thresholds(registration=1)))
     bench.attempt(Scenario.IMS_REG).leave_uncounted()
     bench.run()
     assert bench.record.inadequate == [0] * 5

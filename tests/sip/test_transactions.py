@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vftsim.platform.io.packet import packets
-from vftsim.workloads.sip.messages import Message, Scenario
+from vftsim.workloads.sip.messages import Message, Scenario, streams
 from vftsim.workloads.sip.records import sip_servers
-from vftsim.workloads.sip.streams import streams
-from vftsim.workloads.sip.transactions import complete, create, tick, use
+from vftsim.workloads.sip.transactions import add_use, complete, create, tick
 
 
 class Table:
@@ -26,7 +25,7 @@ class Table:
 
     def create(self) -> None:
         row = self.bench.wires.call(create, self.row, self.packet)
-        self.bench.wires.call(use, row)  # the next request replaces it, and it is still to be completed
+        self.bench.wires.call(add_use, row)  # the next request replaces it, and it is still to be completed
         self.open.append(row)
 
     def complete(self) -> None:

@@ -24,15 +24,13 @@ from vftsim.workloads.ims_bench.agents import ims_bench, start_attempt
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.sampler import begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
-from vftsim.workloads.ims_bench.workload import write_rules
-from vftsim.workloads.sip.messages import install_messages
-from vftsim.workloads.sip.parameters import SipServerSpec
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec, write_rules
+from vftsim.workloads.sip.application import SipServerSpec, add_server
+from vftsim.workloads.sip.messages import drop_ref, install_messages
 from vftsim.workloads.sip.records import sip_servers
-from vftsim.workloads.sip.server import add_server, rest, set_costs, sip_server, start_server
-from vftsim.workloads.sip.streams import let_go
+from vftsim.workloads.sip.server import idle_all, set_costs, sip_server, start_server
 
 _WITHOUT_DELAY = 10**16
 _QUANTUM_NS = 1_000_000_000
@@ -48,7 +46,7 @@ def start(sim: Sim, bench: int, row: int) -> int:
 def make_ready(sim: Sim, server: int, _: int) -> int:
     """Let a server take messages without its timers."""
     set_costs(sim, sip_servers(sim)[server], 0, 1.0, 1.0)
-    rest(sim, sip_servers(sim)[server])
+    idle_all(sim, sip_servers(sim)[server])
     return 0
 
 
@@ -110,9 +108,8 @@ class Wires:
         install_buckets(engine)
         self.host_row = cpu.add_host(engine, 1, Native())
         self.domain_row = cpu.add_domain(engine, self.host_row, DomainScheduling(), 1, None, _QUANTUM_NS)
-        self.program_row, program = engine.add(applications)
-        program.row = self.program_row
-        self.server_row = add_server(engine, self.domain_row, self.program_row, server, cpu_inflation, packet_cost_ns)
+        installed = add_server(engine, self.domain_row, server, cpu_inflation, packet_cost_ns)
+        self.server_row, self.program_row = int(installed.row), int(installed.program)
         self.port_row = self._add_port(wire_ns)
         self.bench_row, self.bench_record = engine.add(benches, port=self.port_row)
         flow_row, flow = engine.add(flows, workload=engine.number(ims_bench), own=self.bench_row, port=self.port_row)
@@ -158,7 +155,7 @@ class Wires:
 
     def lose(self, packet: int) -> None:
         """End a packet that nobody will see."""
-        self.call(let_go, self.engine.rows(packets)[packet].stream)
+        self.call(drop_ref, self.engine.rows(packets)[packet].stream)
         self.engine._namespace["packets__free"](self.engine.sim, packet)
 
     def busy_ns(self) -> int:

@@ -23,7 +23,7 @@ from vftsim.study.figures.resources import WatchedRun, ceiling_pcpus, limit_in_w
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Workers
-from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.flow import FlowResult
 
 pytestmark = pytest.mark.thorough
 

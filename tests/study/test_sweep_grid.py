@@ -9,7 +9,7 @@ from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.designs.sweep_figures import Reader
 from vftsim.study.designs.sweep_grid import DEFAULT_TIMES, with_duration
-from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.flow import FlowResult
 
 
 def test_the_default_study_varies_weight_cap_and_streams():

@@ -8,9 +8,10 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
+from tests.installing import Installing
 from vftsim.kernel import EventKind, Fifo, Record, Sim, Table, at, entry, event, link
 from vftsim.kernel.choose import make_engine
-from vftsim.kernel.inputs import Feeder
+from vftsim.kernel.inputs import Feeder, feeds
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.parameters import DomainScheduling
@@ -39,7 +40,7 @@ from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import Guard, guard_port, guards, hold_output, protection, release
 from vftsim.platform.protection.mechanism import protections
 from vftsim.sampling import Streams
-from vftsim.workloads import burden
+from vftsim.workloads.common import overheads
 
 beat = protection.kind("beat")
 FOREVER_QUANTUM_NS = 1 << 61
@@ -79,24 +80,29 @@ def boot_program(sim: Sim, row: int, _: int) -> int:
 
 
 @entry
-def burden_program(sim: Sim, row: int, output_ns: int) -> int:
+def add_overhead(sim: Sim, row: int, output_ns: int) -> int:
     """Execution twice as long, and so much for each output."""
     set_overhead(sim, applications(sim)[row], output_ns, 2.0, 1.0)
     return 0
 
 
+def kinds_of(parts):
+    """Return the kinds of specs' parts, applications and workloads."""
+    kinds = [kind for spec in parts for kind in (spec.part, *getattr(spec, "kinds", ()))]
+    return {sort: [kind for kind in kinds if kind.sort is sort] for sort in (application, workload)}
+
+
 @cache
-def linked(programs, workloads, parts, guarded=False):
-    """Return a kernel of these kinds and modules; ``guarded``: with every mechanism and fault too."""
-    entries = [e for module in parts for e in module.ENTRIES]
-    actions = [a for module in parts for a in module.ACTIONS]
-    tables = [t for module in parts for t in module.TABLES]
+def linked(*parts, guarded=False):
+    """Return a kernel of these specs' parts; ``guarded``: with every mechanism and fault too."""
+    entries = [entry for spec in parts for entry in spec.entries]
+    actions = [action for spec in parts for action in spec.actions]
+    tables = [table for spec in parts for table in spec.tables]
     kinds = {
         scheduler: [native],
         path: [moderated.moderated],
-        application: list(programs),
-        workload: list(workloads),
         protection: [beat],
+        **kinds_of(parts),
     }
     if guarded:
         entries += [each for each in protect.ENTRIES if each is not guard_port]
@@ -105,15 +111,15 @@ def linked(programs, workloads, parts, guarded=False):
         kinds[protection] = [beat, *(spec.part for spec in protections().values())]
         kinds[fault] = [spec.part for spec in FAULTS.values()]
     return link(
-        [*cpu.ENTRIES, guard_port, boot_program, burden_program, *entries],
+        [*cpu.ENTRIES, guard_port, boot_program, add_overhead, *entries],
         kinds,
         [on_beat, *actions],
-        [*cpu.TABLES, *burden.TABLES, cards, drops, flows, beats, bucket_ends, guest_nics, links, *tables],
+        [*cpu.TABLES, cards, drops, flows, beats, bucket_ends, feeds, guest_nics, links, overheads, *tables],
     )
 
 
 class Lab:
-    """One guest; ``linked`` names the kinds and the modules that a test uses."""
+    """One guest; ``kernel`` is what :func:`linked` returns for the specs that a test uses."""
 
     def __init__(
         self,
@@ -134,6 +140,8 @@ class Lab:
         self.engine = make_engine(kernel, engine, self.on_input)
         self.feeder = Feeder(self.engine)
         self.streams = Streams(seed, 0)
+        self.site = Installing(self.engine, self.feeder, self.streams)
+        self.rate = rate
         self.host = cpu.add_host(self.engine, pcpus, Native())
         self.domain = cpu.add_domain(self.engine, self.host, DomainScheduling(), pcpus, None, quantum_ns)
         self.card = add_card(self.engine, rate, latency_ns, queue)
@@ -147,10 +155,15 @@ class Lab:
         if self.feeder is not None:
             self.feeder.fill()
 
-    def run_program(self, program):
-        self.engine.rows(ports)[self.port].application = program
-        self.program = program
-        return program
+    def run_program(self, spec, warmup_ns=0):
+        """Install an application behind the port."""
+        self.installed = spec.install(self.site.context(self.domain, warmup_ns))
+        self.program = self.engine.rows(ports)[self.port].application = self.installed.row
+        return self.installed.record
+
+    def add_clients(self, spec, number=0, warmup_ns=0):
+        """Install a workload directed at the port."""
+        return spec.install(self.site.target(self.port, number, warmup_ns, self.rate))
 
     def hold_in_beats(self, period_ns):
         no_room, _ = self.engine.add(drops)

@@ -3,25 +3,24 @@
 import pytest
 
 from tests.workloads import lab
-from vftsim.workloads import batch
-from vftsim.workloads.batch import MIXES, BatchSpec, add_batch, batch_of_mix, batch_work_of
+from vftsim.workloads.batch import MIXES, BatchSpec, batch_of_mix
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked((batch.batch,), (), (batch,))
+KERNEL = lab.linked(BatchSpec)
 
 
 class Jobs(lab.Lab):
     def __init__(self, spec, until_ns, warmup_ns=0, **host):
         super().__init__(KERNEL, **host)
         spec = spec if isinstance(spec, BatchSpec) else BatchSpec(**spec)
-        self.run_program(add_batch(self.engine, self.feeder, self.domain, spec, self.streams, 0, warmup_ns))
+        self.run_program(spec, warmup_ns)
         self.start()
-        self.engine.call(batch.start_batch, self.program)
+        self.installed.start()
         self.run(until_ns)
 
     @property
     def result(self):
-        return batch_work_of(self.engine, self.program)
+        return self.installed.outcome()
 
 
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
@@ -94,7 +93,7 @@ def test_a_reboot_begins_anew():
 
 def test_what_protection_makes_work_cost():
     jobs = Jobs({"demand": 4 * MS}, 0)
-    jobs.engine.call(lab.burden_program, jobs.program, 0)
+    jobs.engine.call(lab.add_overhead, jobs.program, 0)
     assert jobs.run(800 * MS + 1).result.rate == pytest.approx(125, rel=0.01)
 
 

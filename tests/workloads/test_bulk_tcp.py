@@ -6,21 +6,12 @@ from statistics import mean
 import pytest
 
 from tests.workloads import lab
-from vftsim.workloads import bulk_tcp
-from vftsim.workloads.bulk_tcp import (
-    BulkTcpSpec,
-    TcpSinkSpec,
-    TcpSourceSpec,
-    add_bulk_tcp,
-    add_tcp_program,
-    bulk_tcp_result,
-    line_payload_bits_per_s,
-    window_payload_bits_per_s,
-)
 from vftsim.workloads.stations import StationsSpec
+from vftsim.workloads.tcp.client import BulkTcpSpec, line_payload_bits_per_s, window_payload_bits_per_s
+from vftsim.workloads.tcp.program import TcpSinkSpec, TcpSourceSpec
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked((bulk_tcp.tcp_sink, bulk_tcp.tcp_source), (bulk_tcp.bulk_tcp,), (bulk_tcp,))
+KERNEL = lab.linked(TcpSinkSpec, TcpSourceSpec, BulkTcpSpec)
 FREE = {"segment_cost": 0, "copy_cost": 0, "ack_cost": 0}
 STATED = {1: 936.9, 2: 472.5, 3: 306.3, 4: 235.6}
 """Mbit/s a client on bare metal (Timalsena 2013, table 3.1, second sample)."""
@@ -33,14 +24,14 @@ class Bulk(lab.Lab):
         super().__init__(KERNEL, **{key: spec.pop(key) for key in list(spec) if key in lab_keys})
         download = spec.get("direction") == "download"
         end = (TcpSourceSpec if download else TcpSinkSpec)(**(FREE if costs is None else costs))
-        self.run_program(add_tcp_program(self.engine, self.domain, end))
+        self.run_program(end)
         if beat_ns:
             self.hold_in_beats(beat_ns)
         spec = {"interval": duration_ns // 10, "duration": duration_ns, "spread": 0, "reaction": 0} | spec
         self.spec = BulkTcpSpec(network=StationsSpec(**(network or {})), **spec)
-        self.row = add_bulk_tcp(self.engine, self.feeder, self.port, self.spec, self.streams, 0)
+        self.clients = self.add_clients(self.spec)
         self.start()
-        self.engine.call(bulk_tcp.start_bulk_tcp, self.row)
+        self.clients.begin()
         if until_ns is None:
             self.run(duration_ns + MS)
         else:
@@ -48,7 +39,7 @@ class Bulk(lab.Lab):
 
     @property
     def results(self):
-        return bulk_tcp_result(self.engine, self.row)
+        return self.clients.results()
 
     def rates(self, skip=2):
         """Mbit/s of each client without the first intervals."""

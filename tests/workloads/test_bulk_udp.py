@@ -4,13 +4,12 @@ import pytest
 
 from tests.workloads import lab
 from vftsim.records.forms.networks import moderation_jitter_ns
-from vftsim.workloads import bulk_udp, udp_sink
-from vftsim.workloads.bulk_udp import BulkUdpSpec, add_bulk_udp, bulk_udp_result
+from vftsim.workloads.bulk_udp import BulkUdpSpec
 from vftsim.workloads.stations import StationsSpec
-from vftsim.workloads.udp_sink import UdpSinkSpec, add_udp_sink
+from vftsim.workloads.udp_sink import UdpSinkSpec
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked((udp_sink.udp_sink,), (bulk_udp.bulk_udp,), (udp_sink, bulk_udp))
+KERNEL = lab.linked(UdpSinkSpec, BulkUdpSpec)
 FRAME = 1470 + 66
 LINE = 1470 / FRAME * 1e9
 
@@ -31,16 +30,16 @@ class Bulk(lab.Lab):
         }
         own = {key: spec.pop(key) for key in list(spec) if key in lab_keys}
         super().__init__(KERNEL, **({"rate": own.pop("rate_host", 10**9)} | own))
-        self.run_program(add_udp_sink(self.engine, self.domain, UdpSinkSpec(**({"read_cost": 0} | (sink or {})))))
+        self.run_program(UdpSinkSpec(**({"read_cost": 0} | (sink or {}))))
         self.spec = BulkUdpSpec(network=StationsSpec(**(network or {})), duration=duration_ns, **({"spread": 0} | spec))
-        self.row = add_bulk_udp(self.engine, self.port, self.spec, self.streams, 0)
+        self.clients = self.add_clients(self.spec)
         self.start()
-        self.engine.call(bulk_udp.start_bulk_udp, self.row)
+        self.clients.begin()
         self.run(duration_ns + 10 * MS if until_ns is None else until_ns)
 
     @property
     def results(self):
-        return bulk_udp_result(self.engine, self.row)
+        return self.clients.results()
 
 
 def test_below_the_line_everything_arrives():

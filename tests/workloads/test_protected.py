@@ -4,16 +4,28 @@ import pytest
 
 from tests.workloads import lab
 from vftsim.platform.protection.guard import guards
-from vftsim.workloads import batch, bulk_tcp, bulk_udp, request_response, udp_sink, web_server
-from vftsim.workloads.service import application as service
+from vftsim.workloads.batch import BatchSpec
+from vftsim.workloads.bulk_udp import BulkUdpSpec
+from vftsim.workloads.request_response import RequestResponseSpec
+from vftsim.workloads.service.application import ServiceSpec
+from vftsim.workloads.tcp.client import BulkTcpSpec
+from vftsim.workloads.tcp.program import TcpSinkSpec
+from vftsim.workloads.udp_sink import UdpSinkSpec
+from vftsim.workloads.web.httperf import HttperfSpec
+from vftsim.workloads.web.prefork import PreforkWebServerSpec
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-PARTS = (batch, bulk_tcp, bulk_udp, request_response, service, udp_sink, web_server)
 KERNEL = lab.linked(
-    (batch.batch, bulk_tcp.tcp_sink, service.service, udp_sink.udp_sink, web_server.prefork_web_server),
-    (bulk_tcp.bulk_tcp, bulk_udp.bulk_udp, request_response.request_response, web_server.httperf),
-    PARTS,
-    True,
+    BatchSpec,
+    TcpSinkSpec,
+    ServiceSpec,
+    UdpSinkSpec,
+    PreforkWebServerSpec,
+    BulkTcpSpec,
+    BulkUdpSpec,
+    RequestResponseSpec,
+    HttperfSpec,
+    guarded=True,
 )
 CRASH = {"kind": "primary_crash", "at": "2 s"}
 RESTART = {
@@ -30,7 +42,7 @@ BACK_NS = 3_000_000_000 + 2_500_000_000
 
 def guarded(program, protection=None, *blows, **host):
     made = lab.Lab(KERNEL, moderation=0, **host)
-    made.run_program(program(made))
+    made.run_program(program)
     if protection:
         made.protect(protection, *blows)
     made.start()
@@ -38,18 +50,11 @@ def guarded(program, protection=None, *blows, **host):
 
 
 def loop(protection, *blows, until_ns=S, **clients):
-    made = guarded(
-        lambda own: service.add_service(
-            own.engine, own.feeder, own.domain, service.ServiceSpec(demand=20 * US), own.streams, 0
-        ),
-        protection,
-        *blows,
-    )
-    spec = request_response.RequestResponseSpec(spread=0, turn_around=0, **clients)
-    row = request_response.add_request_response(made.engine, made.feeder, made.port, spec, made.streams, 0, 0)
-    made.engine.call(request_response.start_exchange, row)
+    made = guarded(ServiceSpec(demand=20 * US), protection, *blows)
+    driver = made.add_clients(RequestResponseSpec(spread=0, turn_around=0, **clients))
+    driver.begin()
     made.run(until_ns)
-    return made, request_response.request_loop_of(made.engine, row)
+    return made, driver.outcome()
 
 
 def test_no_protection_costs_nothing():
@@ -77,18 +82,13 @@ def test_a_closed_loop_survives_a_restart():
 
 @pytest.mark.thorough
 def test_lockstep_keeps_tcp_connections_through_a_crash():
-    made = guarded(
-        lambda own: bulk_tcp.add_tcp_program(own.engine, own.domain, bulk_tcp.TcpSinkSpec()),
-        {"kind": "lockstep", "reprotection": None},
-        CRASH,
-    )
+    made = guarded(TcpSinkSpec(), {"kind": "lockstep", "reprotection": None}, CRASH)
     # The acknowledgement that the secondary issues when it goes live lets the sender send before it can be reached; the
     # next attempt comes after a timeout that has been doubled since the crash (RFC 6298, 5.5).
-    spec = bulk_tcp.BulkTcpSpec(duration=16 * S, interval=S, spread=0, window=4 * 1448, delayed_ack=0)
-    row = bulk_tcp.add_bulk_tcp(made.engine, made.feeder, made.port, spec, made.streams, 0)
-    made.engine.call(bulk_tcp.start_bulk_tcp, row)
+    driver = made.add_clients(BulkTcpSpec(duration=16 * S, interval=S, spread=0, window=4 * 1448, delayed_ack=0))
+    driver.begin()
     made.run(16 * S + MS)
-    found = bulk_tcp.bulk_tcp_result(made.engine, row)[0]
+    found = driver.results()[0]
     carried = [count for _, _, count in found.intervals]
     assert carried[0] > 0
     assert min(carried) == 0  # nobody answers for about three seconds
@@ -97,20 +97,12 @@ def test_lockstep_keeps_tcp_connections_through_a_crash():
 
 
 def test_a_restart_resets_the_connections_of_a_web_server():
-    made = guarded(
-        lambda own: web_server.add_web_server(
-            own.engine, own.domain, web_server.PreforkWebServerSpec(script=50 * MS), own.streams, 0
-        ),
-        RESTART,
-        CRASH,
-        quantum_ns=6 * MS,
-    )
-    made.engine.call(web_server.start_web_server, made.program)
-    spec = web_server.HttperfSpec(rate=10.0, connections=100, timeout=20 * S)
-    row = web_server.add_httperf(made.engine, made.feeder, made.port, spec, made.streams, 0)
-    made.engine.call(web_server.start_httperf, row)
+    made = guarded(PreforkWebServerSpec(script=50 * MS), RESTART, CRASH, quantum_ns=6 * MS)
+    made.installed.start()
+    driver = made.add_clients(HttperfSpec(rate=10.0, connections=100, timeout=20 * S))
+    driver.begin()
     made.run(30 * S)
-    found = web_server.httperf_report(made.engine, row)
+    found = driver.report()
     assert found.replies + found.errors_total == 100
     assert 0 <= found.errors["connreset"] <= 2
     assert found.errors["client-timo"] == 0
@@ -119,15 +111,9 @@ def test_a_restart_resets_the_connections_of_a_web_server():
 
 
 def test_batch_jobs_lose_what_they_had_begun():
-    made = guarded(
-        lambda own: batch.add_batch(
-            own.engine, own.feeder, own.domain, batch.BatchSpec(demand=300 * MS), own.streams, 0, 0
-        ),
-        RESTART,
-        CRASH,
-    )
-    made.engine.call(batch.start_batch, made.program)
+    made = guarded(BatchSpec(demand=300 * MS), RESTART, CRASH)
+    made.installed.start()
     made.run(BACK_NS + S)
-    found = batch.batch_work_of(made.engine, made.program)
+    found = made.installed.outcome()
     assert found.ended == 6 + 3
     assert found.begun == 7 + 4

@@ -6,32 +6,27 @@ import pytest
 
 from tests.workloads import lab
 from vftsim.platform.io.packet import drops
-from vftsim.workloads import request_response
-from vftsim.workloads.request_response import RequestResponseSpec, add_request_response, request_loop_of
-from vftsim.workloads.service import application as service
-from vftsim.workloads.service.application import add_service, service_of
-from vftsim.workloads.service.parameters import ServiceSpec
+from vftsim.workloads.request_response import RequestResponseSpec
+from vftsim.workloads.service.application import ServiceSpec
 
 MS, S = 1_000_000, 1_000_000_000
-KERNEL = lab.linked((service.service,), (request_response.request_response,), (service, request_response))
+KERNEL = lab.linked(ServiceSpec, RequestResponseSpec)
 
 
 class Loop(lab.Lab):
     def __init__(self, server=None, clients=None, beat_ns=0, warmup_ns=0, **network):
         super().__init__(KERNEL, **network)
-        self.run_program(
-            add_service(self.engine, self.feeder, self.domain, ServiceSpec(**(server or {})), self.streams, 0)
-        )
+        self.server = self.run_program(ServiceSpec(**(server or {})))
         if beat_ns:
             self.hold_in_beats(beat_ns)
         spec = RequestResponseSpec(**({"spread": 0} | (clients or {})))
-        self.row = add_request_response(self.engine, self.feeder, self.port, spec, self.streams, 0, warmup_ns)
+        self.clients = self.add_clients(spec, warmup_ns=warmup_ns)
         self.start()
-        self.engine.call(request_response.start_exchange, self.row)
+        self.clients.begin()
 
     @property
     def result(self):
-        return request_loop_of(self.engine, self.row)
+        return self.clients.outcome()
 
 
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
@@ -82,9 +77,8 @@ def test_threads_bound_what_is_in_work_and_the_processor_the_rate():
     """Eight clients, four threads, one pCPU: the CPU is never idle, 1 ms a request."""
     loop = Loop({"demand": MS, "threads": 4}, {"clients": 8, "turn_around": 0}).run(S)
     assert loop.result.rate == pytest.approx(1000, rel=2e-3)
-    own = service_of(loop.engine, loop.program)
-    assert own.active == 4
-    assert own.in_hand.length == 4
+    assert loop.server.active == 4
+    assert loop.server.in_hand.length == 4
     assert loop.busy_ns() == pytest.approx(S, rel=1e-3)
 
 
@@ -94,7 +88,7 @@ def test_a_full_socket_drops_and_the_client_repeats():
     loop.run(2 * S)
     found = loop.result
     assert found.answered == 3
-    assert int(loop.engine.rows(drops)[service_of(loop.engine, loop.program).socket_full].count) == found.dropped > 0
+    assert int(loop.engine.rows(drops)[loop.server.socket_full].count) == found.dropped > 0
     # What is sent: three requests; the first is answered at 300 ms and repeated once at 200 ms, and so on.
     assert found.repeated >= 3
     assert found.requests == 3
@@ -103,7 +97,7 @@ def test_a_full_socket_drops_and_the_client_repeats():
 def test_what_protection_makes_work_cost():
     """Execution twice, 5 us an output: 2 x 10 + 5 us of CPU time a request."""
     loop = Loop({"demand": 10_000})
-    loop.engine.call(lab.burden_program, loop.program, 5000)
+    loop.engine.call(lab.add_overhead, loop.program, 5000)
     loop.run(10 * MS)
     assert loop.result.latency.min == 2 * (50_000 + 128 * 8) + 25_000
 
@@ -113,4 +107,4 @@ def test_a_reboot_loses_what_was_in_work_and_the_client_repeats_it():
     loop.run(5 * MS)
     loop.engine.call(lab.boot_program, loop.program)
     assert loop.result.dropped == 3
-    assert service_of(loop.engine, loop.program).active == 0
+    assert loop.server.active == 0

@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.installing import Installing
 from tests.workloads import lab
 from vftsim.kernel import link
 from vftsim.kernel.choose import make_engine
-from vftsim.kernel.inputs import Feeder
+from vftsim.kernel.inputs import Feeder, feeds
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
 from vftsim.platform.cpu.records import domains
@@ -16,7 +17,7 @@ from vftsim.platform.io import build as io
 from vftsim.platform.io.driver_domain import DriverDomainSpec
 from vftsim.platform.io.host_cards import add_card, cards
 from vftsim.platform.io.nic import NicSpec
-from vftsim.platform.io.packet import application, drops, flows, packets, path, ports, workload
+from vftsim.platform.io.packet import drops, flows, packets, path, ports
 from vftsim.platform.io.parameters import Site, io_paths
 from vftsim.platform.io.paths.moderated import moderated
 from vftsim.platform.io.paths.paravirtual import Paravirtual, paravirtual
@@ -27,65 +28,63 @@ from vftsim.platform.protection.faults import FAULTS, fault
 from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import protections
 from vftsim.sampling import Streams
-from vftsim.workloads import batch, bulk_tcp, bulk_udp, burden, request_response, udp_sink, web_server
-from vftsim.workloads.service import application as service
+from vftsim.workloads.batch import BatchSpec
+from vftsim.workloads.bulk_udp import BulkUdpSpec
+from vftsim.workloads.common import overheads
+from vftsim.workloads.request_response import RequestResponseSpec
+from vftsim.workloads.service.application import ServiceSpec
+from vftsim.workloads.tcp.client import BulkTcpSpec
+from vftsim.workloads.tcp.program import TcpSinkSpec, TcpSourceSpec
+from vftsim.workloads.udp_sink import UdpSinkSpec
+from vftsim.workloads.web.httperf import HttperfSpec
+from vftsim.workloads.web.prefork import PreforkWebServerSpec
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-PARTS = (batch, bulk_tcp, bulk_udp, burden, request_response, service, udp_sink, web_server)
-PROGRAMS = [
-    batch.batch,
-    bulk_tcp.tcp_sink,
-    bulk_tcp.tcp_source,
-    udp_sink.udp_sink,
-    service.service,
-    web_server.prefork_web_server,
-]
-WORKLOADS = [bulk_tcp.bulk_tcp, bulk_udp.bulk_udp, request_response.request_response, web_server.httperf]
+PROGRAMS = (BatchSpec, TcpSinkSpec, TcpSourceSpec, UdpSinkSpec, ServiceSpec, PreforkWebServerSpec)
+PARTS = (*PROGRAMS, BulkTcpSpec, BulkUdpSpec, RequestResponseSpec, HttperfSpec)
 
 
 def of_all(name):
-    return [item for part in PARTS for item in getattr(part, name, ())]
+    return [item for part in PARTS for item in getattr(part, name)]
 
 
 def test_all_of_them_link_with_every_scheduler_path_and_mechanism():
     """No circle of calls, no two tables of one name."""
     tasks = {kind.name: kind for spec in io_paths().values() for kind in spec.tasks}
     made = link(
-        [*cpu.ENTRIES, *io.ENTRIES, *protect.ENTRIES, *of_all("ENTRIES")],
+        [*cpu.ENTRIES, *io.ENTRIES, *protect.ENTRIES, *of_all("entries")],
         {
             scheduler: [spec.part for spec in schedulers().values()],
             path: [moderated, *(spec.part for spec in io_paths().values())],
             task: list(tasks.values()),
             protection: [spec.part for spec in protections().values()],
             fault: [spec.part for spec in FAULTS.values()],
-            application: PROGRAMS,
-            workload: WORKLOADS,
+            **lab.kinds_of(PARTS),
         },
-        [*protect.ACTIONS, *of_all("ACTIONS")],
-        [*cpu.TABLES, *io.TABLES, *protect.TABLES, *of_all("TABLES")],
+        [*protect.ACTIONS, *of_all("actions")],
+        [*cpu.TABLES, *io.TABLES, *protect.TABLES, *of_all("tables")],
     )
     assert {"tcp_connections", "http_connections"} <= set(made.tables)
 
 
 KERNEL = link(
-    [*cpu.ENTRIES, *io.ENTRIES, lab.boot_program, *of_all("ENTRIES")],
+    [*cpu.ENTRIES, *io.ENTRIES, lab.boot_program, *of_all("entries")],
     {
         scheduler: [native],
         path: [paravirtual],
         task: list(Paravirtual.tasks),
-        application: PROGRAMS,
-        workload: WORKLOADS,
         protection: [],
+        **lab.kinds_of(PARTS),
     },
-    of_all("ACTIONS"),
-    [*cpu.TABLES, *io.TABLES, *burden.TABLES, cards, drops, flows, bucket_ends, *of_all("TABLES")],
+    of_all("actions"),
+    [*cpu.TABLES, *io.TABLES, cards, drops, feeds, flows, bucket_ends, overheads, *of_all("tables")],
 )
 
 
 class XenLab:
     """Driver domain and guest, a vCPU and a pCPU each; the back-end needs ``backend_us`` for each packet out."""
 
-    def __init__(self, add_program, slots=1, backend_us=50, engine="simpy"):
+    def __init__(self, program, slots=1, backend_us=50, engine="simpy"):
         self.engine = make_engine(KERNEL, engine, self.on_input)
         self.feeder = Feeder(self.engine)
         self.streams = Streams(1, 0)
@@ -98,7 +97,9 @@ class XenLab:
         transmit = self.io.add_driver_domain(
             DriverDomainSpec(budget_packets=1, event_cost=0, receive_cost=0, transmit_cost=0), driver, [nic]
         )
-        self.program = add_program(self)
+        self.site = Installing(self.engine, self.feeder, self.streams)
+        self.installed = program.install(self.site.context(self.domain))
+        self.program = self.installed.row
         spec = Paravirtual(ring_packets=256, backend_receive_cost=0, backend_transmit_cost=backend_us * US)
         self.port = self.io.add_port("guest", self.domain, nic, self.program, spec)
         self.engine.rows(ports)[self.port].card = card
@@ -108,10 +109,14 @@ class XenLab:
     def on_input(self):
         self.feeder.fill()
 
-    def start(self, entry, row):
+    def start(self, spec):
+        """Let the program and its clients begin; return the clients."""
+        clients = spec.install(self.site.target(self.port))
+        self.installed.start()
         cpu.start(self.engine, self.host, Native())
         self.io.start()
-        self.engine.call(entry, row)
+        clients.begin()
+        return clients
 
     def run(self, until_ns):
         self.engine.run(until_ns)
@@ -122,56 +127,37 @@ class XenLab:
 @pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_threads_sleep_while_the_ring_is_full(engine):
     """Sixteen clients, four threads: the back-end's 50 us a packet bound the rate, and no answer is lost."""
-    xen = XenLab(
-        lambda own: service.add_service(
-            own.engine, own.feeder, own.domain, service.ServiceSpec(threads=4, demand=US), own.streams, 0
-        ),
-        engine=engine,
-    )
-    spec = request_response.RequestResponseSpec(clients=16, turn_around=0, retry=0)
-    row = request_response.add_request_response(xen.engine, xen.feeder, xen.port, spec, xen.streams, 0, 0)
-    xen.start(request_response.start_exchange, row)
-    found = request_response.request_loop_of(xen.run(200 * MS).engine, row)
+    xen = XenLab(ServiceSpec(threads=4, demand=US), engine=engine)
+    clients = xen.start(RequestResponseSpec(clients=16, turn_around=0, retry=0))
+    xen.run(200 * MS)
+    found = clients.outcome()
     assert found.dropped == 0
     assert found.answered == pytest.approx(200 * MS / (50 * US), rel=0.01)
-    assert service.service_of(xen.engine, xen.program).blocked > 0
+    server = xen.installed.record
+    assert server.blocked > 0
     xen.engine.call(lab.boot_program, xen.program)
-    own = service.service_of(xen.engine, xen.program)
-    assert (own.active, own.blocked) == (0, 0)
+    assert (server.active, server.blocked) == (0, 0)
 
 
 @pytest.mark.parametrize("direction", ["upload", "download"])
 def test_tcp_comes_through_a_ring_of_two_slots(direction):
     """50 us of the back-end for each packet out: a segment (download), an acknowledgement of two (upload)."""
-    end = bulk_tcp.TcpSourceSpec() if direction == "download" else bulk_tcp.TcpSinkSpec()
-    xen = XenLab(lambda own: bulk_tcp.add_tcp_program(own.engine, own.domain, end), slots=2)
-    spec = bulk_tcp.BulkTcpSpec(
-        direction=direction, duration=100 * MS, interval=10 * MS, spread=0, clients=4, window=65_536
+    xen = XenLab(TcpSourceSpec() if direction == "download" else TcpSinkSpec(), slots=2)
+    clients = xen.start(
+        BulkTcpSpec(direction=direction, duration=100 * MS, interval=10 * MS, spread=0, clients=4, window=65_536)
     )
-    row = bulk_tcp.add_bulk_tcp(xen.engine, xen.feeder, xen.port, spec, xen.streams, 0)
-    xen.start(bulk_tcp.start_bulk_tcp, row)
-    found = bulk_tcp.bulk_tcp_result(xen.run(101 * MS).engine, row)
+    xen.run(101 * MS)
+    found = clients.results()
     assert all(result.timeouts == 0 for result in found)
     segments = sum(result.bytes for result in found) / 1448
     assert segments == pytest.approx(100 * MS / (50 * US) * (1 if direction == "download" else 2), rel=0.08)
 
 
 def test_a_reply_comes_through_a_ring_of_one_slot():
-    xen = XenLab(
-        lambda own: web_server.add_web_server(
-            own.engine,
-            own.domain,
-            web_server.PreforkWebServerSpec(script=MS, reply_size=500_000, output_share=50.0),
-            own.streams,
-            0,
-        ),
-        backend_us=3000,
-    )
-    spec = web_server.HttperfSpec(rate=1000.0, connections=20, retry=60 * S)
-    row = web_server.add_httperf(xen.engine, xen.feeder, xen.port, spec, xen.streams, 0)
-    xen.engine.call(web_server.start_web_server, xen.program)
-    xen.start(web_server.start_httperf, row)
-    found = web_server.httperf_report(xen.run(5 * S).engine, row)
+    xen = XenLab(PreforkWebServerSpec(script=MS, reply_size=500_000, output_share=50.0), backend_us=3000)
+    clients = xen.start(HttperfSpec(rate=1000.0, connections=20, retry=60 * S))
+    xen.run(5 * S)
+    found = clients.report()
     assert found.replies == 20
     assert found.content_bytes == 500_000 - 202
     # 8 pieces and a SYN-ACK for each of 20: 3 ms of the back-end each.

@@ -8,7 +8,12 @@ from vftsim.workloads.tcp import receiver, sender
 
 MS = 1_000_000
 BULK = SimpleNamespace(
-    window=1000, initial_window=10, first_rto_ns=1000 * MS, min_rto_ns=1, most_segments=1, delayed_ack_ns=40 * MS
+    window_segments=1000,
+    initial_window=10,
+    first_rto_ns=1000 * MS,
+    min_rto_ns=1,
+    most_segments=1,
+    delayed_ack_ns=40 * MS,
 )
 SIM = SimpleNamespace(now_ns=0)
 

@@ -8,7 +8,7 @@ from tests.workloads.test_web_server import MS, ONE_PROCESS, S, Web
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.spec import load
-from vftsim.workloads.web.parameters import PIECE_BYTES
+from vftsim.workloads.web.prefork import PIECE_BYTES
 
 PIECES = 8
 FREE_CARD = {"kind": "moderated", "moderation": "0 us", "packet_cost": "0 us", "interrupt_cost": "0 us"}

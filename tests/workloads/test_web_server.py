@@ -4,22 +4,12 @@ import pytest
 
 from tests.workloads import lab
 from vftsim.platform.io.packet import drops
-from vftsim.workloads import web_server
-from vftsim.workloads.web.loads import http_loads
-from vftsim.workloads.web.parameters import PIECE_BYTES, wire_bytes
+from vftsim.workloads.web.httperf import HttperfSpec, collapse_rate_per_s, start_httperf
+from vftsim.workloads.web.prefork import PIECE_BYTES, PreforkWebServerSpec, wire_bytes
 from vftsim.workloads.web.records import http_connections
-from vftsim.workloads.web_server import (
-    HttperfSpec,
-    PreforkWebServerSpec,
-    add_httperf,
-    add_web_server,
-    collapse_rate_per_s,
-    httperf_report,
-    web_server_of,
-)
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked((web_server.prefork_web_server,), (web_server.httperf,), (web_server,))
+KERNEL = lab.linked(PreforkWebServerSpec, HttperfSpec)
 ONE_PROCESS = {"start_servers": 1, "min_spare": 1, "max_clients": 1}
 
 
@@ -28,25 +18,16 @@ class Web(lab.Lab):
 
     def __init__(self, server=None, *loads, until_ns=60 * S, quantum_ns=6 * MS, **network):
         super().__init__(KERNEL, quantum_ns=quantum_ns, **network)
-        self.run_program(
-            add_web_server(self.engine, self.domain, PreforkWebServerSpec(**(server or {})), self.streams, 0)
-        )
-        self.rows = [
-            add_httperf(self.engine, self.feeder, self.port, HttperfSpec(**load), self.streams, n)
-            for n, load in enumerate(loads or ({"connections": 1},))
-        ]
+        self.server = self.run_program(PreforkWebServerSpec(**(server or {})))
+        self.tests = [self.add_clients(HttperfSpec(**load), n) for n, load in enumerate(loads or ({"connections": 1},))]
         self.start()
-        self.engine.call(web_server.start_web_server, self.program)
-        for row in self.rows:
-            self.engine.call(web_server.start_httperf, row, 2 * S)
+        self.installed.start()
+        for each in self.tests:
+            self.engine.call(start_httperf, int(each.record.row), 2 * S)
         self.run(until_ns)
 
     def report(self, n=0):
-        return httperf_report(self.engine, self.rows[n])
-
-    @property
-    def server(self):
-        return web_server_of(self.engine, self.program)
+        return self.tests[n].report()
 
     @property
     def refused(self):
@@ -57,7 +38,7 @@ class Web(lab.Lab):
 def test_a_connection_is_the_sum_of_its_parts_to_the_nanosecond(engine):
     """SYN and its answer 90 B each; request 156 B; 1000 B of reply in one segment; 8 ns a byte, 50 us each way."""
     web = Web({"script": 20 * MS, "reply_size": 1000}, engine=engine)
-    load = web.engine.rows(http_loads)[web.rows[0]]
+    load = web.tests[0].record
     assert load.connect_ns == 2 * (90 * 8 + 50 * US)
     assert load.response_ns == (66 + 90) * 8 + 50 * US + 20 * MS + 1090 * 8 + 50 * US
     assert load.transfer_ns == 0
@@ -71,7 +52,7 @@ def test_a_connection_is_the_sum_of_its_parts_to_the_nanosecond(engine):
 def test_a_reply_leaves_in_pieces_while_the_script_goes_on():
     """Four pieces, a quarter of the script's 25 % each: from the first to the last three quarters of it."""
     web = Web({"script": 40 * MS, "reply_size": 3 * PIECE_BYTES + 100, "output_share": 25.0})
-    load = web.engine.rows(http_loads)[web.rows[0]]
+    load = web.tests[0].record
     wire_ns = (wire_bytes(100) - wire_bytes(PIECE_BYTES)) * 8
     assert load.transfer_ns == 3 * 2_500_000 + wire_ns
     assert load.bytes_received == 3 * PIECE_BYTES + 100
@@ -187,7 +168,7 @@ def test_swapping_makes_a_process_wait_for_its_pages():
 def test_a_lost_piece_is_asked_for_again():
     """Eight pieces at once into a queue of 256 KiB: three find room, the rest comes in later rounds."""
     web = Web({"script": 8, "output_share": 100.0, "reply_size": 8 * PIECE_BYTES}, {"connections": 1})
-    load = web.engine.rows(http_loads)[web.rows[0]]
+    load = web.tests[0].record
     assert web.dropped() > 0
     assert web.report().replies == 1
     assert load.repeated >= 1
@@ -210,7 +191,7 @@ def test_rows_follow_what_is_in_flight():
 
 def test_what_protection_makes_work_cost():
     web = Web({"script": 20 * MS}, until_ns=S)
-    web.engine.call(lab.burden_program, web.program, 5000)
+    web.engine.call(lab.add_overhead, web.program, 5000)
     web.run(10 * S)
     assert web.busy_ns() == 2 * 20 * MS + 5000
 

@@ -339,7 +339,7 @@ class BuiltModel:
         for host in self.hosts.values():
             cpu.start(engine, host.row, host.spec.scheduler)
         for name, program in self.programs.items():
-            program.meet(Wiring(self._doors(name), self._doors_of))
+            program.connect_peers(Wiring(self._doors(name), self._doors_of))
         for program in self.programs.values():
             program.start()
         for host in self.hosts.values():
@@ -378,7 +378,7 @@ class BuiltModel:
     def settle(self) -> None:
         """Bring all accounts of all hosts up to now."""
         for program in self.programs.values():
-            program.settle()
+            program.update_accounts()
         for host in self.hosts.values():
             self.engine.call(cpu.bring_up_to_date, host.row)
 

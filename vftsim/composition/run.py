@@ -275,7 +275,7 @@ class Run:
         """Read the accounts without charging anybody: time since the last charge is added here."""
         rows, built, now_ns = self.engine.rows, self.built, self.engine.now_ns
         for program in built.programs.values():
-            program.settle()
+            program.update_accounts()
         domain_ns = dict.fromkeys(built.domains, 0)
         running_ns: dict[int, int] = {}
         for name, _, row in built.vcpu_rows():

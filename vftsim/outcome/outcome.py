@@ -151,10 +151,17 @@ class Outcome(Declared):
         UsageError
             No part that is installed measures this kind.
         """
-        kind = Outcome.kinds.get(str(data.get("kind")))
+        kind = Outcome.kinds.get(str(data.get("kind"))) or _moved(str(data.get("kind")))
         if kind is None:
             raise UsageError(f"a result holds outcomes of kind {data.get('kind')!r}, which no installed part measures")
         return kind(**{name: _rebuilt(value) for name, value in data.items() if name != "kind"})
+
+
+def _moved(kind: str) -> type[Outcome] | None:
+    """Return the class of a kind whose module had another name when the file was written, if only one can be meant."""
+    package, name = kind.partition(".")[0], kind.rpartition(".")[2]
+    found = [each for each in Outcome.kinds.values() if each.__name__ == name and each.__module__.startswith(package)]
+    return found[0] if len(found) == 1 else None
 
 
 def _plain(value: Any) -> Any:

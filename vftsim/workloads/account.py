@@ -9,12 +9,11 @@ A burst of losses is an unbroken row of dropped or late packets within a stream,
 burst ratio of the E-model is made of.
 """
 
-from typing import Any
-
 from vftsim.kernel import Engine, Record, Sim, Table, entry, part
 from vftsim.kernel.columns import columns_of
-from vftsim.platform.delays import add_delay, bucket_ends, delays, install_buckets
+from vftsim.platform.delays import add_delay, delays, install_buckets
 from vftsim.platform.io.packet import Flow, packets
+from vftsim.workloads.common import add_row
 
 LOSS_EVENT_GAP_NS = 20_000_000
 """Losses closer than one packet interval are one loss event."""
@@ -26,6 +25,8 @@ class FlowAccount(Record):
     ``delays`` is the row of their distribution.
     """
 
+    row: int
+    flow: int
     warmup_ns: int
     wire_ns: int
     late_ns: int
@@ -77,7 +78,7 @@ def count_delivered(sim: Sim, flow: Flow, packet: int) -> None:
 
 @part
 def note_transit(sim: Sim, row: int, transit_ns: int) -> None:
-    """Take in that a packet of a stream has arrived after ``transit_ns``."""
+    """Count the jitter of a packet of a stream that has arrived after ``transit_ns``."""
     end = stream_ends(sim)[row]
     if end.received > 0:
         difference_ns = abs(transit_ns - end.last_transit_ns)
@@ -103,7 +104,7 @@ def count_lost(sim: Sim, flow: Flow, packet: int) -> None:
 
 @part
 def note_loss(sim: Sim, account: FlowAccount, stream: int, sent_ns: int) -> None:
-    """Take in that the packet that a stream sent at ``sent_ns`` is lost or too late."""
+    """Count the burst of losses that the packet which a stream sent at ``sent_ns`` is part of."""
     end = stream_ends(sim)[account.first_stream + stream]
     # Losses become known out of order: a dropped packet at once, a late one when it arrives.
     if not end.has_lost or abs(sent_ns - end.last_lost_ns) > account.together_ns:
@@ -124,16 +125,13 @@ def add_streams(sim: Sim, account: int, count: int) -> int:
     return account_record.first_stream
 
 
-ENTRIES = (add_streams,)
-TABLES = (accounts, stream_ends, bucket_ends, delays)
-
-
 def add_account(
     engine: Engine, streams: int, *, warmup_ns: int, wire_ns: int, late_ns: int, interval_ns: int = 0
-) -> int:
-    """Open the account of a flow whose streams send every ``interval_ns``; return its row."""
+) -> FlowAccount:
+    """Open the account of a flow whose streams send every ``interval_ns``."""
     install_buckets(engine)
-    row, _ = engine.add(
+    account = add_row(
+        engine,
         accounts,
         warmup_ns=warmup_ns,
         wire_ns=wire_ns,
@@ -142,21 +140,13 @@ def add_account(
         together_ns=interval_ns + interval_ns // 2,
         delays=engine.new(delays),
     )
-    engine.call(add_streams, row, streams)
-    return row
+    engine.call(add_streams, int(account.row), streams)
+    return account
 
 
-def ends_of(engine: Engine, account: int) -> list[Any]:
-    """Return the receivers of an account's streams."""
-    account_record: Any = engine.rows(accounts)[account]
-    first = int(account_record.first_stream)
-    return list(engine.rows(stream_ends)[first : first + int(account_record.streams)])
-
-
-def mean_jitter_ns(engine: Engine, account: int) -> float:
+def mean_jitter_ns(engine: Engine, account: FlowAccount) -> float:
     """Mean of |D| over the packets of all streams; 0 if no stream has received two packets."""
-    account_record: Any = engine.rows(accounts)[account]
-    first, count = int(account_record.first_stream), int(account_record.streams)
+    first, count = int(account.first_stream), int(account.streams)
     received, differences_ns = columns_of(engine, stream_ends, ("received", "differences_ns"), first, first + count)
     pairs = sum(packets - 1 for packets in received if packets > 1)
     return sum(differences_ns) / pairs if pairs else 0.0

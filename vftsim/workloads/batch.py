@@ -12,34 +12,196 @@ Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
-from vftsim.kernel.inputs import Feeder
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.delays import add_delay_since, delays, histogram, install_buckets
+from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
-from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer
-from vftsim.sampling import Streams
-from vftsim.spec.base import Spec
+from vftsim.platform.protection.guard import guarded_programs, guards, note_transfer
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
-from vftsim.workloads.gamma_feed import duration_ns, gamma_feed
+from vftsim.workloads.common import add_row, apply_overhead, duration_ns, with_overhead_ns
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 batch = application.kind("batch")
 
 _S = 1_000_000_000
 
 
-class BatchSpec(Spec):
+class Batch(Record):
+    """The processes of one program; they stand in consecutive rows.
+
+    ``share_ns`` of CPU time lie between two disk operations; ``transactions`` ended after the warm-up.
+    """
+
+    row: int
+    program: int
+    domain: int
+    first_process: int
+    processes: int
+    share_ns: int
+    disk_operations: int
+    disk_wait_ns: int
+    disk_size_bytes: int
+    read_share: float
+    think_ns: int
+    pages: int
+    warmup_ns: int
+    begun: int
+    ended: int
+    transactions: int
+    operations_begun: int
+    pages_written: int
+    operations_ended: int
+    durations: int
+
+
+class BatchProcess(Record):
+    """One process: ``left`` disk operations of its transaction, ``planned`` the event that it waits for."""
+
+    row: int
+    batch: int
+    begin_ns: int
+    left: int
+    planned: int
+    demands: int
+    waits: int
+    thinks: int
+
+
+batches = Table("batch_programs", Batch, 256)
+batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer processes")
+
+
+@part
+def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
+    """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
+    share_ns = duration_ns(sim, process.demands, batch.share_ns)
+    demand_ns = logging_ns + max(1, with_overhead_ns(sim, batch.program, share_ns, 0))
+    submit(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
+
+
+@work_done
+def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
+    """Ask the disk, or end the transaction."""
+    batch = batches(sim)[argument]
+    process = batch_processes(sim)[batch_process_row]
+    # Pages of shares 1 to n of n + 1 add up to all with the last one.
+    done = batch.disk_operations - process.left
+    pages = batch.pages * (done + 1) // (batch.disk_operations + 1) - batch.pages * done // (batch.disk_operations + 1)
+    batch.pages_written += pages
+    applications(sim)[batch.program].pages_dirtied += pages
+    if process.left == 0:
+        end(sim, batch, process)
+        return
+    process.left -= 1
+    batch.operations_begun += 1
+    due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_wait_ns)
+    process.planned = at(sim, due_ns, EventKind.DEVICE, batch_process_row, on_disk, batch_process_row)
+
+
+@event
+def on_disk(sim: Sim, batch_process_row: int, token: int) -> None:
+    """A disk operation is done."""
+    process = batch_processes(sim)[batch_process_row]
+    if token == process.planned:
+        process.planned = 0
+        batch = batches(sim)[process.batch]
+        compute(sim, batch, process, logging_ns(sim, batch))
+
+
+@part
+def logging_ns(sim: Sim, batch: Batch) -> int:
+    """Have a guard of the domain log a disk operation that ends; return what that costs."""
+    guard = guarded_programs(sim)[batch.program].guard
+    if guard == 0:
+        return 0
+    batch.operations_ended += 1
+    is_read = int(batch.operations_ended * batch.read_share) > int((batch.operations_ended - 1) * batch.read_share)
+    return note_transfer(sim, guards(sim)[guard], batch.disk_size_bytes, is_read)
+
+
+@part
+def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+    """End a transaction, and pause."""
+    batch.ended += 1
+    if sim.now_ns >= batch.warmup_ns:
+        batch.transactions += 1
+    add_delay_since(sim, batch.durations, process.begin_ns, batch.warmup_ns)
+    pause(sim, batch, process)
+
+
+@part
+def pause(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+    """Pause before the next transaction."""
+    due_ns = sim.now_ns + duration_ns(sim, process.thinks, batch.think_ns)
+    process.planned = at(sim, due_ns, EventKind.TIMER, process.row, on_begin, process.row)
+
+
+@event
+def on_begin(sim: Sim, batch_process_row: int, token: int) -> None:
+    """Begin a transaction."""
+    process = batch_processes(sim)[batch_process_row]
+    if token != process.planned:
+        return
+    process.planned = 0
+    batch = batches(sim)[process.batch]
+    batch.begun += 1
+    process.begin_ns = sim.now_ns
+    process.left = batch.disk_operations
+    compute(sim, batch, process, 0)
+
+
+batch.implements(set_overhead)(apply_overhead)
+
+
+@batch.implements(lose_state)
+def lose_memory(sim: Sim, program: Application) -> None:
+    """Begin all transactions anew; the CPU work is gone already, and what the disk does is for nobody."""
+    apply_overhead(sim, program, 0, 1.0, 1.0)
+    begin_all(sim, batches(sim)[program.own])
+
+
+@part
+def begin_all(sim: Sim, batch: Batch) -> None:
+    """Let every process begin with a pause."""
+    for row in range(batch.first_process, batch.first_process + batch.processes):
+        pause(sim, batch, batch_processes(sim)[row])
+
+
+@entry
+def start_batch(sim: Sim, row: int, _: int) -> int:
+    """Let the processes begin."""
+    begin_all(sim, batches(sim)[row])
+    return 0
+
+
+class BatchWork(Outcome):
+    """What the processes did: transactions and their durations after the warm-up, the other counts from the start."""
+
+    begun: int = declare.total(label="transactions begun, from the start")
+    ended: int = declare.total(label="transactions ended, from the start")
+    transactions: int = declare.total()
+    disk_operations: int = declare.total(label="disk operations, from the start")
+    pages_written: int = declare.total(label="pages written, from the start")
+    duration: DelayHistogram = declare.delays(label="transaction", better="lower", headline=("mean", "p95"))
+    rate = declare.rate(
+        transactions, label="transactions", better="higher", headline=True, known_as=("transactions_per_s",)
+    )
+
+
+@APPLICATIONS.register
+class BatchSpec(ApplicationSpec):
     """Processes that run transactions of CPU time, disk operations and memory writes."""
 
-    part: ClassVar[Kind] = batch
+    part = batch
+    entries = (start_batch,)
+    outcomes = (BatchWork,)
 
     kind: Literal["batch"] = "batch"
     processes: int = Field(1, ge=1, le=1000, description="Processes, users or threads, each with one transaction.")
@@ -59,6 +221,49 @@ class BatchSpec(Spec):
     think: DurationNs = Field(0, description="Mean pause before the next transaction; 0: none, a benchmark's.")
     think_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the pause (gamma).")
     pages: int = Field(0, ge=0, le=1_000_000, description="Pages of memory that a transaction writes.")
+
+    def events_per_s(self, vcpus: int) -> float:
+        """Each process is at a transaction, at its speed alone on a CPU; as many as the vCPUs have time for.
+
+        Where they have no time to spare few transactions find an idle one, which takes half of the events.
+        """
+        alone_ns = max(self.demand + self.disk_operations * self.disk_wait + self.think, 1)
+        asked, most = self.processes * 1e9 / alone_ns, vcpus * 1e9 / max(self.demand, 1)
+        of_one = 6 + 4 * self.disk_operations
+        return asked * of_one if asked < most else most * (2 + 2 * self.disk_operations)
+
+    def install(self, context: InstallContext) -> Program:
+        """Add it to a domain."""
+        share_ns = context.inflated(self.demand) // (self.disk_operations + 1)
+        batch = context.add_program(
+            batches,
+            self,
+            share_ns=share_ns,
+            read_share=self.disk_reads / 100.0,
+            warmup_ns=context.window_ns[0],
+            durations=context.add_delays(),
+        )
+        for n in range(self.processes):
+            entity = (context.serial(self) << 20) + n
+            process = add_row(
+                context.engine,
+                batch_processes,
+                batch=batch.row,
+                demands=context.gamma_feed("batch.demand", entity, share_ns, self.demand_cv),
+                waits=context.gamma_feed("batch.disk", entity, self.disk_wait, self.disk_cv),
+                thinks=context.gamma_feed("batch.think", entity, self.think, self.think_cv),
+            )
+            batch.first_process = batch.first_process or process.row
+
+        def measured() -> BatchWork:
+            return BatchWork.of_row(
+                batch,
+                disk_operations=int(batch.operations_begun),
+                duration=histogram(context.engine, int(batch.durations)),
+                seconds=(context.engine.now_ns - int(batch.warmup_ns)) / _S,
+            )
+
+        return Program(context, batch, start_batch, measured)
 
 
 MIXES: Mapping[str, Mapping[str, Any]] = {
@@ -111,222 +316,3 @@ def batch_of_mix(name: str, **changes: Any) -> BatchSpec:
         If there is no such kind.
     """
     return BatchSpec(**{**MIXES[name], **changes})
-
-
-class Batch(Record):
-    """The processes of one program; they stand in consecutive rows.  ``transactions`` ended after the warm-up."""
-
-    row: int
-    program: int
-    domain: int
-    first: int
-    processes: int
-    boots: int
-    share_ns: int
-    operations: int
-    disk_ns: int
-    disk_bytes: int
-    disk_reads: float
-    think_ns: int
-    pages: int
-    warmup_ns: int
-    begun: int
-    ended: int
-    transactions: int
-    disk_operations: int
-    pages_written: int
-    noted: int
-    durations: int
-
-
-class BatchProcess(Record):
-    """One process: ``left`` disk operations of its transaction, ``planned`` the event that it waits for."""
-
-    row: int
-    batch: int
-    begin_ns: int
-    left: int
-    planned: int
-    is_read: bool
-    replica_ns: int
-    demands: int
-    waits: int
-    thinks: int
-
-
-batches = Table("batch_programs", Batch, 256)
-batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer processes")
-
-
-@part
-def compute(sim: Sim, batch: Batch, process: BatchProcess, noted_ns: int) -> None:
-    """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
-    demand_ns = noted_ns + max(1, burdened_ns(sim, batch.program, duration_ns(sim, process.demands, batch.share_ns), 0))
-    submit(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
-
-
-@work_done
-def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
-    """Ask the disk, or end the transaction."""
-    batch = batches(sim)[argument]
-    process = batch_processes(sim)[batch_process_row]
-    # Pages of shares 1 to n of n + 1 add up to all with the last one.
-    done = batch.operations - process.left
-    pages = batch.pages * (done + 1) // (batch.operations + 1) - batch.pages * done // (batch.operations + 1)
-    batch.pages_written += pages
-    applications(sim)[batch.program].pages_dirtied += pages
-    if process.left == 0:
-        end(sim, batch, process)
-        return
-    process.left -= 1
-    batch.disk_operations += 1
-    ask_disk(sim, batch, process)
-    due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_ns)
-    process.planned = at(sim, due_ns, EventKind.DEVICE, batch_process_row, on_disk, batch_process_row)
-
-
-@part
-def ask_disk(sim: Sim, batch: Batch, process: BatchProcess) -> None:
-    """Decide whether a disk operation reads; of a read, a guard of the domain takes note."""
-    guard = guarded_programs(sim)[batch.program].guard
-    if guard == 0:
-        return
-    batch.noted += 1
-    process.is_read = int(batch.noted * batch.disk_reads) > int((batch.noted - 1) * batch.disk_reads)
-    process.replica_ns = note_read(sim, guards(sim)[guard], batch.disk_bytes) if process.is_read else 0
-
-
-@event
-def on_disk(sim: Sim, batch_process_row: int, token: int) -> None:
-    """A disk operation is done."""
-    process = batch_processes(sim)[batch_process_row]
-    if token == process.planned:
-        process.planned = 0
-        batch = batches(sim)[process.batch]
-        compute(sim, batch, process, noted(sim, batch, process))
-
-
-@part
-def noted(sim: Sim, batch: Batch, process: BatchProcess) -> int:
-    """Let a guard of the domain take note of a disk operation that ends; return what that costs."""
-    guard = guarded_programs(sim)[batch.program].guard
-    if guard == 0:
-        return 0
-    return note_transfer(sim, guards(sim)[guard], batch.disk_bytes, process.is_read, process.replica_ns)
-
-
-@part
-def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
-    """End a transaction, and pause."""
-    batch.ended += 1
-    if sim.now_ns >= batch.warmup_ns:
-        batch.transactions += 1
-    add_delay_since(sim, batch.durations, process.begin_ns, batch.warmup_ns)
-    pause(sim, batch, process)
-
-
-@part
-def pause(sim: Sim, batch: Batch, process: BatchProcess) -> None:
-    """Pause before the next transaction."""
-    due_ns = sim.now_ns + duration_ns(sim, process.thinks, batch.think_ns)
-    process.planned = at(sim, due_ns, EventKind.TIMER, process.row, on_begin, process.row)
-
-
-@event
-def on_begin(sim: Sim, batch_process_row: int, token: int) -> None:
-    """Begin a transaction."""
-    process = batch_processes(sim)[batch_process_row]
-    if token != process.planned:
-        return
-    process.planned = 0
-    batch = batches(sim)[process.batch]
-    batch.begun += 1
-    process.begin_ns = sim.now_ns
-    process.left = batch.operations
-    compute(sim, batch, process, 0)
-
-
-batch.implements(set_overhead)(bear_overhead)
-
-
-@batch.implements(lose_state)
-def boot(sim: Sim, program: Application) -> None:
-    """Begin all transactions anew; the CPU work is gone already, and what the disk does is for nobody."""
-    apply_overhead(sim, program, 0, 1.0)
-    batches(sim)[program.own].boots += 1
-    begin_all(sim, batches(sim)[program.own])
-
-
-@part
-def begin_all(sim: Sim, batch: Batch) -> None:
-    """Let every process begin with a pause."""
-    for row in range(batch.first, batch.first + batch.processes):
-        pause(sim, batch, batch_processes(sim)[row])
-
-
-@entry
-def start_batch(sim: Sim, program: int, _: int) -> int:
-    """Let the processes of an application begin."""
-    begin_all(sim, batches(sim)[applications(sim)[program].own])
-    return 0
-
-
-ENTRIES = (start_batch,)
-ACTIONS = ()
-TABLES = (batches, batch_processes)
-
-
-def add_batch(
-    engine: Engine, feeder: Feeder, domain: int, spec: BatchSpec, streams: Streams, number: int, warmup_ns: int
-) -> int:
-    """Add a program to a domain; ``number`` says whose draws are its own.  Return its application row."""
-    install_buckets(engine)
-    share_ns = spec.demand // (spec.disk_operations + 1)
-    row, record = engine.add(
-        batches,
-        domain=domain,
-        share_ns=share_ns,
-        operations=spec.disk_operations,
-        disk_ns=spec.disk_wait,
-        disk_bytes=spec.disk_size,
-        disk_reads=spec.disk_reads / 100.0,
-        think_ns=spec.think,
-        pages=spec.pages,
-        warmup_ns=warmup_ns,
-        durations=engine.new(delays),
-    )
-    record.row, record.processes = row, spec.processes
-    for n in range(spec.processes):
-        made, process = engine.add(batch_processes, batch=row)
-        process.row, entity = made, (number << 20) + n
-        record.first = record.first or made
-        process.demands = gamma_feed(feeder, streams, "batch.demand", entity, share_ns, spec.demand_cv)
-        process.waits = gamma_feed(feeder, streams, "batch.disk", entity, spec.disk_wait, spec.disk_cv)
-        process.thinks = gamma_feed(feeder, streams, "batch.think", entity, spec.think, spec.think_cv)
-    record.program = add_program(engine, batch, row, domain)
-    return int(record.program)
-
-
-class BatchWork(Outcome):
-    """What the processes did: transactions and their durations after the warm-up, the other counts from the start."""
-
-    begun: int = declare.total(label="transactions begun, from the start")
-    ended: int = declare.total(label="transactions ended, from the start")
-    transactions: int = declare.total()
-    disk_operations: int = declare.total(label="disk operations, from the start")
-    pages_written: int = declare.total(label="pages written, from the start")
-    duration: DelayHistogram = declare.delays(label="transaction", better="lower", headline=("mean", "p95"))
-    rate = declare.rate(
-        transactions, label="transactions", better="higher", headline=True, known_as=("transactions_per_s",)
-    )
-
-
-def batch_work_of(engine: Engine, program: int) -> BatchWork:
-    """Return what an application row has measured up to now."""
-    batch = engine.rows(batches)[engine.rows(applications)[program].own]
-    measured_ns = engine.now_ns - int(batch.warmup_ns)
-    return BatchWork.of_row(
-        batch,
-        duration=histogram(engine, int(batch.durations)),
-        seconds=measured_ns / _S,
-    )

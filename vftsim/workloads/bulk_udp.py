@@ -7,19 +7,28 @@ client's report) and what is **received** are three figures.
 Left out: the client's last datagrams, which ask for the server's report; the CPU of the clients but for ``send_cost``.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
-from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
-from vftsim.sampling import Streams
-from vftsim.spec.base import Spec
-from vftsim.spec.units import BitRate, DurationNs, PositiveDurationNs
-from vftsim.workloads import stations as station_part
-from vftsim.workloads.stations import StationsSpec, add_station, has_room, room, say, stations, wait_for_room
-from vftsim.workloads.udp_flow import UdpFlow, udp_flows
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.outcome import Outcome, declare
+from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
+from vftsim.spec.units import BitRate, DurationNs, PositiveDurationNs, format_rate
+from vftsim.workloads.common import add_row, new_packet
+from vftsim.workloads.iperf_reports import UdpFlowResult
+from vftsim.workloads.parts import WORKLOADS, Driver, Offer, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.stations import (
+    StationsSpec,
+    add_station,
+    full_link,
+    has_room,
+    room,
+    send,
+    stations,
+    wait_for_room,
+)
+from vftsim.workloads.udp_sink import UdpFlow, udp_flows
 
 bulk_udp = workload.kind("bulk_udp")
 
@@ -27,24 +36,7 @@ HEADER_BYTES = 66
 """Of a datagram on the wire: 28 UDP/IP, 18 Ethernet, 20 preamble and gap."""
 
 _S = 1_000_000_000
-
-
-class BulkUdpSpec(Spec):
-    """Clients that send datagrams at a rate."""
-
-    part: ClassVar[Kind] = bulk_udp
-
-    kind: Literal["bulk_udp"] = "bulk_udp"
-    to: str = Field("server", description="Domain that receives.")
-    clients: int = Field(1, ge=1, le=1000, description="Flows, each from a machine of its own.")
-    rate: BitRate = Field(1_000_000, ge=1_000, description="Payload offered by each. Default: iperf 2, 1 Mbit/s.")
-    payload: int = Field(1470, ge=16, le=8972, description="Bytes of a datagram. Default: iperf 2.")
-    duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
-    spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
-    send_cost: DurationNs = Field(
-        0, description="CPU time that a client needs for a datagram, least time between two. Assumption: none."
-    )
-    network: StationsSpec = Field(default_factory=StationsSpec, description="How the clients hang on the network.")
+_MBIT = 1e-6
 
 
 class UdpBulk(Record):
@@ -53,12 +45,12 @@ class UdpBulk(Record):
     row: int
     flow: int
     port: int
-    first: int
+    first_flow: int
     clients: int
     payload_bytes: int
     frame_bytes: int
     gap_parts: int
-    send_ns: int
+    send_cost_ns: int
     duration_ns: int
     dropped: int
 
@@ -72,23 +64,23 @@ def on_begin(sim: Sim, udp_flow_row: int, token: int) -> None:
     flow = udp_flows(sim)[udp_flow_row]
     flow.first_ns = sim.now_ns
     flow.end_ns = sim.now_ns + udp_bulks(sim)[flow.bulk].duration_ns
-    offer(sim, flow)
+    send_datagram(sim, flow)
 
 
 @event
 def on_due(sim: Sim, udp_flow_row: int, token: int) -> None:
     """The next datagram is due."""
-    offer(sim, udp_flows(sim)[udp_flow_row])
+    send_datagram(sim, udp_flows(sim)[udp_flow_row])
 
 
 @room
 def on_client_room(sim: Sim, udp_flow_row: int) -> None:
     """The client's card has room again."""
-    offer(sim, udp_flows(sim)[udp_flow_row])
+    send_datagram(sim, udp_flows(sim)[udp_flow_row])
 
 
 @part
-def offer(sim: Sim, flow: UdpFlow) -> None:
+def send_datagram(sim: Sim, flow: UdpFlow) -> None:
     """Send a datagram and plan the next, unless time is up; without room wait for it."""
     bulk = udp_bulks(sim)[flow.bulk]
     station = stations(sim)[flow.station]
@@ -97,27 +89,12 @@ def offer(sim: Sim, flow: UdpFlow) -> None:
     if not has_room(sim, station, bulk.frame_bytes):
         wait_for_room(sim, station)
         return
+    # Datagrams are numbered from 1.
     flow.sent += 1
-    say(sim, station, new_datagram(sim, bulk, flow))
+    send(sim, station, new_packet(sim, bulk.flow, bulk.port, flow.row, flow.station, flow.sent, bulk.frame_bytes))
     # At most 10**10 datagrams of 10**10 parts each would pass 64 bits: a flow of a year.
     flow.due_ns = flow.first_ns + flow.sent * bulk.gap_parts // 1024
-    at(sim, max(flow.due_ns, sim.now_ns + bulk.send_ns), EventKind.ARRIVAL, flow.row, on_due, flow.row)
-
-
-@part
-def new_datagram(sim: Sim, bulk: UdpBulk, flow: UdpFlow) -> int:
-    """Make the flow's next datagram; they are numbered from 1."""
-    row = packets.new(sim)
-    packet = packets(sim)[row]
-    packet.flow = bulk.flow
-    packet.port = bulk.port
-    packet.ring = 0
-    packet.stream = flow.row
-    packet.what = flow.sent
-    packet.size_bytes = bulk.frame_bytes
-    packet.sent_ns = sim.now_ns
-    packet.entity = flow.station
-    return row
+    at(sim, max(flow.due_ns, sim.now_ns + bulk.send_cost_ns), EventKind.ARRIVAL, flow.row, on_due, flow.row)
 
 
 @bulk_udp.implements(delivered)
@@ -136,81 +113,148 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 def start_bulk_udp(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time."""
     bulk = udp_bulks(sim)[row]
-    for flow_row in range(bulk.first, bulk.first + bulk.clients):
+    for flow_row in range(bulk.first_flow, bulk.first_flow + bulk.clients):
         at(sim, sim.now_ns + udp_flows(sim)[flow_row].first_ns, EventKind.ARRIVAL, flow_row, on_begin, flow_row)
     return 0
 
 
-ENTRIES = (start_bulk_udp,)
-ACTIONS = (on_client_room,)
-TABLES = (udp_bulks, udp_flows, *station_part.TABLES)
-
-
-def add_bulk_udp(engine: Engine, port: int, spec: BulkUdpSpec, streams: Streams, number: int) -> int:
-    """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the workload."""
-    row, bulk = engine.add(
-        udp_bulks,
-        port=port,
-        payload_bytes=spec.payload,
-        frame_bytes=spec.payload + HEADER_BYTES,
-        gap_parts=spec.payload * 8 * _S * 1024 // spec.rate,
-        send_ns=spec.send_cost,
-        duration_ns=spec.duration,
-    )
-    bulk.row = row
-    bulk.flow, flow = engine.add(flows, workload=engine.number(bulk_udp), own=row, port=port)
-    flow.row = bulk.flow
-    bulk.clients = spec.clients
-    begins = streams.uniforms("bulk_udp.begin", number, count=spec.clients)
-    for n in range(spec.clients):
-        made, udp_flow = engine.add(udp_flows, bulk=row, first_ns=int(begins[n] * spec.spread))
-        udp_flow.row, udp_flow.station = made, add_station(engine, port, spec.network, on_client_room, made)
-        bulk.first = bulk.first or made
-    return row
-
-
-@dataclass(frozen=True)
-class UdpFlowResult:
-    """What one client and the server would report; ``lost`` as iperf 2 counts, ``socket_drops`` of it in the guest."""
-
-    client: int
-    sent: int
-    sent_bits_per_s: float
-    received: int
-    received_bits_per_s: float
-    lost: int
-    total: int
-    late: int
-    jitter_ns: float
-    mean_difference_ns: float
-    socket_drops: int
-
-    @property
-    def loss_ratio(self) -> float:
-        """Lost of total."""
-        return self.lost / self.total if self.total else 0.0
-
-
-def bulk_udp_result(engine: Engine, row: int) -> list[UdpFlowResult]:
+def bulk_udp_result(engine: Engine, bulk: UdpBulk) -> list[UdpFlowResult]:
     """Return the reports of each flow of a workload, over the time that clients have sent by now."""
-    bulk = engine.rows(udp_bulks)[row]
-    return [_flow_result(engine, bulk, n) for n in range(int(bulk.clients))]
+    first, bits = int(bulk.first_flow), int(bulk.payload_bytes) * 8
+    rows = engine.rows(udp_flows)
+    return [_flow_result(engine, n, rows[first + n], bits) for n in range(int(bulk.clients))]
 
 
-def _flow_result(engine: Engine, bulk: UdpBulk, n: int) -> UdpFlowResult:
-    udp_flow = engine.rows(udp_flows)[int(bulk.first) + n]
-    span_s = max(1, min(engine.now_ns, int(udp_flow.end_ns)) - int(udp_flow.first_ns)) / _S
-    bits = int(bulk.payload_bytes) * 8
+def _flow_result(engine: Engine, n: int, flow: UdpFlow, bits: int) -> UdpFlowResult:
+    span_s = max(1, min(engine.now_ns, int(flow.end_ns)) - int(flow.first_ns)) / _S
     return UdpFlowResult(
         client=n + 1,
-        sent=int(udp_flow.sent),
-        sent_bits_per_s=int(udp_flow.sent) * bits / span_s,
-        received=int(udp_flow.received),
-        received_bits_per_s=int(udp_flow.received) * bits / span_s,
-        lost=int(udp_flow.skipped) - int(udp_flow.late),
-        total=int(udp_flow.highest),
-        late=int(udp_flow.late),
-        jitter_ns=float(udp_flow.jitter_ns),
-        mean_difference_ns=int(udp_flow.difference_ns) / max(1, int(udp_flow.received) - 1),
-        socket_drops=int(udp_flow.dropped),
+        sent=int(flow.sent),
+        sent_bits_per_s=int(flow.sent) * bits / span_s,
+        received=int(flow.received),
+        received_bits_per_s=int(flow.received) * bits / span_s,
+        lost=int(flow.skipped) - int(flow.late),
+        total=int(flow.highest),
+        late=int(flow.late),
+        jitter_ns=float(flow.jitter_ns),
+        mean_difference_ns=int(flow.difference_ns) / max(1, int(flow.received) - 1),
+        socket_drops=int(flow.dropped),
     )
+
+
+class UdpTest(Outcome):
+    """What iperf reports of UDP, by client; ``lost`` as its server counts."""
+
+    sent: dict[str, float] = declare.number(by="name", unit="Mbit/s", label="sent", known_as=("sent_mbit_per_s",))
+    received: dict[str, float] = declare.number(
+        by="name", unit="Mbit/s", label="received", better="higher", headline=True, known_as=("received_mbit_per_s",)
+    )
+    jitter: dict[str, float] = declare.number(
+        by="name", joined="mean", unit="ms", better="lower", known_as=("jitter_ms",)
+    )
+    difference: dict[str, float] = declare.number(
+        by="name", joined="mean", unit="ms", label="difference of transit times, mean", better="lower"
+    )
+    lost: dict[str, int] = declare.total(by="name", label="datagrams lost", better="lower")
+    datagrams: dict[str, int] = declare.total(by="name")
+    loss = declare.ratio(
+        lost, datagrams, unit="%", label="datagrams lost", better="lower", headline=True, known_as=("loss_percent",)
+    )
+
+
+@WORKLOADS.register
+class BulkUdpSpec(WorkloadSpec):
+    """Clients that send datagrams at a rate."""
+
+    part = bulk_udp
+    speaks = "udp"
+    load_key = "rate"
+    objective = "loss <= 0"
+    needs_link = True
+    packet_drawing_ns = 0.0
+    entries = (start_bulk_udp,)
+    actions = (on_client_room,)
+    outcomes = (UdpTest,)
+
+    kind: Literal["bulk_udp"] = "bulk_udp"
+    to: str = Field("server", description="Domain that receives.")
+    clients: int = Field(1, ge=1, le=1000, description="Flows, each from a machine of its own.")
+    rate: BitRate = Field(1_000_000, ge=1_000, description="Payload offered by each. Default: iperf 2, 1 Mbit/s.")
+    payload: int = Field(1470, ge=16, le=8972, description="Bytes of a datagram. Default: iperf 2.")
+    duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
+    spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
+    send_cost: DurationNs = Field(
+        0, description="CPU time that a client needs for a datagram, least time between two. Assumption: none."
+    )
+    network: StationsSpec = Field(default_factory=StationsSpec, description="How the clients hang on the network.")
+
+    def test_ns(self) -> int:
+        """Until the last client has sent for its time."""
+        return self.spread + self.duration
+
+    def packets(self, profile: RunProfile) -> float:
+        """What is offered, or what the line carries."""
+        offered = min(self.clients * self.rate, profile.rate_bits_per_s)
+        return min(self.duration, profile.length_ns) * 1e-9 * offered / (8 * self.payload)
+
+    def fills(self, profile: RunProfile) -> tuple[float, int]:
+        """What it offers, as long as the test lasts."""
+        return min(self.clients * self.rate / profile.rate_bits_per_s, 1.0), min(self.duration, profile.length_ns)
+
+    def install(self, target: Target) -> "UdpDriver":
+        """Add the clients, each with its flow."""
+        engine = target.engine
+        bulk = target.add_clients(
+            udp_bulks,
+            self,
+            frame_bytes=self.payload + HEADER_BYTES,
+            gap_parts=self.payload * 8 * _S * 1024 // self.rate,
+        )
+        begins = target.streams.uniforms("bulk_udp.begin", target.number, count=self.clients)
+        for n in range(self.clients):
+            flow = add_row(engine, udp_flows, bulk=bulk.row, first_ns=int(begins[n] * self.spread))
+            flow.station = add_station(engine, target.port, self.network, on_client_room, int(flow.row))
+            bulk.first_flow = bulk.first_flow or flow.row
+        return UdpDriver(target, bulk, self)
+
+
+class UdpDriver(Driver):
+    """The clients in a running model."""
+
+    def __init__(self, target: Target, bulk: UdpBulk, spec: BulkUdpSpec) -> None:
+        super().__init__(target, bulk, start_bulk_udp)
+        self._spec = spec
+        self._name, self._line_bits_per_s = target.name, target.rate_bits_per_s
+
+    def results(self) -> list[UdpFlowResult]:
+        """Return what each client and the server would report by now."""
+        return bulk_udp_result(self.engine, self.record)
+
+    def outcome(self) -> UdpTest:
+        """Return the reports by client."""
+        clients = {f"client_{each.client}": each for each in self.results()}
+        return UdpTest(
+            sent={name: each.sent_bits_per_s * _MBIT for name, each in clients.items()},
+            received={name: each.received_bits_per_s * _MBIT for name, each in clients.items()},
+            jitter={name: each.jitter_ns * 1e-6 for name, each in clients.items()},
+            difference={name: each.mean_difference_ns * 1e-6 for name, each in clients.items()},
+            lost={name: each.lost for name, each in clients.items()},
+            datagrams={name: each.total for name, each in clients.items()},
+        )
+
+    def offer(self) -> Offer:
+        """Return the rate of all clients, and what they sent."""
+        sent = sum(each.sent_bits_per_s for each in self.results())
+        return Offer(self._spec.clients * self._spec.rate * _MBIT, sent * _MBIT, "Mbit/s", self._limit())
+
+    def _limit(self) -> str:
+        """Return what a client waits for that cannot send in time."""
+        spec = self._spec
+        on_wire = spec.rate * (spec.payload + HEADER_BYTES) / spec.payload
+        if spec.send_cost * spec.rate > 8e9 * spec.payload:
+            return f"a client's CPU is busy (workloads.{self._name}.send_cost)"
+        if spec.network.switched and on_wire > spec.network.rate:
+            return full_link(self._name, spec.network.rate)
+        if spec.clients * on_wire > self._line_bits_per_s:
+            return f"the line of {format_rate(self._line_bits_per_s)} to the host is full (networks)"
+        return f"a client's card had no room at times (workloads.{self._name}.network.queue)"

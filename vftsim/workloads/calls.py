@@ -8,24 +8,22 @@ come to their end as others do.
 Left out: network loss and queues (the lab's clients shared a fast LAN with the server).
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim, Table
-from vftsim.outcome import Outcome
-from vftsim.platform.io.packet import Flow, delivered, lost, workload
+from vftsim.platform.io.packet import delivered, lost, workload
 from vftsim.sampling import Streams, poisson_gaps_ns
-from vftsim.spec.base import Spec
 from vftsim.spec.units import PositiveDurationNs
-from vftsim.workloads import flow
-from vftsim.workloads.account import count_delivered, count_lost
-from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.account import add_streams, count_delivered, count_lost
+from vftsim.workloads.flow import FlowDriver, FlowResult
 from vftsim.workloads.parts import WORKLOADS, RunProfile, Target, WorkloadSpec
 
 calls = workload.kind("calls")
+calls.implements(delivered)(count_delivered)
+calls.implements(lost)(count_lost)
 
 MESSAGE_BYTES = 700
 """A signalling message on the wire. Assumption: about the mean of the messages of a call by SIP, headers included."""
@@ -33,18 +31,6 @@ MESSAGE_BYTES = 700
 _MS = 1_000_000
 _CALLS = 1024
 _SETUP, _TEARDOWN = 0, 1
-
-
-class SignalingSpec(Spec):
-    """Calls from outside."""
-
-    to: str = Field("signaling", description="Application that answers: `domain.application`, or its domain.")
-    calls_per_s: float = Field(60.0, ge=0.0, le=1e6, description="Call rate. Default: Patnaik 2009, 6.4.")
-    received_packets: int = Field(5, ge=1, le=1000, description="Packets received a call; each is answered.")
-    packet_gap: PositiveDurationNs = Field(
-        20 * _MS, description="Between packets of one set-up or tear-down. Assumption."
-    )
-    hold: PositiveDurationNs = Field(60_000 * _MS, description="Call hold time.")
 
 
 class CallSource:
@@ -60,7 +46,7 @@ class CallSource:
         What arrives later is left out.
     """
 
-    def __init__(self, spec: SignalingSpec, streams: Streams, flow: int, end_ns: int) -> None:
+    def __init__(self, spec: "CallsSpec", streams: Streams, flow: int, end_ns: int) -> None:
         self.flow = flow
         self._end_ns = end_ns
         setup = max(1, round(spec.received_packets * 0.6))
@@ -86,7 +72,7 @@ class CallSource:
 class _Requests:
     """Set-ups or tear-downs: Poisson at the call rate, each a few packets in a row."""
 
-    def __init__(self, spec: SignalingSpec, streams: Streams, phase: int, packets: int, end_ns: int) -> None:
+    def __init__(self, spec: "CallsSpec", streams: Streams, phase: int, packets: int, end_ns: int) -> None:
         self._rate_per_s = spec.calls_per_s
         self._streams = streams
         self._phase = phase
@@ -121,31 +107,27 @@ class _Requests:
         self._waiting_ns = np.concatenate([self._waiting_ns, packets_ns[packets_ns <= self._end_ns]])
 
 
-@calls.implements(delivered)
-def call_delivered(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count it."""
-    count_delivered(sim, flow, packet)
-
-
-@calls.implements(lost)
-def call_lost(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count it."""
-    count_lost(sim, flow, packet)
-
-
 @WORKLOADS.register
-class CallsWorkload(SignalingSpec, WorkloadSpec):
-    """Calls."""
+class CallsSpec(WorkloadSpec):
+    """Calls from outside."""
 
-    part: ClassVar[Kind] = calls
-    load_key: ClassVar[str] = "calls_per_s"
-    objective: ClassVar[str] = "loss <= 0.1"
-    speaks: ClassVar[str] = "calls"
-    entries: ClassVar[tuple[Any, ...]] = flow.ENTRIES
-    tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (FlowResult,)
+    part = calls
+    load_key = "calls_per_s"
+    objective = "loss <= 0.1"
+    speaks = "calls"
+    packet_drawing_ns = 100.0
+    """Many at once."""
+    entries = (add_streams,)
+    outcomes = (FlowResult,)
 
     kind: Literal["calls"] = "calls"
+    to: str = Field("signaling", description="Application that answers: `domain.application`, or its domain.")
+    calls_per_s: float = Field(60.0, ge=0.0, le=1e6, description="Call rate. Default: Patnaik 2009, 6.4.")
+    received_packets: int = Field(5, ge=1, le=1000, description="Packets received a call; each is answered.")
+    packet_gap: PositiveDurationNs = Field(
+        20 * _MS, description="Between packets of one set-up or tear-down. Assumption."
+    )
+    hold: PositiveDurationNs = Field(60_000 * _MS, description="Call hold time.")
 
     @property
     def wire_bits_per_s(self) -> float:
@@ -156,24 +138,12 @@ class CallsWorkload(SignalingSpec, WorkloadSpec):
         """So many a call, those of calls that were up at the start too."""
         return self.calls_per_s * profile.seconds * self.received_packets
 
-    def drawing_ns(self, profile: RunProfile) -> float:
-        """Many at once."""
-        return 100.0
-
     def in_flight(self, profile: RunProfile) -> float:
         """Packets drawn ahead of calls that are up."""
         return self.packets(profile) / 20
 
-    def install(self, target: Target) -> flow.FlowDriver:
+    def install(self, target: Target) -> FlowDriver:
         """Add the calls."""
-        driver = flow.FlowDriver(
-            target,
-            calls,
-            size_bytes=MESSAGE_BYTES,
-            streams=1,
-            late_ns=self.hold,
-            asked_bits_per_s=self.wire_bits_per_s,
-            waits_for_line=False,
-        )
+        driver = FlowDriver(target, self, size_bytes=MESSAGE_BYTES, streams=1, late_ns=self.hold)
         driver.sends(CallSource(self, target.streams, driver.flow, target.end_ns))
         return driver

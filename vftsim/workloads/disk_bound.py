@@ -8,55 +8,40 @@ are its processes: all begin anew, and what was not on the disk is lost.
 Left out: network requests that cause the transfers; locks between processes.
 """
 
-from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Table, entry, part
-from vftsim.kernel.inputs import Feeder, draw
+from vftsim.kernel import Record, Sim, Table, entry, part
+from vftsim.kernel.inputs import draw
+from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, flush, forget, read, transfer_done, write
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
-from vftsim.sampling import Draws, Streams, gamma_ns
-from vftsim.spec.base import Spec
+from vftsim.sampling import Draws
 from vftsim.spec.units import ByteCount, Percent, PositiveDurationNs
-from vftsim.workloads import burden
-from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
+from vftsim.workloads.common import AT_ONCE, apply_overhead, duration_ns, with_overhead_ns
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 disk_bound = application.kind("disk_bound")
 
-_AT_ONCE = 256
-
-
-class DiskBoundSpec(Spec):
-    """Processes that compute and read or write in turn."""
-
-    part: ClassVar[Kind] = disk_bound
-
-    kind: Literal["disk_bound"] = "disk_bound"
-    processes: int = Field(4, ge=1, le=1000, description="Processes. Assumption.")
-    compute: PositiveDurationNs = Field(1_000_000, description="Mean CPU work between two transfers. Assumption.")
-    cv: float = Field(1.0, ge=0.0, le=2.0, description="Coefficient of variation of it (gamma). Assumption.")
-    reads: Percent = Field(70.0, ge=0.0, le=100.0, description="Share of reads. Assumption: an OLTP database.")
-    size: ByteCount = Field(8192, description="Of a transfer. Default: a page of PostgreSQL.")
-    flush_every: int = Field(0, ge=0, le=1_000_000, description="Writes until a process waits for a flush; 0: never.")
-
 
 class DiskBound(Record):
-    """A program: its processes stand in consecutive rows; ``compute`` and ``choice`` are feeds.
+    """A program: its processes stand in consecutive rows; ``computes`` and ``choices`` are feeds.
 
     A choice is 1 for a read, 0 for a write; ``transfers`` counts those that have ended.
     """
 
+    row: int
     program: int
     domain: int
     disk: int
     processes: int
     first_process: int
-    compute: int
-    choice: int
+    compute_ns: int
+    computes: int
+    choices: int
     size_bytes: int
     flush_every: int
     transfers: int
@@ -77,7 +62,8 @@ processes = Table("disk_bound_processes", Process, 1 << 20, "give the programs f
 @part
 def next_work_ns(sim: Sim, disk_bound: DiskBound) -> int:
     """Draw how long a process computes."""
-    return max(1, burdened_ns(sim, disk_bound.program, draw(sim, disk_bound.compute), 0))
+    demand_ns = duration_ns(sim, disk_bound.computes, disk_bound.compute_ns)
+    return max(1, with_overhead_ns(sim, disk_bound.program, demand_ns, 0))
 
 
 @part
@@ -89,10 +75,10 @@ def compute(sim: Sim, row: int) -> None:
 
 @work_done
 def on_computed(sim: Sim, process_row: int, argument: int) -> None:
-    """Ask for a transfer; a process that need not wait goes on."""
+    """Ask for a transfer; a process that need not wait continues."""
     process = processes(sim)[process_row]
     disk_bound = disk_bounds(sim)[process.owner]
-    if draw(sim, disk_bound.choice) == 1:
+    if draw(sim, disk_bound.choices) == 1:
         read(sim, disks(sim)[disk_bound.disk], disk_bound.program, process_row, disk_bound.size_bytes)
         return
     process.unflushed += 1
@@ -116,7 +102,7 @@ def must_wait_for_flush(sim: Sim, disk_bound: DiskBound, process: Process, row: 
 
 @disk_bound.implements(transfer_done)
 def wake(sim: Sim, program: Application, tag: int) -> None:
-    """Let a process go on that has waited for a transfer or a flush."""
+    """Resume a process that has waited for a transfer or a flush."""
     bound = disk_bounds(sim)[program.own]
     process = processes(sim)[tag]
     if process.is_flushing:
@@ -128,7 +114,7 @@ def wake(sim: Sim, program: Application, tag: int) -> None:
         compute(sim, tag)
 
 
-disk_bound.implements(set_overhead)(bear_overhead)
+disk_bound.implements(set_overhead)(apply_overhead)
 
 
 @disk_bound.implements(lose_state)
@@ -136,7 +122,7 @@ def begin_anew(sim: Sim, program: Application) -> None:
     """Forget all transfers under way; every process begins with computing."""
     bound = disk_bounds(sim)[program.own]
     forget(sim, disks(sim)[bound.disk])
-    apply_overhead(sim, program, 0, 1.0)
+    apply_overhead(sim, program, 0, 1.0, 1.0)
     begin_all(sim, bound)
 
 
@@ -156,32 +142,59 @@ def start_disk_bound(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-ENTRIES = (start_disk_bound,)
-TABLES = (disk_bounds, *burden.TABLES)
+class DiskLoop(Outcome):
+    """What processes bound by a disk did, from the start."""
 
-
-def add_disk_bound(
-    engine: Engine, feeder: Feeder, domain: int, disk: int, spec: DiskBoundSpec, streams: Streams, number: int
-) -> int:
-    """Add a program with its processes to a domain that has the disk; ``number`` says whose draws are its own.
-
-    Returns its row.
-    """
-    row, bound = engine.add(
-        disk_bounds,
-        domain=domain,
-        disk=disk,
-        processes=spec.processes,
-        size_bytes=spec.size,
-        flush_every=spec.flush_every,
-        compute=feeder.add(
-            Draws(streams, "disk_bound.compute", number, partial(gamma_ns, mean_ns=spec.compute, cv=spec.cv)), _AT_ONCE
-        ),
-        choice=feeder.add(
-            Draws(streams, "disk_bound.choice", number, lambda u: (u < spec.reads / 100.0).astype(int)), _AT_ONCE
-        ),
+    transfers: int = declare.total(label="disk transfers")
+    rate = declare.rate(
+        transfers, label="disk transfers", better="higher", headline=True, known_as=("transfers_per_s",)
     )
-    rows = [engine.add(processes, owner=row)[0] for _ in range(spec.processes)]
-    bound.first_process = rows[0]
-    bound.program = add_program(engine, disk_bound, row, domain)
-    return row
+
+
+@APPLICATIONS.register
+class DiskBoundSpec(ApplicationSpec):
+    """Processes that compute and read or write in turn."""
+
+    part = disk_bound
+    uses_disks = True
+    entries = (start_disk_bound,)
+    outcomes = (DiskLoop,)
+
+    kind: Literal["disk_bound"] = "disk_bound"
+    processes: int = Field(4, ge=1, le=1000, description="Processes. Assumption.")
+    compute: PositiveDurationNs = Field(1_000_000, description="Mean CPU work between two transfers. Assumption.")
+    cv: float = Field(1.0, ge=0.0, le=2.0, description="Coefficient of variation of it (gamma). Assumption.")
+    reads: Percent = Field(70.0, ge=0.0, le=100.0, description="Share of reads. Assumption: an OLTP database.")
+    size: ByteCount = Field(8192, description="Of a transfer. Default: a page of PostgreSQL.")
+    flush_every: int = Field(0, ge=0, le=1_000_000, description="Writes until a process waits for a flush; 0: never.")
+    disk: str | None = Field(None, description="Disk of its domain; the first if not given.")
+
+    def events_per_s(self, vcpus: int) -> float:
+        """A CPU computes for one process at a time, and the disk takes its time for each transfer."""
+        return 10e9 / self.compute
+
+    def install(self, context: InstallContext) -> Program:
+        """Add it to a domain that has its disk.
+
+        Raises
+        ------
+        UsageError
+            The domain has no such disk.
+        """
+        engine, serial, compute_ns = context.engine, context.serial(self), context.inflated(self.compute)
+        choices = Draws(context.streams, "disk_bound.choice", serial, lambda u: (u < self.reads / 100.0).astype(int))
+        disk_bound = context.add_program(
+            disk_bounds,
+            self,
+            disk=context.disk(self.disk),
+            compute_ns=compute_ns,
+            computes=context.gamma_feed("disk_bound.compute", serial, compute_ns, self.cv),
+            choices=context.feeder.add(choices, AT_ONCE),
+        )
+        rows = [engine.add(processes, owner=disk_bound.row)[0] for _ in range(self.processes)]
+        disk_bound.first_process = rows[0]
+
+        def measured() -> DiskLoop:
+            return DiskLoop(transfers=int(disk_bound.transfers), seconds=engine.now_ns / 1e9)
+
+        return Program(context, disk_bound, start_disk_bound, measured)

@@ -6,21 +6,110 @@ queue for that link first.
 
 from __future__ import annotations
 
-from typing import Any
-
-from vftsim.kernel import Kind
+from vftsim.outcome import Outcome, declare, kept
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import flows
 from vftsim.spec.units import format_rate
-from vftsim.workloads import account
-from vftsim.workloads.account import accounts, add_account, mean_jitter_ns
+from vftsim.stats import DelayHistogram
+from vftsim.workloads.account import add_account, mean_jitter_ns
 from vftsim.workloads.arrivals import Source
-from vftsim.workloads.flow_result import FlowResult
-from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import Driver, Target
+from vftsim.workloads.parts import Driver, Offer, Target, WorkloadSpec
+from vftsim.workloads.voice_quality import VoiceQuality, burst_ratio, e_model
 
-ENTRIES = account.ENTRIES
-TABLES = account.TABLES
+_PACKETIZATION_MS = 20.0
+_MS = 1e6
+
+
+class FlowResult(Outcome):
+    """What the clients of one flow saw, of packets sent after the warm-up.
+
+    Attributes
+    ----------
+    delivered, dropped : int
+        Packets; those in flight at the end count in neither.
+    late : int
+        Delivered, but after the play-out delay.
+    loss_events : int
+        Losses no more than one packet interval (20 ms) apart are one event.
+    loss_bursts : int
+        Unbroken rows of dropped or late packets, each within a stream.
+    delay : DelayHistogram
+        There and back.
+    jitter_ns : float
+        Of RFC 3550, mean over the packets of all streams.
+    playout_ns : int
+        Delay above which a packet is late.
+    is_voice : bool
+        Its packets carry speech, whose quality can be rated.
+    """
+
+    watched = "delay.mean"
+
+    delivered: int = declare.total(label="packets delivered", better="higher")
+    dropped: int = declare.total(label="packets dropped", better="lower")
+    late: int = declare.total(label="packets late for play-out", better="lower")
+    loss_events: int = declare.total(better="lower")
+    loss_bursts: int = declare.total(better="lower")
+    delay: DelayHistogram = declare.delays(
+        label="there and back",
+        short="delay",
+        better="lower",
+        headline=("p50", "p99"),
+        percents=(5, 25, 50, 75, 90, 95, 99),
+    )
+    jitter_ns: float = kept()
+    playout_ns: int = kept()
+    is_voice: bool = kept()
+    loss = declare.ratio(
+        dropped,
+        delivered,
+        dropped,
+        unit="%",
+        label="packets lost",
+        short="lost",
+        better="lower",
+        headline=True,
+        known_as=("loss_percent",),
+    )
+    loss_event_rate = declare.rate(loss_events, label="loss events", better="lower", known_as=("loss_events_per_s",))
+    jitter = declare.number(
+        source=lambda outcome: outcome.jitter_ns / _MS,
+        unit="ms",
+        better="lower",
+        headline=True,
+        known_as=("jitter_ms",),
+    )
+    r_factor = declare.number(source=lambda outcome: outcome.rated("r_factor"), label="R factor", better="higher")
+    mos = declare.number(source=lambda outcome: outcome.rated("mos"), label="mean opinion score", better="higher")
+
+    @property
+    def loss_ratio(self) -> float:
+        """Dropped packets as a fraction of all whose fate is known."""
+        known = self.delivered + self.dropped
+        return self.dropped / known if known else 0.0
+
+    def delay_ms(self, percent: float) -> float:
+        """Percentile of the delay; nan without deliveries."""
+        return self.delay.percentile(percent) / _MS if self.delivered else float("nan")
+
+    @property
+    def mean_delay_ms(self) -> float:
+        """Mean delay; nan without deliveries."""
+        return self.delay.mean / _MS if self.delivered else float("nan")
+
+    def voice(self) -> VoiceQuality:
+        """E-model for G.711 with concealment: 20 ms of packetization and the play-out delay, losses as they cluster."""
+        known, lost = self.delivered + self.dropped, self.dropped + self.late
+        delay_ms = _PACKETIZATION_MS + self.playout_ns / _MS
+        share = 100.0 * lost / known if known else 0.0
+        return e_model(delay_ms, share, burst_ratio=burst_ratio(lost, self.loss_bursts, known))
+
+    def rated(self, what: str) -> float | None:
+        """Return a figure of the E-model; None for what is no speech, or beyond what the model holds for."""
+        if not self.is_voice:
+            return None
+        voice = self.voice()
+        return float(getattr(voice, what)) if voice.is_valid else None
 
 
 class FlowDriver(Driver):
@@ -28,8 +117,6 @@ class FlowDriver(Driver):
 
     Parameters
     ----------
-    kind : Kind
-        Kind of the workload.
     size_bytes : int
         Of a packet on the wire.
     streams : int
@@ -40,8 +127,6 @@ class FlowDriver(Driver):
         Time between packets of a stream; 0: it has none.
     is_voice : bool
         Whether its packets carry speech.
-    asked_bits_per_s : float
-        On the wire, on average; 0: not known.
     waits_for_line : bool
         Its source sends no faster than the line carries; else packets beyond that reach the host all the same.
     """
@@ -49,52 +134,53 @@ class FlowDriver(Driver):
     def __init__(
         self,
         target: Target,
-        kind: Kind,
+        spec: WorkloadSpec,
         *,
         size_bytes: int,
         streams: int,
         late_ns: int,
         interval_ns: int = 0,
         is_voice: bool = False,
-        asked_bits_per_s: float = 0.0,
         waits_for_line: bool = False,
     ) -> None:
-        engine = self.engine = target.engine
+        account = add_account(
+            target.engine,
+            streams,
+            warmup_ns=target.window_ns[0],
+            wire_ns=0 if target.is_linked else 2 * target.latency_ns,
+            late_ns=late_ns,
+            interval_ns=interval_ns,
+        )
+        account.flow = target.add_flow(spec.part, int(account.row), target.port)
+        target.engine.rows(flows)[account.flow].size_bytes = size_bytes
+        super().__init__(target, account)
         self._is_voice = is_voice
-        self._asked_bits_per_s = asked_bits_per_s
+        self._asked_bits_per_s = spec.wire_bits_per_s
         self._line_bits_per_s = target.rate_bits_per_s
         # A modelled link drops what it cannot carry: that was offered, and is counted as lost.
         self._exceeds_line = not (waits_for_line or target.is_linked)
         self._is_bounded = waits_for_line or not target.is_linked
-        begin_ns, end_ns = target.window_ns
-        self._seconds = (end_ns - begin_ns) / 1e9
-        self.flow, flow = engine.add(flows, workload=engine.number(kind), port=target.port, size_bytes=size_bytes)
-        flow.row = self.flow
-        wire_ns = 0 if target.is_linked else 2 * target.latency_ns
-        self.account = add_account(
-            engine, streams, warmup_ns=begin_ns, wire_ns=wire_ns, late_ns=late_ns, interval_ns=interval_ns
-        )
-        flow.own = self.account
+        self._seconds = (target.window_ns[1] - target.window_ns[0]) / 1e9
 
     def sends(self, source: Source) -> None:
-        """Say what it sends."""
+        """Set what it sends."""
         self.sources = (source,)
 
     def wire_ns(self) -> int:
         """Return what its packets spend on a network that is not modelled."""
-        return int(self.engine.rows(accounts)[self.account].wire_ns)
+        return int(self.record.wire_ns)
 
     def delivered(self) -> int:
         """Packets that came back, from the start."""
-        return int(self.engine.rows(accounts)[self.account].all_delivered)
+        return int(self.record.all_delivered)
 
     def outcome(self) -> FlowResult:
         """Return what its clients saw."""
-        account: Any = self.engine.rows(accounts)[self.account]
+        account = self.record
         return FlowResult.of_row(
             account,
             delay=histogram(self.engine, int(account.delays)),
-            jitter_ns=mean_jitter_ns(self.engine, self.account),
+            jitter_ns=mean_jitter_ns(self.engine, account),
             playout_ns=int(account.late_ns),
             is_voice=self._is_voice,
             seconds=self._seconds,

@@ -1,15 +1,69 @@
-"""What iperf 2 and iperf3 would report of a simulated test."""
+"""What clients find in a bulk test, and how iperf 2 and iperf3 would report it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from vftsim.labs.imports.iperf2 import SUM, Iperf2Line, Iperf2Report
 from vftsim.labs.imports.iperf3 import Iperf3Report, Iperf3Stream
-from vftsim.workloads.bulk_tcp import TcpConnectionResult
-from vftsim.workloads.bulk_udp import UdpFlowResult
 
 _NS_MS = 1e-6
+
+
+@dataclass(frozen=True)
+class TcpConnectionResult:
+    """What one client would report.
+
+    ``intervals`` are (begin s, end s, bytes that came in order in it); counts of segments and events are of the sender.
+    """
+
+    client: int
+    intervals: tuple[tuple[float, float, int], ...]
+    retransmitted: int
+    timeouts: int
+    recoveries: int
+    acknowledgements: int
+
+    @property
+    def bytes(self) -> int:
+        """All that came in order."""
+        return sum(count for _, _, count in self.intervals)
+
+    @property
+    def bits_per_s(self) -> float:
+        """Mean over the whole time."""
+        return self.bytes * 8 / self.intervals[-1][1] if self.intervals else 0.0
+
+    def cumulative_bits_per_s(self) -> tuple[float, ...]:
+        """Means from the beginning up to the end of each interval."""
+        total, means = 0, []
+        for _, end_s, count in self.intervals:
+            total += count
+            means.append(total * 8 / end_s)
+        return tuple(means)
+
+
+@dataclass(frozen=True)
+class UdpFlowResult:
+    """What one client and the server would report; ``lost`` as iperf 2 counts, ``socket_drops`` of it in the guest."""
+
+    client: int
+    sent: int
+    sent_bits_per_s: float
+    received: int
+    received_bits_per_s: float
+    lost: int
+    total: int
+    late: int
+    jitter_ns: float
+    mean_difference_ns: float
+    socket_drops: int
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost of total."""
+        return self.lost / self.total if self.total else 0.0
 
 
 def iperf2_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf2Report:

@@ -1,20 +1,19 @@
 """Applications and workloads as a model file names them: one registry for each, and what a part says of itself.
 
-A new application or workload is one new file: its spec (a subclass of :class:`ApplicationSpec` or
-:class:`WorkloadSpec`, registered here), its records and its functions.
+A new application or workload is one new file: its records, its functions, and its spec (a subclass of
+:class:`ApplicationSpec` or :class:`WorkloadSpec`, registered here).
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
 
 from vftsim.errors import UsageError
-from vftsim.kernel import Engine, Kind
+from vftsim.kernel import Engine, Entry, Kind, Record, Table
 from vftsim.kernel.agenda import Agenda
-from vftsim.kernel.declare import Table
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import Outcome, Phase
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
@@ -22,13 +21,15 @@ from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.workloads.arrivals import Source
-from vftsim.workloads.offer import Offer, OfferSpec
+from vftsim.workloads.common import Assembly, add_application, add_row
 from vftsim.workloads.wire import Wire
+
+RecordT = TypeVar("RecordT", bound=Record)
 
 
 @dataclass(frozen=True)
-class InstallContext:
-    """The domain that an application is put into, while a model is built.
+class InstallContext(Assembly):
+    """The domain that an application is installed in, while a model is built.
 
     Parameters
     ----------
@@ -42,8 +43,16 @@ class InstallContext:
         Factor on CPU work that the domain's hypervisor causes.
     guest_scheduler : GuestSchedulerSpec
         Process scheduler of the domain.
+    drop_row : callable
+        Returns the row of ``drops`` of a place and a cause.
     hide : callable
-        Lets a periodic load run unseen, if nobody can see it; see :mod:`vftsim.platform.cpu.unseen`.
+        Elides the events of a periodic load, if nobody can see them; see :mod:`vftsim.platform.cpu.unseen`.
+    disks : mapping
+        Rows of the domain's disks by name.
+    others : mapping
+        Applications of each kind that the model has had so far.
+    window_ns : tuple of (int, int)
+        When measuring begins and ends, as ``measure`` says.
     """
 
     engine: Engine
@@ -54,14 +63,38 @@ class InstallContext:
     guest_scheduler: GuestSchedulerSpec
     streams: Streams
     feeder: Feeder
-    place: Callable[[str, str], int]
+    drop_row: Callable[[str, str], int]
     hide: Callable[[int], bool]
     disks: Mapping[str, int]
-    """Rows of the domain's disks by name."""
     others: Mapping[str, int]
-    """Applications of each kind that the model has had so far: whose draws are whose."""
     window_ns: tuple[int, int]
-    """When measuring begins and ends, as ``measure`` says."""
+
+    def serial(self, spec: "ApplicationSpec") -> int:
+        """Return the number of an application among those of its kind: it keys its streams of random numbers."""
+        return self.others.get(spec.kind, 0)
+
+    def inflated(self, demand_ns: float) -> int:
+        """Return CPU work with the hypervisor's factor."""
+        return round(demand_ns * self.cpu_inflation)
+
+    def disk(self, name: str | None = None, *, is_needed: bool = True) -> int:
+        """Return the row of a disk of the domain, of the first if none is named; 0: there is none, and none is needed.
+
+        Raises
+        ------
+        UsageError
+            A disk is needed, and the domain has none of that name.
+        """
+        row = next(iter(self.disks.values()), 0) if name is None else self.disks.get(name, 0)
+        if is_needed and not row:
+            raise UsageError(f"{self.name}: its domain has no disk {name or ''}; give it one under `disks`")
+        return row
+
+    def add_program(self, table: Table[RecordT], spec: "ApplicationSpec", **values: Any) -> RecordT:
+        """Add an application: its record, with ``row``, ``program`` and ``domain``, and its row of applications."""
+        record: Any = add_row(self.engine, table, spec, domain=self.domain, **values)
+        record.program = add_application(self.engine, spec.part, int(record.row), self.domain)
+        return record  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -80,7 +113,7 @@ class Wiring:
     ports: Mapping[str, int]
     find: Callable[[str], Sequence[Mapping[str, int]]]
 
-    def ways(self, to: str, via: str | None = None, *, first: bool = False) -> list[tuple[int, int]]:
+    def port_pairs(self, to: str, via: str | None = None, *, first: bool = False) -> list[tuple[int, int]]:
         """Return own and others' ports on a network that both are on: ``via``, or the last (``first``) that there is.
 
         Raises
@@ -88,36 +121,61 @@ class Wiring:
         UsageError
             There is none.
         """
-        ways = []
+        pairs = []
         for other in self.find(to):
             shared = [network for network in self.ports if network in other and via in (None, network)]
             if not shared:
                 where = "no network that both are on" if via is None else f"they are not both on the network '{via}'"
                 raise UsageError(f"'{to}' cannot be reached: {where}")
             network = shared[0 if first else -1]
-            ways.append((self.ports[network], other[network]))
-        return ways
+            pairs.append((self.ports[network], other[network]))
+        return pairs
 
 
 class Program:
     """An application in a running model.
 
-    Attributes
+    Parameters
     ----------
-    row : int
-        Row of the application; 0: it receives nothing.
+    record : Record, optional
+        Its record, with ``row`` and ``program``.
+    start : Entry, optional
+        Starts that row.
+    measured : callable, optional
+        Returns what it has measured by itself.
     """
 
     row: int = 0
+    """Row of the application; 0: it receives nothing."""
+    engine: Engine
+    name: str
+    record: Any
+    _start: Entry | None = None
+    _measured: Callable[[], Outcome] | None = None
+
+    def __init__(
+        self,
+        context: InstallContext | None = None,
+        record: Any = None,
+        start: Entry | None = None,
+        measured: Callable[[], Outcome] | None = None,
+    ) -> None:
+        self._start, self._measured = start, measured
+        if context is not None:
+            self.engine, self.name = context.engine, context.name
+        if record is not None:
+            self.record, self.row = record, int(record.program)
 
     def connected(self, port: int) -> None:
         """Take note of a port by which it reaches the network."""
 
-    def meet(self, around: Wiring) -> None:
+    def connect_peers(self, wiring: Wiring) -> None:
         """Find the applications that it speaks to; all have their ports, none has begun."""
 
     def start(self) -> None:
         """Begin, at the present instant."""
+        if self._start is not None:
+            self.engine.call(self._start, int(self.record.row))
 
     def in_flight(self) -> int:
         """Packets that it holds."""
@@ -127,7 +185,7 @@ class Program:
         """Packets in its socket's buffer, by name; ``None``: it has none."""
         return None
 
-    def settle(self) -> None:
+    def update_accounts(self) -> None:
         """Bring its accounts up to now."""
 
     def check(self) -> None:
@@ -135,7 +193,7 @@ class Program:
 
     def outcome(self) -> Outcome | None:
         """Return what it has measured, if it measures something by itself."""
-        return None
+        return None if self._measured is None else self._measured()
 
 
 class ApplicationSpec(Spec):
@@ -162,24 +220,24 @@ class ApplicationSpec(Spec):
         return ()
 
     @property
-    def hands_on_to(self) -> str | None:
+    def forwards_to(self) -> str | None:
         """Application that gets what it does not answer itself, named as in ``peers``; ``None``: it answers all."""
         return None
 
     @property
     def waits_for(self) -> tuple[str, ...]:
-        """Peers without which it never answers: from none of them may the way lead back to it."""
-        return () if self.hands_on_to is None else (self.hands_on_to,)
+        """Peers without which it never answers: from none of them may the path lead back to it."""
+        return () if self.forwards_to is None else (self.forwards_to,)
 
     @property
-    def asks_on_average(self) -> Sequence[tuple[str, float]]:
+    def mean_requests(self) -> Sequence[tuple[str, float]]:
         """Peers, and how many requests it sends each for one that it receives, as far as that is known: an estimate."""
         return ()
 
     @property
     def pages_a_packet(self) -> float | None:
         """Pages that each packet received dirties, beside what its CPU time touches; None if it takes no packets."""
-        return None
+        return getattr(self, "pages_per_request", None)
 
     @property
     def busy_percent(self) -> float:
@@ -209,13 +267,13 @@ class ApplicationSpec(Spec):
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(Assembly):
     """What a workload is directed at, while a model is built.
 
     Parameters
     ----------
     number : int
-        Workloads of its kind before it in the model: whose draws are its own.
+        Workloads of its kind before it in the model: it keys its streams of random numbers.
     port : int
         Row of the port by which the application is reached.
     domain : int
@@ -234,8 +292,8 @@ class Target:
         No run of the model lasts longer.
     is_linked : bool
         Packets cross a modelled link, both ways; else the way outside is a constant delay.
-    drop_places : mapping
-        Rows of ``drops`` on the way to the application and back, by name.
+    drop_rows : mapping
+        Rows of ``drops`` on the path to the application and back, by name.
     on_phase : callable
         To be called with each finished phase of a workload that has phases.
     on_measure : callable
@@ -260,27 +318,87 @@ class Target:
     is_linked: bool
     streams: Streams
     agenda: Agenda
-    drop_places: Mapping[str, int]
+    drop_rows: Mapping[str, int]
     on_phase: Callable[[Any], None]
     on_measure: Callable[[int], None]
+
+    def add_clients(self, table: Table[RecordT], spec: "WorkloadSpec", **values: Any) -> RecordT:
+        """Add a workload: its record, with ``row``, ``port`` and ``flow``, and its flow."""
+        record: Any = add_row(self.engine, table, spec, port=self.port, **values)
+        record.flow = self.add_flow(spec.part, int(record.row), self.port)
+        return record  # type: ignore[no-any-return]
+
+
+SHORT_SHARE = 0.001
+"""Less than this share is rounding: the last packet of a test, one that waits for a card at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a workload was asked to send, and what it sent: a figure of a run is of the latter.
+
+    Parameters
+    ----------
+    asked, sent : float
+        In ``unit``, of one run.
+    unit : str
+        ``Mbit/s``, ``attempts``, ...
+    limit : str
+        What held it back, and which key changes that.
+    """
+
+    asked: float
+    sent: float
+    unit: str
+    limit: str
+
+    @property
+    def is_short(self) -> bool:
+        """Whether less was sent than asked."""
+        return self.sent < self.asked * (1.0 - SHORT_SHARE)
 
 
 class Driver:
     """A workload in a running model.
 
-    Attributes
+    Parameters
     ----------
-    flow : int
-        Row of its flow.
-    sources : sequence of Source
-        What it sends to the network interface by itself, drawn beforehand.
+    record : Record, optional
+        Its record, with ``row`` and ``flow``.
+    start : Entry, optional
+        Starts that row.
+    measured, offered : callable, optional
+        Return its outcome and its offer.
     """
 
     flow: int = 0
+    """Row of its flow."""
     sources: Sequence[Source] = ()
+    """What it sends to the network interface by itself, drawn beforehand."""
+    engine: Engine
+    record: Any
+    _start: Entry | None = None
+    _measured: Callable[[], Outcome] | None = None
+    _offered: Callable[[], Offer | None] | None = None
+
+    def __init__(
+        self,
+        target: Target | None = None,
+        record: Any = None,
+        start: Entry | None = None,
+        measured: Callable[[], Outcome] | None = None,
+        offered: Callable[[], Offer | None] | None = None,
+    ) -> None:
+        self._start, self._measured, self._offered = start, measured, offered
+        if target is not None:
+            self.engine = target.engine
+        if record is not None:
+            self.record, self.flow = record, int(record.flow)
 
     def begin(self) -> None:
         """Begin, at the present instant."""
+        if self._start is not None:
+            self.engine.call(self._start, int(self.record.row))
 
     def on_input(self) -> None:
         """Do what the run may have paused for."""
@@ -304,7 +422,7 @@ class Driver:
 
     def outcome(self) -> Outcome | None:
         """Return what it has measured in its whole measured time."""
-        return None
+        return None if self._measured is None else self._measured()
 
     def phases(self) -> Sequence[Phase]:
         """Return what it has measured in phases of its own; none: it has none."""
@@ -316,7 +434,7 @@ class Driver:
 
     def offer(self) -> Offer | None:
         """Return what it was asked to send and what it sent; ``None``: by construction it sends what it is asked."""
-        return None
+        return None if self._offered is None else self._offered()
 
 
 @dataclass(frozen=True)
@@ -350,7 +468,7 @@ class RunProfile:
         return self.length_ns / 1e9
 
 
-class WorkloadSpec(OfferSpec):
+class WorkloadSpec(Spec):
     """Base of the workloads' parameters."""
 
     part: ClassVar[Kind]
@@ -364,6 +482,8 @@ class WorkloadSpec(OfferSpec):
     """Whether its packets are sent by events of the run, and so cross a modelled link."""
     agents_may_be_many: ClassVar[bool] = False
     """Whether its clients may run in a domain that stands for several."""
+    packet_drawing_ns: ClassVar[float] = 250.0
+    """CPU time in which a packet is drawn, whether or not it finds room; for an estimate, measured."""
     outcomes: ClassVar[tuple[type[Outcome], ...]] = ()
     """What it measures in its whole measured time: known before a run, so that a wrong name is refused at once."""
     phase_outcomes: ClassVar[tuple[type[Outcome], ...]] = ()
@@ -380,8 +500,17 @@ class WorkloadSpec(OfferSpec):
 
     @property
     def agents(self) -> str | None:
-        """Domain in which its clients run; ``None``: on machines of their own."""
-        return None
+        """Domain in which its clients run, as its parameter ``agents_in`` says; ``None``: on machines of their own."""
+        return getattr(self, "agents_in", None)
+
+    @property
+    def wire_bits_per_s(self) -> float:
+        """What its settings ask of the line on average; 0: that hangs on more."""
+        return 0.0
+
+    def test_ns(self) -> int:
+        """Return how long its own test lasts from the start of a run, without phases; 0: as long as the run."""
+        return 0
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
         """Return key and reason if it cannot be directed at what speaks its protocol, over a line of that rate."""
@@ -414,12 +543,12 @@ class WorkloadSpec(OfferSpec):
 
     @property
     def events_a_packet(self) -> float:
-        """Events for each packet beside those of its way: timers, clients; for an estimate, measured."""
+        """Events for each packet beside those of its path: timers, clients; for an estimate, measured."""
         return 0.0
 
     def drawing_ns(self, profile: RunProfile) -> float:
-        """Return the CPU time in which a packet is drawn, whether or not it finds room; for an estimate, measured."""
-        return 250.0
+        """Return the CPU time in which a packet is drawn."""
+        return self.packet_drawing_ns
 
     def about_ns(self, most_per_s: float) -> int:
         """Return how long its own phases last against what takes so many requests a second; 0: it has none."""

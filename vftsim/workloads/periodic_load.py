@@ -1,9 +1,8 @@
 """Periodic CPU work as an application: machines and duties that share a host without being modelled further."""
 
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from vftsim.errors import UsageError
-from vftsim.kernel import Kind
 from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load
 from vftsim.platform.cpu.unseen import account_for_unseen
 from vftsim.platform.io.packet import application
@@ -16,8 +15,8 @@ periodic_load = application.kind("periodic_load")
 class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
     """``busy`` CPU time at the start of every ``period``: a management VM, the hypervisor's own work."""
 
-    part: ClassVar[Kind] = periodic_load
-    entries: ClassVar[tuple[Any, ...]] = (begin_load, account_for_unseen)
+    part = periodic_load
+    entries = (begin_load, account_for_unseen)
 
     kind: Literal["periodic_load"] = "periodic_load"
 
@@ -27,7 +26,7 @@ class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
 
     def install(self, context: InstallContext) -> "PeriodicLoad":
         """Add the load; refuse one that the hypervisor's factor makes longer than its period."""
-        busy_ns = round(self.busy * context.cpu_inflation)
+        busy_ns = context.inflated(self.busy)
         if busy_ns > self.period:
             raise UsageError(
                 f"{context.name}: a factor of {context.cpu_inflation:g} (cpu_inflation) makes its work longer than its "
@@ -40,18 +39,18 @@ class PeriodicLoad(Program):
     """A periodic load in a running model."""
 
     def __init__(self, spec: PeriodicLoadSpec, context: InstallContext) -> None:
-        self.engine = context.engine
+        super().__init__(context)
         self._load = add_load(context.engine, context.domain, spec, context.number)
         self._hide = context.hide
-        self._is_unseen = False
+        self._is_elided = False
 
     def start(self) -> None:
         """Begin the first period."""
-        self._is_unseen = self._hide(self._load)
-        if not self._is_unseen:
+        self._is_elided = self._hide(self._load)
+        if not self._is_elided:
             self.engine.call(begin_load, self._load)
 
-    def settle(self) -> None:
-        """Compute what has run unseen."""
-        if self._is_unseen:
+    def update_accounts(self) -> None:
+        """Compute the periods whose events were elided."""
+        if self._is_elided:
             self.engine.call(account_for_unseen, self._load)

@@ -1,4 +1,4 @@
-"""Programs that are pools of threads: each takes a packet from the socket, computes, and sends the answer.
+"""Media relay and call server: pools of threads that each take a packet from the socket, compute, and send the answer.
 
 The socket's receive buffer is bounded in bytes as the kernel counts them, overhead included; a packet that does not
 fit is dropped by the network stack.  Each thread handles one packet at a time and sleeps in the send call while
@@ -12,16 +12,17 @@ Left out: locks between threads, page faults, the disk work of the call server; 
 of its I/O path.
 """
 
-from typing import Any
+from typing import Literal
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Table, part
-from vftsim.kernel.declare import Failure, fail
+from pydantic import Field
+
+from vftsim.kernel import Failure, Kind, Record, Sim, Table, fail, part
 from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
     Application,
-    applications,
+    application,
     drop,
     drops,
     go_on,
@@ -37,28 +38,11 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.platform.io.ring import Ring, keep_slot, wait_for_slot
 from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.dirty_pages import DirtyPagesFields
-from vftsim.workloads.parts import ApplicationSpec, InstallContext, Program
+from vftsim.spec.units import DurationNs
+from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, with_overhead_ns
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 NO_SLOT = Failure("a thread was woken for a slot that is not there")
-
-
-class PoolSpec(DirtyPagesFields, ApplicationSpec):
-    """What all pools have; each kind has its own defaults."""
-
-    threads: int
-    packet_cost: int
-    receive_buffer_bytes: int
-    packet_charge_bytes: int
-
-    @property
-    def packet_work_ns(self) -> int:
-        """CPU time of a thread for a packet."""
-        return self.packet_cost
-
-    def install(self, context: InstallContext) -> "PoolProgram":
-        """Add the pool to a domain."""
-        return PoolProgram(self, context)
 
 
 class Pool(Record):
@@ -69,14 +53,13 @@ class Pool(Record):
     """
 
     row: int
+    program: int
     domain: int
     threads: int
     first_thread: int
     active: int
     blocked: int
-    packet_ns: int
-    output_ns: int
-    execution: float
+    packet_cost_ns: int
     socket: Ring
     is_armed: bool
     lost: int
@@ -115,7 +98,7 @@ def wake_threads(sim: Sim, pool: Pool) -> None:
             pool.is_armed = True
             return
         pool.active += 1
-        start(sim, pool, idle_thread(sim, pool), packet, False)
+        start_packet(sim, pool, idle_thread(sim, pool), packet, False)
 
 
 @part
@@ -128,8 +111,8 @@ def idle_thread(sim: Sim, pool: Pool) -> int:
 
 
 @part
-def start(sim: Sim, pool: Pool, row: int, packet: int, is_running: bool) -> None:
-    """Have a thread work on a packet: one that is running goes on where it is."""
+def start_packet(sim: Sim, pool: Pool, row: int, packet: int, is_running: bool) -> None:
+    """Have a thread work on a packet: one that is running continues."""
     pool_threads(sim)[row].packet = packet
     demand_ns = work_ns(sim, pool, packet)
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
@@ -142,8 +125,8 @@ def start(sim: Sim, pool: Pool, row: int, packet: int, is_running: bool) -> None
 @part
 def work_ns(sim: Sim, pool: Pool, packet: int) -> int:
     """Return what a packet costs a thread, its answer included."""
-    plain_ns = pool.packet_ns + ports(sim)[packets(sim)[packet].port].transmit_ns
-    return int(plain_ns * pool.execution) + pool.output_ns
+    plain_ns = pool.packet_cost_ns + ports(sim)[packets(sim)[packet].port].transmit_ns
+    return with_overhead_ns(sim, pool.program, plain_ns, 1)
 
 
 @work_done
@@ -163,7 +146,7 @@ def on_answer_ready(sim: Sim, pool_thread_row: int, argument: int) -> None:
 
 @part
 def wake_sender(sim: Sim, pool: Pool, packet: int) -> None:
-    """Send the answer of a thread that slept, and let it go on."""
+    """Send the answer of a thread that slept, and resume it."""
     row = packets(sim)[packet].sender
     pool.blocked -= 1
     pool_threads(sim)[row].is_blocked = False
@@ -182,29 +165,21 @@ def take_next(sim: Sim, pool: Pool, row: int, is_running: bool) -> None:
         pool.active -= 1
         pool.is_armed = True
     else:
-        start(sim, pool, row, packet, is_running)
+        start_packet(sim, pool, row, packet, is_running)
     if pool.socket.packets.length > 0:
         wake_threads(sim, pool)
 
 
 @part
 def receive_packet(sim: Sim, program: Application, packet: int) -> None:
-    """Into the socket."""
+    """Put a packet into the socket."""
     take_in(sim, pools(sim)[program.own], packet)
 
 
 @part
-def go_on_sending(sim: Sim, program: Application, packet: int) -> None:
+def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Wake the thread that waits with this packet."""
     wake_sender(sim, pools(sim)[program.own], packet)
-
-
-@part
-def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
-    """Let packets that are taken from now on cost what protection makes them cost."""
-    pool = pools(sim)[program.own]
-    pool.output_ns = output_ns
-    pool.execution = execution
 
 
 @part
@@ -220,11 +195,10 @@ def packets_refused(sim: Sim, program: Application) -> int:
 
 
 @part
-def begin_anew(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
     pool = pools(sim)[program.own]
-    while pool.socket.packets.length > 0:
-        drop(sim, packet_list.pop(sim, pool.socket.packets), pool.lost)
+    drop_all(sim, pool.socket.packets, pool.lost)
     for row in range(pool.first_thread, pool.first_thread + pool.threads):
         thread = pool_threads(sim)[row]
         if thread.packet != 0 and not thread.is_blocked:
@@ -235,61 +209,52 @@ def begin_anew(sim: Sim, program: Application) -> None:
     pool.blocked = 0
     pool.socket.occupied = 0
     pool.is_armed = True
-    pool.output_ns = 0
-    pool.execution = 1.0
+    apply_overhead(sim, program, 0, 1.0, 1.0)
 
 
-def is_pool(kind: Kind) -> None:
-    """Let applications of this kind be pools of threads."""
+def _pool_kind(name: str) -> Kind:
+    """Declare a kind of application that is a pool of threads."""
+    kind = application.kind(name)
     kind.implements(receive)(receive_packet)
-    kind.implements(go_on)(go_on_sending)
+    kind.implements(go_on)(resume_sending)
     kind.implements(set_overhead)(apply_overhead)
-    kind.implements(lose_state)(begin_anew)
+    kind.implements(lose_state)(lose_memory)
     kind.implements(held)(packets_held)
     kind.implements(refused)(packets_refused)
+    return kind
 
 
-def add_pool(engine: Engine, domain: int, kind: Kind, spec: PoolSpec, drop_place: int, lost_place: int = 0) -> int:
-    """Add a program to a domain; return its application row.
+media_relay = _pool_kind("media_relay")
+signaling_server = _pool_kind("signaling_server")
 
-    ``drop_place`` and ``lost_place`` are rows of ``drops``: for packets that do not fit into the socket, and for those
-    in memory when the machine is lost (0: a row of its own).
-    """
-    row, pool = engine.add(
-        pools, domain=domain, threads=spec.threads, packet_ns=spec.packet_cost, is_armed=True, execution=1.0
-    )
-    pool.row = row
-    pool.lost = lost_place or engine.add(drops)[0]
-    rows = [engine.new(pool_threads) for _ in range(spec.threads)]
-    pool.first_thread = rows[0]
-    pool.socket.capacity = max(1, spec.receive_buffer_bytes // spec.packet_charge_bytes)
-    pool.socket.drop_place = drop_place
-    application, program = engine.add(applications, program=engine.number(kind), own=row, domain=domain)
-    program.row = application
-    return application
+
+class PoolSpec(ApplicationSpec):
+    """What all pools have; each kind has its own defaults."""
+
+    threads: int
+    packet_cost: int
+    receive_buffer_bytes: int
+    packet_charge_bytes: int
+
+    @property
+    def packet_work_ns(self) -> int:
+        """CPU time of a thread for a packet."""
+        return self.packet_cost
+
+    def install(self, context: InstallContext) -> "PoolProgram":
+        """Add the pool to a domain."""
+        socket_full, lost = context.drop_row("socket buffer", "full"), context.drop_row("guest", "lost in crash")
+        packet_cost_ns = context.inflated(self.packet_cost)
+        pool = context.add_program(pools, self, packet_cost_ns=packet_cost_ns, is_armed=True, lost=lost)
+        threads = [context.engine.new(pool_threads) for _ in range(self.threads)]
+        pool.first_thread = threads[0]
+        pool.socket.capacity = max(1, self.receive_buffer_bytes // self.packet_charge_bytes)
+        pool.socket.drop_place = socket_full
+        return PoolProgram(context, pool)
 
 
 class PoolProgram(Program):
     """A pool in a running model."""
-
-    def __init__(self, spec: PoolSpec, context: InstallContext) -> None:
-        self.engine = context.engine
-        self.name = context.name
-        self.row = add_pool(
-            context.engine,
-            context.domain,
-            spec.part,
-            spec,
-            context.place("socket buffer", "full"),
-            context.place("guest", "lost in crash"),
-        )
-        if context.cpu_inflation != 1.0:
-            self.record.packet_ns = round(spec.packet_cost * context.cpu_inflation)
-
-    @property
-    def record(self) -> Any:
-        """The pool's record."""
-        return self.engine.rows(pools)[self.engine.rows(applications)[self.row].own]
 
     def in_flight(self) -> int:
         """Packets in the socket's buffer and in the hands of threads."""
@@ -298,3 +263,45 @@ class PoolProgram(Program):
     def occupancy(self) -> tuple[str, int]:
         """Packets in the socket's buffer, those in the hands of threads included."""
         return f"{self.name} socket buffer", int(self.record.socket.occupied)
+
+
+@APPLICATIONS.register
+class MediaRelaySpec(PoolSpec):
+    """A pool of threads that take a packet, compute, and send it on."""
+
+    part = media_relay
+    speaks = "rtp"
+
+    kind: Literal["media_relay"] = "media_relay"
+    pages_per_request: float = pages_per_request(1.0, "its buffer, from which it is sent on")
+    threads: int = Field(8, ge=1, le=1000, description="Threads of the pool. Assumption: any number above the vCPUs.")
+    packet_cost: DurationNs = Field(
+        18_000, description="Thread: receive call, computation, send call, a packet. Calibrated."
+    )
+    receive_buffer_bytes: int = Field(
+        110_592,
+        ge=1,
+        description="Socket receive buffer. Default: Linux 2.6.18 net.core.rmem_default, 32-bit.",
+    )
+    packet_charge_bytes: int = Field(
+        496,
+        ge=1,
+        description="What a packet takes of it: 320 bytes of data and 176 of sk_buff (2.6.18).",
+    )
+
+
+@APPLICATIONS.register
+class SignalingServerSpec(PoolSpec):
+    """A call server: computes and answers each packet."""
+
+    part = signaling_server
+    speaks = "calls"
+
+    kind: Literal["signaling_server"] = "signaling_server"
+    pages_per_request: float = pages_per_request(2.0, "the packet's buffer, and a page of what is kept of it")
+    threads: int = Field(4, ge=1, le=1000, description="Threads. Assumption.")
+    packet_cost: DurationNs = Field(
+        100_000, description="Computation a packet. Assumption: 'some basic computation' (Patnaik 2009, 4)."
+    )
+    receive_buffer_bytes: int = Field(110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18.")
+    packet_charge_bytes: int = Field(496, ge=1, description="What a packet takes of it.")

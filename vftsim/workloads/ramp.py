@@ -10,6 +10,7 @@ hold what befell its attempts during the next step.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar, Self
 
 from vftsim.outcome import Outcome, kept
@@ -95,12 +96,12 @@ class RampSpec(WorkloadSpec):
     @property
     def limit_percent(self) -> float:
         """Share of failed attempts above which the ramp ends."""
-        raise NotImplementedError
+        return float(attrgetter(self.limit_key)(self))
 
     @property
     def transient_ns(self) -> int:
         """First part of a step that is not counted."""
-        raise NotImplementedError
+        return int(attrgetter(self.transient_key)(self))
 
     @property
     def sample_period_ns(self) -> int:

@@ -16,21 +16,20 @@ has failed ends it: it counts apart from the others, and its time is no response
 Left out: the segments and acknowledgements of the connection; a request or an answer is one packet.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, entry, event, part
-from vftsim.kernel.inputs import Feeder
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.delays import add_delay_since, delays, histogram, install_buckets
+from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
-from vftsim.sampling import Streams
-from vftsim.spec.base import Spec
+from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.gamma_feed import duration_ns, gamma_feed
+from vftsim.workloads.common import add_row, duration_ns, new_packet
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, Offer, RunProfile, Target, WorkloadSpec
 
 request_response = workload.kind("request_response")
 open_requests = workload.kind("open_requests")
@@ -39,56 +38,8 @@ LONGEST_RETRY_NS = 60_000_000_000
 ORDER = 1 << 20
 """Orders arrivals of open loops behind those of clients at one instant."""
 _S = 1_000_000_000
-
-
-class RequestResponseSpec(Spec):
-    """Clients in a closed loop."""
-
-    part: ClassVar[Kind] = request_response
-
-    kind: Literal["request_response"] = "request_response"
-    to: str = Field("server", description="Domain that answers.")
-    clients: int = Field(1, ge=1, le=1000, description="Requests under way at most. Default: netperf, one.")
-    request_size: ByteCount = Field(
-        128,
-        ge=64,
-        le=1 << 20,
-        description="Request on the wire. Default: 1 byte (netperf TCP_RR), 52 TCP/IP with time stamp, 38 Ethernet "
-        "with preamble and gap, rounded up.",
-    )
-    turn_around: DurationNs = Field(
-        10_000,
-        description="Mean time from an answer to the client's next request. Assumption: a system call in and out.",
-    )
-    turn_around_cv: float = Field(
-        0.0, ge=0.0, le=5.0, description="Its coefficient of variation (gamma); 0: always the same, 1: exponential."
-    )
-    spread: DurationNs = Field(
-        1_000_000, description="First requests come at random within this time. Assumption; 0: all at once."
-    )
-    retry: DurationNs = Field(
-        200_000_000,
-        description="Wait before a request is repeated, doubled each time; 0: never. Default: Linux, TCP_RTO_MIN.",
-    )
-
-
-class OpenRequestsSpec(Spec):
-    """Requests that come at a rate."""
-
-    kind: Literal["open_requests"] = "open_requests"
-    to: str = Field("server", description="Domain that answers.")
-    rate: RatePerSecond = Field(gt=0, description="Requests a second.")
-    gap_cv: float = Field(
-        1.0,
-        ge=0.0,
-        le=5.0,
-        description="Coefficient of variation of the gaps between them (gamma). Default 1: Poisson.",
-    )
-    request_size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request on the wire. Assumption.")
-    timeout: PositiveDurationNs = Field(
-        1_000_000_000, description="Wait before a request is repeated, doubled each time. Assumption."
-    )
-    retries: int = Field(2, ge=0, le=20, description="Repetitions before a request is given up. Assumption.")
+_WORK_NS = 30_000
+"""Least work of a request on its path, for an estimate."""
 
 
 class Exchange(Record):
@@ -97,7 +48,7 @@ class Exchange(Record):
     Rounds that began before ``warmup_ns`` count in ``requests``, ``answered``, ``repeated`` and ``dropped`` only;
     ``answers`` are those that came after it, ``failed`` those that say so, ``given_up`` requests after it.
     An open one has ``gap_ns`` between requests, each of which is a client that leaves after its answer, or after
-    ``most_tries``.
+    ``most_tries``.  ``retry_ns`` is the first wait before a request is repeated, 0: it never is.
     """
 
     row: int
@@ -105,7 +56,7 @@ class Exchange(Record):
     port: int
     first_client: int
     clients: int
-    request_bytes: int
+    request_size_bytes: int
     turn_around_ns: int
     retry_ns: int
     gap_ns: int
@@ -171,26 +122,18 @@ def begin_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     exchange.requests += 1
     if sim.now_ns >= exchange.warmup_ns:
         exchange.offered += 1
-    ask(sim, exchange, client)
+    send_request(sim, exchange, client)
 
 
 @part
-def ask(sim: Sim, exchange: Exchange, client: Client) -> None:
+def send_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Send the present request and watch for its answer."""
     client.timer = 0
     client.tries += 1
     if exchange.retry_ns > 0:
         client.timer = at(sim, sim.now_ns + client.wait_ns, EventKind.TIMER, client.row, on_no_answer, client.row)
-    made = packets.new(sim)
-    packet = packets(sim)[made]
-    packet.flow = exchange.flow
-    packet.port = exchange.port
-    packet.ring = 0
-    packet.stream = client.row
-    packet.what = client.request
-    packet.size_bytes = exchange.request_bytes
-    packet.sent_ns = sim.now_ns
-    packet.entity = client.row
+    size_bytes = exchange.request_size_bytes
+    made = new_packet(sim, exchange.flow, exchange.port, client.row, client.row, client.request, size_bytes)
     send_to_host(sim, made)
 
 
@@ -208,7 +151,7 @@ def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
         return
     exchange.repeated += 1
     client.wait_ns = min(2 * client.wait_ns, LONGEST_RETRY_NS)
-    ask(sim, exchange, client)
+    send_request(sim, exchange, client)
 
 
 @part
@@ -226,8 +169,8 @@ def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
 
 @request_response.implements(delivered)
 @open_requests.implements(delivered)
-def take_answer(sim: Sim, flow: Flow, packet: int) -> None:
-    """Take in an answer."""
+def handle_answer(sim: Sim, flow: Flow, packet: int) -> None:
+    """End the request that an answer is for, unless it has ended."""
     exchange = exchanges(sim)[flow.own]
     client = clients(sim)[packets(sim)[packet].stream]
     what = packets(sim)[packet].what
@@ -266,63 +209,6 @@ def start_exchange(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-ENTRIES = (start_exchange,)
-ACTIONS = ()
-TABLES = (exchanges, clients)
-
-
-def add_request_response(
-    engine: Engine, feeder: Feeder, port: int, spec: RequestResponseSpec, streams: Streams, number: int, warmup_ns: int
-) -> int:
-    """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the exchange."""
-    install_buckets(engine)
-    row, exchange = engine.add(
-        exchanges,
-        port=port,
-        request_bytes=spec.request_size,
-        turn_around_ns=spec.turn_around,
-        retry_ns=spec.retry,
-        warmup_ns=warmup_ns,
-        latency=engine.new(delays),
-    )
-    exchange.row = row
-    exchange.flow, flow = engine.add(flows, workload=engine.number(request_response), own=row, port=port)
-    flow.row = exchange.flow
-    exchange.clients = spec.clients
-    phases = streams.uniforms("request_response.first", number, count=spec.clients)
-    for n in range(spec.clients):
-        made, client = engine.add(clients, exchange=row, first_ns=int(phases[n] * spec.spread))
-        client.row = made
-        exchange.first_client = exchange.first_client or made
-        client.turn_arounds = gamma_feed(
-            feeder, streams, "request_response.turn_around", (number << 20) + n, spec.turn_around, spec.turn_around_cv
-        )
-    return row
-
-
-def add_open_requests(
-    engine: Engine, feeder: Feeder, port: int, spec: OpenRequestsSpec, streams: Streams, number: int, warmup_ns: int
-) -> int:
-    """Add requests at a rate to a port; ``number`` says whose draws are theirs.  Return the row of the exchange."""
-    install_buckets(engine)
-    gap_ns = max(1, round(_S / spec.rate))
-    row, exchange = engine.add(
-        exchanges,
-        port=port,
-        request_bytes=spec.request_size,
-        retry_ns=spec.timeout,
-        gap_ns=gap_ns,
-        gaps=gamma_feed(feeder, streams, "open_requests.gap", number, gap_ns, spec.gap_cv),
-        most_tries=spec.retries + 1,
-        warmup_ns=warmup_ns,
-        latency=engine.new(delays),
-    )
-    exchange.row = row
-    exchange.flow, flow = engine.add(flows, workload=engine.number(open_requests), own=row, port=port)
-    flow.row = exchange.flow
-    return row
-
-
 class RequestLoop(Outcome):
     """What the clients of a closed loop saw: answers after the warm-up, latency of requests begun after it."""
 
@@ -334,16 +220,6 @@ class RequestLoop(Outcome):
     dropped: int = declare.total(label="packets dropped, from the start", better="lower")
     latency: DelayHistogram = declare.delays(label="request to answer", better="lower", headline=("p50", "p99"))
     rate = declare.rate(answers, label="answers", better="higher", headline=True, known_as=("rate_per_s",))
-
-
-def request_loop_of(engine: Engine, row: int) -> RequestLoop:
-    """Return what an exchange has measured up to now."""
-    exchange = engine.rows(exchanges)[row]
-    return RequestLoop.of_row(
-        exchange,
-        latency=histogram(engine, int(exchange.latency)),
-        seconds=(engine.now_ns - int(exchange.warmup_ns)) / _S,
-    )
 
 
 class OpenLoop(Outcome):
@@ -363,14 +239,154 @@ class OpenLoop(Outcome):
     )
 
 
-def open_loop_of(engine: Engine, row: int) -> OpenLoop:
-    """Return what became of requests at a rate up to now."""
-    exchange = engine.rows(exchanges)[row]
-    errors = int(exchange.failed)
-    return OpenLoop.of_row(
-        exchange,
-        errors=errors,
-        failures=errors + int(exchange.given_up),
-        latency=histogram(engine, int(exchange.latency)),
-        seconds=(engine.now_ns - int(exchange.warmup_ns)) / _S,
+@WORKLOADS.register
+class RequestResponseSpec(WorkloadSpec):
+    """Clients in a closed loop."""
+
+    part = request_response
+    products = ("netperf",)
+    speaks = "request"
+    load_key = "clients"
+    needs_link = True
+    entries = (start_exchange,)
+    outcomes = (RequestLoop,)
+
+    kind: Literal["request_response"] = "request_response"
+    to: str = Field("server", description="Domain that answers.")
+    clients: int = Field(1, ge=1, le=1000, description="Requests under way at most. Default: netperf, one.")
+    request_size: ByteCount = Field(
+        128,
+        ge=64,
+        le=1 << 20,
+        description="Request on the wire. Default: 1 byte (netperf TCP_RR), 52 TCP/IP with time stamp, 38 Ethernet "
+        "with preamble and gap, rounded up.",
     )
+    turn_around: DurationNs = Field(
+        10_000,
+        description="Mean time from an answer to the client's next request. Assumption: a system call in and out.",
+    )
+    turn_around_cv: float = Field(
+        0.0, ge=0.0, le=5.0, description="Its coefficient of variation (gamma); 0: always the same, 1: exponential."
+    )
+    spread: DurationNs = Field(
+        1_000_000, description="First requests come at random within this time. Assumption; 0: all at once."
+    )
+    retry: DurationNs = Field(
+        200_000_000,
+        description="Wait before a request is repeated, doubled each time; 0: never. Default: Linux, TCP_RTO_MIN.",
+    )
+
+    def packets(self, profile: RunProfile) -> float:
+        """A round of each client takes its turn-around, the network both ways and the work on the way."""
+        round_ns = self.turn_around + 2 * profile.latency_ns + _over_tiers(profile.application, profile, _work_ns)
+        at_most = profile.length_ns / _work_ns(profile.application)
+        rounds = min(self.clients * profile.length_ns / round_ns, at_most)
+        return rounds * _over_tiers(profile.application, profile, lambda _: 1.0)
+
+    def install(self, target: Target) -> Driver:
+        """Add the clients, each with its time of beginning."""
+        exchange = target.add_clients(exchanges, self, warmup_ns=target.window_ns[0], latency=target.add_delays())
+        phases = target.streams.uniforms("request_response.first", target.number, count=self.clients)
+        for n in range(self.clients):
+            first_ns, entity = int(phases[n] * self.spread), (target.number << 20) + n
+            turn_arounds = target.gamma_feed(
+                "request_response.turn_around", entity, self.turn_around, self.turn_around_cv
+            )
+            client = add_row(
+                target.engine, clients, exchange=exchange.row, first_ns=first_ns, turn_arounds=turn_arounds
+            )
+            exchange.first_client = exchange.first_client or client.row
+
+        def measured() -> RequestLoop:
+            return RequestLoop.of_row(exchange, **_of_exchange(target, exchange))
+
+        def offered() -> Offer:
+            """Without repetitions each loss ends the requests of one client."""
+            silent = 0 if self.retry else min(int(exchange.dropped), self.clients)
+            why = f"a client whose request or answer was lost never asks again (workloads.{target.name}.retry)"
+            return Offer(float(self.clients), float(self.clients - silent), "clients", why)
+
+        return Driver(target, exchange, start_exchange, measured, offered)
+
+
+@WORKLOADS.register
+class OpenRequestsSpec(WorkloadSpec):
+    """Requests that come at a rate."""
+
+    part = open_requests
+    speaks = "request"
+    load_key = "rate"
+    objective = "failed <= 0.1"
+    needs_link = True
+    entries = (start_exchange,)
+    outcomes = (OpenLoop,)
+
+    kind: Literal["open_requests"] = "open_requests"
+    to: str = Field("server", description="Domain that answers.")
+    rate: RatePerSecond = Field(gt=0, description="Requests a second.")
+    gap_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of the gaps between them (gamma). Default 1: Poisson.",
+    )
+    request_size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request on the wire. Assumption.")
+    timeout: PositiveDurationNs = Field(
+        1_000_000_000, description="Wait before a request is repeated, doubled each time. Assumption."
+    )
+    retries: int = Field(2, ge=0, le=20, description="Repetitions before a request is given up. Assumption.")
+
+    @property
+    def wire_bits_per_s(self) -> float:
+        """Of its requests."""
+        return 8 * self.rate * self.request_size
+
+    def packets(self, profile: RunProfile) -> float:
+        """Return its requests, and those that they make services send each other."""
+        return self.rate * profile.seconds * _over_tiers(profile.application, profile, lambda _: 1.0)
+
+    def in_flight(self, profile: RunProfile) -> float:
+        """Those that take as long as their time-out."""
+        return self.rate * self.timeout / 1e9
+
+    def install(self, target: Target) -> Driver:
+        """Add the requests."""
+        gap_ns = max(1, round(_S / self.rate))
+        exchange = target.add_clients(
+            exchanges,
+            self,
+            retry_ns=self.timeout,
+            gap_ns=gap_ns,
+            gaps=target.gamma_feed("open_requests.gap", target.number, gap_ns, self.gap_cv),
+            most_tries=self.retries + 1,
+            warmup_ns=target.window_ns[0],
+            latency=target.add_delays(),
+        )
+
+        def measured() -> OpenLoop:
+            errors, given_up = int(exchange.failed), int(exchange.given_up)
+            return OpenLoop.of_row(
+                exchange, errors=errors, failures=errors + given_up, **_of_exchange(target, exchange)
+            )
+
+        return Driver(target, exchange, start_exchange, measured)
+
+
+def _of_exchange(target: Target, exchange: Exchange) -> dict[str, Any]:
+    """Return what both loops measure beside counts."""
+    measured_ns = target.engine.now_ns - int(exchange.warmup_ns)
+    return {"latency": histogram(target.engine, int(exchange.latency)), "seconds": measured_ns / _S}
+
+
+def _over_tiers(
+    server: ApplicationSpec | None, profile: RunProfile, of: Callable[[ApplicationSpec | None], float]
+) -> float:
+    """Return the sum of a figure over all requests that one of a client causes."""
+    total = of(server)
+    if server is not None and profile.peer is not None:
+        total += sum(times * _over_tiers(profile.peer(to), profile, of) for to, times in server.mean_requests)
+    return total
+
+
+def _work_ns(server: ApplicationSpec | None) -> float:
+    return max(_WORK_NS, 0 if server is None else server.packet_work_ns)

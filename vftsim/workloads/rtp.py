@@ -13,58 +13,29 @@ Left out: network loss and queues (the lab's clients shared a fast LAN with the 
 
 import struct
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim, Table
-from vftsim.outcome import Outcome
-from vftsim.platform.io.packet import Flow, delivered, lost, workload
+from vftsim.platform.io.packet import delivered, lost, workload
 from vftsim.sampling import Streams
 from vftsim.spec import format_duration
-from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs, PositiveDurationNs
-from vftsim.workloads import flow
-from vftsim.workloads.account import count_delivered, count_lost
-from vftsim.workloads.flow_result import FlowResult
+from vftsim.workloads.account import add_streams, count_delivered, count_lost
+from vftsim.workloads.flow import FlowDriver, FlowResult
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.wire import Address, Seen, Wire
 
 rtp_streams = workload.kind("rtp")
+rtp_streams.implements(delivered)(count_delivered)
+rtp_streams.implements(lost)(count_lost)
 
 _MS = 1_000_000
 _STREAM_BITS = 17  # more than 100,000 streams, the most
 _PACKETS = 4096
 """Packets drawn at once, if not more come in one interval."""
-
-
-class RtpStreamsSpec(Spec):
-    """Media streams from outside."""
-
-    to: str = Field("media", description="Application that relays them: `domain.application`, or its domain.")
-    streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
-    interval: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
-    frame_bytes: int = Field(
-        238,
-        ge=64,
-        le=9018,
-        description="On the wire: 172 payload, 28 UDP/IP, 38 Ethernet with preamble and gap.",
-    )
-    sending_grid: DurationNs = Field(
-        0, description="Clients send at multiples of this only (their kernel's timer tick); 0: any time."
-    )
-    streams_per_client: int = Field(200, ge=1, le=100_000, description="Streams of one machine (Patnaik 2009, 4).")
-    clock_error_ppm: float = Field(
-        50.0,
-        ge=0.0,
-        le=1000.0,
-        description="Clocks of client machines err by up to this. Default: usual crystals.",
-    )
-    playout: PositiveDurationNs = Field(
-        60 * _MS, description="Play-out delay; later packets count as lost for voice quality."
-    )
 
 
 class RtpSource:
@@ -82,7 +53,7 @@ class RtpSource:
         Rate of the link into the host.
     """
 
-    def __init__(self, spec: RtpStreamsSpec, streams: Streams, flow: int, end_ns: int, link_bits_per_s: int) -> None:
+    def __init__(self, spec: "RtpSpec", streams: Streams, flow: int, end_ns: int, link_bits_per_s: int) -> None:
         self.flow = flow
         self._spec = spec
         self._end_ns = end_ns
@@ -107,8 +78,8 @@ class RtpSource:
         self._free_ns = int(times_ns[-1]) + self._frame_ns
         self._cycle += cycles
         self._is_over = self._free_ns > self._end_ns
-        kept = int(np.searchsorted(times_ns, self._end_ns, side="right"))
-        return times_ns[:kept], numbers[:kept]
+        count = int(np.searchsorted(times_ns, self._end_ns, side="right"))
+        return times_ns[:count], numbers[:count]
 
     def _sent(self, cycles: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return when clients send in the next cycles, each in order of time, and which stream."""
@@ -123,7 +94,7 @@ class RtpSource:
         return times_ns.ravel(), (keys & (2**_STREAM_BITS - 1)).ravel()
 
 
-def senders(spec: RtpStreamsSpec, streams: Streams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def senders(spec: "RtpSpec", streams: Streams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return phase in ns and clock error of each stream."""
     phases_ns = (streams.uniforms("media.phase", 0, count=spec.streams) * spec.interval).astype(np.int64)
     if spec.sending_grid:
@@ -131,18 +102,6 @@ def senders(spec: RtpStreamsSpec, streams: Streams) -> tuple[NDArray[np.int64], 
     machines = -(-spec.streams // spec.streams_per_client)
     errors = (2.0 * streams.uniforms("media.clock", 0, count=machines) - 1.0) * spec.clock_error_ppm * 1e-6
     return phases_ns, errors[np.arange(spec.streams) // spec.streams_per_client]
-
-
-@rtp_streams.implements(delivered)
-def media_delivered(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count it."""
-    count_delivered(sim, flow, packet)
-
-
-@rtp_streams.implements(lost)
-def media_lost(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count it."""
-    count_lost(sim, flow, packet)
 
 
 @dataclass(frozen=True)
@@ -160,18 +119,41 @@ class RtpWire(Wire):
 
 
 @WORKLOADS.register
-class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
-    """Media streams."""
+class RtpSpec(WorkloadSpec):
+    """Media streams from outside."""
 
-    part: ClassVar[Kind] = rtp_streams
-    speaks: ClassVar[str] = "rtp"
-    load_key: ClassVar[str] = "streams"
-    objective: ClassVar[str] = "loss <= 0.1"
-    entries: ClassVar[tuple[Any, ...]] = flow.ENTRIES
-    tables: ClassVar[tuple[Table[Any], ...]] = flow.TABLES
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (FlowResult,)
+    part = rtp_streams
+    speaks = "rtp"
+    load_key = "streams"
+    objective = "loss <= 0.1"
+    packet_drawing_ns = 100.0
+    """Many at once."""
+    entries = (add_streams,)
+    outcomes = (FlowResult,)
 
     kind: Literal["rtp"] = "rtp"
+    to: str = Field("media", description="Application that relays them: `domain.application`, or its domain.")
+    streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
+    interval: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
+    frame_bytes: int = Field(
+        238,
+        ge=64,
+        le=9018,
+        description="On the wire: 172 payload, 28 UDP/IP, 38 Ethernet with preamble and gap.",
+    )
+    sending_grid: DurationNs = Field(
+        0, description="Clients send at multiples of this only (their kernel's timer tick); 0: any time."
+    )
+    streams_per_client: int = Field(200, ge=1, le=100_000, description="Streams of one machine (Patnaik 2009, 4).")
+    clock_error_ppm: float = Field(
+        50.0,
+        ge=0.0,
+        le=1000.0,
+        description="Clocks of client machines err by up to this. Default: usual crystals.",
+    )
+    playout: PositiveDurationNs = Field(
+        60 * _MS, description="Play-out delay; later packets count as lost for voice quality."
+    )
 
     @property
     def wire(self) -> Wire:
@@ -198,25 +180,20 @@ class RtpWorkload(RtpStreamsSpec, WorkloadSpec):
         carried = profile.seconds * profile.rate_bits_per_s / (8 * self.frame_bytes)
         return min(self.streams * profile.length_ns / self.interval, carried)
 
-    def drawing_ns(self, profile: RunProfile) -> float:
-        """Many at once."""
-        return 100.0
-
     def in_flight(self, profile: RunProfile) -> float:
         """Packets drawn ahead."""
         return max(self.streams, _PACKETS) / 20
 
-    def install(self, target: Target) -> flow.FlowDriver:
+    def install(self, target: Target) -> FlowDriver:
         """Add the streams."""
-        driver = flow.FlowDriver(
+        driver = FlowDriver(
             target,
-            rtp_streams,
+            self,
             size_bytes=self.frame_bytes,
             streams=self.streams,
             late_ns=self.playout,
             interval_ns=self.interval,
             is_voice=True,
-            asked_bits_per_s=self.wire_bits_per_s,
             waits_for_line=True,
         )
         driver.sends(RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s))

@@ -19,7 +19,8 @@ from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
 from vftsim.platform.io.packet import packet_list, packets, ports
 from vftsim.spec.base import Spec
-from vftsim.spec.units import BitRate, ByteCount, DurationNs
+from vftsim.spec.units import BitRate, ByteCount, DurationNs, format_rate
+from vftsim.workloads.common import add_row
 
 room = Family("station_room", 1)
 """What a client does that waited for room in its transmit queue: ``(sim, client_row)``."""
@@ -67,9 +68,6 @@ class Egress(Record):
 
 stations = Table("stations", Station, 1 << 14, "use fewer clients")
 egresses = Table("egresses", Egress, beside=links)
-ENTRIES = ()
-ACTIONS = ()
-TABLES = (stations, egresses)
 
 
 @part
@@ -80,8 +78,8 @@ def has_room(sim: Sim, station: Station, size_bytes: int) -> bool:
 
 
 @part
-def say(sim: Sim, station: Station, packet: int) -> None:
-    """Put a client's packet on the way to the host; see to :func:`has_room` first."""
+def send(sim: Sim, station: Station, packet: int) -> None:
+    """Send a client's packet to the host; its queue must have room (:func:`has_room`)."""
     if station.in_link == 0:
         send_to_host(sim, packet)
     else:
@@ -159,7 +157,7 @@ def wait_for_room(sim: Sim, station: Station) -> None:
 
 @part
 def plan_room(sim: Sim, station: Station) -> None:
-    """Plan to look when half of the queue will be free, unless the switch holds so much back that it says when."""
+    """Plan a recheck when half of the queue will be free, unless the switch holds so much back that it says when."""
     out = links(sim)[station.out_link]
     if station.held_ns <= out.queue_ns // 2:
         due_ns = sim.now_ns + max(0, backlog_ns(sim, out) + station.held_ns - out.queue_ns // 2)
@@ -178,13 +176,15 @@ def on_room(sim: Sim, station_row: int, token: int) -> None:
 
 def add_station(engine: Engine, port: int, spec: StationsSpec, on_room: Any, client_row: int) -> int:
     """Add a client machine of a port; return its row."""
-    row, station = engine.add(
-        stations, port=port, flow_control=spec.flow_control, on_room=engine.number(on_room), client_row=client_row
-    )
-    station.row = row
+    station = add_row(engine, stations, spec, port=port, on_room=engine.number(on_room), client_row=client_row)
     if spec.switched:
         station.out_link = add_link(engine, spec.rate, spec.latency, 2 * spec.queue)
         station.in_link = add_link(engine, spec.rate, spec.latency, spec.queue)
     else:
         station.out_link = int(engine.rows(cards)[engine.rows(ports)[port].card].to_host)
-    return row
+    return int(station.row)
+
+
+def full_link(workload: str, rate_bits_per_s: int) -> str:
+    """Return what holds clients back whose own links are full."""
+    return f"each client's own link of {format_rate(rate_bits_per_s)} is full (workloads.{workload}.network.rate)"

@@ -4,13 +4,18 @@ A datagram takes its part of the socket's receive buffer as the kernel counts it
 read; one that does not fit is dropped.  Reading costs CPU time.
 
 ``shared_buffer`` is the wrong model to compare with: one socket and one thread for all flows.
+
+It counts as iperf 2's server does (``reporter_handle_packet``), when it reads:
+
+* **jitter** (RFC 1889, 6.3.1): J += (|D| - J) / 16, D the difference of the transit times of successive datagrams;
+* **loss**: numbers that were skipped, less datagrams that come late (out of order); **total**: the highest number.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
@@ -24,49 +29,62 @@ from vftsim.platform.io.packet import (
     receive,
     set_overhead,
 )
-from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs
-from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
-from vftsim.workloads.udp_flow import UdpFlow, flow_list, note_read, udp_flows
+from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, with_overhead_ns
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 udp_sink = application.kind("udp_sink")
 
 
-class UdpSinkSpec(Spec):
-    """Reads and counts datagrams."""
+class UdpFlow(Record):
+    """A flow of numbered datagrams, as both its ends see it.
 
-    part: ClassVar[Kind] = udp_sink
+    Sender: ``due_ns`` is when the next datagram should go; it may be behind.  Receiver: statistics of what was read;
+    ``difference_ns`` is the sum of all |D|.  Socket at the server: datagrams in ``socket``, the one being read in
+    ``packet``; ``link`` chains the flows of a program, ``dropped`` counts for want of room in the socket.
+    """
 
-    kind: Literal["udp_sink"] = "udp_sink"
-    read_cost: DurationNs = Field(
-        2_000, description="CPU time to read a datagram, beside the path's: system call and copy. Assumption."
-    )
-    receive_buffer: ByteCount = Field(212_992, ge=2_304, description="Of each socket. Default: Linux, rmem_default.")
-    packet_charge: ByteCount = Field(
-        2_304, ge=256, description="What a datagram takes of it. Default: Linux, truesize of a full Ethernet frame."
-    )
-    shared_buffer: bool = Field(False, description="One socket and thread for all flows; iperf 2 has one for each.")
+    row: int
+    bulk: int
+    station: int
+    link: int
+    first_ns: int
+    end_ns: int
+    due_ns: int
+    sent: int
+    program: int
+    socket: Fifo
+    packet: int
+    dropped: int
+    received: int
+    highest: int
+    skipped: int
+    late: int
+    transit_ns: int
+    jitter_ns: float
+    difference_ns: int
+    first_read_ns: int
+    last_read_ns: int
 
 
 class UdpSink(Record):
-    """A program; ``reader`` is the flow whose socket all share, 0 if each has its own."""
+    """A program; ``reader`` is the flow whose socket all share, if they share one."""
 
     row: int
     program: int
     domain: int
-    read_ns: int
+    read_cost_ns: int
     most_waiting: int
-    is_shared: bool
+    shared_buffer: bool
     reader: int
     flows: Fifo
     socket_full: int
     lost_in_boot: int
 
 
+udp_flows = Table("udp_flows", UdpFlow, 1 << 14, "use fewer clients")
+flow_list = Chain(udp_flows, "link")
 udp_sinks = Table("udp_sinks", UdpSink, 256)
-ENTRIES = ()
-ACTIONS = ()
-TABLES = (udp_sinks, udp_flows)
 
 
 @udp_sink.implements(receive)
@@ -77,7 +95,7 @@ def take_datagram(sim: Sim, program: Application, packet: int) -> None:
     if flow.program == 0:
         flow.program = program.row
         flow_list.push(sim, sink.flows, flow.row)
-        if sink.reader == 0 and sink.is_shared:
+        if sink.reader == 0 and sink.shared_buffer:
             sink.reader = flow.row
     at_socket = flow
     if sink.reader != 0:
@@ -99,7 +117,7 @@ def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow) -> None:
     """Let a thread that is not at work read the next datagram, or sleep."""
     flow.packet = packet_list.pop(sim, flow.socket)
     if flow.packet != 0:
-        demand_ns = burdened_ns(sim, udp_sink.program, udp_sink.read_ns, 0)
+        demand_ns = with_overhead_ns(sim, udp_sink.program, udp_sink.read_cost_ns, 0)
         submit(sim, domains(sim)[udp_sink.domain], demand_ns, on_read, flow.row, udp_sink.row)
 
 
@@ -113,14 +131,34 @@ def on_read(sim: Sim, udp_flow_row: int, argument: int) -> None:
     read_next(sim, udp_sinks(sim)[argument], reader)
 
 
-udp_sink.implements(set_overhead)(bear_overhead)
+@part
+def note_read(sim: Sim, flow: UdpFlow, number: int, sent_ns: int) -> None:
+    """Take a datagram into the receiver's statistics."""
+    transit_ns = sim.now_ns - sent_ns
+    if flow.received > 0:
+        difference_ns = abs(transit_ns - flow.transit_ns)
+        flow.difference_ns += difference_ns
+        flow.jitter_ns += (difference_ns - flow.jitter_ns) / 16.0
+    else:
+        flow.first_read_ns = sim.now_ns
+    flow.transit_ns = transit_ns
+    flow.last_read_ns = sim.now_ns
+    flow.received += 1
+    if number > flow.highest:
+        flow.skipped += number - flow.highest - 1
+        flow.highest = number
+    else:
+        flow.late += 1
+
+
+udp_sink.implements(set_overhead)(apply_overhead)
 
 
 @udp_sink.implements(lose_state)
-def boot(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application) -> None:
     """Lose what is in the sockets and in the threads' hands; the clients do not notice."""
     sink = udp_sinks(sim)[program.own]
-    apply_overhead(sim, program, 0, 1.0)
+    apply_overhead(sim, program, 0, 1.0, 1.0)
     sink.reader = 0
     while sink.flows.length > 0:
         flow = udp_flows(sim)[flow_list.pop(sim, sink.flows)]
@@ -128,23 +166,34 @@ def boot(sim: Sim, program: Application) -> None:
         if flow.packet != 0:
             drop(sim, flow.packet, sink.lost_in_boot)
             flow.packet = 0
-        while flow.socket.length > 0:
-            drop(sim, packet_list.pop(sim, flow.socket), sink.lost_in_boot)
+        drop_all(sim, flow.socket, sink.lost_in_boot)
 
 
-def add_udp_sink(engine: Engine, domain: int, spec: UdpSinkSpec) -> int:
-    """Add a program to a domain; return its application row."""
-    socket_full, _ = engine.add(drops)
-    lost_in_boot, _ = engine.add(drops)
-    row, sink = engine.add(
-        udp_sinks,
-        domain=domain,
-        read_ns=spec.read_cost,
-        is_shared=spec.shared_buffer,
-        socket_full=socket_full,
-        most_waiting=max(1, spec.receive_buffer // spec.packet_charge),
-        lost_in_boot=lost_in_boot,
+@APPLICATIONS.register
+class UdpSinkSpec(ApplicationSpec):
+    """Reads and counts datagrams."""
+
+    part = udp_sink
+    speaks = "udp"
+
+    kind: Literal["udp_sink"] = "udp_sink"
+    pages_per_request: float = pages_per_request(1.0, "a segment in its buffer")
+    read_cost: DurationNs = Field(
+        2_000, description="CPU time to read a datagram, beside the path's: system call and copy. Assumption."
     )
-    sink.row = row
-    sink.program = add_program(engine, udp_sink, row, domain)
-    return int(sink.program)
+    receive_buffer: ByteCount = Field(212_992, ge=2_304, description="Of each socket. Default: Linux, rmem_default.")
+    packet_charge: ByteCount = Field(
+        2_304, ge=256, description="What a datagram takes of it. Default: Linux, truesize of a full Ethernet frame."
+    )
+    shared_buffer: bool = Field(False, description="One socket and thread for all flows; iperf 2 has one for each.")
+
+    def install(self, context: InstallContext) -> Program:
+        """Add it to a domain."""
+        sink = context.add_program(
+            udp_sinks,
+            self,
+            most_waiting=max(1, self.receive_buffer // self.packet_charge),
+            socket_full=context.engine.new(drops),
+            lost_in_boot=context.engine.new(drops),
+        )
+        return Program(context, sink)

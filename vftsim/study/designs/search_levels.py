@@ -28,7 +28,7 @@ from vftsim.study.runs.workers import Interrupted, Workers
 from vftsim.study.store.files import Number, codec
 from vftsim.study.store.resumable import RunCache
 from vftsim.study.store.store import Store
-from vftsim.workloads.offer import Offer
+from vftsim.workloads.parts import Offer
 
 if TYPE_CHECKING:
     import pandas as pd

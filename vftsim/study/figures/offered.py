@@ -8,7 +8,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.workloads.offer import Offer
+from vftsim.workloads.parts import Offer
 
 Records = Sequence[tuple[int, RunRecord]]
 

@@ -220,7 +220,7 @@ def _events_in_batches(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSp
     """
     _, _, application = spec.target_of(workload)
     is_moderated = any(nic.coalescing_time > 0 for nic in spec.hosts[spec.host_of(domain)].nics.values())
-    if application.hands_on_to is not None or not is_moderated:
+    if application.forwards_to is not None or not is_moderated:
         return None
     return _path_of(spec, workload).events_a_packet_moderated
 

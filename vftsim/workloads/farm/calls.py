@@ -1,13 +1,13 @@
 """Calls through a farm: two user agents for each, an open loop, held for a while, with SIP's retransmission.
 
-A caller sends REGISTER (if it registers), INVITE, on the answer ACK, after ``hold`` BYE.  The called one rings and
+A caller sends REGISTER (if it registers), INVITE, on the answer ACK, after ``hold`` BYE.  The callee rings and
 answers at once (SIPp's built-in scenarios).  The response time is SIPp's: from the first INVITE to the 200 OK.
 
 Timers (RFC 3261, 17): INVITE, REGISTER and BYE are repeated after T1, 2 T1, 4 T1 ... (all but INVITE: T2 at most),
-INVITE until any answer, the 200 OK by the called one until the ACK.  What has not come 64 T1 after it was first asked
+INVITE until any answer, the 200 OK by the callee until the ACK.  What has not come 64 T1 after it was first asked
 for has failed; a call that rings for that long too (the proxy's timer C would wait for three minutes).
 
-Messages from the caller go to where the workload is directed, those of the called one to the server that handles the
+Messages from the caller go to where the workload is directed, those of the callee to the server that handles the
 call.  **Established** calls: until ``hold`` has passed, calls begun before the run hang up at the rate of the others.
 
 **Generators**: where the user agents run in domains of the model, each message that one sends or receives takes CPU
@@ -16,33 +16,48 @@ time there first, as the work of a process of the guest.
 Left out: media.
 """
 
-from vftsim.kernel import Engine, EventKind, Sim, at, entry, event, part
-from vftsim.kernel.inputs import Feeder
+from collections.abc import Mapping
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from vftsim.errors import UsageError
+from vftsim.kernel import EventKind, Sim, at, entry, event, part
+from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.delays import add_delay, delays, install_buckets
+from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets
-from vftsim.sampling import Streams
-from vftsim.workloads.farm.messages import KINDS, Message, is_passed_on, message_of, serial_of
-from vftsim.workloads.farm.parameters import FarmCallsSpec
+from vftsim.platform.io.packet import Flow, delivered, lost, packets
+from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
+from vftsim.stats import DelayHistogram
+from vftsim.workloads.common import duration_ns, new_packet
 from vftsim.workloads.farm.records import (
     ENDING,
     ESTABLISHED,
     INVITING,
+    KINDS,
     PROCEEDING,
     REGISTERING,
     Call,
     FarmLoad,
+    Message,
     calls,
     farm_calls,
     farm_loads,
+    is_forwarded,
+    message_of,
+    serial_of,
 )
-from vftsim.workloads.gamma_feed import duration_ns, gamma_feed
+from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 
 GIVE_UP = 64
 """Times T1: timers B, F and H."""
 _S = 1_000_000_000
+_MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT = 0.6, 1.0, 0.4
+"""Events of each, in those of a packet on its path."""
+_DEEPEST = 16
 
 
 @event
@@ -53,7 +68,7 @@ def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
     call = calls(sim)[open_call(sim, load)]
     if is_measured(load, call):
         load.offered += 1
-    ask_first(sim, load, call, REGISTERING if load.is_registered else INVITING)
+    begin_stage(sim, load, call, REGISTERING if load.registered else INVITING)
     next_ns = sim.now_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
     at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_begin, farm_load_row)
 
@@ -67,7 +82,7 @@ def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
     call.start_ns = sim.now_ns - load.hold_ns
     call.is_answered = True
     call.is_acknowledged = True
-    ask_first(sim, load, call, ENDING)
+    begin_stage(sim, load, call, ENDING)
     next_ns = sim.now_ns + max(1, duration_ns(sim, load.earlier_gaps, load.gap_ns))
     if next_ns < load.earlier_ns:
         at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_earlier, farm_load_row)
@@ -96,12 +111,12 @@ def open_call(sim: Sim, load: FarmLoad) -> int:
 
 @part
 def close_call(sim: Sim, load: FarmLoad, call: Call) -> None:
-    """Free a call; what is still on the way is nobody's."""
+    """Free a call; what is still on its path is nobody's."""
     call.stage = 0
     call.timer = 0
     call.callee_timer = 0
     load.active -= 1
-    load.over += 1
+    load.ended += 1
     calls.free(sim, call.row)
 
 
@@ -112,13 +127,13 @@ def is_measured(load: FarmLoad, call: Call) -> bool:
 
 
 @part
-def ask_first(sim: Sim, load: FarmLoad, call: Call, stage: int) -> None:
+def begin_stage(sim: Sim, load: FarmLoad, call: Call, stage: int) -> None:
     """Send what a stage begins with."""
     call.stage = stage
     call.asked_ns = sim.now_ns
     call.wait_ns = load.t1_ns
     send_request(sim, load, call)
-    look_again(sim, call, sim.now_ns + (load.t1_ns if load.retransmits else GIVE_UP * load.t1_ns))
+    recheck_at(sim, call, sim.now_ns + (load.t1_ns if load.retransmits else GIVE_UP * load.t1_ns))
 
 
 @part
@@ -137,45 +152,38 @@ def send_message(sim: Sim, load: FarmLoad, call: Call, message: int, port: int) 
     """Send a message to a port of the farm."""
     if sim.now_ns >= load.warmup_ns:
         load.messages += 1
-    row = packets.new(sim)
-    made = packets(sim)[row]
-    made.flow = load.flow
-    made.port = port
-    made.ring = 0
-    made.stream = call.row
-    made.what = 2 * KINDS * call.uses + message
-    made.size_bytes = load.message_bytes
-    made.sent_ns = sim.now_ns
-    made.entity = call.row
+    what = 2 * KINDS * call.uses + message
+    row = new_packet(sim, load.flow, port, call.row, call.row, what, load.message_size_bytes)
     if load.message_cost_ns > 0:
-        submit(sim, domains(sim)[agent_of(load, call, is_from_called(message))], load.message_cost_ns, on_said, row, 0)
+        agent = agent_of(load, call, is_from_callee(message))
+        submit(sim, domains(sim)[agent], load.message_cost_ns, on_sent, row, 0)
     else:
         send_to_host(sim, row)
 
 
 @part
-def is_from_called(message: int) -> bool:
-    """Tell whether it is the called one who says a message."""
+def is_from_callee(message: int) -> bool:
+    """Tell whether the callee sends a message."""
     return message == Message.RINGING or message == Message.OK or message == Message.BYE_OK
 
 
 @part
-def agent_of(load: FarmLoad, call: Call, is_called: bool) -> int:
+def agent_of(load: FarmLoad, call: Call, is_callee: bool) -> int:
     """Return the domain in which a call's user agent runs: calls take turns, its two ends are half a round apart."""
-    ahead = load.agents // 2 if is_called else 0
+    ahead = load.agents // 2 if is_callee else 0
     return load.first_agent + (call.turn + ahead) % load.agents
 
 
 @work_done
-def on_said(sim: Sim, packet_row: int, argument: int) -> None:
+def on_sent(sim: Sim, packet_row: int, argument: int) -> None:
     """The user agent's CPU work for a message that it sends is done."""
     packets(sim)[packet_row].sent_ns = sim.now_ns
     send_to_host(sim, packet_row)
 
 
 @part
-def look_again(sim: Sim, call: Call, due_ns: int) -> None:
-    """See to the caller at a time; an event that is planned for earlier looks and goes on waiting."""
+def recheck_at(sim: Sim, call: Call, due_ns: int) -> None:
+    """Recheck the caller at a time; an event that is planned for earlier waits on."""
     call.due_ns = due_ns
     if call.timer == 0 or call.timer_ns > due_ns:
         call.timer_ns = due_ns
@@ -191,9 +199,9 @@ def on_caller(sim: Sim, call_row: int, token: int) -> None:
     call.timer = 0
     load = farm_loads(sim)[call.load]
     if call.due_ns > sim.now_ns:
-        look_again(sim, call, call.due_ns)
+        recheck_at(sim, call, call.due_ns)
     elif call.stage == ESTABLISHED:
-        ask_first(sim, load, call, ENDING)
+        begin_stage(sim, load, call, ENDING)
     elif call.stage == PROCEEDING or sim.now_ns - call.asked_ns >= GIVE_UP * load.t1_ns:
         fail_call(sim, load, call)
     else:
@@ -217,7 +225,7 @@ def repeat_request(sim: Sim, load: FarmLoad, call: Call) -> None:
     call.wait_ns *= 2
     if call.stage != INVITING:
         call.wait_ns = min(call.wait_ns, load.t2_ns)
-    look_again(sim, call, min(sim.now_ns + call.wait_ns, call.asked_ns + GIVE_UP * load.t1_ns))
+    recheck_at(sim, call, min(sim.now_ns + call.wait_ns, call.asked_ns + GIVE_UP * load.t1_ns))
 
 
 @farm_calls.implements(delivered)
@@ -227,48 +235,48 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     call = calls(sim)[packets(sim)[packet].stream]
     if call.stage == 0 or call.uses != serial_of(what):
         packets.free(sim, packet)
-    elif is_passed_on(what):
+    elif is_forwarded(what):
         packets(sim)[packet].what = what - KINDS
         packets(sim)[packet].port = call.front
         send_to_host(sim, packet)
     elif farm_loads(sim)[flow.own].message_cost_ns > 0:
         load = farm_loads(sim)[flow.own]
-        agent = agent_of(load, call, is_for_called(message_of(what)))
-        submit(sim, domains(sim)[agent], load.message_cost_ns, on_heard, packet, load.row)
+        agent = agent_of(load, call, is_for_callee(message_of(what)))
+        submit(sim, domains(sim)[agent], load.message_cost_ns, on_received, packet, load.row)
     else:
-        hear(sim, farm_loads(sim)[flow.own], call, packet)
+        handle_message(sim, farm_loads(sim)[flow.own], call, packet)
 
 
 @part
-def is_for_called(message: int) -> bool:
-    """Tell whether it is the called one who hears a message."""
+def is_for_callee(message: int) -> bool:
+    """Tell whether a message is for the callee."""
     return message == Message.INVITE or message == Message.ACK or message == Message.BYE
 
 
 @work_done
-def on_heard(sim: Sim, packet_row: int, argument: int) -> None:
+def on_received(sim: Sim, packet_row: int, argument: int) -> None:
     """The user agent's CPU work for a message that it receives is done; the call may be over meanwhile."""
     call = calls(sim)[packets(sim)[packet_row].stream]
     if call.stage == 0 or call.uses != serial_of(packets(sim)[packet_row].what):
         packets.free(sim, packet_row)
     else:
-        hear(sim, farm_loads(sim)[argument], call, packet_row)
+        handle_message(sim, farm_loads(sim)[argument], call, packet_row)
 
 
 @part
-def hear(sim: Sim, load: FarmLoad, call: Call, packet: int) -> None:
+def handle_message(sim: Sim, load: FarmLoad, call: Call, packet: int) -> None:
     """Let the user agent that a message is for act on it, and free it."""
     message = message_of(packets(sim)[packet].what)
     packets.free(sim, packet)
-    if is_for_called(message):
-        hear_called(sim, load, call, message)
+    if is_for_callee(message):
+        handle_at_callee(sim, load, call, message)
     else:
-        hear_caller(sim, load, call, message)
+        handle_at_caller(sim, load, call, message)
 
 
 @part
-def hear_called(sim: Sim, load: FarmLoad, call: Call, message: int) -> None:
-    """The called one hears a message."""
+def handle_at_callee(sim: Sim, load: FarmLoad, call: Call, message: int) -> None:
+    """Act on a message at the callee."""
     if message == Message.BYE:
         send_message(sim, load, call, Message.BYE_OK, call.front)
     elif message == Message.ACK:
@@ -284,7 +292,7 @@ def hear_called(sim: Sim, load: FarmLoad, call: Call, message: int) -> None:
 
 @part
 def plan_callee(sim: Sim, call: Call) -> None:
-    """Look after a while whether the answer was acknowledged."""
+    """Recheck after a while whether the answer was acknowledged."""
     due_ns = sim.now_ns + call.callee_wait_ns
     call.callee_timer = at(sim, due_ns, EventKind.TIMER, call.row, on_callee, call.row)
 
@@ -306,16 +314,16 @@ def on_callee(sim: Sim, call_row: int, token: int) -> None:
 
 
 @part
-def hear_caller(sim: Sim, load: FarmLoad, call: Call, message: int) -> None:
-    """The caller hears a message."""
+def handle_at_caller(sim: Sim, load: FarmLoad, call: Call, message: int) -> None:
+    """Act on a message at the caller."""
     if message == Message.REGISTERED and call.stage == REGISTERING:
         note_registration(sim, load, call)
-        ask_first(sim, load, call, INVITING)
+        begin_stage(sim, load, call, INVITING)
     elif (message == Message.TRYING or message == Message.RINGING) and call.stage == INVITING:
         call.stage = PROCEEDING
-        look_again(sim, call, call.asked_ns + GIVE_UP * load.t1_ns)
+        recheck_at(sim, call, call.asked_ns + GIVE_UP * load.t1_ns)
     elif message == Message.OK:
-        hear_answer(sim, load, call)
+        handle_ok(sim, load, call)
     elif message == Message.BYE_OK and call.stage == ENDING:
         close_call(sim, load, call)
 
@@ -328,7 +336,7 @@ def note_registration(sim: Sim, load: FarmLoad, call: Call) -> None:
 
 
 @part
-def hear_answer(sim: Sim, load: FarmLoad, call: Call) -> None:
+def handle_ok(sim: Sim, load: FarmLoad, call: Call) -> None:
     """Acknowledge the answer, every time it comes; the first time the call begins."""
     if not call.is_answered:
         call.is_answered = True
@@ -337,7 +345,7 @@ def hear_answer(sim: Sim, load: FarmLoad, call: Call) -> None:
         if is_measured(load, call):
             add_delay(sim, load.responses, sim.now_ns - call.asked_ns)
         call.stage = ESTABLISHED
-        look_again(sim, call, sim.now_ns + load.hold_ns)
+        recheck_at(sim, call, sim.now_ns + load.hold_ns)
     send_message(sim, load, call, Message.ACK, load.port)
 
 
@@ -360,34 +368,146 @@ def start_calls(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-def add_calls(
-    engine: Engine, feeder: Feeder, port: int, spec: FarmCallsSpec, streams: Streams, number: int, warmup_ns: int
-) -> int:
-    """Add calls to a port; ``number`` says whose draws are theirs.  Return the row of the load."""
-    install_buckets(engine)
-    gap_ns = round(_S / spec.rate)
-    row, load = engine.add(
-        farm_loads,
-        port=port,
-        gap_ns=gap_ns,
-        is_registered=spec.registered,
-        retransmits=spec.retransmits,
-        gaps=gamma_feed(feeder, streams, "farm_calls.gap", number, gap_ns, spec.gap_cv),
-        earlier_gaps=gamma_feed(feeder, streams, "farm_calls.earlier", number, gap_ns, spec.gap_cv),
-        hold_ns=spec.hold,
-        earlier_ns=spec.hold if spec.established else 0,
-        t1_ns=spec.t1,
-        t2_ns=spec.t2,
-        message_bytes=spec.message_size,
-        message_cost_ns=spec.message_cost,
-        warmup_ns=warmup_ns,
-        responses=engine.new(delays),
-        registrations=engine.new(delays),
+class CallsSeen(Outcome):
+    """What the user agents of a farm saw; counts from the end of the warm-up."""
+
+    offered: int = declare.total(label="calls offered")
+    answered: int = declare.total(label="calls answered")
+    failed: int = declare.total(label="calls failed", better="lower", headline=True)
+    messages: int = declare.total(label="messages sent")
+    repeated: int = declare.total(label="messages repeated", better="lower")
+    dropped: int = declare.total(label="messages dropped", better="lower")
+    active_calls: int = declare.number(label="calls at the end")
+    most_active_calls: int = declare.number(label="calls at a time, most")
+    response: DelayHistogram = declare.delays(
+        label="INVITE to 200, less ringing", better="lower", headline=("p50", "p95")
     )
-    load.row = row
-    load.flow, flow = engine.add(flows, workload=engine.number(farm_calls), own=row, port=port)
-    flow.row = load.flow
-    return row
+    registration: DelayHistogram = declare.delays(label="REGISTER to 200", better="lower")
+    offered_rate = declare.rate(offered, label="calls offered", known_as=("offered_per_s",))
+    rate = declare.rate(answered, label="calls answered", better="higher", headline=True, known_as=("calls_per_s",))
+    retransmissions = declare.ratio(
+        repeated, messages, unit="%", label="messages repeated", better="lower", known_as=("retransmissions_percent",)
+    )
 
 
-ENTRIES = (start_calls,)
+def _weight_of(server: ApplicationSpec | None, message: str, profile: RunProfile, depth: int = 0) -> float:
+    """Return the weight of a message with all that it causes."""
+    if depth > _DEEPEST:
+        raise UsageError("requests between servers go in a circle: leave one of their `asks` out")
+    weight = _REQUEST_WEIGHT if depth else _MESSAGE_WEIGHT
+    used: Mapping[str, OperationSpec] = server.operations if isinstance(server, FarmServerSpec) else {}  # type: ignore[assignment]
+    if message in used and profile.peer is not None:
+        weight += _DISK_WEIGHT * used[message].disk_operations
+        weight += sum(
+            ask.times * _weight_of(profile.peer(ask.to), ask.message, profile, depth + 1) for ask in used[message].asks
+        )
+    return weight
+
+
+@WORKLOADS.register
+class FarmCallsSpec(WorkloadSpec):
+    """Calls through a farm at a rate, whatever becomes of them."""
+
+    part = farm_calls
+    speaks = "farm"
+    needs_link = True
+    agents_may_be_many = True
+    entries = (start_calls,)
+    outcomes = (CallsSeen,)
+
+    kind: Literal["farm_calls"] = "farm_calls"
+    rate: RatePerSecond = Field(gt=0, description="Calls begun a second.")
+    gap_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of the gaps between calls (gamma). Default 1, Poisson: many generators "
+        "beside one another; 0: one generator that keeps time.",
+    )
+    registered: bool = Field(False, description="The caller registers before each call, both have accounts.")
+    hold: PositiveDurationNs = Field(
+        60_000_000_000, description="From the answer to the BYE. Default: 60 s, the record's."
+    )
+    established: bool = Field(
+        True, description="Calls begun before the run hang up in it, at the same rate: it begins in the steady state."
+    )
+    retransmits: bool = Field(True, description="User agents repeat what is not answered (RFC 3261, 17).")
+    t1: PositiveDurationNs = Field(
+        500_000_000, description="First repetition; then after twice as long each time. RFC 3261."
+    )
+    t2: PositiveDurationNs = Field(
+        4_000_000_000, description="Longest wait between repetitions of all but INVITE. RFC 3261."
+    )
+    message_size: ByteCount = Field(500, ge=64, le=65_535, description="A message on the wire. Assumption.")
+    agents_in: str | None = Field(
+        None,
+        description="Domain in which the user agents run; calls take turns on its copies, and the called one is on "
+        "another than the caller, if there are two. On machines of their own if not given.",
+    )
+    message_cost: DurationNs = Field(
+        0, description="CPU time of each message that user agents in a domain send or receive, its path included."
+    )
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.t2 < self.t1:
+            raise ValueError("t2 is the longest wait and cannot be below t1, the first")
+        return self
+
+    @model_validator(mode="after")
+    def _agents_that_cost(self) -> Self:
+        if self.message_cost and self.agents_in is None:
+            raise ValueError("message_cost is CPU time of a domain of the model: say which with agents_in")
+        return self
+
+    @property
+    def events_a_packet(self) -> float:
+        """More where the user agents' CPU work is modelled."""
+        return 0.0 if self.message_cost == 0 else 4.0
+
+    def packets(self, profile: RunProfile) -> float:
+        """Every message of every call, through balancer and front end, and what it makes them ask and read."""
+        return self.rate * profile.seconds * self._weight(profile)
+
+    def _weight(self, profile: RunProfile) -> float:
+        """Return a call's messages, requests and disk operations, each by its events; measured."""
+        caller = (*(("register",) if self.registered else ()), "invite", "ack", "bye")
+        handler, weight = profile.application, 0.0
+        if isinstance(handler, FarmServerSpec) and handler.passes_to is not None and profile.peer is not None:
+            handler, weight = profile.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
+        return weight + sum(_weight_of(handler, each, profile) for each in (*caller, "ringing", "ok", "bye_ok"))
+
+    def in_flight(self, profile: RunProfile) -> float:
+        """Return the calls that are held."""
+        return self.rate * min(profile.seconds, self.hold / _S)
+
+    def install(self, target: Target) -> Driver:
+        """Add the user agents."""
+        begin_ns, end_ns = target.window_ns
+        gap_ns = round(_S / self.rate)
+        load = target.add_clients(
+            farm_loads,
+            self,
+            gap_ns=gap_ns,
+            gaps=target.gamma_feed("farm_calls.gap", target.number, gap_ns, self.gap_cv),
+            earlier_gaps=target.gamma_feed("farm_calls.earlier", target.number, gap_ns, self.gap_cv),
+            earlier_ns=self.hold if self.established else 0,
+            warmup_ns=begin_ns,
+            responses=target.add_delays(),
+            registrations=target.add_delays(),
+            is_balanced=target.application.forwards_to is not None,
+            first_agent=next(iter(target.agents_domains), 0),
+            agents=len(target.agents_domains),
+        )
+
+        def measured() -> CallsSeen:
+            return CallsSeen.of_row(
+                load,
+                active_calls=int(load.active),
+                most_active_calls=int(load.most_active),
+                response=histogram(target.engine, int(load.responses)),
+                registration=histogram(target.engine, int(load.registrations)),
+                seconds=(end_ns - begin_ns) / _S,
+            )
+
+        return Driver(target, load, start_calls, measured)

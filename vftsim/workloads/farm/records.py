@@ -1,15 +1,20 @@
-"""Records of a farm: its servers, what they do for a message, requests between them, and calls."""
+"""Records of a farm: messages, its servers, what they do for a message, requests between them, and calls.
 
+SIP (RFC 3261) as far as a proxy sees it; provisional and final answers are messages of their own, because each costs
+the proxy a pass.  Within the farm: a lookup (account and address of record), an update of a registration, an operation
+on a file (NFS), and the answer to any of them.
+"""
+
+from enum import IntEnum
 from typing import Annotated
 
-from vftsim.kernel import Fifo, Record, Table
+from vftsim.kernel import Fifo, Record, Table, part
 from vftsim.platform.io.packet import application, packets, workload
-from vftsim.workloads.farm.messages import KINDS
 
 farm_server = application.kind("farm_server")
 farm_calls = workload.kind("farm_calls")
 farm_request = workload.kind("farm_request")
-"""Packets between servers: to their flow the way from server to server is what a workload's client is."""
+"""Packets between servers: to their flow the path from server to server is what a workload's client is."""
 
 REGISTERING, INVITING, PROCEEDING, ESTABLISHED, ENDING = 1, 2, 3, 4, 5
 """What a caller waits for: answer to REGISTER, anything to INVITE, the answer, time to hang up, answer to BYE."""
@@ -17,11 +22,51 @@ ASKED, TAKEN, ANSWERED = 1, 2, 3
 """How far a request between servers is."""
 
 
+class Message(IntEnum):
+    """A message; the first seven come from user agents, the next two go to them, the rest stays inside."""
+
+    REGISTER = 1
+    INVITE = 2
+    RINGING = 3
+    OK = 4
+    ACK = 5
+    BYE = 6
+    BYE_OK = 7
+    TRYING = 8
+    REGISTERED = 9
+    LOOKUP = 10
+    UPDATE = 11
+    FILE = 12
+    ANSWER = 13
+
+
+KINDS = 16
+"""What a packet means is (serial x 2 + on the path from a balancer to its server) x ``KINDS`` + message."""
+
+
+@part
+def message_of(what: int) -> int:
+    """Return the message of what a packet means."""
+    return what % KINDS
+
+
+@part
+def is_forwarded(what: int) -> bool:
+    """Tell whether a packet is on its path from a balancer to the server that it has chosen."""
+    return what // KINDS % 2 == 1
+
+
+@part
+def serial_of(what: int) -> int:
+    """Return the serial number of the call or request that a packet belongs to."""
+    return what // (2 * KINDS)
+
+
 class FarmServer(Record):
     """A server.
 
     ``active`` threads have a message, which is ``in_hand``.  ``operations`` is what it does by message, ``first_route``
-    and ``routes`` where a balancer passes calls on to (``turn`` is whose turn it is).  ``begun`` numbers what it takes
+    and ``routes`` where a balancer forwards calls to (``turn`` is whose turn it is).  ``begun`` numbers what it takes
     in hand, ``boots`` counts the times it lost its memory.  Counts are of what came after ``warmup_ns``; ``busy_ns`` is
     the time of threads that had a message, of messages that have left.
     """
@@ -33,7 +78,7 @@ class FarmServer(Record):
     disk: int
     threads: int
     active: int
-    most_waiting: int
+    backlog: int
     waiting: Fifo
     in_hand: Fifo
     operations: Annotated[list[int], KINDS]
@@ -122,11 +167,12 @@ class Request(Record):
 
 
 class FarmLoad(Record):
-    """Calls of one workload; what began before ``warmup_ns`` is not counted beyond ``begun``, ``active`` and ``over``.
+    """Calls of one workload; what began before ``warmup_ns`` is not counted beyond ``begun``, ``active`` and ``ended``.
 
     Their user agents run in ``agents`` domains from ``first_agent`` on (0: on machines of their own), where a message
-    takes ``message_cost_ns``.  ``answered`` are the answers that came after the warm-up, ``messages`` what user agents
-    sent after it, ``repeated`` those of them that they had sent before.
+    takes ``message_cost_ns``.  ``earlier_ns`` is until when calls end that were established before the run.
+    ``answered`` are the answers that came after the warm-up, ``messages`` what user agents sent after it, ``repeated``
+    those of them that they had sent before.
     """
 
     row: int
@@ -135,14 +181,14 @@ class FarmLoad(Record):
     gap_ns: int
     gaps: int
     earlier_gaps: int
-    is_registered: bool
+    registered: bool
     is_balanced: bool
     retransmits: bool
     hold_ns: int
     earlier_ns: int
     t1_ns: int
     t2_ns: int
-    message_bytes: int
+    message_size_bytes: int
     first_agent: int
     agents: int
     message_cost_ns: int
@@ -152,7 +198,7 @@ class FarmLoad(Record):
     earlier: int
     active: int
     most_active: int
-    over: int
+    ended: int
     offered: int
     answered: int
     failed: int
@@ -168,7 +214,7 @@ class Call(Record):
 
     ``uses`` is its serial number, ``stage`` what the caller waits for (0: nobody's row).  ``front`` is the port of the
     server that handles it (0: not chosen), ``known`` tells that server and its boot that the INVITE has been taken.
-    The caller asked first at ``asked_ns`` for what it waits for, repeats it after ``wait_ns``, and looks again at
+    The caller asked first at ``asked_ns`` for what it waits for, repeats it after ``wait_ns``, and rechecks at
     ``due_ns``; an event is planned for ``timer_ns``.  ``turn`` says in which of the user agents' domains it is.
     """
 
@@ -200,5 +246,3 @@ visits = Table("farm_visits", Visit, beside=packets)
 requests = Table("farm_requests", Request, 1 << 20, "lower the load or the number of threads")
 farm_loads = Table("farm_loads", FarmLoad, 1024)
 calls = Table("farm_calls", Call, 1 << 21, "lower the rate of calls or the time for which they are held")
-
-TABLES = (farm_servers, operations, asks, routes, visits, requests, farm_loads, calls)

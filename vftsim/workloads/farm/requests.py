@@ -7,35 +7,29 @@ is ignored.  Left out: segments, acknowledgements, windows.
 
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, ports
-from vftsim.platform.io.ring import wait_for_slot
-from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.farm.messages import KINDS, Message, message_of, serial_of
+from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets
+from vftsim.workloads.common import new_packet, send_or_wait
 from vftsim.workloads.farm.records import (
     ANSWERED,
     ASKED,
+    KINDS,
     Ask,
     FarmServer,
+    Message,
     Request,
     farm_request,
     farm_servers,
+    message_of,
     requests,
     routes,
+    serial_of,
     visits,
 )
 
 
 @part
-def put(sim: Sim, packet: int) -> None:
-    """Send a packet by its port, or let it wait for room there; no thread waits with it."""
-    port = ports(sim)[packets(sim)[packet].port]
-    if not put_out(sim, port, packet):
-        wait_for_slot(sim, port, packet, packet)
-
-
-@part
 def make_request(sim: Sim, farm_server: FarmServer, packet: int, ask: Ask) -> None:
-    """Ask the next of those whose turn it is, for the packet in the server's hand."""
+    """Send a request to the server whose turn it is, for the packet in the asker's hand."""
     route = routes(sim)[ask.first_route + ask.turn]
     ask.turn = (ask.turn + 1) % ask.routes
     row = requests.new(sim)
@@ -51,23 +45,15 @@ def make_request(sim: Sim, farm_server: FarmServer, packet: int, ask: Ask) -> No
     made.from_port = route.from_port
     made.to_port = route.to_port
     made.timer = 0
-    say(sim, made, made.from_port, made.message)
+    send_request(sim, made, made.from_port, made.message)
 
 
 @part
-def say(sim: Sim, request: Request, port: int, message: int) -> None:
+def send_request(sim: Sim, request: Request, port: int, message: int) -> None:
     """Send the request, or its answer."""
-    row = packets.new(sim)
-    made = packets(sim)[row]
-    made.flow = farm_servers(sim)[request.asker].flow
-    made.port = port
-    made.ring = 0
-    made.stream = request.row
-    made.what = 2 * KINDS * request.uses + message
-    made.size_bytes = request.size_bytes
-    made.sent_ns = sim.now_ns
-    made.entity = request.row
-    put(sim, row)
+    flow = farm_servers(sim)[request.asker].flow
+    what = 2 * KINDS * request.uses + message
+    send_or_wait(sim, new_packet(sim, flow, port, request.row, request.row, what, request.size_bytes))
 
 
 @part
@@ -91,13 +77,13 @@ def take_across(sim: Sim, flow: Flow, packet: int) -> None:
 
 @farm_request.implements(lost)
 def repeat_lost(sim: Sim, flow: Flow, packet: int) -> None:
-    """See to what was dropped."""
+    """Plan to send again what was dropped."""
     plan_repeat(sim, flow, packet)
 
 
 @farm_request.implements(discarded)
 def repeat_discarded(sim: Sim, flow: Flow, packet: int) -> None:
-    """See to what ended unseen; where it was a copy, nothing will be missing by then."""
+    """Plan to send again what ended unseen; where it was a copy, nothing will be missing by then."""
     if message_of(packets(sim)[packet].what) == Message.ANSWER or not is_taken(sim, packet):
         plan_repeat(sim, flow, packet)
 
@@ -127,9 +113,9 @@ def on_repeat(sim: Sim, request_row: int, token: int) -> None:
     if request.state == 0 or token != request.timer:
         return
     if request.state == ANSWERED:
-        say(sim, request, request.to_port, Message.ANSWER)
+        send_request(sim, request, request.to_port, Message.ANSWER)
     elif request.state == ASKED:
-        say(sim, request, request.from_port, request.message)
+        send_request(sim, request, request.from_port, request.message)
 
 
 @part

@@ -2,7 +2,7 @@
 
 The CPU time of a message comes first and in one piece; then its disk operations and requests, one after the other,
 while the thread waits; then it leaves: a request of another server is answered, a registration too, everything else is
-passed on to the other user agent (a proxy that stays in the route), or by a balancer to the call's server.  An INVITE
+forwarded to the other user agent (a proxy that stays in the route), or by a balancer to the call's server.  An INVITE
 is told to be under way (100 Trying) as soon as its CPU time is done (RFC 3261, 16.2), and one that the server has
 already (RFC 3261, 17.2.1) costs a part of that and goes no further.
 
@@ -12,13 +12,19 @@ whole numbers are made up by whole ones in turn, not drawn; the answer to a requ
 A machine that is booted again has lost what was in its socket and in its threads' hands, and which INVITEs it had.
 """
 
-from vftsim.kernel import Engine, Sim, part
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from vftsim.errors import ConservationError, UsageError
+from vftsim.kernel import Sim, part
+from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, forget, read, transfer_done
 from vftsim.platform.io.packet import (
     Application,
-    applications,
     discard,
     drop,
     drops,
@@ -27,34 +33,50 @@ from vftsim.platform.io.packet import (
     lose_state,
     packet_list,
     packets,
+    ports,
     receive,
     refused,
     set_overhead,
 )
-from vftsim.workloads.burden import apply_overhead, bear_overhead, burdens
-from vftsim.workloads.farm.messages import KINDS, Message, message_of
+from vftsim.spec.base import Items, Spec
+from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs
+from vftsim.workloads.common import (
+    add_row,
+    apply_overhead,
+    drop_all,
+    duration_ns,
+    new_packet,
+    overheads,
+    pages_per_request,
+    send_or_wait,
+)
 from vftsim.workloads.farm.records import (
     ANSWERED,
+    KINDS,
     TAKEN,
     Ask,
     FarmServer,
+    Message,
     Operation,
     Visit,
     asks,
     calls,
+    farm_request,
     farm_server,
     farm_servers,
+    message_of,
     operations,
     requests,
     routes,
     visits,
 )
-from vftsim.workloads.farm.requests import end_request, is_over, is_taken, make_request, put
-from vftsim.workloads.gamma_feed import duration_ns
+from vftsim.workloads.farm.requests import end_request, is_over, is_taken, make_request, on_repeat
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program, Wiring
 
 BLOCK_BYTES = 4096
 """A disk operation: a block of the shared file system (the record's mkfs.xfs, 4 kB)."""
 BOOTS = 1 << 20
+_S = 1e9
 
 
 @farm_server.implements(receive)
@@ -63,13 +85,13 @@ def take_message(sim: Sim, program: Application, packet: int) -> None:
     server = farm_servers(sim)[program.own]
     message = message_of(packets(sim)[packet].what)
     if message == Message.ANSWER:
-        take_answer(sim, server, packet)
+        handle_answer(sim, server, packet)
     elif message >= Message.LOOKUP and (is_over(sim, packet) or is_taken(sim, packet)):
         discard(sim, packet)
     else:
         if message >= Message.LOOKUP:
             requests(sim)[packets(sim)[packet].stream].state = TAKEN
-        queue(sim, server, packet)
+        take_or_queue(sim, server, packet)
 
 
 @farm_server.implements(held)
@@ -86,11 +108,11 @@ def messages_refused(sim: Sim, program: Application) -> int:
 
 
 @part
-def queue(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+def take_or_queue(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Let a thread begin, or wait for one; a full socket drops."""
     if farm_server.active < farm_server.threads:
         begin(sim, farm_server, packet)
-    elif farm_server.waiting.length < farm_server.most_waiting:
+    elif farm_server.waiting.length < farm_server.backlog:
         packet_list.push(sim, farm_server.waiting, packet)
     else:
         drop(sim, packet, farm_server.socket_full)
@@ -109,7 +131,8 @@ def begin(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     visit.server = farm_server.row
     visit.serial = farm_server.begun
     visit.operation = operation.row
-    visit.is_repeat = message == Message.INVITE and farm_server.routes == 0 and has_already(sim, farm_server, packet)
+    is_invite = message == Message.INVITE and farm_server.routes == 0
+    visit.is_repeat = is_invite and was_taken_before(sim, farm_server, packet)
     demand_ns = demand_of(sim, farm_server, operation, visit.is_repeat)
     submit(sim, domains(sim)[farm_server.domain], demand_ns, on_worked, packet, farm_server.row)
 
@@ -117,15 +140,15 @@ def begin(sim: Sim, farm_server: FarmServer, packet: int) -> None:
 @part
 def demand_of(sim: Sim, farm_server: FarmServer, operation: Operation, is_repeat: bool) -> int:
     """Return the CPU time of an operation with what its packets and its protection cost; below 10**15 ns exact."""
-    burden = burdens(sim)[farm_server.program]
-    demand_ns = duration_ns(sim, operation.demands, operation.demand_ns) * burden.execution
+    overhead = overheads(sim)[farm_server.program]
+    demand_ns = duration_ns(sim, operation.demands, operation.demand_ns) * overhead.execution
     if is_repeat:
         demand_ns *= farm_server.repeat_share
-    return int(demand_ns + operation.send_ns + operation.outputs * burden.output_ns)
+    return int(demand_ns + operation.send_ns + operation.outputs * overhead.output_ns)
 
 
 @part
-def has_already(sim: Sim, farm_server: FarmServer, packet: int) -> bool:
+def was_taken_before(sim: Sim, farm_server: FarmServer, packet: int) -> bool:
     """Tell whether the server has taken this call's INVITE since it was booted, and remember it."""
     call = calls(sim)[packets(sim)[packet].stream]
     is_known = call.known == farm_server.row * BOOTS + farm_server.boots + 1
@@ -134,12 +157,12 @@ def has_already(sim: Sim, farm_server: FarmServer, packet: int) -> bool:
 
 
 @work_done
-def on_worked(sim: Sim, place: int, argument: int) -> None:
+def on_worked(sim: Sim, packet: int, argument: int) -> None:
     """A message's CPU time is done."""
     farm_server = farm_servers(sim)[argument]
-    visit = visits(sim)[place]
-    if message_of(packets(sim)[place].what) == Message.INVITE and farm_server.routes == 0:
-        say_trying(sim, place)
+    visit = visits(sim)[packet]
+    if message_of(packets(sim)[packet].what) == Message.INVITE and farm_server.routes == 0:
+        send_trying(sim, packet)
     operation = operations(sim)[visit.operation]
     visit.disk_left = 0
     visit.ask = 0
@@ -149,24 +172,16 @@ def on_worked(sim: Sim, place: int, argument: int) -> None:
         operation.disk_due -= visit.disk_left
         visit.ask = operation.first_ask
     visit.ask_left = count_of(asks(sim)[visit.ask])
-    go_further(sim, farm_server, place)
+    continue_message(sim, farm_server, packet)
 
 
 @part
-def say_trying(sim: Sim, packet: int) -> None:
+def send_trying(sim: Sim, packet: int) -> None:
     """Tell the caller that its INVITE is under way."""
-    row = packets.new(sim)
-    made = packets(sim)[row]
-    asked = packets(sim)[packet]
-    made.flow = asked.flow
-    made.port = asked.port
-    made.ring = 0
-    made.stream = asked.stream
-    made.what = asked.what - Message.INVITE + Message.TRYING
-    made.size_bytes = asked.size_bytes
-    made.sent_ns = sim.now_ns
-    made.entity = asked.entity
-    put(sim, row)
+    invite = packets(sim)[packet]
+    what = invite.what - Message.INVITE + Message.TRYING
+    size_bytes = invite.size_bytes
+    send_or_wait(sim, new_packet(sim, invite.flow, invite.port, invite.stream, invite.entity, what, size_bytes))
 
 
 @part
@@ -179,7 +194,7 @@ def count_of(ask: Ask) -> int:
 
 
 @part
-def go_further(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+def continue_message(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Do what is next for a message: a disk operation, a request, or the end."""
     visit = visits(sim)[packet]
     if visit.disk_left > 0:
@@ -200,13 +215,13 @@ def go_further(sim: Sim, farm_server: FarmServer, packet: int) -> None:
 
 @farm_server.implements(transfer_done)
 def end_disk_operation(sim: Sim, program: Application, tag: int) -> None:
-    """Go on with the message for which the disk has worked."""
-    go_further(sim, farm_servers(sim)[program.own], tag)
+    """Continue the message for which the disk has worked."""
+    continue_message(sim, farm_servers(sim)[program.own], tag)
 
 
 @part
-def take_answer(sim: Sim, farm_server: FarmServer, packet: int) -> None:
-    """Go on with the message for which another server was asked, if it is still in hand."""
+def handle_answer(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+    """Continue the message for which another server was asked, if it is still in hand."""
     if is_over(sim, packet):
         packets.free(sim, packet)
         return
@@ -216,7 +231,7 @@ def take_answer(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     end_request(sim, request)
     packets.free(sim, packet)
     if is_awaited:
-        go_further(sim, farm_server, parent)
+        continue_message(sim, farm_server, parent)
 
 
 @part
@@ -224,19 +239,19 @@ def finish(sim: Sim, farm_server: FarmServer, packet: int) -> None:
     """Let a message leave, and its thread take the next."""
     packet_list.remove(sim, farm_server.in_hand, packet)
     farm_server.active -= 1
-    count(sim, farm_server, visits(sim)[packet])
+    count_handled(sim, farm_server, visits(sim)[packet])
     is_repeat = visits(sim)[packet].is_repeat
     visits(sim)[packet].serial = 0
     if is_repeat:
         discard(sim, packet)
     else:
-        send_on(sim, farm_server, packet)
+        send_result(sim, farm_server, packet)
     if farm_server.waiting.length > 0 and farm_server.active < farm_server.threads:
         begin(sim, farm_server, packet_list.pop(sim, farm_server.waiting))
 
 
 @part
-def count(sim: Sim, farm_server: FarmServer, visit: Visit) -> None:
+def count_handled(sim: Sim, farm_server: FarmServer, visit: Visit) -> None:
     """Count a message that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= farm_server.warmup_ns:
         farm_server.handled += 1
@@ -244,8 +259,8 @@ def count(sim: Sim, farm_server: FarmServer, visit: Visit) -> None:
 
 
 @part
-def send_on(sim: Sim, farm_server: FarmServer, packet: int) -> None:
-    """Answer, pass on to the call's server, or relay."""
+def send_result(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+    """Answer, forward to the call's server, or relay."""
     made = packets(sim)[packet]
     message = message_of(made.what)
     if message >= Message.LOOKUP:
@@ -256,7 +271,7 @@ def send_on(sim: Sim, farm_server: FarmServer, packet: int) -> None:
         made.what += KINDS
     elif message == Message.REGISTER:
         made.what += Message.REGISTERED - Message.REGISTER
-    put(sim, packet)
+    send_or_wait(sim, packet)
 
 
 @part
@@ -270,30 +285,220 @@ def choose_server(sim: Sim, farm_server: FarmServer, call: int) -> None:
 @farm_server.implements(go_on)
 def send_again(sim: Sim, program: Application, packet: int) -> None:
     """Send a packet for which there was no room."""
-    put(sim, packet)
+    send_or_wait(sim, packet)
 
 
-farm_server.implements(set_overhead)(bear_overhead)
+farm_server.implements(set_overhead)(apply_overhead)
 
 
 @farm_server.implements(lose_state)
-def boot(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application) -> None:
     """Lose all messages; the CPU work for them is gone already, and what the disk does is for nobody."""
     server = farm_servers(sim)[program.own]
     server.boots += 1
     server.active = 0
-    while server.waiting.length > 0:
-        drop(sim, packet_list.pop(sim, server.waiting), server.lost_in_boot)
+    drop_all(sim, server.waiting, server.lost_in_boot)
     while server.in_hand.length > 0:
         packet = packet_list.pop(sim, server.in_hand)
         visits(sim)[packet].serial = 0
         drop(sim, packet, server.lost_in_boot)
     if server.disk != 0:
         forget(sim, disks(sim)[server.disk])
-    apply_overhead(sim, program, 0, 1.0)
+    apply_overhead(sim, program, 0, 1.0, 1.0)
 
 
-def server_of(engine: Engine, program: int) -> FarmServer:
-    """Return the record of an application row."""
-    found: FarmServer = engine.rows(farm_servers)[engine.rows(applications)[program].own]
-    return found
+class FarmWork(Outcome):
+    """What a server of a farm did after the warm-up; ``asked`` and ``disk_operations``: where it does such."""
+
+    messages: int = declare.total(label="messages handled")
+    busy_ns: int = declare.total(label="time of threads with a message", unit="ns")
+    asked: int | None = declare.total(label="requests to other servers")
+    disk_operations: int | None = declare.total()
+    message_rate = declare.rate(messages, label="messages handled", headline=True, known_as=("messages_per_s",))
+    busy_threads = declare.rate(busy_ns, factor=1e-9, unit="", label="threads with a message, mean")
+    ask_rate = declare.rate(asked, label="requests to other servers", known_as=("asked_per_s",))
+    disk_rate = declare.rate(disk_operations, label="disk operations", known_as=("disk_operations_per_s",))
+
+
+class FarmProgram(Program):
+    """A server of a farm in a running model."""
+
+    def __init__(self, context: InstallContext, spec: "FarmServerSpec", server: FarmServer) -> None:
+        super().__init__(context, server)
+        self._context, self._spec, self._server = context, spec, server
+
+    def connect_peers(self, wiring: Wiring) -> None:
+        """Write down what each message makes it do, now that those it asks have their ports."""
+        named: Mapping[str, OperationSpec] = self._spec.operations  # type: ignore[assignment]
+        for message in Message:
+            operation = named.get(message.name.lower(), OperationSpec(demand=self._spec.demand))
+            self._server.operations[message] = self._add_operation(wiring, message, operation)
+        if self._spec.passes_to is not None:
+            pairs = wiring.port_pairs(self._spec.passes_to, first=True)
+            self._server.first_route, self._server.routes = self._add_routes(pairs)
+
+    def _add_operation(self, wiring: Wiring, message: Message, spec: "OperationSpec") -> int:
+        demand_ns, asked = self._context.inflated(spec.demand), sum(ask.times for ask in spec.asks)
+        entity = 16 * int(self._server.row) + message
+        demands = self._context.gamma_feed("farm_server.demand", entity, demand_ns, self._spec.demand_cv)
+        operation = add_row(self.engine, operations, spec, demand_ns=demand_ns, demands=demands)
+        is_front = message == Message.INVITE and self._spec.passes_to is None
+        operation.outputs = (2.0 if is_front else 1.0) + asked
+        answers_by = wiring.ports[list(wiring.ports)[-1 if message >= Message.LOOKUP else 0]]
+        operation.send_ns = (operation.outputs - asked) * self._transmit_ns(answers_by)
+        before = None
+        for ask in spec.asks:
+            pairs = wiring.port_pairs(ask.to, ask.via)
+            operation.send_ns += ask.times * self._transmit_ns(pairs[0][0])
+            row, made = self._add_ask(ask, pairs)
+            if before is None:
+                operation.first_ask = row
+            else:
+                before.next_ask = row
+            before = made
+        return int(operation.row)
+
+    def _add_ask(self, spec: "AskSpec", pairs: list[tuple[int, int]]) -> tuple[int, Ask]:
+        first, count = self._add_routes(pairs)
+        return self.engine.add(
+            asks,
+            message=int(Message[spec.message.upper()]),
+            size_bytes=spec.size,
+            times=spec.times,
+            first_route=first,
+            routes=count,
+            turn=int(self._server.row) % count,
+        )
+
+    def _add_routes(self, pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+        rows = [self.engine.add(routes, from_port=from_port, to_port=to_port)[0] for from_port, to_port in pairs]
+        return rows[0], len(rows)
+
+    def _transmit_ns(self, port: int) -> int:
+        return int(self.engine.rows(ports)[port].transmit_ns)
+
+    def in_flight(self) -> int:
+        """Messages in its socket and its threads' hands."""
+        return int(self._server.waiting.length + self._server.in_hand.length)
+
+    def check(self) -> None:
+        """Every thread that is at work has a message, and none has two."""
+        if self._server.active != self._server.in_hand.length:
+            raise ConservationError(
+                f"{self.name}: {self._server.active} threads at work, "
+                f"but {self._server.in_hand.length} messages in hand"
+            )
+
+    def occupancy(self) -> tuple[str, int]:
+        """Messages in its socket."""
+        return f"{self.name} socket", int(self._server.waiting.length)
+
+    def outcome(self) -> FarmWork:
+        """Return what it did, and how many threads had a message; of what it never does nothing is known."""
+        used, record = self._spec.operations.values(), self._server
+        return FarmWork(
+            messages=int(record.handled),
+            busy_ns=int(record.busy_ns),
+            asked=int(record.asked) if any(each.asks for each in used) else None,
+            disk_operations=int(record.disk_operations) if any(each.disk_operations for each in used) else None,
+            seconds=max(1.0, float(self.engine.now_ns - record.warmup_ns)) / _S,
+        )
+
+
+InsideMessage = Literal["lookup", "update", "file"]
+ServedMessage = Literal["register", "invite", "ringing", "ok", "ack", "bye", "bye_ok", "lookup", "update", "file"]
+
+
+class AskSpec(Spec):
+    """A request that a server makes of another one before it goes on."""
+
+    to: str = Field(description="Who is asked: `domain` or `domain.application`; copies of a domain take turns.")
+    message: InsideMessage = Field("lookup", description="What is asked.")
+    times: float = Field(
+        1.0,
+        ge=0.0,
+        le=1000.0,
+        description="Mean number of such requests, one after the other; 0.25 asks every fourth time. What a cache of "
+        "the asker's own answers is taken off here.",
+    )
+    via: str | None = Field(None, description="Network of the request; the last that both are on if not given.")
+    size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request and answer on the wire. Assumption.")
+
+
+class OperationSpec(Spec):
+    """What a message makes a server do: compute, wait for its disk, ask others, then answer or send on."""
+
+    demand: DurationNs = Field(description="CPU time of it.")
+    disk_operations: float = Field(
+        0.0, ge=0.0, le=1000.0, description="Mean number of operations on the domain's first disk, one after the other."
+    )
+    asks: Items[AskSpec] = Field((), description="Requests of other servers, in this order.")
+
+
+@APPLICATIONS.register
+class FarmServerSpec(ApplicationSpec):
+    """A server of a farm: balancer, front end, back end or storage server, by what it does with each message."""
+
+    part = farm_server
+    kinds = (farm_request,)
+    speaks = "farm"
+    uses_disks = True
+    actions = (on_repeat,)
+    outcomes = (FarmWork,)
+
+    kind: Literal["farm_server"] = "farm_server"
+    pages_per_request: float = pages_per_request(3.0, "its buffer, and 8 KiB of transaction")
+    threads: int = Field(
+        256, ge=1, le=100_000, description="Messages in work at once; a thread waits for disk and others. Assumption."
+    )
+    backlog: int = Field(1024, ge=1, le=1_000_000, description="Messages that wait in the socket. Assumption.")
+    demand: DurationNs = Field(0, description="CPU time of a message that `operations` does not name.")
+    demand_cv: float = Field(
+        0.0, ge=0.0, le=5.0, description="Coefficient of variation of the CPU times (gamma); 0: always the same."
+    )
+    operations: dict[ServedMessage, OperationSpec] = Field(
+        default_factory=dict, description="What single messages make it do."
+    )
+    passes_to: str | None = Field(
+        None,
+        description="Balancer: a call's messages go on to one of these servers, which take turns by call; they answer "
+        "past the balancer (Linux Virtual Server, direct routing, round robin).",
+    )
+    repeat_share: float = Field(
+        0.5, ge=0.0, le=1.0, description="Part of its CPU time that an INVITE costs which it has already. Assumption."
+    )
+    retry: PositiveDurationNs = Field(
+        200_000_000, description="A request of another server that is lost is repeated after this (TCP_RTO_MIN)."
+    )
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """Servers that it speaks to."""
+        asked = [ask.to for operation in self.operations.values() for ask in operation.asks]
+        return tuple(dict.fromkeys([*asked, *([] if self.passes_to is None else [self.passes_to])]))
+
+    @property
+    def forwards_to(self) -> str | None:
+        """Servers behind a balancer."""
+        return self.passes_to
+
+    def install(self, context: InstallContext) -> FarmProgram:
+        """Add it to a domain.
+
+        Raises
+        ------
+        UsageError
+            It uses a disk that its domain has not.
+        """
+        server = context.add_program(
+            farm_servers,
+            self,
+            warmup_ns=context.window_ns[0],
+            disk=context.disk(is_needed=False),
+            socket_full=context.drop_row(f"{context.name} socket", "full"),
+            lost_in_boot=context.drop_row("guest", "lost in crash"),
+        )
+        server.flow = context.add_flow(farm_request, int(server.row))
+        if not context.disks and any(each.disk_operations for each in self.operations.values()):
+            raise UsageError(f"{context.name}: disk operations need a disk of its domain: give it `disks`")
+        return FarmProgram(context, self, server)

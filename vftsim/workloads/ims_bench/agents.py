@@ -13,9 +13,8 @@ from vftsim.platform.io.packet import Flow, copied, delivered, discarded, flows,
 from vftsim.workloads.ims_bench.attempt import Attempt, Bench, attempts, benches
 from vftsim.workloads.ims_bench.metrics import INVITE200, PMM1, REG1, REG2, REG4, REL1, SES1, SES2
 from vftsim.workloads.ims_bench.verdict import count, end, inadequate, measure
-from vftsim.workloads.sip.messages import Message, Scenario, message_facts
+from vftsim.workloads.sip.messages import Message, Scenario, add_ref, drop_ref, message_facts, streams
 from vftsim.workloads.sip.retransmission import begin, goes_on, wait
-from vftsim.workloads.sip.streams import keep, let_go, streams
 
 ims_bench = workload.kind("ims_bench")
 
@@ -25,37 +24,37 @@ def start_attempt(sim: Sim, bench: Bench, row: int) -> None:
     """Begin an attempt."""
     # Referred to before anything is sent: a message dropped at once is the last to refer to its stream.
     attempts(sim)[row].is_kept = True
-    keep(sim, row)
+    add_ref(sim, row)
     scenario = attempts(sim)[row].scenario
     if scenario == Scenario.IMS_UAC:
         bench.uac_begun += 1
-        ask(sim, bench, row, Message.INVITE)
+        send_request(sim, bench, row, Message.INVITE)
     elif scenario == Scenario.IMS_MSGC:
-        ask(sim, bench, row, Message.MESSAGE)
+        send_request(sim, bench, row, Message.MESSAGE)
     else:
-        ask(sim, bench, row, Message.REGISTER)
-    settle(sim, row)
+        send_request(sim, bench, row, Message.REGISTER)
+    update_ref(sim, row)
 
 
 @part
-def settle(sim: Sim, row: int) -> None:
+def update_ref(sim: Sim, row: int) -> None:
     """Last in all that happens to an attempt: refer to its stream for as long as something can happen by itself."""
     attempt = attempts(sim)[row]
     timers = attempt.client.timer | attempt.callee.timer | attempt.ring | attempt.hold
     is_alive = not attempt.ended or timers != 0
     if is_alive and not attempt.is_kept:
         attempt.is_kept = True
-        keep(sim, row)
+        add_ref(sim, row)
     elif attempt.is_kept and not is_alive:
         attempt.is_kept = False
-        let_go(sim, row)
+        drop_ref(sim, row)
 
 
 # Messages out and in
 
 
 @part
-def say(sim: Sim, bench: Bench, row: int, message: int) -> None:
+def send_message(sim: Sim, bench: Bench, row: int, message: int) -> None:
     """Send a message, at the price of CPU time if the user agents run on a host of the model."""
     bench.to_server[message] += 1
     made = packets.new(sim)
@@ -66,23 +65,23 @@ def say(sim: Sim, bench: Bench, row: int, message: int) -> None:
     packet.what = message
     packet.size_bytes = message_facts(sim)[1 + message].size_bytes
     packet.entity = streams(sim)[row].number
-    keep(sim, row)
+    add_ref(sim, row)
     is_answer = message not in (Message.REGISTER, Message.INVITE, Message.BYE, Message.MESSAGE)
-    if bench.reaction_ns > 0 and is_answer:
-        due_ns = sim.now_ns + bench.reaction_ns
+    if bench.reaction_time_ns > 0 and is_answer:
+        due_ns = sim.now_ns + bench.reaction_time_ns
         at(sim, due_ns, EventKind.TIMER, streams(sim)[row].number, on_reacted, made)
     else:
-        put(sim, bench, made)
+        send_after_work(sim, bench, made)
 
 
 @event
 def on_reacted(sim: Sim, packet_row: int, token: int) -> None:
     """The user agent has come to an answer."""
-    put(sim, benches(sim)[flows(sim)[packets(sim)[packet_row].flow].own], packet_row)
+    send_after_work(sim, benches(sim)[flows(sim)[packets(sim)[packet_row].flow].own], packet_row)
 
 
 @part
-def put(sim: Sim, bench: Bench, packet: int) -> None:
+def send_after_work(sim: Sim, bench: Bench, packet: int) -> None:
     """Put a message on its way, after the CPU work for it."""
     packets(sim)[packet].sent_ns = sim.now_ns
     if bench.message_cost_ns > 0:
@@ -104,51 +103,51 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     if bench.message_cost_ns > 0:
         submit(sim, domains(sim)[bench.domain], bench.message_cost_ns, on_received, packet, bench.row)
     else:
-        hear(sim, bench, packet)
+        handle_message(sim, bench, packet)
 
 
 @work_done
 def on_received(sim: Sim, packet: int, argument: int) -> None:
     """The CPU work for a message from the server is done."""
-    hear(sim, benches(sim)[argument], packet)
+    handle_message(sim, benches(sim)[argument], packet)
 
 
 @ims_bench.implements(lost)
 def lose(sim: Sim, flow: Flow, packet: int) -> None:
     """Let go of a lost packet's stream."""
-    let_go(sim, packets(sim)[packet].stream)
+    drop_ref(sim, packets(sim)[packet].stream)
 
 
 @ims_bench.implements(copied)
 def copy(sim: Sim, flow: Flow, packet: int) -> None:
     """Refer to the stream once more."""
-    keep(sim, packets(sim)[packet].stream)
+    add_ref(sim, packets(sim)[packet].stream)
 
 
 @ims_bench.implements(discarded)
 def discard(sim: Sim, flow: Flow, packet: int) -> None:
     """Let go of a discarded packet's stream."""
-    let_go(sim, packets(sim)[packet].stream)
+    drop_ref(sim, packets(sim)[packet].stream)
 
 
 @part
-def hear(sim: Sim, bench: Bench, packet: int) -> None:
+def handle_message(sim: Sim, bench: Bench, packet: int) -> None:
     """Act on a message from the server, and free it."""
     row = packets(sim)[packet].stream
     message = packets(sim)[packet].what
     bench.from_server[message] += 1
     attempt = attempts(sim)[row]
     if message <= Message.BYE or message == Message.MESSAGE:
-        hear_relayed(sim, bench, attempt, row, message)
+        handle_relayed(sim, bench, attempt, row, message)
     else:
-        hear_reply(sim, bench, attempt, row, message)
-    settle(sim, row)
-    let_go(sim, row)
+        handle_reply(sim, bench, attempt, row, message)
+    update_ref(sim, row)
+    drop_ref(sim, row)
     packets.free(sim, packet)
 
 
 @part
-def mark(attempt: Attempt, message: int) -> bool:
+def note_received(attempt: Attempt, message: int) -> bool:
     """Note that a user agent has received a message; true the first time."""
     bit = 1 << message
     is_first = attempt.seen & bit == 0
@@ -160,7 +159,7 @@ def mark(attempt: Attempt, message: int) -> bool:
 
 
 @part
-def ask(sim: Sim, bench: Bench, row: int, message: int) -> None:
+def send_request(sim: Sim, bench: Bench, row: int, message: int) -> None:
     """Send a request, and repeat it until it is answered or given up."""
     attempt = attempts(sim)[row]
     attempt.sent_ns = sim.now_ns
@@ -171,7 +170,7 @@ def ask(sim: Sim, bench: Bench, row: int, message: int) -> None:
     else:
         begin(attempt.client, bench.t1_ns, bench.t2_ns, bench.request_retransmissions, 0)
     wait(sim, attempt.client, streams(sim)[row].number, on_unanswered, row)
-    say(sim, bench, row, message)
+    send_message(sim, bench, row, message)
 
 
 @event
@@ -183,10 +182,10 @@ def on_unanswered(sim: Sim, attempt_row: int, token: int) -> None:
     bench = benches(sim)[attempt.bench]
     if goes_on(sim, attempt.client, streams(sim)[attempt_row].number, on_unanswered, attempt_row):
         bench.repeated[attempt.scenario] += 1
-        say(sim, bench, attempt_row, attempt.request)
+        send_message(sim, bench, attempt_row, attempt.request)
     else:
         fail_attempt(sim, bench, attempt)
-    settle(sim, attempt_row)
+    update_ref(sim, attempt_row)
 
 
 @part
@@ -227,7 +226,7 @@ def overdue(sim: Sim, bench: Bench, attempt: Attempt) -> bool:
 
 
 @part
-def hear_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
+def handle_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
     """Act on the server's own reply, or on one that ends an attempt."""
     if message == Message.TRYING:
         provisional(attempt)
@@ -248,7 +247,7 @@ def hear_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int)
 @part
 def challenged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
     """Register again with credentials; a second challenge is unexpected."""
-    is_first = mark(attempt, Message.UNAUTHORIZED)
+    is_first = note_received(attempt, Message.UNAUTHORIZED)
     if attempt.ended:
         return
     if not is_first:
@@ -258,13 +257,13 @@ def challenged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
         return
     answered(attempt)
     measure(sim, bench, attempt, REG1, sim.now_ns - attempt.sent_ns)
-    ask(sim, bench, row, Message.REGISTER_CREDENTIALS)
+    send_request(sim, bench, row, Message.REGISTER_CREDENTIALS)
 
 
 @part
 def registered(sim: Sim, bench: Bench, attempt: Attempt) -> None:
     """End a registration."""
-    if not mark(attempt, Message.OK_REGISTER) or attempt.ended:
+    if not note_received(attempt, Message.OK_REGISTER) or attempt.ended:
         return
     answered(attempt)
     if attempt.scenario == Scenario.IMS_REREG:
@@ -277,7 +276,7 @@ def registered(sim: Sim, bench: Bench, attempt: Attempt) -> None:
 @part
 def finished(sim: Sim, bench: Bench, attempt: Attempt, message: int, delay: int) -> None:
     """End a call or a page message with the answer to its last request."""
-    if not mark(attempt, message) or attempt.ended:
+    if not note_received(attempt, message) or attempt.ended:
         return
     answered(attempt)
     measure(sim, bench, attempt, delay, sim.now_ns - attempt.sent_ns)
@@ -295,7 +294,7 @@ def provisional(attempt: Attempt) -> None:
 @part
 def answered_call(sim: Sim, attempt: Attempt) -> None:
     """Take note that the callee has answered the call."""
-    if not mark(attempt, Message.OK_INVITE):
+    if not note_received(attempt, Message.OK_INVITE):
         return
     answered(attempt)
     count(sim, attempt, INVITE200, sim.now_ns - attempt.start_ns)
@@ -311,45 +310,45 @@ def on_hang_up(sim: Sim, attempt_row: int, token: int) -> None:
         return
     attempt.hold = 0
     if not attempt.ended:
-        ask(sim, benches(sim)[attempt.bench], attempt_row, Message.BYE)
-    settle(sim, attempt_row)
+        send_request(sim, benches(sim)[attempt.bench], attempt_row, Message.BYE)
+    update_ref(sim, attempt_row)
 
 
 # Setting up a call, and what callees answer
 
 
 @part
-def hear_relayed(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
+def handle_relayed(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: int) -> None:
     """Act on what the server has relayed: a request to the callee, or a reply to the caller's INVITE."""
     if message == Message.INVITE:
         invited(sim, bench, attempt, row)
     elif message == Message.RINGING:
         provisional(attempt)
-        if mark(attempt, Message.RINGING):
+        if note_received(attempt, Message.RINGING):
             attempt.rang_ns = sim.now_ns
     elif message == Message.OK_INVITE:
         answered_call(sim, attempt)
-        say(sim, bench, row, Message.ACK)
+        send_message(sim, bench, row, Message.ACK)
     elif message == Message.ACK:
         acknowledged(sim, bench, attempt, row)
     elif message == Message.BYE:
-        say(sim, bench, row, Message.OK_BYE)
+        send_message(sim, bench, row, Message.OK_BYE)
     else:
-        say(sim, bench, row, Message.OK_MESSAGE)
+        send_message(sim, bench, row, Message.OK_MESSAGE)
 
 
 @part
 def invited(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
     """Ring; answer a repeated INVITE with the last reply."""
-    if mark(attempt, Message.INVITE):
+    if note_received(attempt, Message.INVITE):
         measure(sim, bench, attempt, SES2, sim.now_ns - attempt.start_ns)
-        say(sim, bench, row, Message.RINGING)
+        send_message(sim, bench, row, Message.RINGING)
         due_ns = sim.now_ns + attempt.ring_ns
         attempt.ring = at(sim, due_ns, EventKind.TIMER, streams(sim)[row].number, on_pick_up, row)
     elif attempt.answered_ns != 0:
-        say(sim, bench, row, Message.OK_INVITE)
+        send_message(sim, bench, row, Message.OK_INVITE)
     else:
-        say(sim, bench, row, Message.RINGING)
+        send_message(sim, bench, row, Message.RINGING)
 
 
 @event
@@ -363,8 +362,8 @@ def on_pick_up(sim: Sim, attempt_row: int, token: int) -> None:
     attempt.answered_ns = sim.now_ns
     begin(attempt.callee, bench.t1_ns, bench.t2_ns, bench.request_retransmissions, 0)
     wait(sim, attempt.callee, streams(sim)[attempt_row].number, on_unacknowledged, attempt_row)
-    say(sim, bench, attempt_row, Message.OK_INVITE)
-    settle(sim, attempt_row)
+    send_message(sim, bench, attempt_row, Message.OK_INVITE)
+    update_ref(sim, attempt_row)
 
 
 @event
@@ -376,17 +375,17 @@ def on_unacknowledged(sim: Sim, attempt_row: int, token: int) -> None:
     bench = benches(sim)[attempt.bench]
     if goes_on(sim, attempt.callee, streams(sim)[attempt_row].number, on_unacknowledged, attempt_row):
         bench.repeated[attempt.scenario] += 1
-        say(sim, bench, attempt_row, Message.OK_INVITE)
+        send_message(sim, bench, attempt_row, Message.OK_INVITE)
     else:
         fail_attempt(sim, bench, attempt)
-    settle(sim, attempt_row)
+    update_ref(sim, attempt_row)
 
 
 @part
 def acknowledged(sim: Sim, bench: Bench, attempt: Attempt, row: int) -> None:
     """The call is set up: it lasts for its holding time."""
     attempt.callee.timer = 0
-    if not mark(attempt, Message.ACK) or attempt.ended:
+    if not note_received(attempt, Message.ACK) or attempt.ended:
         return
     setup_ns = attempt.rang_ns - attempt.start_ns + sim.now_ns - attempt.answered_ns
     measure(sim, bench, attempt, SES1, setup_ns)

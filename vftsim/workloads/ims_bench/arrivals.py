@@ -10,8 +10,7 @@ from vftsim.workloads.ims_bench.attempt import Bench, attempts, benches, phases
 from vftsim.workloads.ims_bench.draws import CHUNK, MOST_DRAWS, AttemptDraw, attempt_draws
 from vftsim.workloads.ims_bench.subscribers import put_back, take_subscriber
 from vftsim.workloads.ims_bench.verdict import judge
-from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario
-from vftsim.workloads.sip.streams import streams
+from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, streams
 
 EXHAUSTED = Failure("more attempts began at one instant than were drawn")
 _ENTITY = 1

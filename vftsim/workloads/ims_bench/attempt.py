@@ -3,9 +3,8 @@
 from typing import Annotated
 
 from vftsim.kernel import Record, Table
-from vftsim.workloads.sip.messages import Message, Scenario
+from vftsim.workloads.sip.messages import Message, Scenario, streams
 from vftsim.workloads.sip.retransmission import Repetition
-from vftsim.workloads.sip.streams import streams
 
 SCENARIOS = len(Scenario)
 MESSAGES = len(Message)
@@ -73,7 +72,7 @@ class Bench(Record):
     """One benchmark: its user agents, its arrivals, its counters.
 
     ``flow`` and ``port`` are those of its packets.  User agents that run in a domain of the host (``domain``)
-    use ``message_cost_ns`` there for each message; ``reaction_ns`` passes before an answer leaves.
+    use ``message_cost_ns`` there for each message; ``reaction_time_ns`` passes before an answer leaves.
     ``batches_over`` is the driver's item for the end of batches.  ``completed`` attempts had their last request
     answered, however late.  Totals only grow; ``ends_ns`` adds up the instants at which attempts ended, modulo
     2**62, to compare runs.
@@ -84,7 +83,7 @@ class Bench(Record):
     port: int
     domain: int
     message_cost_ns: int
-    reaction_ns: int
+    reaction_time_ns: int
     t1_ns: int
     t2_ns: int
     invite_retransmissions: int

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from vftsim.kernel import Engine, EventKind
 from vftsim.kernel.agenda import Agenda
@@ -29,10 +30,12 @@ from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, j
 from vftsim.workloads.ims_bench.attempt import benches, phases
 from vftsim.workloads.ims_bench.draws import CHUNK, MOST_DRAWS, PhaseDraws, write_chunk
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS, PhaseRecord
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
 from vftsim.workloads.ims_bench.sampler import Series, begin_sampling
 from vftsim.workloads.sip.messages import Scenario
-from vftsim.workloads.sip.streams import streams as sip_streams
+from vftsim.workloads.sip.messages import streams as sip_streams
+
+if TYPE_CHECKING:
+    from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 
 _S = 1_000_000_000
 LONGEST_JUDGEMENT_LAG_NS = 5 * _S

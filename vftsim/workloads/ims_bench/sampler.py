@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.kernel.columns import arrays_of
+from vftsim.kernel.record import fields
 from vftsim.platform.cpu.host import settle
 from vftsim.platform.cpu.records import domains, hosts, vcpus
 from vftsim.platform.io.packet import drops
@@ -31,11 +32,11 @@ from vftsim.workloads.sip.records import sip_servers
 _S = 1_000_000_000
 _BEFORE_ARRIVALS = 0
 MOST_SAMPLES = 1 << 10
-MOST_PLACES = 64
+MOST_DROP_ROWS = 64
 
 
 class Sampler(Record):
-    """Who is sampled how often: user agents, the server with its domain and guard, places where datagrams are lost.
+    """Who is sampled how often: user agents, the server with its domain and guard, where datagrams are lost.
 
     ``written`` is the last row of the log in use; ``planned`` the token of the next sample.
     """
@@ -49,7 +50,7 @@ class Sampler(Record):
     planned: int
     written: int
     places: int
-    place: Annotated[list[int], MOST_PLACES]
+    drop_row: Annotated[list[int], MOST_DROP_ROWS]
 
 
 class Sample(Record):
@@ -71,6 +72,7 @@ class Sample(Record):
 
 samplers = Table("samplers", Sampler, 2)
 samples = Table("samples", Sample, MOST_SAMPLES, is_fixed=True)
+_TOTALS = tuple(name for name in fields(Sample) if name not in {"phase", "is_measured"})
 
 
 @entry
@@ -147,10 +149,10 @@ def busy_ns(sim: Sim, row: int) -> int:
 
 @part
 def dropped(sim: Sim, sampler: Sampler) -> int:
-    """Return how many datagrams have been lost up to now, at all places of the sampler."""
+    """Return how many datagrams have been lost up to now, wherever the sampler looks."""
     total = 0
     for number in range(sampler.places):
-        total += drops(sim)[sampler.place[number]].count
+        total += drops(sim)[sampler.drop_row[number]].count
     return total
 
 
@@ -185,9 +187,8 @@ class Series:
         count = int(sampler.written)
         if count == 0:
             return
-        names = [*_NAMES, "phase", "is_measured"]
-        *totals, ended, is_measured = arrays_of(self.engine, samples, names, 1, 1 + count)
-        now = dict(zip(_NAMES, totals, strict=True))
+        *totals, ended, is_measured = arrays_of(self.engine, samples, [*_TOTALS, "phase", "is_measured"], 1, 1 + count)
+        now = dict(zip(_TOTALS, totals, strict=True))
         then = {name: np.concatenate([self._last.get(name, values[:1]), values[:-1]]) for name, values in now.items()}
         for phase in sorted({*ended[is_measured].tolist()}):
             chosen = is_measured & (ended == phase)
@@ -229,25 +230,11 @@ class Series:
         record.dropped += int(passed["dropped"].sum())
 
 
-_NAMES = (
-    "begun",
-    "completed",
-    "uac_begun",
-    "inadequate",
-    "uac_inadequate",
-    "busy_ns",
-    "dropped",
-    "held",
-    "lag_ns",
-    "repeated",
-)
-
-
 def add_sampler(
-    engine: Engine, bench: int, server: int, domain: int, guard: int, period_ns: int, places: Sequence[int]
+    engine: Engine, bench: int, server: int, domain: int, guard: int, period_ns: int, drop_rows: Sequence[int]
 ) -> None:
-    """Make the run's sampler; ``guard`` is the domain's, 0 for none, ``places`` are rows of ``drops``."""
+    """Make the run's sampler; ``guard`` is the domain's, 0 for none, ``drop_rows`` are where datagrams are lost."""
     _, sampler = engine.add(samplers, bench=bench, server=server, domain=domain, guard=guard, period_ns=period_ns)
-    sampler.places = len(places)
-    for number, place in enumerate(places):
-        sampler.place[number] = place
+    sampler.places = len(drop_rows)
+    for number, row in enumerate(drop_rows):
+        sampler.drop_row[number] = row

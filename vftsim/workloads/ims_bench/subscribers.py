@@ -9,7 +9,7 @@ from typing import Annotated
 from vftsim.errors import ConservationError
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.workloads.ims_bench.attempt import Bench, Pool, attempts
-from vftsim.workloads.sip.streams import streams
+from vftsim.workloads.sip.messages import streams
 
 BLOCK = 1024
 

@@ -1,30 +1,30 @@
 """The IMS benchmark as a workload of a model: its agents, manager and samples put together."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, Kind
-from vftsim.outcome import Outcome, Phase
+from vftsim.kernel import Engine
+from vftsim.outcome import Phase
 from vftsim.platform.delays import install_buckets
-from vftsim.platform.io.packet import flows
-from vftsim.spec import DurationNs, format_duration
+from vftsim.spec import DurationNs, Percent, PeriodNs, PositiveDurationNs, format_duration
+from vftsim.workloads.common import fill_row
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import Bench, benches
 from vftsim.workloads.ims_bench.benchmark import Manager
 from vftsim.workloads.ims_bench.metrics import PhaseRecord, Ramp
-from vftsim.workloads.ims_bench.parameters import ImsBenchSpec
+from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StepsSpec, StirSpec, Thresholds
 from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
-from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, Driver, Offer, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.ramp import RampSpec, ramp_end
-from vftsim.workloads.sip.application import SipServerApplication, SipServerProgram
+from vftsim.workloads.sip.application import SipServerProgram, SipServerSpec
 from vftsim.workloads.sip.wire import SipWire
 from vftsim.workloads.wire import Wire
 
+_MS = 1_000_000
 _S = 1_000_000_000
 LONGEST_DRAIN_NS = 120 * _S
 _DRAIN_NS = 40 * _S
@@ -36,30 +36,56 @@ _GAMMA_NS = 700.0
 
 
 @WORKLOADS.register
-class ImsBenchWorkload(ImsBenchSpec, RampSpec):
-    """The IMS benchmark against a SIP server."""
+class ImsBenchSpec(RampSpec):
+    """The IMS benchmark (ETSI TS 186 008 as run by IMS Bench SIPp); see :mod:`vftsim.workloads.ims_bench.benchmark`."""
 
-    part: ClassVar[Kind] = ims_bench
-    products: ClassVar[tuple[str, ...]] = ("sipp",)
-    speaks: ClassVar[str] = "sip"
-    needs_link: ClassVar[bool] = True
-    entries: ClassVar[tuple[Any, ...]] = (
-        begin_arrivals,
-        begin_batches,
-        judge_overdue,
-        begin_sampling,
-        end_sampling,
-        busy_now,
-    )
-
-    most_steps_key: ClassVar[str] = "steps.most"
-    limit_key: ClassVar[str] = "steps.stop_above_ihs"
-    transient_key: ClassVar[str] = "steps.transient"
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Ramp,)
-    phase_outcomes: ClassVar[tuple[type[Outcome], ...]] = (PhaseRecord,)
+    part = ims_bench
+    products = ("sipp",)
+    speaks = "sip"
+    needs_link = True
+    entries = (begin_arrivals, begin_batches, judge_overdue, begin_sampling, end_sampling, busy_now)
+    most_steps_key = "steps.most"
+    limit_key = "steps.stop_above_ihs"
+    transient_key = "steps.transient"
+    outcomes = (Ramp,)
+    phase_outcomes = (PhaseRecord,)
 
     kind: Literal["ims_bench"] = "ims_bench"
     to: str = Field(description="Application that is tested: `domain.application`, or its domain.")
+    test_systems: int = Field(
+        10,
+        ge=1,
+        le=1000,
+        description="User agent hosts; pre-registration starts one user on each at the same time.",
+    )
+    subscribers: int = Field(100_000, ge=10, le=10_000_000, description="Provisioned subscribers.")
+    registered: Percent = Field(20.0, description="Share of the subscribers that is registered when the ramp begins.")
+    mix: Mix = Field(default_factory=Mix, description="Scenario mix.")
+    ring_time: DurationNs = Field(5 * _S, description="Mean ringing time of a call; 0: answered at once.")
+    hold_time: DurationNs = Field(30 * _S, description="Mean holding time of a call; 0: released at once.")
+    time_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of ringing and holding times (gamma; 1 is exponential, 0 constant).",
+    )
+    reaction_time: DurationNs = Field(
+        0, description="Time that a user agent takes to answer a message (reply, ACK, credentials)."
+    )
+    pre_registration: PreRegistrationSpec = Field(default_factory=PreRegistrationSpec, description="First phase.")
+    stir: StirSpec = Field(default_factory=StirSpec, description="Second phase.")
+    steps: StepsSpec = Field(default_factory=StepsSpec, description="Measured phase.")
+    thresholds: Thresholds = Field(default_factory=Thresholds, description="Limits of adequate handling.")
+    t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 of the user agents.")
+    t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2, not for INVITE.")
+    invite_retransmissions: int = Field(5, ge=0, le=32, description="Retransmissions of an INVITE (SIPp: 5).")
+    request_retransmissions: int = Field(9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9).")
+    fails_on_second_challenge: bool = Field(
+        False,
+        description="Whether an attempt fails when a second 401 comes, as any unexpected message does in SIPp "
+        "(`call.cpp`: every 401 has another nonce, so it is no repetition).",
+    )
+    sample_period: PeriodNs = Field(_S, description="Interval of the CPU, load and memory series.")
     agents_in: str | None = Field(
         None, description="Domain in which the user agents run; on machines of their own if not given."
     )
@@ -68,15 +94,10 @@ class ImsBenchWorkload(ImsBenchSpec, RampSpec):
     )
 
     @model_validator(mode="after")
-    def _agents_that_cost(self) -> "ImsBenchWorkload":
+    def _agents_that_cost(self) -> "ImsBenchSpec":
         if self.message_cost and self.agents_in is None:
             raise ValueError("message_cost is CPU time of a domain of the model: say which with agents_in")
         return self
-
-    @property
-    def agents(self) -> str | None:
-        """Domain in which its user agents run."""
-        return self.agents_in
 
     def longest_ns(self) -> int:
         """Return the time of all phases, and of what is under way after the last."""
@@ -95,16 +116,6 @@ class ImsBenchWorkload(ImsBenchSpec, RampSpec):
     def increment(self) -> float:
         """Rise from step to step."""
         return self.steps.increment
-
-    @property
-    def limit_percent(self) -> float:
-        """Of inadequately handled attempts."""
-        return self.steps.stop_above_ihs
-
-    @property
-    def transient_ns(self) -> int:
-        """Of a step."""
-        return self.steps.transient
 
     @property
     def sample_period_ns(self) -> int:
@@ -233,22 +244,19 @@ class BenchDriver(Driver):
         Its row.
     """
 
-    def __init__(self, spec: ImsBenchWorkload, target: Target) -> None:
+    def __init__(self, spec: ImsBenchSpec, target: Target) -> None:
         engine, application, program = target.engine, target.application, target.program
-        assert isinstance(application, SipServerApplication)
+        assert isinstance(application, SipServerSpec)
         assert isinstance(program, SipServerProgram)
         install_buckets(engine)
-        self.engine = engine
+        bench = target.add_clients(benches, spec, domain=next(iter(target.agents_domains), 0))
+        super().__init__(target, bench)
+        self.bench = int(bench.row)
         self._limit = (
             "no subscriber of the state that they need was free; raise "
             f"workloads.{target.name}.subscribers or workloads.{target.name}.registered"
         )
-        self.bench, bench = engine.add(benches, port=target.port)
-        bench.row = self.bench
-        self.flow, flow = engine.add(flows, workload=engine.number(ims_bench), own=self.bench, port=target.port)
-        flow.row = bench.flow = self.flow
         write_rules(bench, spec)
-        bench.domain, bench.message_cost_ns = next(iter(target.agents_domains), 0), spec.message_cost
         fill_pools(engine, bench, spec.subscribers, int(spec.subscribers * spec.registered / 100.0))
         add_sampler(
             engine,
@@ -257,7 +265,7 @@ class BenchDriver(Driver):
             target.domain,
             target.guard,
             spec.sample_period,
-            list(target.drop_places.values()),
+            list(target.drop_rows.values()),
         )
         memory = (target.memory_bytes, application.memory_per_attempt, application.memory_per_transaction)
         self.series = Series(engine, memory, has_lag=target.guard != 0)
@@ -320,15 +328,8 @@ class BenchDriver(Driver):
 
 def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
     """Write the limits and timers of user agents into a benchmark's record."""
-    limits: Any = spec.thresholds
-    bench.t1_ns, bench.t2_ns = spec.t1, spec.t2
-    bench.reaction_ns = spec.reaction_time
-    bench.invite_retransmissions = spec.invite_retransmissions
-    bench.request_retransmissions = spec.request_retransmissions
-    bench.fails_on_second_challenge = spec.fails_on_second_challenge
-    bench.session_setup_ns, bench.release_ns = limits.session_setup, limits.release
-    bench.message_ns = limits.message
-    bench.registration_ns, bench.reregistration_ns = limits.registration, limits.reregistration
+    fill_row(bench, benches, spec)
+    fill_row(bench, benches, spec.thresholds)
 
 
 def busy_ns(engine: Engine, domain: int) -> int:

@@ -1,31 +1,27 @@
-"""The service as an application of a domain, and what it measures."""
+"""The service as an application of a domain: what a model file says of it and its calls, and what it measures."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Literal
 
-from vftsim.errors import ConservationError, UsageError
-from vftsim.kernel import Engine, Kind
-from vftsim.kernel.declare import Table
-from vftsim.kernel.inputs import Feeder, feeds
+from pydantic import Field
+
+from vftsim.errors import ConservationError
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.delays import bucket_ends, delays, histogram, install_buckets
-from vftsim.platform.io.packet import applications, drops, flows, packets
-from vftsim.sampling import Streams
+from vftsim.platform.delays import histogram
+from vftsim.platform.io.packet import packets
+from vftsim.spec.base import Items, Spec
+from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads import burden
-from vftsim.workloads.choice_feed import choice_feed
-from vftsim.workloads.composed.rows import RowProgram
-from vftsim.workloads.dirty_pages import DirtyPagesFields
-from vftsim.workloads.gamma_feed import gamma_feed
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Wiring
-from vftsim.workloads.service import records, server
-from vftsim.workloads.service.parameters import MOST_ENTRIES, CallSpec, ServiceSpec
+from vftsim.workloads.common import add_row, pages_per_request
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program, Wiring
+from vftsim.workloads.service import server
 from vftsim.workloads.service.records import Service, plans, routes, service, service_call, services, visits
 
-ENTRIES = ()
-ACTIONS = (server.on_timer,)
-TABLES = (*records.TABLES, *burden.TABLES, feeds, bucket_ends)
 _S = 1e9
+MOST_CALLS = 100
+"""Of one entry at a time: they are drawn at one instant."""
+MOST_ENTRIES = 256
+"""Of a service: whose draws are whose."""
 
 
 class ServiceWork(Outcome):
@@ -52,58 +48,67 @@ class ServiceWork(Outcome):
     call_rate = declare.rate(calls, label="calls")
 
 
-class ServiceProgram(RowProgram):
-    """A service in a running model.
+class CallSpec(Spec):
+    """Calls of another service, for each request."""
 
-    Parameters
-    ----------
-    row : int
-        Row of the application.
-    """
+    to: str = Field(description="Who is asked: `domain` or `domain.application`; copies of a domain take turns.")
+    via: str | None = Field(None, description="Network of the calls; the last that both are on if not given.")
+    probability: Percent = Field(100.0, description="Of requests that make these calls.")
+    count: int = Field(1, ge=1, le=MOST_CALLS, description="Calls of a request that makes them: fan-out.")
+    when: Literal["sequential", "parallel"] = Field(
+        "sequential", description="One after the other, or at once, together with parallel ones next to it in the list."
+    )
+    cost: DurationNs = Field(0, description="CPU time of the asker for each call, beside its path's.")
+    size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request on the wire. Assumption.")
+    timeout: DurationNs = Field(
+        1_000_000_000, description="Wait before a call is repeated, doubled each time; 0: for ever. Assumption."
+    )
+    retries: int = Field(2, ge=0, le=20, description="Repetitions before a call is given up. Assumption.")
+    cache_hit: Percent = Field(0.0, description="Of calls that a full cache of the asker's own makes unnecessary.")
+    cache_entries: int = Field(
+        0, ge=0, le=1_000_000_000, description="Answers in the cache, asked for equally often; 0: it is full at once."
+    )
 
-    def __init__(self, context: InstallContext, spec: ServiceSpec, row: int) -> None:
-        super().__init__(context, row, measured=self._measured_here)
-        self._context, self._spec, self._service = context, spec, service_of(context.engine, row)
-        self._number = context.others.get(spec.kind, 0)
+
+class ServiceProgram(Program):
+    """A service in a running model."""
+
+    def __init__(self, context: InstallContext, spec: "ServiceSpec", record: Service) -> None:
+        super().__init__(context, record)
+        self._context, self._spec, self._service = context, spec, record
+        self._serial = context.serial(spec)
         self._plans: list[tuple[str, int]] = []
 
-    def meet(self, around: Wiring) -> None:
+    def connect_peers(self, wiring: Wiring) -> None:
         """Write down what it asks of others, now that those have their ports."""
         for number, call in reversed(list(enumerate(self._spec.calls))):
-            self._service.first_plan = self._add_plan(around, call, number)
-            self._plans.insert(0, (call.to, int(self._service.first_plan)))
+            row = self._service.first_plan = self._add_plan(wiring, call, MOST_ENTRIES * self._serial + number)
+            self._plans.insert(0, (call.to, row))
 
-    def _add_plan(self, around: Wiring, call: CallSpec, number: int) -> int:
-        engine, context, entity = self.engine, self._context, MOST_ENTRIES * self._number + number
-        ways = [
-            engine.add(routes, from_port=from_port, to_port=to)[0] for from_port, to in around.ways(call.to, call.via)
-        ]
-        chance, choices = choice_feed(context.feeder, context.streams, "service.chance", entity, call.probability)
-        hit, lookups = choice_feed(
-            context.feeder, context.streams, "service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0
-        )
-        row, plan = engine.add(
+    def _add_plan(self, wiring: Wiring, call: CallSpec, entity: int) -> int:
+        engine, context = self.engine, self._context
+        pairs = wiring.port_pairs(call.to, call.via)
+        rows = [engine.add(routes, from_port=from_port, to_port=to_port)[0] for from_port, to_port in pairs]
+        chance, choices = context.choice_feed("service.chance", entity, call.probability)
+        hit, lookups = context.choice_feed("service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0)
+        plan = add_row(
+            engine,
             plans,
+            call,
             service=int(self._service.row),
             next_plan=int(self._service.first_plan),
             is_parallel=call.when == "parallel",
-            count=call.count,
             chance=chance,
             choices=choices,
             hit=hit,
             lookups=lookups,
-            entries=call.cache_entries,
             filled=call.cache_entries,
-            cost_ns=round(call.cost * context.cpu_inflation),
-            size_bytes=call.size,
-            timeout_ns=call.timeout,
-            retries=call.retries,
-            first_route=ways[0],
-            routes=len(ways),
-            turn=self._number % len(ways),
+            cost_ns=context.inflated(call.cost),
+            first_route=rows[0],
+            routes=len(rows),
+            turn=self._serial % len(rows),
         )
-        plan.row = row
-        return row
+        return int(plan.row)
 
     def in_flight(self) -> int:
         """Requests in its socket and its threads' hands."""
@@ -140,7 +145,8 @@ class ServiceProgram(RowProgram):
             row = int(self.engine.rows(packets)[row].link)
         return asked
 
-    def _measured_here(self) -> ServiceWork:
+    def outcome(self) -> ServiceWork:
+        """Return what it did up to now."""
         record, now_ns = self._service, self.engine.now_ns
         return ServiceWork.of_row(
             record,
@@ -162,17 +168,48 @@ class ServiceProgram(RowProgram):
 
 
 @APPLICATIONS.register
-class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
+class ServiceSpec(ApplicationSpec):
     """A service that computes, uses its disk, calls others, and answers."""
 
-    part: ClassVar[Kind] = service
-    kinds: ClassVar[tuple[Kind, ...]] = (service_call,)
-    products: ClassVar[tuple[str, ...]] = ("responder", "microservice", "database", "memcached")
-    speaks: ClassVar[str] = "request"
-    uses_disks: ClassVar[bool] = True
-    actions: ClassVar[tuple[Any, ...]] = ACTIONS
-    tables: ClassVar[tuple[Table[Any], ...]] = TABLES
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (ServiceWork,)
+    part = service
+    kinds = (service_call,)
+    products = ("responder", "microservice", "database", "memcached")
+    speaks = "request"
+    uses_disks = True
+    actions = (server.on_timer,)
+    outcomes = (ServiceWork,)
+
+    kind: Literal["service"] = "service"
+    pages_per_request: float = pages_per_request(2.0, "the packet's buffer, and a page of what is kept of it")
+    threads: int = Field(1, ge=1, le=100_000, description="Requests in work at once. Default: netserver, one.")
+    demand: DurationNs = Field(
+        10_000, description="CPU time of a request, without the I/O path's. Assumption: a system call in and out."
+    )
+    demand_cv: float = Field(
+        0.0, ge=0.0, le=5.0, description="Coefficient of variation of the demand (gamma); 0: always the same."
+    )
+    answer_size: ByteCount = Field(
+        128,
+        ge=64,
+        le=1 << 20,
+        description="Answer on the wire. Default: 1 byte (netperf TCP_RR), 52 TCP/IP with time stamp, 38 Ethernet "
+        "with preamble and gap, rounded up.",
+    )
+    backlog: int = Field(
+        1024, ge=1, le=1_000_000, description="Requests that wait for a thread; others are dropped. Assumption."
+    )
+    reads: float = Field(0.0, ge=0.0, le=1000.0, description="Mean number of disk reads of a request.")
+    writes: float = Field(0.0, ge=0.0, le=1000.0, description="Mean number of disk writes of a request, after them.")
+    transfer_size: ByteCount = Field(8192, description="Of a read or a write. Default: a page of PostgreSQL.")
+    disk: str | None = Field(None, description="Disk of its domain; the first if not given.")
+    calls: Items[CallSpec] = Field(
+        (), max_length=MOST_ENTRIES, description="What it asks of other services, in this order."
+    )
+
+    @property
+    def uses_a_disk(self) -> bool:
+        """Whether a request reads or writes."""
+        return self.reads > 0.0 or self.writes > 0.0
 
     @property
     def peers(self) -> tuple[str, ...]:
@@ -185,7 +222,7 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
         return self.peers
 
     @property
-    def asks_on_average(self) -> Sequence[tuple[str, float]]:
+    def mean_requests(self) -> Sequence[tuple[str, float]]:
         """By probability, number and cache."""
         return [
             (call.to, call.count * call.probability / 100.0 * (1.0 - call.cache_hit / 100.0)) for call in self.calls
@@ -216,68 +253,20 @@ class ServiceApplication(ServiceSpec, DirtyPagesFields, ApplicationSpec):
         UsageError
             It uses a disk that its domain has not.
         """
-        disk = context.disks.get(self.disk, 0) if self.disk is not None else next(iter(context.disks.values()), 0)
-        if not disk and self.uses_a_disk:
-            raise UsageError(f"{context.name}: its domain has no disk {self.disk or ''}; give it one under `disks`")
-        slower = self.model_copy(update={"demand": round(self.demand * context.cpu_inflation)})
-        row = add_service(
-            context.engine,
-            context.feeder,
-            context.domain,
-            slower,
-            context.streams,
-            context.others.get(self.kind, 0),
-            disk,
-            context.window_ns[0],
+        record = context.add_program(
+            services,
+            self,
+            demand_ns=context.inflated(self.demand),
+            demands=context.gamma_feed(
+                "service.demand", context.serial(self), context.inflated(self.demand), self.demand_cv
+            ),
+            disk=context.disk(self.disk, is_needed=self.uses_a_disk),
+            socket_full=context.drop_row(f"{context.name} socket", "full"),
+            lost_in_boot=context.drop_row("guest", "lost in crash"),
+            warmup_ns=context.window_ns[0],
+            response=context.add_delays(),
+            wait=context.add_delays(),
         )
-        record = service_of(context.engine, row)
-        record.socket_full = context.place(f"{context.name} socket", "full")
-        record.lost_in_boot = context.place("guest", "lost in crash")
-        return ServiceProgram(context, self, row)
-
-
-def add_service(
-    engine: Engine,
-    feeder: Feeder,
-    domain: int,
-    spec: ServiceSpec,
-    streams: Streams,
-    number: int,
-    disk: int = 0,
-    warmup_ns: int = 0,
-) -> int:
-    """Add a service that calls nobody yet to a domain; ``number`` says whose draws are its own.
-
-    Returns its application row.
-    """
-    install_buckets(engine)
-    row, record = engine.add(
-        services,
-        domain=domain,
-        threads=spec.threads,
-        demand_ns=spec.demand,
-        answer_bytes=spec.answer_size,
-        demands=gamma_feed(feeder, streams, "service.demand", number, spec.demand, spec.demand_cv),
-        most_waiting=spec.backlog,
-        reads=spec.reads,
-        writes=spec.writes,
-        transfer_bytes=spec.transfer_size,
-        disk=disk,
-        socket_full=engine.add(drops)[0],
-        lost_in_boot=engine.add(drops)[0],
-        warmup_ns=warmup_ns,
-        response=engine.new(delays),
-        wait=engine.new(delays),
-    )
-    record.row = row
-    record.program = burden.add_program(engine, service, row, domain)
-    if spec.calls:
-        record.flow, flow = engine.add(flows, workload=engine.number(service_call), own=row)
-        flow.row = record.flow
-    return int(record.program)
-
-
-def service_of(engine: Engine, program: int) -> Service:
-    """Return the record of an application row."""
-    record: Service = engine.rows(services)[engine.rows(applications)[program].own]
-    return record
+        if self.calls:
+            record.flow = context.add_flow(service_call, int(record.row))
+        return ServiceProgram(context, self, record)

@@ -1,15 +1,14 @@
-"""Calls of one service by another: which are made, whether the cache has their answers, their way there and back.
+"""Calls of one service by another: which are made, whether the cache has their answers, their path there and back.
 
 A packet that leaves its domain comes to its flow as everywhere; here the flow sends it to the other service's port.
+Nobody is told of one that is lost: its asker waits for the time-out.
 """
 
 from vftsim.kernel import Sim, part
 from vftsim.kernel.inputs import draw
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.packet import Flow, delivered, lost, packets, ports
-from vftsim.platform.io.ring import wait_for_slot
-from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.burden import burdened_ns
+from vftsim.platform.io.packet import Flow, delivered, packets, ports
+from vftsim.workloads.common import new_packet, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.records import (
     Call,
     Plan,
@@ -61,9 +60,9 @@ def is_in_cache(sim: Sim, service: Service, plan: Plan) -> bool:
         return False
     level = 0 if plan.lookups == 0 else draw(sim, plan.lookups)
     is_there = level < plan.hit
-    if is_there and plan.filled < plan.entries:
+    if is_there and plan.filled < plan.cache_entries:
         # Which of the answers it is: the level within the hits is as good as a further draw.
-        is_there = level * plan.entries < plan.hit * plan.filled
+        is_there = level * plan.cache_entries < plan.hit * plan.filled
         if not is_there:
             plan.filled += 1
     if is_there and sim.now_ns >= service.warmup_ns:
@@ -92,7 +91,7 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
 
 @part
 def close_call(sim: Sim, call: Call) -> None:
-    """Free a call that is in no list; what is still on the way for it is nobody's."""
+    """Free a call that is in no list; what is still on its path is nobody's."""
     plans(sim)[call.plan].closed += 1
     call.is_open = False
     call.timer = 0
@@ -115,7 +114,7 @@ def making_ns(sim: Sim, service: Service, visit: Visit) -> int:
     row = visit.planned.first
     while row != 0:
         call = calls(sim)[row]
-        demand_ns += burdened_ns(sim, service.program, plans(sim)[call.plan].cost_ns, 1)
+        demand_ns += with_overhead_ns(sim, service.program, plans(sim)[call.plan].cost_ns, 1)
         demand_ns += ports(sim)[routes(sim)[call.route].from_port].transmit_ns
         row = call.link
     return demand_ns
@@ -128,28 +127,13 @@ def asker_of(sim: Sim, call: Call) -> int:
 
 
 @part
-def say(sim: Sim, call: Call) -> None:
-    """Send the request of a call."""
-    row = packets.new(sim)
-    made = packets(sim)[row]
-    made.flow = services(sim)[asker_of(sim, call)].flow
-    made.port = routes(sim)[call.route].from_port
-    made.ring = 0
-    made.stream = call.row
-    made.what = call.uses
-    made.size_bytes = plans(sim)[call.plan].size_bytes
-    made.sent_ns = sim.now_ns
-    made.entity = call.route
+def send_call(sim: Sim, call: Call) -> None:
+    """Send the request of a call; its thread waits for the answer, room or not."""
+    flow = services(sim)[asker_of(sim, call)].flow
+    port = routes(sim)[call.route].from_port
+    size_bytes = plans(sim)[call.plan].size_bytes
     call.tries += 1
-    put(sim, row)
-
-
-@part
-def put(sim: Sim, packet: int) -> None:
-    """Send a packet by its port, or let it wait for room there; its thread waits for the answer anyhow."""
-    port = ports(sim)[packets(sim)[packet].port]
-    if not put_out(sim, port, packet):
-        wait_for_slot(sim, port, packet, packet)
+    send_or_wait(sim, new_packet(sim, flow, port, call.row, call.route, call.uses, size_bytes))
 
 
 @service_call.implements(delivered)
@@ -159,8 +143,3 @@ def take_across(sim: Sim, flow: Flow, packet: int) -> None:
     route = routes(sim)[made.entity]
     made.port = route.to_port if made.port == route.from_port else route.from_port
     send_to_host(sim, packet)
-
-
-@service_call.implements(lost)
-def miss(sim: Sim, flow: Flow, packet: int) -> None:
-    """Nobody is told of a message that is lost: who asked waits until its time is over."""

@@ -5,7 +5,7 @@ from vftsim.platform.io.packet import application, packets, workload
 
 service = application.kind("service")
 service_call = workload.kind("service_call")
-"""Packets between services: to their flow the way from one to the other is what a workload's client is."""
+"""Packets between services: to their flow the path from one to the other is what a workload's client is."""
 
 
 class Service(Record):
@@ -29,15 +29,15 @@ class Service(Record):
     blocked: int
     demand_ns: int
     demands: int
-    answer_bytes: int
-    most_waiting: int
+    answer_size_bytes: int
+    backlog: int
     waiting: Fifo
     in_hand: Fifo
     reads: float
     reads_due: float
     writes: float
     writes_due: float
-    transfer_bytes: int
+    transfer_size_bytes: int
     first_plan: int
     came: int
     answered: int
@@ -57,8 +57,8 @@ class Service(Record):
 class Plan(Record):
     """Calls that a service makes for a request; ``next_plan`` follows them.
 
-    ``chance`` and ``hit`` are out of :data:`~vftsim.workloads.choice_feed.LEVELS`, ``choices`` and ``lookups`` the
-    feeds to compare with (0: always or never).  ``filled`` of the cache's ``entries`` are there.  ``turn`` is whose
+    ``chance`` and ``hit`` are out of :data:`~vftsim.workloads.common.LEVELS`, ``choices`` and ``lookups`` the
+    feeds to compare with (0: always or never).  ``filled`` of the ``cache_entries`` are there.  ``turn`` is whose
     turn it is.  Calls that were ``opened`` and not ``closed`` are under way.  Counts are of what came after the
     warm-up: calls ``made`` (first tries), cache ``hits``, ``repeated`` tries, and calls that ``failed``.
     """
@@ -72,7 +72,7 @@ class Plan(Record):
     choices: int
     hit: int
     lookups: int
-    entries: int
+    cache_entries: int
     filled: int
     cost_ns: int
     size_bytes: int
@@ -139,5 +139,3 @@ routes = Table("service_routes", Route, 1 << 18, "let fewer services call each o
 visits = Table("service_visits", Visit, beside=packets)
 calls = Table("service_calls", Call, 1 << 20, "lower the load or the number of threads")
 call_list = Chain(calls, "link")
-
-TABLES = (services, plans, routes, visits, calls)

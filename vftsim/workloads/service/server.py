@@ -23,11 +23,8 @@ from vftsim.platform.io.packet import (
     refused,
     set_overhead,
 )
-from vftsim.platform.io.ring import wait_for_slot
-from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.burden import apply_overhead, bear_overhead, burdened_ns
-from vftsim.workloads.gamma_feed import duration_ns
-from vftsim.workloads.service.calls import asker_of, close_all, close_call, making_ns, plan_calls, put, say
+from vftsim.workloads.common import apply_overhead, drop_all, duration_ns, send_or_wait, with_overhead_ns
+from vftsim.workloads.service.calls import asker_of, close_all, close_call, making_ns, plan_calls, send_call
 from vftsim.workloads.service.records import (
     Call,
     Service,
@@ -44,27 +41,27 @@ from vftsim.workloads.service.records import (
 @service.implements(receive)
 def take_packet(sim: Sim, program: Application, packet: int) -> None:
     """Give a request to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    service_record = services(sim)[program.own]
-    if packets(sim)[packet].flow == service_record.flow:
-        take_answer(sim, service_record, packet)
+    server = services(sim)[program.own]
+    if packets(sim)[packet].flow == server.flow:
+        handle_answer(sim, server, packet)
         return
-    service_record.came += 1
+    server.came += 1
     visits(sim)[packet].came_ns = sim.now_ns
-    if service_record.active < service_record.threads:
-        service_record.active += 1
-        begin(sim, service_record, packet)
-    elif service_record.waiting.length < service_record.most_waiting:
-        packet_list.push(sim, service_record.waiting, packet)
+    if server.active < server.threads:
+        server.active += 1
+        begin(sim, server, packet)
+    elif server.waiting.length < server.backlog:
+        packet_list.push(sim, server.waiting, packet)
     else:
-        service_record.refused += 1
-        drop(sim, packet, service_record.socket_full)
+        server.refused += 1
+        drop(sim, packet, server.socket_full)
 
 
 @service.implements(held)
 def requests_held(sim: Sim, program: Application) -> int:
     """Those in its socket and with its threads."""
-    service_record = services(sim)[program.own]
-    return service_record.waiting.length + service_record.active
+    server = services(sim)[program.own]
+    return server.waiting.length + server.active
 
 
 @service.implements(refused)
@@ -88,7 +85,7 @@ def begin(sim: Sim, service: Service, packet: int) -> None:
     visit.writes_left = int(service.writes_due)
     service.writes_due -= visit.writes_left
     packet_list.push(sim, service.in_hand, packet)
-    demand_ns = burdened_ns(sim, service.program, duration_ns(sim, service.demands, service.demand_ns), 1)
+    demand_ns = with_overhead_ns(sim, service.program, duration_ns(sim, service.demands, service.demand_ns), 1)
     demand_ns += ports(sim)[packets(sim)[packet].port].transmit_ns
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
     submit(sim, domains(sim)[service.domain], demand_ns, on_computed, packet, service.row)
@@ -98,11 +95,11 @@ def begin(sim: Sim, service: Service, packet: int) -> None:
 def on_computed(sim: Sim, packet: int, argument: int) -> None:
     """The demand of a request is done."""
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
-    go_further(sim, services(sim)[argument], packet)
+    continue_request(sim, services(sim)[argument], packet)
 
 
 @part
-def go_further(sim: Sim, service: Service, packet: int) -> None:
+def continue_request(sim: Sim, service: Service, packet: int) -> None:
     """Do what is next for a request: a transfer, calls, or the answer."""
     visit = visits(sim)[packet]
     if must_wait_for_disk(sim, service, visit, packet):
@@ -127,19 +124,19 @@ def must_wait_for_disk(sim: Sim, service: Service, visit: Visit, packet: int) ->
             service.transfers += 1
         if visit.reads_left > 0:
             visit.reads_left -= 1
-            read(sim, disks(sim)[service.disk], service.program, packet, service.transfer_bytes)
+            read(sim, disks(sim)[service.disk], service.program, packet, service.transfer_size_bytes)
             return True
         visit.writes_left -= 1
-        if not write(sim, disks(sim)[service.disk], service.program, packet, service.transfer_bytes):
+        if not write(sim, disks(sim)[service.disk], service.program, packet, service.transfer_size_bytes):
             return True
     return False
 
 
 @service.implements(transfer_done)
 def end_transfer(sim: Sim, program: Application, tag: int) -> None:
-    """Go on with the request for which the disk has worked."""
+    """Continue the request for which the disk has worked."""
     mark(sim, tag, PROGRAM_WAITED, 0, sim.now_ns, 0)
-    go_further(sim, services(sim)[program.own], tag)
+    continue_request(sim, services(sim)[program.own], tag)
 
 
 @work_done
@@ -166,12 +163,12 @@ def ask(sim: Sim, call: Call) -> None:
     call.timer = 0
     if call.wait_ns > 0:
         call.timer = at(sim, sim.now_ns + call.wait_ns, EventKind.TIMER, call.row, on_timer, call.row)
-    say(sim, call)
+    send_call(sim, call)
 
 
 @event
 def on_timer(sim: Sim, call_row: int, token: int) -> None:
-    """A call has waited for long enough: its asker's guest hears of it by an interrupt, when it runs."""
+    """A call has waited for long enough: its asker's guest learns of it by an interrupt, when it runs."""
     call = calls(sim)[call_row]
     if token != call.timer:
         return
@@ -198,8 +195,8 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
 
 
 @part
-def take_answer(sim: Sim, service: Service, packet: int) -> None:
-    """Go on with the request for which another service was asked, if it waits for no other answer."""
+def handle_answer(sim: Sim, service: Service, packet: int) -> None:
+    """Continue the request for which another service was asked, if it waits for no other answer."""
     call = calls(sim)[packets(sim)[packet].stream]
     what = packets(sim)[packet].what
     packets.free(sim, packet)
@@ -210,12 +207,12 @@ def take_answer(sim: Sim, service: Service, packet: int) -> None:
         return
     parent = call.parent
     visit = visits(sim)[parent]
-    # Before the request goes on: it may be answered at once, and its visit is over then.
+    # Before the request continues: it may be answered at once, and its visit is over then.
     call_list.remove(sim, visit.asked, call.row)
     close_call(sim, call)
     if visit.asked.length == 0:
         mark(sim, parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
-        go_further(sim, service, parent)
+        continue_request(sim, service, parent)
 
 
 @part
@@ -234,22 +231,20 @@ def finish(sim: Sim, service: Service, packet: int) -> None:
     packet_list.remove(sim, service.in_hand, packet)
     visit = visits(sim)[packet]
     close_all(sim, visit)
-    count(sim, service, visit)
+    count_request(sim, service, visit)
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     answer = packets(sim)[packet]
-    answer.size_bytes = service.answer_bytes
+    answer.size_bytes = service.answer_size_bytes
     if visit.has_failed:
         answer.what = -answer.what
-    port = ports(sim)[answer.port]
-    if put_out(sim, port, packet):
+    if send_or_wait(sim, packet):
         take_next(sim, service)
     else:
         service.blocked += 1
-        wait_for_slot(sim, port, packet, packet)
 
 
 @part
-def count(sim: Sim, service: Service, visit: Visit) -> None:
+def count_request(sim: Sim, service: Service, visit: Visit) -> None:
     """Count a request that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= service.warmup_ns:
         service.busy_ns += sim.now_ns - max(visit.begin_ns, service.warmup_ns)
@@ -276,37 +271,34 @@ def take_next(sim: Sim, service: Service) -> None:
 
 @service.implements(go_on)
 def send_again(sim: Sim, program: Application, packet: int) -> None:
-    """Send what there was no room for: a call, or the answer of a thread that slept and goes on."""
-    service_record = services(sim)[program.own]
-    if packets(sim)[packet].flow == service_record.flow:
-        put(sim, packet)
-    elif put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
-        service_record.blocked -= 1
-        take_next(sim, service_record)
-    else:
-        wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet, packet)
+    """Send what there was no room for: a call, or the answer of a thread that slept and is resumed."""
+    server = services(sim)[program.own]
+    # Read before it is sent: then it belongs to its path.
+    is_call = packets(sim)[packet].flow == server.flow
+    if send_or_wait(sim, packet) and not is_call:
+        server.blocked -= 1
+        take_next(sim, server)
 
 
-service.implements(set_overhead)(bear_overhead)
+service.implements(set_overhead)(apply_overhead)
 
 
 @service.implements(lose_state)
-def boot(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application) -> None:
     """Lose all requests and what the cache had; the CPU work is gone already, and what the disk does is for nobody."""
-    service_record = services(sim)[program.own]
-    service_record.lost += service_record.waiting.length + service_record.active
-    while service_record.waiting.length > 0:
-        drop(sim, packet_list.pop(sim, service_record.waiting), service_record.lost_in_boot)
-    while service_record.in_hand.length > 0:
-        packet = packet_list.pop(sim, service_record.in_hand)
+    server = services(sim)[program.own]
+    server.lost += server.waiting.length + server.active
+    drop_all(sim, server.waiting, server.lost_in_boot)
+    while server.in_hand.length > 0:
+        packet = packet_list.pop(sim, server.in_hand)
         close_all(sim, visits(sim)[packet])
-        drop(sim, packet, service_record.lost_in_boot)
-    service_record.blocked = 0
-    service_record.active = 0
-    if service_record.disk != 0:
-        forget(sim, disks(sim)[service_record.disk])
-    row = service_record.first_plan
+        drop(sim, packet, server.lost_in_boot)
+    server.blocked = 0
+    server.active = 0
+    if server.disk != 0:
+        forget(sim, disks(sim)[server.disk])
+    row = server.first_plan
     while row != 0:
         plans(sim)[row].filled = 0
         row = plans(sim)[row].next_plan
-    apply_overhead(sim, program, 0, 1.0)
+    apply_overhead(sim, program, 0, 1.0, 1.0)

@@ -6,7 +6,7 @@ from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import packets, ports
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import is_dead, put_out
-from vftsim.workloads.sip.messages import Message, message_facts
+from vftsim.workloads.sip.messages import Message, add_ref, message_facts, streams
 from vftsim.workloads.sip.records import (
     SipServer,
     Transaction,
@@ -17,8 +17,7 @@ from vftsim.workloads.sip.records import (
     workers,
 )
 from vftsim.workloads.sip.retransmission import NO_LIMIT, begin, goes_on, wait
-from vftsim.workloads.sip.streams import keep, streams
-from vftsim.workloads.sip.transactions import belongs_to_the_living, complete, drop_use, use
+from vftsim.workloads.sip.transactions import add_use, complete, drop_use, is_in_memory
 from vftsim.workloads.sip.utilization import busy_factor
 
 TIMER_PROCESS = -1
@@ -26,7 +25,7 @@ TIMER_PROCESS = -1
 
 
 @part
-def say(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message: int) -> None:
+def send_message(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message: int) -> None:
     """Put a datagram on its way to the user agents, or have the process that sends it sleep until there is room."""
     row = packets.new(sim)
     packet = packets(sim)[row]
@@ -37,7 +36,7 @@ def say(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message:
     packet.size_bytes = message_facts(sim)[1 + message].size_bytes
     packet.sent_ns = sim.now_ns
     packet.entity = streams(sim)[stream].number
-    keep(sim, stream)
+    add_ref(sim, stream)
     if put_out(sim, ports(sim)[port], row):
         return
     if server.speaker == 0:
@@ -50,7 +49,7 @@ def say(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message:
 @part
 def answer_from(sim: Sim, server: SipServer, transaction: Transaction, message: int) -> None:
     """Send a message of a transaction."""
-    say(sim, server, transaction.flow, transaction.port, transaction.stream, message)
+    send_message(sim, server, transaction.flow, transaction.port, transaction.stream, message)
 
 
 @part
@@ -66,7 +65,7 @@ def forward(sim: Sim, server: SipServer, row: int) -> None:
     answer_from(sim, server, transaction, transaction.message)
     begin(transaction.forward, rules.t1_ns, ceiling_ns, NO_LIMIT, sim.now_ns + rules.reply_timeout_ns)
     wait(sim, transaction.forward, streams(sim)[transaction.stream].number, on_unanswered, row)
-    use(sim, row)
+    add_use(sim, row)
 
 
 @part
@@ -84,13 +83,13 @@ def on_unanswered(sim: Sim, transaction_row: int, token: int) -> None:
     transaction = transactions(sim)[transaction_row]
     if token != transaction.forward.timer:
         return
-    if not belongs_to_the_living(sim, transaction_row):
+    if not is_in_memory(sim, transaction_row):
         stop_repeating(sim, transaction_row)
         return
     server = sip_servers(sim)[transaction.server]
     if server.is_flushing and sip_rules(sim)[server.row].timers_wait_for_flush:
         late_list.push(sim, server.late, transaction_row)
-        use(sim, transaction_row)
+        add_use(sim, transaction_row)
     else:
         repeat_or_give_up(sim, server, transaction_row)
 
@@ -104,7 +103,7 @@ def repeat_or_give_up(sim: Sim, server: SipServer, transaction_row: int) -> None
         if not is_dead(sim, ports(sim)[transaction.port]):
             server.retransmissions += 1
         cost_ns = int(server.touch_ns * sip_rules(sim)[server.row].own_repeat * busy_factor(sim, server))
-        use(sim, transaction_row)
+        add_use(sim, transaction_row)
         do_in_timer_process(sim, server, cost_ns + server.send_cost_ns, on_repeat, transaction_row)
     else:
         give_up(sim, server, transaction_row)
@@ -126,7 +125,7 @@ def give_up(sim: Sim, server: SipServer, row: int) -> None:
     if transactions(sim)[row].is_final:
         return
     complete(sim, server, row, Message.REQUEST_TIMEOUT)
-    use(sim, row)
+    add_use(sim, row)
     cost_ns = int(server.touch_ns * busy_factor(sim, server)) + server.send_cost_ns
     do_in_timer_process(sim, server, cost_ns, on_give_up, row)
 

@@ -32,9 +32,9 @@ def start_timers(sim: Sim, server: SipServer) -> None:
     server.flush = 0
     server.stall = 0
     server.end_of_stall = 0
-    if rules.write_cost_ns > 0:
+    if rules.location_write_cost_ns > 0:
         plan_flush(sim, server, rules)
-    if rules.stall_ns > 0:
+    if rules.stall_duration_ns > 0:
         plan_stall(sim, server, rules)
 
 
@@ -55,12 +55,12 @@ def on_housekeeping(sim: Sim, sip_server_row: int, token: int) -> None:
     if server.is_flushing and rules.timers_wait_for_flush:
         server.late_ticks += 1
     else:
-        keep_house(sim, server, rules, 1)
+        do_housekeeping(sim, server, rules, 1)
     plan_housekeeping(sim, server, rules)
 
 
 @part
-def keep_house(sim: Sim, server: SipServer, rules: SipRules, ticks: int) -> None:
+def do_housekeeping(sim: Sim, server: SipServer, rules: SipRules, ticks: int) -> None:
     """Do the work of one or more periods of the timer process."""
     give_up_ringing(sim, server)
     expired = 0
@@ -89,7 +89,7 @@ def on_removed(sim: Sim, sip_server_row: int, argument: int) -> None:
 @part
 def plan_flush(sim: Sim, server: SipServer, rules: SipRules) -> None:
     """Plan the next flush of location records."""
-    server.flush = at(sim, sim.now_ns + rules.flush_period_ns, EventKind.TIMER, _FLUSH, on_flush, server.row)
+    server.flush = at(sim, sim.now_ns + rules.location_flush_period_ns, EventKind.TIMER, _FLUSH, on_flush, server.row)
 
 
 @event
@@ -111,9 +111,9 @@ def on_flush(sim: Sim, sip_server_row: int, token: int) -> None:
 def write_record(sim: Sim, server: SipServer) -> None:
     """Write one location record, in the background or from the timer process, which prepares the query and sleeps."""
     rules = sip_rules(sim)[server.row]
-    cost_ns = max(1, int(server.inflation * rules.write_cost_ns * busy_factor(sim, server)))
+    cost_ns = max(1, int(server.inflation * rules.location_write_cost_ns * busy_factor(sim, server)))
     if rules.flush_in_timer_process:
-        prepare_ns = max(1, int(cost_ns * (1.0 - rules.write_share)))
+        prepare_ns = max(1, int(cost_ns * (1.0 - rules.flush_database_share)))
         submit_for(
             sim,
             domains(sim)[server.domain],
@@ -152,7 +152,7 @@ def end_flush(sim: Sim, server: SipServer) -> None:
     ticks = server.late_ticks
     server.late_ticks = 0
     if ticks > 0:
-        keep_house(sim, server, sip_rules(sim)[server.row], ticks)
+        do_housekeeping(sim, server, sip_rules(sim)[server.row], ticks)
     catch_up(sim, server)
 
 
@@ -170,7 +170,9 @@ def on_stall(sim: Sim, sip_server_row: int, token: int) -> None:
         return
     rules = sip_rules(sim)[sip_server_row]
     server.stalled = True
-    server.end_of_stall = at(sim, sim.now_ns + rules.stall_ns, EventKind.TIMER, _STALL, on_end_of_stall, sip_server_row)
+    server.end_of_stall = at(
+        sim, sim.now_ns + rules.stall_duration_ns, EventKind.TIMER, _STALL, on_end_of_stall, sip_server_row
+    )
     plan_stall(sim, server, rules)
 
 

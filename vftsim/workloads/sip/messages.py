@@ -1,4 +1,4 @@
-"""SIP messages of the benchmark's scenarios, as far as a stateful proxy and registrar sees them.
+"""SIP messages of the benchmark's scenarios, as far as a stateful proxy and registrar sees them, and their streams.
 
 A *touch* is one message received or sent by the server; the CPU work of a received message is
 proportional to the touches it causes.  Flows (RFC 3261; plain stateful proxy over UDP, digest
@@ -18,8 +18,9 @@ smallest halves of an initial one together.
 """
 
 from enum import IntEnum
+from typing import Annotated
 
-from vftsim.kernel import Engine, Record, Table
+from vftsim.kernel import Engine, Record, Sim, Table, part
 
 
 class Message(IntEnum):
@@ -96,3 +97,35 @@ def install_messages(engine: Engine) -> None:
         if message < RECEIVED:
             rows[1 + message].touches = TOUCHES[message]
             rows[1 + message].slot = DEMAND_SLOT[message]
+
+
+class Stream(Record):
+    """Messages that belong together: one scenario attempt, as messages under way know it.
+
+    It is kept as long as anything refers to it: one of its ends, a message under way, or a timer.
+
+    ``number`` counts streams from 1 and orders what happens to them at one instant; ``demands`` are the relative CPU
+    demands of the messages that the server will receive; ``uses`` counts what refers to the stream.
+    """
+
+    number: int
+    uses: int
+    demands: Annotated[list[float], DEMANDS_PER_ATTEMPT]
+
+
+streams = Table("sip_streams", Stream, 1 << 19, "lower the load, or let user agents give up earlier")
+
+
+@part
+def add_ref(sim: Sim, stream: int) -> None:
+    """Refer to a stream."""
+    streams(sim)[stream].uses += 1
+
+
+@part
+def drop_ref(sim: Sim, stream: int) -> None:
+    """Refer to a stream no longer; it is freed when nothing does."""
+    stream_record = streams(sim)[stream]
+    stream_record.uses -= 1
+    if stream_record.uses == 0:
+        streams.free(sim, stream)

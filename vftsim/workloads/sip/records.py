@@ -6,18 +6,17 @@ What the server has in memory stands here alone and never in what the user agent
 from typing import Annotated
 
 from vftsim.kernel import Chain, Fifo, Record, Table
-from vftsim.workloads.sip.messages import RECEIVED
+from vftsim.workloads.sip.messages import RECEIVED, streams
 from vftsim.workloads.sip.retransmission import Repetition
-from vftsim.workloads.sip.streams import streams
 
 BUSY = -1
 
 
 class SipRules(Record):
-    """The parameters of a server; see :class:`~vftsim.workloads.sip.parameters.SipServerSpec`."""
+    """The parameters of a server; see :class:`~vftsim.workloads.sip.application.SipServerSpec`."""
 
     processes: int
-    most_queued: int
+    socket_buffer_messages: int
     touch_cost_ns: int
     register_touch_cost_ns: int
     database_cost_ns: int
@@ -26,7 +25,7 @@ class SipRules(Record):
     growth_per_active_worker: float
     growth_per_attempt: float
     growth_with_utilization: float
-    utilization_ns: int
+    utilization_time_ns: int
     repeated_invite: float
     repeated_request: float
     repeated_ok: float
@@ -36,13 +35,13 @@ class SipRules(Record):
     timer_period_ns: int
     removal_cost_ns: int
     housekeeping_cost_ns: int
-    flush_period_ns: int
-    write_cost_ns: int
+    location_flush_period_ns: int
+    location_write_cost_ns: int
     flush_in_timer_process: bool
     timers_wait_for_flush: bool
-    write_share: float
+    flush_database_share: float
     stall_period_ns: int
-    stall_ns: int
+    stall_duration_ns: int
     t1_ns: int
     t2_ns: int
     reply_timeout_ns: int
@@ -73,6 +72,7 @@ class SipServer(Record):
     """
 
     row: int
+    program: int
     domain: int
     boots: int
     timer_process: int

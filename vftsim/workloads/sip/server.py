@@ -48,14 +48,10 @@ Left out: TCP, forking, DNS, failure replies other than 408 (503, redirection); 
 timers apart from the sends they cause.
 """
 
-from vftsim.kernel import Engine, Sim, entry, part
-from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
-from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
-from vftsim.platform.cpu.processes import add_process, processes
+from vftsim.kernel import Sim, entry, part
 from vftsim.platform.io.packet import (
     Application,
     application,
-    applications,
     drop,
     drops,
     go_on,
@@ -69,10 +65,8 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.workloads.sip.forwarding import stop_repeating
 from vftsim.workloads.sip.housekeeping import start_timers
-from vftsim.workloads.sip.messages import RECEIVED, TOUCHES, Message, message_facts
-from vftsim.workloads.sip.parameters import SipServerSpec
+from vftsim.workloads.sip.messages import RECEIVED, Message, drop_ref, message_facts
 from vftsim.workloads.sip.records import (
-    SipRules,
     SipServer,
     expiries,
     late_list,
@@ -82,116 +76,10 @@ from vftsim.workloads.sip.records import (
     worker_list,
     workers,
 )
-from vftsim.workloads.sip.streams import let_go
 from vftsim.workloads.sip.transactions import drop_use
-from vftsim.workloads.sip.worker import put_down, send_now, work_on
+from vftsim.workloads.sip.worker import release_datagram, send_now, work_on
 
 sip_server = application.kind("sip_server")
-_SAME_NAMES = (
-    "processes",
-    "work_after_send",
-    "growth_per_transaction",
-    "growth_per_active_worker",
-    "growth_per_attempt",
-    "growth_with_utilization",
-    "nonces_good_once",
-    "flush_in_timer_process",
-    "timers_wait_for_flush",
-    "challenges",
-)
-_TIMES = {
-    "touch_cost_ns": "touch_cost",
-    "register_touch_cost_ns": "register_touch_cost",
-    "relay_cost_ns": "relay_cost",
-    "database_cost_ns": "database_cost",
-    "timer_period_ns": "timer_period",
-    "removal_cost_ns": "removal_cost",
-    "housekeeping_cost_ns": "housekeeping_cost",
-    "flush_period_ns": "location_flush_period",
-    "write_cost_ns": "location_write_cost",
-    "stall_period_ns": "stall_period",
-    "stall_ns": "stall_duration",
-    "t1_ns": "t1",
-    "t2_ns": "t2",
-    "reply_timeout_ns": "reply_timeout",
-    "ringing_timeout_ns": "ringing_timeout",
-    "utilization_ns": "utilization_time",
-    "wakeup_cost_ns": "wakeup_cost",
-    "wakeup_idle_ns": "wakeup_idle",
-}
-
-
-def add_server(
-    engine: Engine,
-    domain: int,
-    program: int,
-    spec: SipServerSpec,
-    cpu_inflation: float = 1.0,
-    packet_cost_ns: int = 0,
-    guest: GuestSchedulerSpec | None = None,
-) -> int:
-    """Make an application row a SIP server of a domain; return the server's row.
-
-    Parameters
-    ----------
-    cpu_inflation : float
-        Factor that the hypervisor puts on the server's CPU work; 1 on bare metal.
-    packet_cost_ns : int
-        CPU time that a worker pays the I/O path for each datagram it sends.
-    guest : GuestSchedulerSpec, optional
-        Process scheduler of the domain; by default jobs take turns.
-    """
-    row, server = engine.add(sip_servers, domain=domain, boots=1)
-    server.row = row
-    engine.rows(sip_rules)[row].wait_periods = max(1, spec.transaction_wait // spec.timer_period)
-    rules = engine.rows(sip_rules)[row]
-    _write_rules(rules, spec)
-    rules.cpu_inflation, rules.packet_cost_ns = cpu_inflation, packet_cost_ns
-    server.buffer_full, _ = engine.add(drops)
-    guest = guest or RoundRobinGuest()
-    server.timer_process = add_process(engine, domain, guest)
-    server.flush_database = add_process(engine, domain, guest)
-    for process in (server.timer_process, server.flush_database):
-        engine.rows(processes)[process].sleeps_on_disk = spec.flush_waits_on_disk
-    for number in range(spec.processes):
-        worker, _ = engine.add(
-            workers, server=row, process=add_process(engine, domain, guest), database=add_process(engine, domain, guest)
-        )
-        if number == 0:
-            server.first_worker = worker
-    for number in range(engine.rows(sip_rules)[row].wait_periods + 1):
-        expiry, _ = engine.add(expiries)
-        if number == 0:
-            server.first_expiry = expiry
-    held = engine.rows(applications)[program]
-    held.program = engine.number(sip_server)
-    held.own = row
-    held.domain = domain
-    return row
-
-
-def _write_rules(rules: SipRules, spec: SipServerSpec) -> None:
-    for name in _SAME_NAMES:
-        setattr(rules, name, getattr(spec, name))
-    for name, key in _TIMES.items():
-        setattr(rules, name, getattr(spec, key))
-    _write_prices(rules, spec)
-    for message, script_ns in enumerate(spec.script.by_message()):
-        rules.script_ns[message] = script_ns
-    rules.growth_up_to = spec.growth_up_to / 100.0
-    rules.write_share = spec.flush_database_share
-    rules.most_queued = spec.socket_buffer_messages
-
-
-def _write_prices(rules: SipRules, spec: SipServerSpec) -> None:
-    common = spec.retransmission_cost
-    request, reply, ok = spec.repeated_request_cost, spec.repeated_reply_cost, spec.repeated_ok_cost
-    # A price is relative to a message of two touches; an INVITE causes three.
-    rules.repeated_invite = common if request is None else request * 2 / TOUCHES[Message.INVITE]
-    rules.repeated_request = common if request is None else request
-    rules.repeated_reply = common if reply is None else reply
-    rules.repeated_ok = common if ok is None else ok
-    rules.own_repeat = common if spec.own_repeat_cost is None else spec.own_repeat_cost
 
 
 @entry
@@ -199,13 +87,13 @@ def start_server(sim: Sim, row: int, _: int) -> int:
     """Start a server that was added: all its processes wait, its timers run."""
     server = sip_servers(sim)[row]
     set_costs(sim, server, 0, 1.0, 1.0)
-    rest(sim, server)
+    idle_all(sim, server)
     start_timers(sim, server)
     return 0
 
 
 @part
-def rest(sim: Sim, server: SipServer) -> None:
+def idle_all(sim: Sim, server: SipServer) -> None:
     """Let all processes wait for a datagram."""
     server.at_rest_ns = sim.now_ns
     for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
@@ -237,14 +125,14 @@ def take_datagram(sim: Sim, program: Application, packet: int) -> None:
     server.received += 1
     if server.idle.length > 0 and not server.stalled:
         work_on(sim, server, worker_list.pop(sim, server.idle), packet)
-    elif server.buffer.length < sip_rules(sim)[server.row].most_queued:
+    elif server.buffer.length < sip_rules(sim)[server.row].socket_buffer_messages:
         packet_list.push(sim, server.buffer, packet)
     else:
         drop(sim, packet, server.buffer_full)
 
 
 @sip_server.implements(go_on)
-def go_on_sending(sim: Sim, program: Application, packet: int) -> None:
+def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send a datagram that has waited for room."""
     send_now(sim, sip_servers(sim)[program.own], packet)
 
@@ -273,7 +161,7 @@ def set_costs(sim: Sim, server: SipServer, output_ns: int, execution: float, exi
 
 
 @sip_server.implements(lose_state)
-def boot(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application) -> None:
     """Start with empty memory: transactions, timers and queued datagrams are gone, and the CPU work for them."""
     server = sip_servers(sim)[program.own]
     server.lost_in_crash += in_progress(sim, server)
@@ -286,7 +174,7 @@ def boot(sim: Sim, program: Application) -> None:
     server.is_flushing = False
     server.late_ticks = 0
     set_costs(sim, server, 0, 1.0, 1.0)
-    rest(sim, server)
+    idle_all(sim, server)
     start_timers(sim, server)
 
 
@@ -295,14 +183,14 @@ def forget_datagrams(sim: Sim, server: SipServer) -> None:
     """Lose the datagrams in the socket buffer and in the processes' hands, and leave no process idle."""
     while server.buffer.length > 0:
         packet = packet_list.pop(sim, server.buffer)
-        let_go(sim, packets(sim)[packet].stream)
+        drop_ref(sim, packets(sim)[packet].stream)
         packets.free(sim, packet)
     while server.idle.length > 0:
         worker_list.pop(sim, server.idle)
     for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
         workers(sim)[row].unsent = 0
         if workers(sim)[row].packet != 0:
-            put_down(sim, workers(sim)[row])
+            release_datagram(sim, workers(sim)[row])
 
 
 @part

@@ -15,6 +15,7 @@ percentiles show such bursts in the mix and not in pre-registration, which creat
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.io.packet import Packet
+from vftsim.workloads.sip.messages import add_ref, drop_ref, streams
 from vftsim.workloads.sip.records import (
     SipServer,
     expiries,
@@ -23,7 +24,6 @@ from vftsim.workloads.sip.records import (
     sip_servers,
     transactions,
 )
-from vftsim.workloads.sip.streams import keep, let_go, streams
 
 
 @part
@@ -72,11 +72,11 @@ def create(sim: Sim, server: SipServer, packet: Packet) -> int:
 
 
 @part
-def use(sim: Sim, row: int) -> None:
+def add_use(sim: Sim, row: int) -> None:
     """Refer to a transaction, and so to its stream."""
     transaction = transactions(sim)[row]
     transaction.uses += 1
-    keep(sim, transaction.stream)
+    add_ref(sim, transaction.stream)
 
 
 @part
@@ -84,7 +84,7 @@ def drop_use(sim: Sim, row: int) -> None:
     """Refer to a transaction no longer."""
     transaction = transactions(sim)[row]
     transaction.uses -= 1
-    let_go(sim, transaction.stream)
+    drop_ref(sim, transaction.stream)
     free_unused(sim, row)
 
 
@@ -97,7 +97,7 @@ def free_unused(sim: Sim, row: int) -> None:
 
 
 @part
-def belongs_to_the_living(sim: Sim, row: int) -> bool:
+def is_in_memory(sim: Sim, row: int) -> bool:
     """Tell whether a transaction is still in its server's memory."""
     transaction = transactions(sim)[row]
     return transaction.boot == sip_servers(sim)[transaction.server].boots

@@ -25,7 +25,7 @@ def busy_factor(sim: Sim, server: SipServer) -> float:
     if passed_ns > 0:
         ran_ns = run_ns(sim, domain)
         share = (ran_ns - server.ran_before_ns) / (passed_ns * domain.vcpus)
-        server.utilization += (share - server.utilization) * passed_ns / (passed_ns + rules.utilization_ns)
+        server.utilization += (share - server.utilization) * passed_ns / (passed_ns + rules.utilization_time_ns)
         server.looked_ns = sim.now_ns
         server.ran_before_ns = ran_ns
     return 1.0 + rules.growth_with_utilization * min(server.utilization, rules.growth_up_to)

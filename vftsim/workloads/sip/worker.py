@@ -9,8 +9,8 @@ from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import Packet, mark, packet_list, packets, ports
 from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.sip.forwarding import answer_from, forward, say, stop_repeating
-from vftsim.workloads.sip.messages import Message, message_facts
+from vftsim.workloads.sip.forwarding import answer_from, forward, send_message, stop_repeating
+from vftsim.workloads.sip.messages import Message, drop_ref, message_facts, streams
 from vftsim.workloads.sip.records import (
     BUSY,
     SipRules,
@@ -24,8 +24,7 @@ from vftsim.workloads.sip.records import (
     worker_list,
     workers,
 )
-from vftsim.workloads.sip.streams import let_go, streams
-from vftsim.workloads.sip.transactions import complete, create, current, drop_use, use
+from vftsim.workloads.sip.transactions import add_use, complete, create, current, drop_use
 from vftsim.workloads.sip.utilization import busy_factor
 
 NO_ROOM = Failure("a process of a SIP server was woken to send although there is no room")
@@ -39,7 +38,7 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
     datagram = packets(sim)[packet]
     message = datagram.what
     worker.packet = packet
-    meet(sim, server, worker, datagram)
+    find_transaction(sim, server, worker, datagram)
     facts = message_facts(sim)[1 + message]
     demand = server.plain_ns[message] if worker.is_again else server.cost_ns[message]
     demand *= streams(sim)[datagram.stream].demands[facts.slot]
@@ -83,7 +82,7 @@ def price_again(rules: SipRules, message: int) -> float:
 
 
 @part
-def meet(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
+def find_transaction(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     """Find or create the transaction of a message, and note whether it is a retransmission."""
     message = packet.what
     worker.transaction = 0
@@ -99,7 +98,7 @@ def meet(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
         worker.is_again = row != 0 and transactions(sim)[row].is_final and message != Message.ACK
     worker.transaction = row
     if row != 0:
-        use(sim, row)
+        add_use(sim, row)
 
 
 @part
@@ -139,7 +138,7 @@ def on_answer(sim: Sim, worker_row: int, argument: int) -> None:
     mark(sim, worker.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     answer(sim, server, worker, packets(sim)[worker.packet])
     server.speaker = 0
-    put_down(sim, worker)
+    release_datagram(sim, worker)
     if worker.unsent > 0:
         return
     if worker.after_ns > 0:
@@ -164,13 +163,13 @@ def send_now(sim: Sim, server: SipServer, packet: int) -> None:
 
 
 @part
-def put_down(sim: Sim, worker: Worker) -> None:
+def release_datagram(sim: Sim, worker: Worker) -> None:
     """Let go of a datagram and its transaction."""
     if worker.transaction != 0:
         drop_use(sim, worker.transaction)
         worker.transaction = 0
     mark(sim, worker.packet, ENDED, 0, sim.now_ns, 0)
-    let_go(sim, packets(sim)[worker.packet].stream)
+    drop_ref(sim, packets(sim)[worker.packet].stream)
     packets.free(sim, worker.packet)
     worker.packet = 0
 
@@ -185,7 +184,7 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     elif message == Message.REGISTER_CREDENTIALS:
         answer_credentials(sim, server, packet)
     elif message == Message.ACK:
-        say(sim, server, packet.flow, packet.port, packet.stream, Message.ACK)
+        send_message(sim, server, packet.flow, packet.port, packet.stream, Message.ACK)
     elif row == 0:
         return
     elif message in (Message.INVITE, Message.BYE, Message.MESSAGE):
@@ -205,10 +204,10 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
 def answer_register(sim: Sim, server: SipServer, packet: Packet) -> None:
     """Challenge a registration, or accept it where none are challenged."""
     if sip_rules(sim)[server.row].challenges:
-        say(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
+        send_message(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
     else:
         server.changed_records += 1
-        say(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
+        send_message(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
 
 @part
@@ -218,11 +217,11 @@ def answer_credentials(sim: Sim, server: SipServer, packet: Packet) -> None:
         current(sim, server, packet.stream)
         request = requests(sim)[packet.stream]
         if request.nonce_used:
-            say(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
+            send_message(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
             return
         request.nonce_used = True
     server.changed_records += 1
-    say(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
+    send_message(sim, server, packet.flow, packet.port, packet.stream, Message.OK_REGISTER)
 
 
 @part
@@ -234,7 +233,7 @@ def relay_ringing(sim: Sim, server: SipServer, row: int) -> None:
     if transaction.replied != Message.RINGING:
         transaction.rings_until_ns = sim.now_ns + sip_rules(sim)[server.row].ringing_timeout_ns
         ringing_list.push(sim, server.ringing, row)
-        use(sim, row)
+        add_use(sim, row)
     transaction.replied = Message.RINGING
     answer_from(sim, server, transaction, Message.RINGING)
 

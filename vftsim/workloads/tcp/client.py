@@ -4,20 +4,40 @@ An upload begins with data at once, a download with a packet that asks for it; t
 are left out.  What has come in order at the receiver by the end of each interval is written down for the report.
 """
 
+import struct
+from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
-from vftsim.kernel import Engine, EventKind, Sim, at, entry, event, part
-from vftsim.kernel.inputs import Feeder, draw
+from pydantic import Field
+
+from vftsim.kernel import EventKind, Sim, at, entry, event, part
+from vftsim.kernel.inputs import draw
+from vftsim.outcome import Outcome, declare, kept
 from vftsim.platform.io.link import links, transmit
-from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets
-from vftsim.sampling import Draws, Streams, uniform_ns
-from vftsim.workloads.stations import add_station, has_room, room, say, stations, wait_for_room
-from vftsim.workloads.tcp.parameters import HEADER_BYTES, BulkTcpSpec, bulk_tcp
+from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
+from vftsim.sampling import Draws, uniform_ns
+from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs
+from vftsim.workloads.common import add_row
+from vftsim.workloads.iperf_reports import TcpConnectionResult, iperf2_of_tcp
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, Offer, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.stations import (
+    StationsSpec,
+    add_station,
+    full_link,
+    has_room,
+    room,
+    send,
+    stations,
+    wait_for_room,
+)
 from vftsim.workloads.tcp.receiver import take_data
 from vftsim.workloads.tcp.records import (
     COUNTS,
+    HEADER_BYTES,
     Bulk,
     Connection,
+    Interval,
     bulks,
     connections,
     intervals,
@@ -25,6 +45,15 @@ from vftsim.workloads.tcp.records import (
     new_segments,
 )
 from vftsim.workloads.tcp.sender import is_timed_out, next_segments, note_sent, start_sender, take_acknowledgement
+from vftsim.workloads.wire import Address, Seen, Wire
+
+bulk_tcp = workload.kind("bulk_tcp")
+
+_S = 1_000_000_000
+_MBIT = 1e-6
+_TCP_IN_IP = 6
+_FULL = 0.9
+"""Share of its payload from which a client's link counts as full under TCP, which begins slowly."""
 
 
 @event
@@ -37,7 +66,7 @@ def on_begin(sim: Sim, connection_row: int, token: int) -> None:
         start_sender(bulk, connection)
         pump(sim, bulk, connection)
     else:
-        say(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+        send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
     at(sim, sim.now_ns + bulk.interval_ns, EventKind.TIMER, connection_row, on_interval, connection_row)
 
 
@@ -47,11 +76,11 @@ def pump(sim: Sim, bulk: Bulk, connection: Connection) -> None:
     station = stations(sim)[connection.station]
     what = next_segments(sim, bulk, connection)
     while what > 0:
-        if not has_room(sim, station, what % COUNTS * (bulk.segment_bytes + bulk.header_bytes)):
+        if not has_room(sim, station, what % COUNTS * (bulk.mss + HEADER_BYTES)):
             wait_for_room(sim, station)
             return
         note_sent(sim, connection, what, on_client_due)
-        say(sim, station, new_segments(sim, bulk, connection, what))
+        send(sim, station, new_segments(sim, bulk, connection, what))
         what = next_segments(sim, bulk, connection)
 
 
@@ -74,7 +103,7 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """Take in a packet from the server, over the client's own link if it has one."""
     station = stations(sim)[connections(sim)[packets(sim)[packet].stream].station]
     if station.in_link == 0:
-        hear(sim, packet)
+        handle_packet(sim, packet)
     else:
         transmit(sim, links(sim)[station.in_link], packet, on_reaching_client)
 
@@ -84,11 +113,11 @@ def on_reaching_client(sim: Sim, packet_row: int, token: int) -> None:
     """A packet has crossed the client's own link."""
     station = stations(sim)[connections(sim)[packets(sim)[packet_row].stream].station]
     links(sim)[station.in_link].delivered += 1
-    hear(sim, packet_row)
+    handle_packet(sim, packet_row)
 
 
 @part
-def hear(sim: Sim, packet: int) -> None:
+def handle_packet(sim: Sim, packet: int) -> None:
     """Take in a packet from the server, and free it."""
     connection = connections(sim)[packets(sim)[packet].stream]
     bulk = bulks(sim)[connection.bulk]
@@ -97,17 +126,17 @@ def hear(sim: Sim, packet: int) -> None:
     packets.free(sim, packet)
     if what % COUNTS == 0:
         take_acknowledgement(sim, bulk, connection, what // COUNTS, stamp_ns, on_client_due)
-        react(sim, bulk, connection)
+        respond(sim, bulk, connection)
     elif take_data(sim, bulk, connection, what, stamp_ns):
-        say(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+        send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
     elif connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
         connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_client_delay, connection.row)
 
 
 @part
-def react(sim: Sim, bulk: Bulk, connection: Connection) -> None:
-    """Send what an acknowledgement allows, now or when the client comes to it."""
+def respond(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+    """Send what an acknowledgement allows, now or when the client has reacted."""
     if connection.reactions == 0:
         pump(sim, bulk, connection)
     elif not connection.is_reacting:
@@ -130,7 +159,7 @@ def on_client_delay(sim: Sim, connection_row: int, token: int) -> None:
     connection = connections(sim)[connection_row]
     if token == connection.delay_timer:
         bulk = bulks(sim)[connection.bulk]
-        say(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+        send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
 
 
 @bulk_tcp.implements(lost)
@@ -144,12 +173,11 @@ def on_interval(sim: Sim, connection_row: int, token: int) -> None:
     """Write down what has come by the end of an interval."""
     connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
-    row = intervals.new(sim)
-    end_ns = connection.end_ns - bulk.duration_ns
-    intervals(sim)[row].connection = connection_row
-    intervals(sim)[row].begin_ns = sim.now_ns - bulk.interval_ns - end_ns
-    intervals(sim)[row].end_ns = sim.now_ns - end_ns
-    intervals(sim)[row].segments = connection.expected
+    interval = intervals(sim)[intervals.new(sim)]
+    interval.connection = connection_row
+    interval.end_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
+    interval.begin_ns = interval.end_ns - bulk.interval_ns
+    interval.segments = connection.expected
     if sim.now_ns + bulk.interval_ns <= connection.end_ns:
         at(sim, sim.now_ns + bulk.interval_ns, EventKind.TIMER, connection_row, on_interval, connection_row)
 
@@ -158,51 +186,206 @@ def on_interval(sim: Sim, connection_row: int, token: int) -> None:
 def start_bulk_tcp(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time."""
     bulk = bulks(sim)[row]
-    for connection_row in range(bulk.first, bulk.first + bulk.clients):
-        at(
-            sim,
-            sim.now_ns + connections(sim)[connection_row].first_ns,
-            EventKind.ARRIVAL,
-            connection_row,
-            on_begin,
-            connection_row,
-        )
+    for connection_row in range(bulk.first_connection, bulk.first_connection + bulk.clients):
+        first_ns = sim.now_ns + connections(sim)[connection_row].first_ns
+        at(sim, first_ns, EventKind.ARRIVAL, connection_row, on_begin, connection_row)
     return 0
 
 
-def add_bulk_tcp(engine: Engine, feeder: Feeder, port: int, spec: BulkTcpSpec, streams: Streams, number: int) -> int:
-    """Add the clients of a port; ``number`` says whose draws are theirs.  Return the row of the workload."""
-    row, bulk = engine.add(
-        bulks,
-        port=port,
-        is_upload=spec.direction == "upload",
-        segment_bytes=spec.mss,
-        header_bytes=HEADER_BYTES,
-        most_segments=spec.most_segments,
-        window=max(2, spec.window // spec.mss),
-        initial_window=spec.initial_window,
-        delayed_ack_ns=spec.delayed_ack,
-        min_rto_ns=spec.min_rto,
-        first_rto_ns=spec.first_rto,
-        duration_ns=spec.duration,
-        interval_ns=spec.interval,
+def line_payload_bits_per_s(rate_bits_per_s: float, mss: int = 1448) -> float:
+    """Return the payload that a line of full segments carries: frame arithmetic."""
+    return rate_bits_per_s * mss / (mss + HEADER_BYTES)
+
+
+def window_payload_bits_per_s(window_bytes: int, round_trip_ns: int, mss: int = 1448) -> float:
+    """Return the payload of a connection that a window of whole segments bounds."""
+    return window_bytes // mss * mss * 8 * _S / round_trip_ns
+
+
+class TcpTest(Outcome):
+    """What iperf reports of TCP, over the whole test."""
+
+    throughput: dict[str, float] = declare.number(
+        by="name", unit="Mbit/s", label="throughput", better="higher", headline=True, known_as=("mbit_per_s",)
     )
-    bulk.row = row
-    bulk.flow, flow = engine.add(flows, workload=engine.number(bulk_tcp), own=row, port=port)
-    flow.row = bulk.flow
-    bulk.clients = spec.clients
-    begins = streams.uniforms("bulk_tcp.begin", number, count=spec.clients)
-    for n in range(spec.clients):
-        made, connection = engine.add(connections, bulk=row, first_ns=int(begins[n] * spec.spread))
-        connection.row, connection.station = made, add_station(engine, port, spec.network, on_client_room, made)
-        bulk.first = bulk.first or made
-        if spec.reaction:
-            connection.reactions = feeder.add(
-                Draws(
-                    streams,
-                    "bulk_tcp.reaction",
-                    (number << 20) + n,
-                    partial(uniform_ns, low_ns=0, high_ns=spec.reaction),
-                )
-            )
-    return row
+    retransmitted: int = declare.total(label="segments sent again", better="lower")
+    timeouts: int = declare.total(label="time-outs", better="lower")
+    report: str = kept()
+
+
+@dataclass(frozen=True)
+class TcpWire(Wire):
+    """The sequence number counts bytes from 1, as after a SYN of 0."""
+
+    mss: int
+    port = 5001
+
+    def name(self, message: int) -> str:
+        """Return the numbers of the segments, or of the one that is expected."""
+        first, count = divmod(message, COUNTS)
+        return f"segments {first} to {first + count - 1}" if count else f"ACK {first}"
+
+    def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
+        """A port of each connection."""
+        address = super().client(packet, flow, is_to_guest=is_to_guest)
+        return Address(address.ip, 32768 + packet.stream % 28000)
+
+    def in_ip(self, packet: Seen, source: Address, target: Address) -> tuple[int, bytes, int]:
+        """Return the header; data are left out."""
+        first, count = divmod(packet.message, COUNTS)
+        number, expected = (1 + first * self.mss, 1) if count else (1, 1 + first * self.mss)
+        # 52 bytes of headers are 20 of IP and 32 here: two of padding and the time stamp option (RFC 7323).
+        option = struct.pack("!BBBBII", 1, 1, 8, 10, packet.begin_ns // 1_000_000 & 0xFFFFFFFF, 0)
+        ports_and_numbers = source.port, target.port, number & 0xFFFFFFFF, expected & 0xFFFFFFFF
+        head = struct.pack("!HHIIBBHHH", *ports_and_numbers, 8 << 4, 0x10, 65535, 0, 0) + option
+        return _TCP_IN_IP, head, len(head) + count * self.mss
+
+
+@WORKLOADS.register
+class BulkTcpSpec(WorkloadSpec):
+    """Clients that send to the server, or receive from it, as fast as TCP lets them."""
+
+    part = bulk_tcp
+    products = ("iperf", "iperf3")
+    speaks = "tcp"
+    needs_link = True
+    packet_drawing_ns = 0.0
+    entries = (start_bulk_tcp,)
+    actions = (on_client_room,)
+    outcomes = (TcpTest,)
+
+    kind: Literal["bulk_tcp"] = "bulk_tcp"
+    to: str = Field("server", description="Domain at the other end.")
+    direction: Literal["upload", "download"] = Field("upload", description="Who sends. Default: iperf, the client.")
+    clients: int = Field(1, ge=1, le=1000, description="Connections, each on a machine of its own.")
+    duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
+    interval: PeriodNs = Field(1_000_000_000, description="Length of the intervals that are reported.")
+    spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
+    window: ByteCount = Field(
+        128 * 1024,
+        ge=2_000,
+        le=5_900_000,
+        description="Receive window. Assumption: what Linux tunes itself to in a LAN.",
+    )
+    mss: int = Field(1448, ge=536, le=8948, description="Payload of a segment. Default: 1500 less 52 TCP/IP headers.")
+    initial_window: int = Field(10, ge=1, le=64, description="Segments sent at first. Default: RFC 6928, Linux 2.6.39.")
+    delayed_ack: DurationNs = Field(
+        40_000_000, description="Longest wait of an acknowledgement (RFC 1122, 4.2.3.2); 0: none. Default: Linux."
+    )
+    min_rto: PositiveDurationNs = Field(200_000_000, description="Least retransmission time-out. Default: Linux.")
+    first_rto: PositiveDurationNs = Field(1_000_000_000, description="Before a round trip is known. Default: RFC 6298.")
+    reaction: DurationNs = Field(
+        25_000,
+        description="A client reacts to an acknowledgement after a random time, uniform up to this; 0: at once. "
+        "Assumption: two segments' time. Perfect timing locks clients out at a full queue (traffic phase effects, "
+        "Floyd and Jacobson 1992).",
+    )
+    segmentation_offload: bool = Field(
+        False, description="Stacks handle up to 64 KiB as one packet (TSO at the sender, LRO or GRO at the receiver)."
+    )
+    network: StationsSpec = Field(default_factory=StationsSpec, description="How the clients hang on the network.")
+
+    @property
+    def most_segments(self) -> int:
+        """Segments that are handled as one packet."""
+        return 65_536 // self.mss if self.segmentation_offload else 1
+
+    def test_ns(self) -> int:
+        """Until the last client has sent for its time."""
+        return self.spread + self.duration
+
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
+        """An upload needs a sink, a download a source."""
+        wanted = "tcp_sink" if self.direction == "upload" else "tcp_source"
+        return "" if application.kind == wanted else f"to: '{self.to}': an {self.direction} is directed at a {wanted}"
+
+    def packets(self, profile: RunProfile) -> float:
+        """As many segments as the line carries."""
+        return min(self.duration, profile.length_ns) * 1e-9 * profile.rate_bits_per_s / (8 * (self.mss + HEADER_BYTES))
+
+    def fills(self, profile: RunProfile) -> tuple[float, int]:
+        """All of it, as long as the test lasts."""
+        return 1.0, min(self.duration, profile.length_ns)
+
+    def samples(self, profile: RunProfile) -> float:
+        """One an interval of each client."""
+        return self.clients * min(self.duration, profile.length_ns) / self.interval
+
+    @property
+    def wire(self) -> Wire:
+        """Segments."""
+        return TcpWire(self.mss)
+
+    def install(self, target: Target) -> "TcpDriver":
+        """Add the clients, each with its connection."""
+        engine = target.engine
+        bulk = target.add_clients(
+            bulks,
+            self,
+            is_upload=self.direction == "upload",
+            most_segments=self.most_segments,
+            window_segments=max(2, self.window // self.mss),
+        )
+        begins = target.streams.uniforms("bulk_tcp.begin", target.number, count=self.clients)
+        for n in range(self.clients):
+            connection = add_row(engine, connections, bulk=bulk.row, first_ns=int(begins[n] * self.spread))
+            connection.station = add_station(engine, target.port, self.network, on_client_room, int(connection.row))
+            bulk.first_connection = bulk.first_connection or connection.row
+            if self.reaction:
+                law, entity = partial(uniform_ns, low_ns=0, high_ns=self.reaction), (target.number << 20) + n
+                connection.reactions = target.feeder.add(Draws(target.streams, "bulk_tcp.reaction", entity, law))
+        return TcpDriver(target, bulk, self)
+
+
+class TcpDriver(Driver):
+    """The clients in a running model."""
+
+    def __init__(self, target: Target, bulk: Bulk, spec: BulkTcpSpec) -> None:
+        super().__init__(target, bulk, start_bulk_tcp)
+        self._spec = spec
+        self._name, self._line_bits_per_s = target.name, target.rate_bits_per_s
+
+    def results(self) -> list[TcpConnectionResult]:
+        """Return what each client would report by now."""
+        engine, first, mss = self.engine, int(self.record.first_connection), self._spec.mss
+        rows = [engine.rows(intervals)[n] for n in range(1, engine.used(intervals) + 1)]
+        return [
+            _result(row - first + 1, engine.rows(connections)[row], [i for i in rows if i.connection == row], mss)
+            for row in range(first, first + self._spec.clients)
+        ]
+
+    def outcome(self) -> TcpTest:
+        """Return the reports of all clients."""
+        clients = self.results()
+        has_report = any(each.intervals for each in clients)
+        return TcpTest(
+            throughput={f"client_{each.client}": each.bits_per_s * _MBIT for each in clients},
+            retransmitted=sum(each.retransmitted for each in clients),
+            timeouts=sum(each.timeouts for each in clients),
+            report=iperf2_of_tcp(clients).text() if has_report else "",
+        )
+
+    def offer(self) -> Offer | None:
+        """TCP asks for all that the line carries; say where the clients' own links carry less, and are full."""
+        spec, network = self._spec, self._spec.network
+        line = line_payload_bits_per_s(self._line_bits_per_s, spec.mss)
+        links_bits_per_s = spec.clients * line_payload_bits_per_s(network.rate, spec.mss)
+        got = sum(each.bits_per_s for each in self.results())
+        if not network.switched or links_bits_per_s >= line or got < _FULL * links_bits_per_s:
+            return None
+        return Offer(line * _MBIT, got * _MBIT, "Mbit/s", full_link(self._name, network.rate))
+
+
+def _result(number: int, connection: Connection, reported: list[Interval], mss: int) -> TcpConnectionResult:
+    before, parts = 0, []
+    for each in reported:
+        parts.append((int(each.begin_ns) / _S, int(each.end_ns) / _S, (int(each.segments) - before) * mss))
+        before = int(each.segments)
+    return TcpConnectionResult(
+        number,
+        tuple(parts),
+        int(connection.retransmitted),
+        int(connection.timeouts),
+        int(connection.recoveries),
+        int(connection.acknowledgements),
+    )

@@ -9,12 +9,17 @@ A machine that is booted again knows no connection: what comes for one from befo
 with a reset, and the client would give up rather than back off).
 """
 
-from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
+from typing import Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
     Application,
+    application,
     applications,
     drop,
     drops,
@@ -27,10 +32,9 @@ from vftsim.platform.io.packet import (
     receive,
     set_overhead,
 )
-from vftsim.platform.io.ring import wait_for_slot
-from vftsim.platform.protection.guard import put_out
-from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
-from vftsim.workloads.tcp.parameters import TcpSinkSpec, TcpSourceSpec, tcp_sink, tcp_source
+from vftsim.spec.units import DurationNs
+from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, send_or_wait, with_overhead_ns
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.tcp.receiver import take_data
 from vftsim.workloads.tcp.records import (
     COUNTS,
@@ -43,6 +47,9 @@ from vftsim.workloads.tcp.records import (
 )
 from vftsim.workloads.tcp.sender import is_timed_out, next_segments, note_sent, start_sender, take_acknowledgement
 
+tcp_sink = application.kind("tcp_sink")
+tcp_source = application.kind("tcp_source")
+
 
 class TcpProgram(Record):
     """A program with a process for each of ``connections``; costs in ns, copying for each KiB."""
@@ -50,9 +57,9 @@ class TcpProgram(Record):
     row: int
     program: int
     domain: int
-    segment_ns: int
-    copy_ns: int
-    ack_ns: int
+    segment_cost_ns: int
+    copy_cost_ns: int
+    ack_cost_ns: int
     connections: Fifo
     lost_in_boot: int
     unknown: int
@@ -94,14 +101,8 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection)
         submit(sim, domain, demand_ns, on_taken, connection.row, tcp_program.row)
         return
     if connection.owes:
-        submit(
-            sim,
-            domain,
-            sending_ns(sim, tcp_program, bulk, tcp_program.ack_ns),
-            on_acknowledged,
-            connection.row,
-            tcp_program.row,
-        )
+        demand_ns = sending_ns(sim, tcp_program, bulk, tcp_program.ack_cost_ns)
+        submit(sim, domain, demand_ns, on_acknowledged, connection.row, tcp_program.row)
         return
     what = 0
     if not bulk.is_upload:
@@ -118,24 +119,24 @@ def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connect
     """Return what the packet in hand costs, the acknowledgement that it calls for included."""
     packet = packets(sim)[connection.packet]
     if packet.what % COUNTS == 0:
-        return burdened_ns(sim, tcp_program.program, tcp_program.ack_ns, 0)
+        return with_overhead_ns(sim, tcp_program.program, tcp_program.ack_cost_ns, 0)
     connection.owes = take_data(sim, bulk, connection, packet.what, packet.sent_ns) or connection.owes
     demand_ns = data_ns(tcp_program, bulk, packet.what)
     if connection.owes:
-        return sending_ns(sim, tcp_program, bulk, demand_ns + tcp_program.ack_ns)
-    return burdened_ns(sim, tcp_program.program, demand_ns, 0)
+        return sending_ns(sim, tcp_program, bulk, demand_ns + tcp_program.ack_cost_ns)
+    return with_overhead_ns(sim, tcp_program.program, demand_ns, 0)
 
 
 @part
 def data_ns(tcp_program: TcpProgram, bulk: Bulk, what: int) -> int:
     """Return the demand of a packet of data: the packet and its copy."""
-    return tcp_program.segment_ns + tcp_program.copy_ns * (what % COUNTS * bulk.segment_bytes) // 1024
+    return tcp_program.segment_cost_ns + tcp_program.copy_cost_ns * (what % COUNTS * bulk.mss) // 1024
 
 
 @part
 def sending_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, demand_ns: int) -> int:
     """Return what work costs that sends a packet."""
-    return burdened_ns(sim, tcp_program.program, demand_ns, 1) + ports(sim)[bulk.port].transmit_ns
+    return with_overhead_ns(sim, tcp_program.program, demand_ns, 1) + ports(sim)[bulk.port].transmit_ns
 
 
 @work_done
@@ -152,7 +153,7 @@ def on_taken(sim: Sim, connection_row: int, argument: int) -> None:
     if what % COUNTS == 0:
         take_acknowledgement(sim, bulk, connection, what // COUNTS, echo_ns, on_server_due)
     elif connection.owes:
-        put(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection))
+        send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection))
         return
     elif connection.pending > 0 and connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
@@ -165,7 +166,7 @@ def on_acknowledged(sim: Sim, connection_row: int, argument: int) -> None:
     """The work for a delayed acknowledgement is done."""
     connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
-    put(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection))
+    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection))
 
 
 @work_done
@@ -178,29 +179,26 @@ def on_written(sim: Sim, connection_row: int, argument: int) -> None:
         serve(sim, tcp_programs(sim)[argument], bulk, connection)
         return
     note_sent(sim, connection, what, on_server_due)
-    put(sim, tcp_programs(sim)[argument], bulk, connection, new_segments(sim, bulk, connection, what))
+    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_segments(sim, bulk, connection, what))
 
 
 @part
-def put(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, packet: int) -> None:
-    """Send a packet and go on, or sleep until there is room."""
-    if put_out(sim, ports(sim)[bulk.port], packet):
+def send_and_serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, packet: int) -> None:
+    """Send a packet and do what is next, or sleep until there is room."""
+    connection.is_blocked = not send_or_wait(sim, packet)
+    if not connection.is_blocked:
         serve(sim, tcp_program, bulk, connection)
-    else:
-        connection.is_blocked = True
-        wait_for_slot(sim, ports(sim)[bulk.port], packet, packet)
 
 
 @tcp_sink.implements(go_on)
 @tcp_source.implements(go_on)
-def put_again(sim: Sim, program: Application, packet: int) -> None:
-    """Send the packet of a process that slept, and let it go on; it does not if the machine was booted meanwhile."""
+def resume_sending(sim: Sim, program: Application, packet: int) -> None:
+    """Send the packet of a process that slept, and resume it; drop what is left from before the machine was booted."""
     connection = connections(sim)[packets(sim)[packet].stream]
     if not connection.is_blocked:
         drop(sim, packet, tcp_programs(sim)[program.own].lost_in_boot)
         return
-    connection.is_blocked = False
-    put(sim, tcp_programs(sim)[program.own], bulks(sim)[connection.bulk], connection, packet)
+    send_and_serve(sim, tcp_programs(sim)[program.own], bulks(sim)[connection.bulk], connection, packet)
 
 
 @event
@@ -229,16 +227,16 @@ def program_of(sim: Sim, connection: Connection) -> TcpProgram:
     return tcp_programs(sim)[applications(sim)[connection.program].own]
 
 
-tcp_sink.implements(set_overhead)(bear_overhead)
-tcp_source.implements(set_overhead)(bear_overhead)
+tcp_sink.implements(set_overhead)(apply_overhead)
+tcp_source.implements(set_overhead)(apply_overhead)
 
 
 @tcp_sink.implements(lose_state)
 @tcp_source.implements(lose_state)
-def boot(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application) -> None:
     """Forget all connections, and lose what waits for their processes."""
     tcp_program = tcp_programs(sim)[program.own]
-    apply_overhead(sim, program, 0, 1.0)
+    apply_overhead(sim, program, 0, 1.0, 1.0)
     while tcp_program.connections.length > 0:
         connection = connections(sim)[accepted.pop(sim, tcp_program.connections)]
         connection.is_reset = True
@@ -249,23 +247,41 @@ def boot(sim: Sim, program: Application) -> None:
         if connection.packet != 0:
             packet_list.push(sim, connection.queue, connection.packet)
             connection.packet = 0
-        while connection.queue.length > 0:
-            drop(sim, packet_list.pop(sim, connection.queue), tcp_program.lost_in_boot)
+        drop_all(sim, connection.queue, tcp_program.lost_in_boot)
 
 
-def add_tcp_program(engine: Engine, domain: int, spec: TcpSinkSpec | TcpSourceSpec) -> int:
-    """Add a program to a domain; return its application row."""
-    lost_in_boot, _ = engine.add(drops)
-    unknown, _ = engine.add(drops)
-    row, record = engine.add(
-        tcp_programs,
-        domain=domain,
-        segment_ns=spec.segment_cost,
-        copy_ns=spec.copy_cost,
-        ack_ns=spec.ack_cost,
-        lost_in_boot=lost_in_boot,
-        unknown=unknown,
+class _TcpEndSpec(ApplicationSpec):
+    """A process for each connection, at the server's end."""
+
+    speaks = "tcp"
+
+    segment_cost: DurationNs = Field(
+        2_000, description="CPU time of a packet of data, beside the path's: TCP and the system call. Assumption."
     )
-    record.row = row
-    record.program = add_program(engine, spec.part, row, domain)
-    return int(record.program)
+    copy_cost: DurationNs = Field(250, description="CPU time to copy 1 KiB. Assumption: 4 GB/s.")
+    ack_cost: DurationNs = Field(1_000, description="CPU time of an acknowledgement, made or taken in. Assumption.")
+
+    def install(self, context: InstallContext) -> Program:
+        """Add it to a domain."""
+        lost_in_boot, unknown = context.engine.new(drops), context.engine.new(drops)
+        return Program(context, context.add_program(tcp_programs, self, lost_in_boot=lost_in_boot, unknown=unknown))
+
+
+@APPLICATIONS.register
+class TcpSinkSpec(_TcpEndSpec):
+    """Takes in what the clients send: ``iperf -s``."""
+
+    part = tcp_sink
+
+    kind: Literal["tcp_sink"] = "tcp_sink"
+    pages_per_request: float = pages_per_request(1.0, "a segment in its buffer")
+
+
+@APPLICATIONS.register
+class TcpSourceSpec(_TcpEndSpec):
+    """Sends to every client that asks: ``iperf -s`` for ``iperf -c --reverse``."""
+
+    part = tcp_source
+
+    kind: Literal["tcp_source"] = "tcp_source"
+    pages_per_request: float = pages_per_request(1.0, "an acknowledgement in its buffer")

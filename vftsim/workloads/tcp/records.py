@@ -7,8 +7,9 @@ RFC 7323: of data when it was sent, of an acknowledgement the one that it echoes
 
 from typing import Annotated
 
-from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
+from vftsim.kernel import Fifo, Record, Sim, Table, part
 from vftsim.platform.io.packet import packets
+from vftsim.workloads.common import new_packet
 
 COUNTS = 256
 WORDS = 128
@@ -18,6 +19,9 @@ MOST_IN_WINDOW = WORDS * WORD_BITS
 
 NO_SEGMENT = -1
 
+HEADER_BYTES = 90
+"""Of a segment on the wire: 20 IP, 32 TCP with time stamp, 14 + 4 Ethernet, 20 preamble and gap."""
+
 
 class Bulk(Record):
     """One workload of bulk TCP; its connections stand in consecutive rows."""
@@ -25,13 +29,12 @@ class Bulk(Record):
     row: int
     flow: int
     port: int
-    first: int
+    first_connection: int
     clients: int
     is_upload: bool
-    segment_bytes: int
-    header_bytes: int
+    mss: int
     most_segments: int
-    window: int
+    window_segments: int
     initial_window: int
     delayed_ack_ns: int
     min_rto_ns: int
@@ -48,7 +51,7 @@ class Connection(Record):
 
     Sender: segments up to ``una`` are acknowledged, up to ``nxt`` sent; ``resend`` is one to be sent again now.
     ``recover`` is the highest segment sent when loss was last found.  A retransmission is due at ``due_ns`` (0: none);
-    ``timer`` is the one event planned for it, which looks again when it comes early.
+    ``timer`` is the one event planned for it, which is planned anew when it comes early.
 
     Receiver: everything below ``expected`` is there, ``beyond`` marks segments above; ``pending`` segments are not
     acknowledged; ``echo_ns`` is the time stamp to echo.
@@ -110,14 +113,13 @@ class Interval(Record):
 bulks = Table("tcp_bulks", Bulk, 256)
 connections = Table("tcp_connections", Connection, 1 << 14, "use fewer clients")
 intervals = Table("tcp_intervals", Interval, 1 << 18, "report longer intervals")
-connection_list = Chain(connections, "link")
 
 
 @part
 def new_segments(sim: Sim, bulk: Bulk, connection: Connection, what: int) -> int:
     """Make a packet of data."""
     count = what % COUNTS
-    return new_packet(sim, bulk, connection, what, sim.now_ns, count * (bulk.segment_bytes + bulk.header_bytes))
+    return new_stamped(sim, bulk, connection, what, sim.now_ns, count * (bulk.mss + HEADER_BYTES))
 
 
 @part
@@ -127,20 +129,12 @@ def new_acknowledgement(sim: Sim, bulk: Bulk, connection: Connection) -> int:
     connection.owes = False
     connection.delay_timer = 0
     connection.acknowledgements += 1
-    return new_packet(sim, bulk, connection, connection.expected * COUNTS, connection.echo_ns, bulk.header_bytes)
+    return new_stamped(sim, bulk, connection, connection.expected * COUNTS, connection.echo_ns, HEADER_BYTES)
 
 
 @part
-def new_packet(sim: Sim, bulk: Bulk, connection: Connection, what: int, stamp_ns: int, size_bytes: int) -> int:
-    """Make a packet of a connection."""
-    row = packets.new(sim)
-    made = packets(sim)[row]
-    made.flow = bulk.flow
-    made.port = bulk.port
-    made.ring = 0
-    made.stream = connection.row
-    made.what = what
-    made.size_bytes = size_bytes
-    made.sent_ns = stamp_ns
-    made.entity = connection.station
+def new_stamped(sim: Sim, bulk: Bulk, connection: Connection, what: int, stamp_ns: int, size_bytes: int) -> int:
+    """Make a packet of a connection with a time stamp."""
+    row = new_packet(sim, bulk.flow, bulk.port, connection.row, connection.station, what, size_bytes)
+    packets(sim)[row].sent_ns = stamp_ns
     return row

@@ -26,7 +26,7 @@ LONGEST_RTO_NS = 60_000_000_000
 def start_sender(bulk: Bulk, connection: Connection) -> None:
     """Begin a connection that has sent nothing."""
     connection.window = bulk.initial_window
-    connection.threshold = bulk.window
+    connection.threshold = bulk.window_segments
     connection.resend = NO_SEGMENT
     connection.rto_ns = bulk.first_rto_ns
 
@@ -37,7 +37,7 @@ def next_segments(sim: Sim, bulk: Bulk, connection: Connection) -> int:
     if connection.resend != NO_SEGMENT:
         count = max(1, min(bulk.most_segments, connection.recover - connection.resend))
         return connection.resend * COUNTS + count
-    open_segments = connection.una + min(connection.window, bulk.window) - connection.nxt
+    open_segments = connection.una + min(connection.window, bulk.window_segments) - connection.nxt
     # Beyond what was sent before the last loss there is nothing new to send once time is up.
     is_new = connection.nxt >= connection.recover
     if open_segments <= 0 or (is_new and sim.now_ns >= connection.end_ns):
@@ -62,7 +62,7 @@ def note_sent(sim: Sim, connection: Connection, what: int, on_due: int) -> None:
 
 @part
 def set_timer(sim: Sim, connection: Connection, on_due: int) -> None:
-    """Let the retransmission timer run from now on; an event already planned for earlier looks again."""
+    """Let the retransmission timer run from now on; an event already planned for earlier plans it anew."""
     connection.due_ns = sim.now_ns + connection.rto_ns
     if connection.timer == 0:
         connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_due, connection.row)
@@ -93,7 +93,7 @@ def acknowledged(sim: Sim, bulk: Bulk, connection: Connection, expected: int, ec
         measure(bulk, connection, sim.now_ns - echo_ns)
     if not connection.is_recovering:
         grow(connection, count)
-        connection.window = min(connection.window, bulk.window)
+        connection.window = min(connection.window, bulk.window_segments)
     elif expected >= connection.recover:
         connection.is_recovering = False
         connection.window = min(connection.threshold, connection.nxt - expected + 1)

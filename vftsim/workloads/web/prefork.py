@@ -3,15 +3,17 @@
 Rules:
 
 * **Accept queue** (Linux, ``tcp_v4_conn_request``, ``sk_acceptq_is_full``): a SYN is dropped while more connections
-than
-  the backlog wait for a process; the client repeats it.  A connection waits from its request on.
+  than the backlog wait for a process; the client repeats it.  A connection waits from its request on.
 * **Processes** (Apache 2.2 ``prefork.c``, ``perform_idle_server_maintenance``): once a second the parent counts idle
   processes; above ``max_spare`` it ends one, below ``min_spare`` it starts 1, then 2, 4, ... 32 in successive counts.
 * **Script**: computes, then puts the reply out piece by piece, computing on.  It runs to its first output although the
   client may have given up meanwhile; output to a closed connection ends it.
+* **Scheduling**: a process keeps its turn on the CPU while it continues: output that fits into the socket's buffer does
+  not make it sleep, and neither does the next connection where one waits (Linux, ``tcp_sendmsg``,
+  ``inet_csk_accept``).  What that is worth depends on the guest's scheduler; ``round_robin`` knows no processes, each
+  piece of work queues there anew.
 * **Swapping** (assumption): where the processes do not fit into memory, each has the same share of its pages on
-disk, and
-  reads them in when it begins a request; the disk serves one after the other.
+  disk, and reads them in when it begins a request; the disk serves one after the other.
 
 A connection that the server does not know (it was booted) is answered with a reset.
 
@@ -19,14 +21,17 @@ Left out: keep-alive, lingering close (a process is free with its last piece), t
 retransmission (a client that misses a piece asks again).
 """
 
-from vftsim.kernel import Engine, EventKind, Sim, at, entry, event, part
-from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
-from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event, part
 from vftsim.platform.cpu.jobs import submit_for
+from vftsim.platform.cpu.processes import add_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
     Application,
-    applications,
+    application,
     drop,
     drops,
     flows,
@@ -37,33 +42,19 @@ from vftsim.platform.io.packet import (
     receive,
     set_overhead,
 )
-from vftsim.platform.io.ring import wait_for_slot
-from vftsim.platform.protection.guard import put_out
-from vftsim.sampling import Streams
-from vftsim.workloads.burden import add_program, apply_overhead, bear_overhead, burdened_ns
-from vftsim.workloads.web.loads import flow_of
-from vftsim.workloads.web.parameters import (
-    HEADER_BYTES,
-    PIECE_BYTES,
-    PreforkWebServerSpec,
-    prefork_web_server,
-    wire_bytes,
-)
-from vftsim.workloads.web.processes import (
-    PreforkServer,
-    add_places,
-    prefork_servers,
-    rest,
-    take_process,
-    web_processes,
-)
+from vftsim.spec.base import Spec
+from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
+from vftsim.workloads.common import apply_overhead, pages_per_request, send_or_wait, with_overhead_ns
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.web.records import (
     DONE,
     FIN,
     HALF_OPEN,
+    HEADER_BYTES,
     IN_WORK,
     KINDS,
     LAST_PIECE,
+    MSS,
     PIECE,
     PIECES,
     QUEUED,
@@ -74,13 +65,74 @@ from vftsim.workloads.web.records import (
     UNKNOWN,
     HttpConnection,
     connection_list,
-    fill_packet,
-    give_back,
+    free_if_unused,
     http_connections,
     is_stale,
+    new_http_packet,
 )
 
+prefork_web_server = application.kind("prefork_web_server")
+
+PIECE_BYTES = 65_536 // MSS * MSS
+"""A reply leaves in pieces of this size: what the stack hands down at once."""
 MOST_SPAWNED = 32
+
+
+class PreforkServer(Record):
+    """One server: ``total`` processes, ``busy`` ones of them have a connection of ``in_work``.
+
+    ``idle`` are the rows of all processes, begun or not, but the busy ones.
+    """
+
+    row: int
+    program: int
+    domain: int
+    boots: int
+    start_servers: int
+    min_spare: int
+    max_spare: int
+    max_clients: int
+    maintenance_ns: int
+    phase_ns: int
+    accept_queue: int
+    before_ns: int
+    piece_ns: int
+    pieces: int
+    piece_bytes: int
+    last_bytes: int
+    abort_when_closed: bool
+    memory_bytes: int
+    base_bytes: int
+    process_bytes: int
+    read_bytes_per_s: int
+    disk_free_ns: int
+    total: int
+    busy: int
+    most_total: int
+    spawn: int
+    accept: Fifo
+    in_work: Fifo
+    idle: Fifo
+    first_process: int
+    planned: int
+    scripts: int
+    aborted: int
+    swapped_ns: int
+    accept_full: int
+
+
+prefork_servers = Table("prefork_servers", PreforkServer, 256)
+
+
+class WebProcess(Record):
+    """A process of a server: ``process`` is the guest's."""
+
+    link: int
+    process: int
+
+
+web_processes = Table("web_processes", WebProcess, 1 << 18, "lower max_clients")
+process_list = Chain(web_processes, "link")
 
 
 @prefork_web_server.implements(receive)
@@ -89,329 +141,343 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     if is_stale(sim, packet):
         packets.free(sim, packet)
         return
-    prefork_server = prefork_servers(sim)[program.own]
+    server = prefork_servers(sim)[program.own]
     connection = http_connections(sim)[packets(sim)[packet].stream]
-    if connection.state != UNKNOWN and connection.boot != prefork_server.boots:
+    if connection.state != UNKNOWN and connection.boot != server.boots:
         connection.state = UNKNOWN
     what = packets(sim)[packet].what
-    if is_refused(prefork_server, connection, what % KINDS):
-        drop(sim, packet, prefork_server.accept_full)
+    if is_refused(server, connection, what % KINDS):
+        drop(sim, packet, server.accept_full)
         return
     if what % KINDS == SYN:
-        take_syn(sim, prefork_server, connection)
+        take_syn(sim, server, connection)
     elif what % KINDS == REQUEST:
-        take_request(sim, prefork_server, connection, what // KINDS % PIECES)
+        take_request(sim, server, connection, what // KINDS % PIECES)
     elif what % KINDS == FIN:
-        connection.left = True
+        connection.client_left = True
     packets.free(sim, packet)
 
 
 @part
-def is_refused(prefork_server: PreforkServer, connection: HttpConnection, kind: int) -> bool:
+def is_refused(server: PreforkServer, connection: HttpConnection, kind: int) -> bool:
     """Tell whether a full accept queue drops a packet: a new SYN, or what ends the handshake."""
-    if prefork_server.accept.length <= prefork_server.backlog:
+    if server.accept.length <= server.accept_queue:
         return False
     is_new = kind == SYN and connection.state == UNKNOWN
     return is_new or (kind == REQUEST and connection.state == HALF_OPEN)
 
 
 @part
-def take_syn(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection) -> None:
+def take_syn(sim: Sim, server: PreforkServer, connection: HttpConnection) -> None:
     """Answer a client that connects; again, if it has not heard the answer."""
     if connection.state == UNKNOWN:
         connection.state = HALF_OPEN
-        connection.server = prefork_server.row
-        connection.boot = prefork_server.boots
-    send(sim, connection, SYN_ACK)
+        connection.server = server.row
+        connection.boot = server.boots
+    send_bare(sim, connection, SYN_ACK)
 
 
 @part
-def take_request(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection, received: int) -> None:
+def take_request(sim: Sim, server: PreforkServer, connection: HttpConnection, received: int) -> None:
     """Queue a request for a process; one that comes again asks for the pieces that its client misses."""
     if connection.state == UNKNOWN:
-        send(sim, connection, RESET)
+        send_bare(sim, connection, RESET)
     elif connection.state == HALF_OPEN:
         connection.state = QUEUED
-        connection_list.push(sim, prefork_server.accept, connection.row)
-        give_work(sim, prefork_server)
+        connection_list.push(sim, server.accept, connection.row)
+        assign_processes(sim, server)
     else:
-        for piece in range(received, connection.put_out):
-            again = new_piece(sim, prefork_server, connection, piece)
-            if not put_out(sim, ports(sim)[packets(sim)[again].port], again):
-                wait_for_slot(sim, ports(sim)[packets(sim)[again].port], again, again)
+        for piece in range(received, connection.sent_pieces):
+            send_or_wait(sim, new_piece(sim, server, connection, piece))
 
 
 @part
-def new_piece(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection, piece: int) -> int:
+def new_piece(sim: Sim, server: PreforkServer, connection: HttpConnection, piece: int) -> int:
     """Make the packet of a piece of the reply."""
-    if piece == prefork_server.pieces - 1:
-        return new_packet(sim, connection, LAST_PIECE, piece, prefork_server.last_bytes)
-    return new_packet(sim, connection, PIECE, piece, prefork_server.piece_bytes)
+    if piece == server.pieces - 1:
+        return new_reply(sim, connection, LAST_PIECE, piece, server.last_bytes)
+    return new_reply(sim, connection, PIECE, piece, server.piece_bytes)
 
 
 @part
-def send(sim: Sim, connection: HttpConnection, kind: int) -> None:
-    """Send a packet without data from the kernel; one that finds no room waits for it."""
-    packet = new_packet(sim, connection, kind, 0, HEADER_BYTES)
-    port = ports(sim)[packets(sim)[packet].port]
-    if not put_out(sim, port, packet):
-        wait_for_slot(sim, port, packet, packet)
+def send_bare(sim: Sim, connection: HttpConnection, kind: int) -> None:
+    """Send a packet without data from the kernel."""
+    send_or_wait(sim, new_reply(sim, connection, kind, 0, HEADER_BYTES))
 
 
 @part
-def new_packet(sim: Sim, connection: HttpConnection, kind: int, piece: int, size_bytes: int) -> int:
+def new_reply(sim: Sim, connection: HttpConnection, kind: int, piece: int, size_bytes: int) -> int:
     """Make a packet to a connection's client."""
-    packet = packets.new(sim)
-    packets(sim)[packet].flow = flow_of(sim, connection.load)
-    packets(sim)[packet].port = flows(sim)[packets(sim)[packet].flow].port
-    fill_packet(sim, packet, connection, kind, piece, size_bytes)
-    return packet
+    port = flows(sim)[connection.flow].port
+    return new_http_packet(sim, connection.flow, port, connection, kind, piece, size_bytes)
 
 
 @part
-def give_work(sim: Sim, prefork_server: PreforkServer) -> None:
+def assign_processes(sim: Sim, server: PreforkServer) -> None:
     """Let idle processes accept what waits."""
-    while prefork_server.busy < prefork_server.total and prefork_server.accept.length > 0:
-        row = connection_list.pop(sim, prefork_server.accept)
-        connection_list.push(sim, prefork_server.in_work, row)
+    while server.busy < server.total and server.accept.length > 0:
+        row = connection_list.pop(sim, server.accept)
+        connection_list.push(sim, server.in_work, row)
         http_connections(sim)[row].state = IN_WORK
-        http_connections(sim)[row].place = take_process(sim, prefork_server.resting)
-        prefork_server.busy += 1
-        prefork_server.scripts += 1
-        wait_ns = swap_in_ns(sim, prefork_server)
+        # The process that has been idle for the shortest time.
+        http_connections(sim)[row].process = process_list.pop(sim, server.idle)
+        server.busy += 1
+        server.scripts += 1
+        wait_ns = swap_in_ns(sim, server)
         if wait_ns > 0:
             at(sim, sim.now_ns + wait_ns, EventKind.DEVICE, row, on_swapped_in, row)
         else:
-            compute(sim, prefork_server, row)
+            compute(sim, server, row)
 
 
 @part
-def swap_in_ns(sim: Sim, prefork_server: PreforkServer) -> int:
+def swap_in_ns(sim: Sim, server: PreforkServer) -> int:
     """Return how long a process waits for its pages from the disk; 0 where there is memory for all."""
-    excess_bytes = (
-        prefork_server.base_bytes + prefork_server.total * prefork_server.process_bytes - prefork_server.memory_bytes
-    )
-    if prefork_server.memory_bytes == 0 or excess_bytes <= 0:
+    excess_bytes = server.base_bytes + server.total * server.process_bytes - server.memory_bytes
+    if server.memory_bytes == 0 or excess_bytes <= 0:
         return 0
-    read_bytes = min(prefork_server.process_bytes, excess_bytes // prefork_server.total)
+    read_bytes = min(server.process_bytes, excess_bytes // server.total)
     # Below 2**33 bytes the product stays within 64 bits.
-    prefork_server.disk_free_ns = (
-        max(prefork_server.disk_free_ns, sim.now_ns) + read_bytes * 1_000_000_000 // prefork_server.read_bytes_per_s
-    )
-    prefork_server.swapped_ns += prefork_server.disk_free_ns - sim.now_ns
-    return prefork_server.disk_free_ns - sim.now_ns
+    read_ns = read_bytes * 1_000_000_000 // server.read_bytes_per_s
+    server.disk_free_ns = max(server.disk_free_ns, sim.now_ns) + read_ns
+    server.swapped_ns += server.disk_free_ns - sim.now_ns
+    return server.disk_free_ns - sim.now_ns
 
 
 @event
 def on_swapped_in(sim: Sim, http_connection_row: int, token: int) -> None:
     """A process has its pages, unless the machine was booted meanwhile."""
     connection = http_connections(sim)[http_connection_row]
-    prefork_server = prefork_servers(sim)[connection.server]
-    if connection.state == IN_WORK and connection.boot == prefork_server.boots:
-        compute(sim, prefork_server, http_connection_row)
+    server = prefork_servers(sim)[connection.server]
+    if connection.state == IN_WORK and connection.boot == server.boots:
+        compute(sim, server, http_connection_row)
 
 
 @part
-def compute(sim: Sim, prefork_server: PreforkServer, row: int) -> None:
+def compute(sim: Sim, server: PreforkServer, row: int) -> None:
     """Run the script up to its first output."""
-    demand_ns = burdened_ns(sim, prefork_server.program, prefork_server.before_ns, 0) + piece_cost_ns(
-        sim, prefork_server, row
-    )
-    submit_for(
-        sim, domains(sim)[prefork_server.domain], process_of(sim, row), demand_ns, on_piece, row, prefork_server.row
-    )
+    demand_ns = with_overhead_ns(sim, server.program, server.before_ns, 0) + piece_cost_ns(sim, server, row)
+    submit_piece(sim, server, row, demand_ns)
 
 
 @part
-def process_of(sim: Sim, row: int) -> int:
-    """Return the guest's process that serves a connection."""
-    return web_processes(sim)[http_connections(sim)[row].place].process
+def submit_piece(sim: Sim, server: PreforkServer, row: int, demand_ns: int) -> None:
+    """Let the process of a connection compute up to its next output."""
+    process = web_processes(sim)[http_connections(sim)[row].process].process
+    submit_for(sim, domains(sim)[server.domain], process, demand_ns, on_piece, row, server.row)
 
 
 @part
-def piece_cost_ns(sim: Sim, prefork_server: PreforkServer, row: int) -> int:
+def piece_cost_ns(sim: Sim, server: PreforkServer, row: int) -> int:
     """Return what a piece of the reply costs."""
-    port = flows(sim)[flow_of(sim, http_connections(sim)[row].load)].port
-    return burdened_ns(sim, prefork_server.program, prefork_server.piece_ns, 1) + ports(sim)[port].transmit_ns
+    port = flows(sim)[http_connections(sim)[row].flow].port
+    return with_overhead_ns(sim, server.program, server.piece_ns, 1) + ports(sim)[port].transmit_ns
 
 
 @work_done
 def on_piece(sim: Sim, http_connection_row: int, argument: int) -> None:
-    """The work up to an output is done: put it out, or learn that the client has gone."""
-    prefork_server = prefork_servers(sim)[argument]
+    """The work up to an output is done: send it, or learn that the client has gone."""
+    server = prefork_servers(sim)[argument]
     connection = http_connections(sim)[http_connection_row]
-    if connection.left and prefork_server.aborts:
-        prefork_server.aborted += 1
-        finish(sim, prefork_server, connection)
+    if connection.client_left and server.abort_when_closed:
+        server.aborted += 1
+        finish(sim, server, connection)
         return
-    packet = new_piece(sim, prefork_server, connection, connection.put_out)
-    connection.put_out += 1
-    port = ports(sim)[packets(sim)[packet].port]
-    if put_out(sim, port, packet):
-        next_piece(sim, prefork_server, connection)
-    else:
-        connection.is_blocked = True
-        wait_for_slot(sim, port, packet, packet)
+    packet = new_piece(sim, server, connection, connection.sent_pieces)
+    connection.sent_pieces += 1
+    connection.is_blocked = not send_or_wait(sim, packet)
+    if not connection.is_blocked:
+        next_piece(sim, server, connection)
 
 
 @part
-def next_piece(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection) -> None:
-    """Go on with the script, or end it with the last piece."""
-    if connection.put_out >= prefork_server.pieces:
-        finish(sim, prefork_server, connection)
+def next_piece(sim: Sim, server: PreforkServer, connection: HttpConnection) -> None:
+    """Continue the script, or end it with the last piece."""
+    if connection.sent_pieces >= server.pieces:
+        finish(sim, server, connection)
     else:
-        demand_ns = piece_cost_ns(sim, prefork_server, connection.row)
-        process = process_of(sim, connection.row)
-        submit_for(
-            sim, domains(sim)[prefork_server.domain], process, demand_ns, on_piece, connection.row, prefork_server.row
-        )
+        submit_piece(sim, server, connection.row, piece_cost_ns(sim, server, connection.row))
 
 
 @part
-def finish(sim: Sim, prefork_server: PreforkServer, connection: HttpConnection) -> None:
+def finish(sim: Sim, server: PreforkServer, connection: HttpConnection) -> None:
     """Let a process be done with its connection and accept the next."""
-    connection_list.remove(sim, prefork_server.in_work, connection.row)
-    rest(sim, prefork_server.resting, connection.place)
+    connection_list.remove(sim, server.in_work, connection.row)
+    process_list.push_front(sim, server.idle, connection.process)
     connection.state = DONE
-    prefork_server.busy -= 1
-    give_back(sim, connection)
-    give_work(sim, prefork_server)
+    server.busy -= 1
+    free_if_unused(sim, connection)
+    assign_processes(sim, server)
 
 
 @prefork_web_server.implements(go_on)
-def put_again(sim: Sim, program: Application, packet: int) -> None:
-    """Send a packet that had no room, and let the process go on that slept with it."""
-    prefork_server = prefork_servers(sim)[program.own]
+def resume_sending(sim: Sim, program: Application, packet: int) -> None:
+    """Send a packet that had no room, and resume the process that slept with it."""
+    server = prefork_servers(sim)[program.own]
     connection = http_connections(sim)[packets(sim)[packet].stream]
     stale = is_stale(sim, packet)
     kind = packets(sim)[packet].what % KINDS
-    if not put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
-        wait_for_slot(sim, ports(sim)[packets(sim)[packet].port], packet, packet)
-    elif not stale and (kind == PIECE or kind == LAST_PIECE) and connection.is_blocked:
+    if send_or_wait(sim, packet) and not stale and (kind == PIECE or kind == LAST_PIECE) and connection.is_blocked:
         connection.is_blocked = False
-        next_piece(sim, prefork_server, connection)
+        next_piece(sim, server, connection)
 
 
 @event
 def on_maintenance(sim: Sim, prefork_server_row: int, token: int) -> None:
     """The parent counts idle processes."""
-    prefork_server = prefork_servers(sim)[prefork_server_row]
-    if token != prefork_server.maintenance:
+    server = prefork_servers(sim)[prefork_server_row]
+    if token != server.planned:
         return
-    prefork_server.maintenance = at(
-        sim,
-        sim.now_ns + prefork_server.maintenance_ns,
-        EventKind.TIMER,
-        prefork_server_row,
-        on_maintenance,
-        prefork_server_row,
-    )
-    idle = prefork_server.total - prefork_server.busy
-    if idle > prefork_server.max_spare:
-        prefork_server.total -= 1
-        prefork_server.spawn = 1
-    elif idle < prefork_server.min_spare and prefork_server.total < prefork_server.max_clients:
-        prefork_server.total = min(prefork_server.total + prefork_server.spawn, prefork_server.max_clients)
-        prefork_server.most_total = max(prefork_server.most_total, prefork_server.total)
-        prefork_server.spawn = min(2 * prefork_server.spawn, MOST_SPAWNED)
-        give_work(sim, prefork_server)
+    plan_maintenance(sim, server, server.maintenance_ns)
+    idle = server.total - server.busy
+    if idle > server.max_spare:
+        server.total -= 1
+        server.spawn = 1
+    elif idle < server.min_spare and server.total < server.max_clients:
+        server.total = min(server.total + server.spawn, server.max_clients)
+        server.most_total = max(server.most_total, server.total)
+        server.spawn = min(2 * server.spawn, MOST_SPAWNED)
+        assign_processes(sim, server)
     else:
-        prefork_server.spawn = 1
+        server.spawn = 1
 
 
-prefork_web_server.implements(set_overhead)(bear_overhead)
+prefork_web_server.implements(set_overhead)(apply_overhead)
 
 
 @prefork_web_server.implements(lose_state)
-def boot(sim: Sim, program: Application) -> None:
+def lose_memory(sim: Sim, program: Application) -> None:
     """Start anew: no connection is known, the first processes are there."""
-    prefork_server = prefork_servers(sim)[program.own]
-    apply_overhead(sim, program, 0, 1.0)
-    while prefork_server.accept.length > 0:
-        forget(sim, http_connections(sim)[connection_list.pop(sim, prefork_server.accept)])
-    while prefork_server.in_work.length > 0:
-        row = connection_list.pop(sim, prefork_server.in_work)
-        rest(sim, prefork_server.resting, http_connections(sim)[row].place)
+    server = prefork_servers(sim)[program.own]
+    apply_overhead(sim, program, 0, 1.0, 1.0)
+    while server.accept.length > 0:
+        forget(sim, http_connections(sim)[connection_list.pop(sim, server.accept)])
+    while server.in_work.length > 0:
+        row = connection_list.pop(sim, server.in_work)
+        process_list.push_front(sim, server.idle, http_connections(sim)[row].process)
         forget(sim, http_connections(sim)[row])
-    start(sim, prefork_server)
+    start(sim, server)
 
 
 @part
 def forget(sim: Sim, connection: HttpConnection) -> None:
     """Know nothing of a connection any more."""
     connection.state = UNKNOWN
-    connection.put_out = 0
+    connection.sent_pieces = 0
     connection.is_blocked = False
-    give_back(sim, connection)
+    free_if_unused(sim, connection)
 
 
 @part
-def start(sim: Sim, prefork_server: PreforkServer) -> None:
+def start(sim: Sim, server: PreforkServer) -> None:
     """Begin with the first processes, all idle."""
-    prefork_server.boots += 1
-    prefork_server.total = prefork_server.start_servers
-    prefork_server.most_total = max(prefork_server.most_total, prefork_server.total)
-    prefork_server.busy = 0
-    prefork_server.spawn = 1
-    prefork_server.disk_free_ns = 0
-    prefork_server.maintenance = at(
-        sim,
-        sim.now_ns + prefork_server.phase_ns,
-        EventKind.TIMER,
-        prefork_server.row,
-        on_maintenance,
-        prefork_server.row,
-    )
+    server.boots += 1
+    server.total = server.start_servers
+    server.most_total = max(server.most_total, server.total)
+    server.busy = 0
+    server.spawn = 1
+    server.disk_free_ns = 0
+    plan_maintenance(sim, server, server.phase_ns)
+
+
+@part
+def plan_maintenance(sim: Sim, server: PreforkServer, wait_ns: int) -> None:
+    """Plan the parent's next count."""
+    server.planned = at(sim, sim.now_ns + wait_ns, EventKind.TIMER, server.row, on_maintenance, server.row)
 
 
 @entry
 def start_web_server(sim: Sim, row: int, _: int) -> int:
     """Start a server that was added."""
-    prefork_server = prefork_servers(sim)[applications(sim)[row].own]
-    for number in range(prefork_server.max_clients):
-        rest(sim, prefork_server.resting, prefork_server.first_place + prefork_server.max_clients - 1 - number)
-    start(sim, prefork_server)
+    server = prefork_servers(sim)[row]
+    for number in range(server.max_clients):
+        process_list.push(sim, server.idle, server.first_process + number)
+    start(sim, server)
     return 0
 
 
-def add_web_server(
-    engine: Engine,
-    domain: int,
-    spec: PreforkWebServerSpec,
-    streams: Streams,
-    number: int,
-    guest: GuestSchedulerSpec | None = None,
-) -> int:
-    """Add a server to a domain; ``number`` says whose draws are its own, ``guest`` how its processes are scheduled.
+def wire_bytes(payload_bytes: int) -> int:
+    """Return what a piece takes on the wire, in segments of full size."""
+    return payload_bytes + HEADER_BYTES * max(1, -(-payload_bytes // MSS))
 
-    Returns its application row.
-    """
-    pieces = -(-spec.reply_size // PIECE_BYTES)
-    output_ns = round(spec.script * spec.output_share / 100.0)
-    accept_full, _ = engine.add(drops)
-    row, record = engine.add(
-        prefork_servers,
-        domain=domain,
-        start_servers=spec.start_servers,
-        min_spare=spec.min_spare,
-        max_spare=spec.max_spare,
-        max_clients=spec.max_clients,
-        maintenance_ns=spec.maintenance,
-        backlog=spec.accept_queue,
-        before_ns=spec.script - output_ns,
-        piece_ns=output_ns // pieces,
-        pieces=pieces,
-        piece_bytes=wire_bytes(PIECE_BYTES),
-        last_bytes=wire_bytes(spec.reply_size - (pieces - 1) * PIECE_BYTES),
-        aborts=spec.abort_when_closed,
-        memory_bytes=spec.swap.memory,
-        base_bytes=spec.swap.base,
-        process_bytes=spec.swap.process,
-        read_bytes_per_s=spec.swap.read_rate,
-        accept_full=accept_full,
-        phase_ns=int(streams.uniforms("prefork.maintenance", number, count=1)[0] * spec.maintenance),
+
+class SwapSpec(Spec):
+    """Memory of the guest and its swap disk; what does not fit of a process is read in when it begins a request."""
+
+    memory: ByteCount = Field(0, description="Of the guest; 0: there is always enough, nothing is swapped.")
+    base: ByteCount = Field(128 * 1024**2, description="Kernel and everything else. Assumption.")
+    process: ByteCount = Field(12 * 1024**2, gt=0, description="A server process with the script. Assumption.")
+    read_rate: ByteCount = Field(
+        30 * 1000**2, gt=0, description="Bytes a second that the swap disk reads. Assumption: one disk, some seeks."
     )
-    record.row = row
-    record.first_place = add_places(engine, domain, spec.max_clients, guest or RoundRobinGuest())[0]
-    record.program = add_program(engine, prefork_web_server, row, domain)
-    return int(record.program)
+
+
+@APPLICATIONS.register
+class PreforkWebServerSpec(ApplicationSpec):
+    """A web server with a process for each connection, and a script that computes."""
+
+    part = prefork_web_server
+    products = ("apache",)
+    speaks = "http"
+    entries = (start_web_server,)
+
+    kind: Literal["prefork_web_server"] = "prefork_web_server"
+    pages_per_request: float = pages_per_request(3.0, "its buffer, and 8 KiB of memory pool")
+    start_servers: int = Field(5, ge=1, le=20_000, description="Processes at start. Default: Apache 2.2 prefork.")
+    min_spare: int = Field(5, ge=1, le=20_000, description="Least idle processes. Default: Apache 2.2 prefork.")
+    max_spare: int = Field(10, ge=1, le=20_000, description="Most idle processes. Default: Apache 2.2 prefork.")
+    max_clients: int = Field(150, ge=1, le=20_000, description="Most processes. Default: Apache 2.2, Ubuntu's file.")
+    maintenance: PeriodNs = Field(
+        1_000_000_000, description="Period of the parent's count of idle processes. Default: Apache, 1 s."
+    )
+    accept_queue: int = Field(128, ge=0, le=65_535, description="Backlog of the socket. Default: Linux, somaxconn.")
+    script: DurationNs = Field(
+        100_000_000, description="CPU time of a request. Assumption: to be fitted to the site's script."
+    )
+    output_share: Percent = Field(
+        25.0, ge=0.0, le=100.0, description="Part of it spent while the reply is put out. Assumption."
+    )
+    reply_size: ByteCount = Field(
+        10_000, ge=1, le=2**30, description="Header, content and footer of a reply, without the packets' headers."
+    )
+    abort_when_closed: bool = Field(
+        True, description="Output to a client that has gone ends the script (PHP: ignore_user_abort off, its default)."
+    )
+    swap: SwapSpec = Field(default_factory=SwapSpec, description="Swapping, off by default. Assumption as a whole.")
+
+    @model_validator(mode="after")
+    def _counts_fit(self) -> Self:
+        if self.max_spare <= self.min_spare:
+            raise ValueError("max_spare must be above min_spare (Apache raises it to min_spare + 1)")
+        if self.start_servers > self.max_clients:
+            raise ValueError("start_servers must not be above max_clients")
+        return self
+
+    def install(self, context: InstallContext) -> Program:
+        """Add it to a domain, with its processes."""
+        engine, script_ns = context.engine, context.inflated(self.script)
+        pieces = -(-self.reply_size // PIECE_BYTES)
+        output_ns = round(script_ns * self.output_share / 100.0)
+        phase = context.streams.uniforms("prefork.maintenance", context.serial(self), count=1)[0]
+        server = context.add_program(
+            prefork_servers,
+            self,
+            before_ns=script_ns - output_ns,
+            piece_ns=output_ns // pieces,
+            pieces=pieces,
+            piece_bytes=wire_bytes(PIECE_BYTES),
+            last_bytes=wire_bytes(self.reply_size - (pieces - 1) * PIECE_BYTES),
+            memory_bytes=self.swap.memory,
+            base_bytes=self.swap.base,
+            process_bytes=self.swap.process,
+            read_bytes_per_s=self.swap.read_rate,
+            accept_full=engine.new(drops),
+            phase_ns=int(phase * self.maintenance),
+        )
+        guest = context.guest_scheduler
+        rows = [
+            engine.add(web_processes, process=add_process(engine, context.domain, guest))[0]
+            for _ in range(self.max_clients)
+        ]
+        server.first_process = rows[0]
+        return Program(context, server, start_web_server)

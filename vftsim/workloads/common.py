@@ -1,0 +1,187 @@
+"""What programs and clients have in common: their rows, the cost of work under protection, packets, drawn durations."""
+
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel.inputs import Feeder, draw
+from vftsim.kernel.record import fields
+from vftsim.platform.delays import delays, install_buckets
+from vftsim.platform.io.packet import Application, applications, drop, flows, packet_list, packets, ports
+from vftsim.platform.io.ring import wait_for_slot
+from vftsim.platform.protection.guard import put_out
+from vftsim.sampling import Draws, Streams, gamma_ns, uniform_ns
+from vftsim.spec.base import Spec
+
+RecordT = TypeVar("RecordT", bound=Record)
+LEVELS = 1 << 30
+"""Choices are drawn as uniform levels below this; a share of them is true."""
+AT_ONCE = 256
+"""Draws that a feed of an entity holds."""
+_UNITS = ("_ns", "_bytes")
+
+
+class Overhead(Record):
+    """What protection makes a program's work cost, beside its own demand.
+
+    Work that begins costs ``execution`` times its demand and ``output_ns`` for each packet that it sends.  Programs
+    that use this make no exits of their own (those of the I/O path are the path's).
+    """
+
+    output_ns: int
+    execution: float
+
+
+overheads = Table("overheads", Overhead, beside=applications)
+
+
+@part
+def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Set the overhead of work that begins from now on: the slot ``set_overhead``."""
+    overheads(sim)[program.row].output_ns = output_ns
+    overheads(sim)[program.row].execution = execution
+
+
+@part
+def with_overhead_ns(sim: Sim, program: int, demand_ns: int, outputs: int) -> int:
+    """Return what work of ``demand_ns`` that sends ``outputs`` packets costs now; demands below 10**15 ns are exact."""
+    overhead = overheads(sim)[program]
+    return int(demand_ns * overhead.execution) + outputs * overhead.output_ns
+
+
+@part
+def new_packet(sim: Sim, flow: int, port: int, stream: int, entity: int, what: int, size_bytes: int) -> int:
+    """Make a packet that leaves its sender now."""
+    row = packets.new(sim)
+    packet = packets(sim)[row]
+    packet.flow = flow
+    packet.port = port
+    packet.ring = 0
+    packet.stream = stream
+    packet.entity = entity
+    packet.what = what
+    packet.size_bytes = size_bytes
+    packet.sent_ns = sim.now_ns
+    return row
+
+
+@part
+def send_or_wait(sim: Sim, packet: int) -> bool:
+    """Send a guest's packet by its port; without room it waits there, and its program's ``go_on`` sends it again."""
+    port = ports(sim)[packets(sim)[packet].port]
+    if put_out(sim, port, packet):
+        return True
+    wait_for_slot(sim, port, packet, packet)
+    return False
+
+
+@part
+def drop_all(sim: Sim, queue: Fifo, drop_row: int) -> None:
+    """Drop every packet of a queue."""
+    while queue.length > 0:
+        drop(sim, packet_list.pop(sim, queue), drop_row)
+
+
+@part
+def duration_ns(sim: Sim, feed: int, mean_ns: int) -> int:
+    """Return the next duration of a feed, or the mean where there is none (see :meth:`Assembly.gamma_feed`)."""
+    if feed == 0:
+        return mean_ns
+    return draw(sim, feed)
+
+
+def pages_per_request(default: float, why: str) -> Any:
+    """Return the field of an application with the pages that each packet dirties, beside those that its work touches.
+
+    A request leaves its packet in a buffer and, with most applications, something that outlives it.  A mechanism that
+    sends states sends those pages once, with the first state after them.  A real guest's are counted by its
+    hypervisor's dirty bitmap, idle and under load.
+    """
+    description = f"Pages that each packet received dirties, beside the working set. Assumption: {why}."
+    return Field(default, ge=0.0, le=1e6, description=description)
+
+
+class Assembly:
+    """What a part has at hand while it is installed: the engine, and where its random numbers come from."""
+
+    engine: Engine
+    feeder: Feeder
+    streams: Streams
+
+    def add_flow(self, kind: Kind, own: int, port: int = 0) -> int:
+        """Add the flow of a workload's row; return the flow's row."""
+        return int(add_row(self.engine, flows, workload=self.engine.number(kind), own=own, port=port).row)
+
+    def add_delays(self) -> int:
+        """Add a distribution of delays; return its row."""
+        install_buckets(self.engine)
+        return self.engine.new(delays)
+
+    def gamma_feed(self, name: str, entity: int, mean_ns: float, cv: float, *, first: int = 0) -> int:
+        """Add a feed of gamma durations, from draw ``first`` on; return its row, 0 if they do not vary.
+
+        The uniforms depend on ``name`` and ``entity``, never on mean and spread.
+        """
+        if cv == 0.0 or mean_ns == 0:
+            return 0
+        law = partial(gamma_ns, mean_ns=float(mean_ns), cv=cv)
+        return self.feeder.add(Draws(self.streams, name, entity, law, first=first), AT_ONCE)
+
+    def choice_feed(self, name: str, entity: int, percent: float, *, is_drawn: bool = False) -> tuple[int, int]:
+        """Add a feed of uniform levels; return below which of :data:`LEVELS` a choice is true, and the feed's row.
+
+        The feed is 0 where nothing is left to choose, unless it ``is_drawn`` all the same.
+        """
+        if percent == 0.0 or (percent == 100.0 and not is_drawn):
+            return (LEVELS if percent else 0), 0
+        levels = Draws(self.streams, name, entity, partial(uniform_ns, low_ns=0, high_ns=LEVELS - 1))
+        return round(percent / 100.0 * LEVELS), self.feeder.add(levels, AT_ONCE)
+
+
+def add_application(engine: Engine, kind: Kind, own: int, domain: int) -> int:
+    """Add the row of an application, which has no overhead yet; return it."""
+    row = int(add_row(engine, applications, program=engine.number(kind), own=own, domain=domain).row)
+    if overheads.name in engine.linked.tables:
+        engine.rows(overheads)[row].execution = 1.0
+    return row
+
+
+def add_row(engine: Engine, table: Table[RecordT], spec: Spec | None = None, **values: Any) -> RecordT:
+    """Take a row of a table and return it: its field ``row`` is its number, if it has one.
+
+    A field named as a number of ``spec``, with a unit behind the name or not, has that value unless ``values`` has
+    another: ``timeout_ns`` that of ``timeout``.
+    """
+    row, record = engine.add(table)
+    fill_row(record, table, spec, **values)
+    if "row" in _numbers_of(table.record):
+        record.row = row
+    return record  # type: ignore[no-any-return]
+
+
+def fill_row(record: Any, table: Table[Any], spec: Spec | None = None, **values: Any) -> None:
+    """Set fields of a row as :func:`add_row` does."""
+    record_type: type[Record] = table.record
+    numbers = _numbers_of(record_type)
+    for name, value in {**_of_spec(numbers, spec, values), **values}.items():
+        setattr(record, name, value)
+
+
+@cache
+def _numbers_of(record: type[Record]) -> dict[str, type]:
+    return {name: hint for name, hint in fields(record).items() if hint in (int, float, bool)}
+
+
+def _of_spec(numbers: dict[str, type], spec: Spec | None, values: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, hint in numbers.items():
+        key = next((name.removesuffix(unit) for unit in _UNITS if name.endswith(unit)), name)
+        value = getattr(spec, key) if spec is not None and key in type(spec).model_fields else None
+        if name in values or not isinstance(value, (int, float)):
+            continue
+        if type(value) is not hint and not (hint is float and type(value) is int):
+            raise TypeError(f"{name} is {hint.__name__}, but {key} of {type(spec).__name__} is {type(value).__name__}")
+        found[name] = value
+    return found

@@ -1,0 +1,496 @@
+"""httperf: connections begun at a rate whatever becomes of them, one call on each, a time-out in every stage.
+
+Rules (httperf 0.9.0, ``core.c``, ``conn.c``, ``stat/basic.c``): connection n begins n gaps after the first; the
+time-out runs anew with each progress (connected, a part of the reply received); a connection without progress for
+that long is closed and counts as ``client-timo``.  Lifetimes are of connections that had a reply; connect times of
+all that were connected; reply rates are samples of 5 s; the test lasts until the last connection has ended.
+
+What a client waits for it asks for again after ``retry``, then after twice as long (its TCP: SYNs after 1, 2, 4 s).
+Simplification: so are requests, with the pieces received so far, while real TCP has an acknowledgement of the
+request and leaves it to the server to repeat pieces; this adds a few small packets for each connection that waits
+for seconds.
+
+Left out: calls beyond the first on a connection, sessions, the client's own processor (httperf polls with all of
+it), its limit of open files.
+"""
+
+import math
+from typing import Literal
+
+from pydantic import Field
+
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.labs.imports.httperf import HttperfReport
+from vftsim.outcome import Outcome, declare, kept
+from vftsim.platform.delays import add_delay, histogram
+from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
+from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
+from vftsim.stats import DelayHistogram
+from vftsim.workloads.common import duration_ns
+from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.web.records import (
+    CLOSED,
+    CONNECTING,
+    FIN,
+    HEADER_BYTES,
+    KINDS,
+    LAST_PIECE,
+    MSS,
+    PIECE,
+    PIECES,
+    RECEIVING,
+    REQUEST,
+    RESET,
+    SYN,
+    SYN_ACK,
+    WAITING,
+    HttpConnection,
+    free_if_unused,
+    http_connections,
+    is_stale,
+    new_http_packet,
+    open_row,
+)
+from vftsim.workloads.wire import Wire
+
+httperf = workload.kind("httperf")
+
+LONGEST_RETRY_NS = 60_000_000_000
+_S = 1_000_000_000
+_MS = 1e6
+_PACKETS_A_CONNECTION = 12
+
+
+class HttpLoad(Record):
+    """One httperf.
+
+    ``active`` connections are open, ``most_active`` is the largest number at a time.  Times are sums in ns: until
+    connected, from request to the first piece of the reply, from there to the last; ``lifetimes`` is a row of
+    delays, of connections that had a reply; ``response_times`` another, from request to first piece.  A sample is the
+    reply rate of a span, ``sampled`` replies had come by its beginning.
+    """
+
+    row: int
+    flow: int
+    port: int
+    gap_ns: int
+    gaps: int
+    connections: int
+    timeout_ns: int
+    request_size_bytes: int
+    retry_ns: int
+    linear_retries: int
+    sample_ns: int
+    start_ns: int
+    end_ns: int
+    begun: int
+    active: int
+    most_active: int
+    connects: int
+    connect_ns: int
+    requests: int
+    responses: int
+    response_ns: int
+    replies: int
+    transfer_ns: int
+    lifetimes: int
+    response_times: int
+    timeouts: int
+    resets: int
+    sampled: int
+    samples: int
+    sample_sum: float
+    sample_squares: float
+    sample_min: float
+    sample_max: float
+    repeated: int
+    dropped: int
+    bytes_sent: int
+    bytes_received: int
+
+
+http_loads = Table("http_loads", HttpLoad, 1024)
+
+
+@event
+def on_begin(sim: Sim, http_load_row: int, token: int) -> None:
+    """Begin a connection, and plan the next."""
+    load = http_loads(sim)[http_load_row]
+    load.begun += 1
+    load.active += 1
+    load.most_active = max(load.most_active, load.active)
+    connection = http_connections(sim)[open_row(sim, http_load_row, load.flow)]
+    set_stage_timer(sim, load, connection)
+    send(sim, load, connection, SYN, HEADER_BYTES)
+    watch(sim, connection, load.retry_ns)
+    if load.begun < load.connections:
+        next_ns = sim.now_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
+        at(sim, next_ns, EventKind.ARRIVAL, http_load_row, on_begin, http_load_row)
+
+
+@part
+def send(sim: Sim, load: HttpLoad, connection: HttpConnection, kind: int, size_bytes: int) -> None:
+    """Send a packet; a request says how many pieces of the reply are there."""
+    packet = new_http_packet(sim, load.flow, load.port, connection, kind, connection.pieces, size_bytes)
+    load.bytes_sent += size_bytes - HEADER_BYTES
+    send_to_host(sim, packet)
+
+
+@part
+def set_stage_timer(sim: Sim, load: HttpLoad, connection: HttpConnection) -> None:
+    """Let the time-out run from now on; an event planned for earlier plans it anew."""
+    if load.timeout_ns == 0:
+        return
+    connection.due_ns = sim.now_ns + load.timeout_ns
+    if connection.timer == 0:
+        connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_timeout, connection.row)
+
+
+@part
+def watch(sim: Sim, connection: HttpConnection, wait_ns: int) -> None:
+    """Ask again after a while for what the client waits for."""
+    connection.wait_ns = min(wait_ns, LONGEST_RETRY_NS)
+    due_ns = sim.now_ns + connection.wait_ns
+    connection.retry = at(sim, due_ns, EventKind.TIMER, connection.row, on_retry, connection.row)
+
+
+@event
+def on_retry(sim: Sim, http_connection_row: int, token: int) -> None:
+    """Nothing has come: ask again."""
+    connection = http_connections(sim)[http_connection_row]
+    if connection.serial == 0 or token != connection.retry:
+        return
+    load = http_loads(sim)[connection.load]
+    load.repeated += 1
+    connection.repeats += 1
+    factor = 2
+    if connection.stage == CONNECTING:
+        send(sim, load, connection, SYN, HEADER_BYTES)
+        if connection.repeats <= load.linear_retries:
+            factor = 1
+    else:
+        send(sim, load, connection, REQUEST, load.request_size_bytes + HEADER_BYTES)
+    watch(sim, connection, factor * connection.wait_ns)
+
+
+@event
+def on_timeout(sim: Sim, http_connection_row: int, token: int) -> None:
+    """Give a connection up that has made no progress for too long."""
+    connection = http_connections(sim)[http_connection_row]
+    if connection.serial == 0 or token != connection.timer:
+        return
+    connection.timer = 0
+    if connection.due_ns > sim.now_ns:
+        connection.timer = at(
+            sim, connection.due_ns, EventKind.TIMER, http_connection_row, on_timeout, http_connection_row
+        )
+        return
+    load = http_loads(sim)[connection.load]
+    load.timeouts += 1
+    close(sim, load, connection)
+
+
+@part
+def close(sim: Sim, load: HttpLoad, connection: HttpConnection) -> None:
+    """End a connection at the client, and the test with the last one."""
+    send(sim, load, connection, FIN, HEADER_BYTES)
+    connection.stage = CLOSED
+    connection.timer = 0
+    connection.retry = 0
+    load.active -= 1
+    if load.active == 0 and load.begun == load.connections:
+        load.end_ns = sim.now_ns
+    free_if_unused(sim, connection)
+
+
+@httperf.implements(delivered)
+def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
+    """Act on a packet from the server, and free it."""
+    what = packets(sim)[packet].what
+    size_bytes = packets(sim)[packet].size_bytes
+    connection = http_connections(sim)[packets(sim)[packet].stream]
+    stale = is_stale(sim, packet)
+    packets.free(sim, packet)
+    if stale or connection.stage == CLOSED:
+        return
+    load = http_loads(sim)[flow.own]
+    if what % KINDS == SYN_ACK and connection.stage == CONNECTING:
+        connected(sim, load, connection)
+    elif what % KINDS == RESET:
+        load.resets += 1
+        close(sim, load, connection)
+    elif connection.stage != CONNECTING and is_next_piece(connection, what):
+        load.bytes_received += payload_bytes(size_bytes)
+        take_piece(sim, load, connection, what % KINDS == LAST_PIECE)
+
+
+@part
+def is_next_piece(connection: HttpConnection, what: int) -> bool:
+    """Tell whether a packet is the piece of the reply that comes next."""
+    return (what % KINDS == PIECE or what % KINDS == LAST_PIECE) and what // KINDS % PIECES == connection.pieces
+
+
+@part
+def payload_bytes(size_bytes: int) -> int:
+    """Return what a piece carries: without the headers of its segments."""
+    return size_bytes - HEADER_BYTES * max(1, -(-size_bytes // (MSS + HEADER_BYTES)))
+
+
+@part
+def connected(sim: Sim, load: HttpLoad, connection: HttpConnection) -> None:
+    """Send the request."""
+    load.connects += 1
+    load.connect_ns += sim.now_ns - connection.start_ns
+    load.requests += 1
+    connection.stage = WAITING
+    connection.requested_ns = sim.now_ns
+    set_stage_timer(sim, load, connection)
+    send(sim, load, connection, REQUEST, load.request_size_bytes + HEADER_BYTES)
+    watch(sim, connection, load.retry_ns)
+
+
+@part
+def take_piece(sim: Sim, load: HttpLoad, connection: HttpConnection, is_last: bool) -> None:
+    """Take in the next piece of the reply."""
+    if connection.stage == WAITING:
+        connection.stage = RECEIVING
+        connection.first_ns = sim.now_ns
+        load.responses += 1
+        load.response_ns += sim.now_ns - connection.requested_ns
+        add_delay(sim, load.response_times, sim.now_ns - connection.requested_ns)
+    connection.pieces += 1
+    if not is_last:
+        set_stage_timer(sim, load, connection)
+        watch(sim, connection, load.retry_ns)
+        return
+    load.replies += 1
+    load.transfer_ns += sim.now_ns - connection.first_ns
+    add_delay(sim, load.lifetimes, sim.now_ns - connection.start_ns)
+    close(sim, load, connection)
+
+
+@httperf.implements(lost)
+def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
+    """Count a packet that was dropped."""
+    http_loads(sim)[flow.own].dropped += 1
+
+
+@event
+def on_sample(sim: Sim, http_load_row: int, token: int) -> None:
+    """Take a sample of the reply rate, while the test lasts."""
+    load = http_loads(sim)[http_load_row]
+    if load.end_ns != 0:
+        return
+    rate = (load.replies - load.sampled) * 1e9 / load.sample_ns
+    load.sampled = load.replies
+    if load.samples == 0 or rate < load.sample_min:
+        load.sample_min = rate
+    load.sample_max = max(load.sample_max, rate)
+    load.samples += 1
+    load.sample_sum += rate
+    load.sample_squares += rate * rate
+    at(sim, sim.now_ns + load.sample_ns, EventKind.TIMER, http_load_row, on_sample, http_load_row)
+
+
+@entry
+def start_httperf(sim: Sim, row: int, delay_ns: int) -> int:
+    """Begin the test after a while."""
+    load = http_loads(sim)[row]
+    load.start_ns = sim.now_ns + delay_ns
+    at(sim, load.start_ns, EventKind.ARRIVAL, row, on_begin, row)
+    at(sim, load.start_ns + load.sample_ns, EventKind.TIMER, row, on_sample, row)
+    return 0
+
+
+class WebTest(Outcome):
+    """What one httperf counts of its test, from its first connection to its last."""
+
+    connections: int = declare.total(label="connections asked for")
+    requests: int = declare.total(label="requests sent")
+    replies: int = declare.total()
+    timeouts: int = declare.total(label="connections given up", better="lower")
+    resets: int = declare.total(label="connections reset", better="lower")
+    concurrent: int = declare.number(label="connections at a time, most")
+    duration_s: float = declare.number(label="length of the test", unit="s")
+    connect_ms: float = declare.number(label="time to connect, mean", unit="ms", better="lower")
+    transfer_ms: float = declare.number(label="time to transfer, mean", unit="ms", better="lower")
+    response: DelayHistogram = declare.delays(label="request to reply", better="lower", headline=("p50", "p95"))
+    lifetime: DelayHistogram = declare.delays(label="connection, opened to closed")
+    sampled: float = declare.number(label="replies a second, mean of samples over 5 s", better="higher")
+    report: str = kept()
+    answered = declare.ratio(
+        replies,
+        connections,
+        unit="%",
+        label="connections answered",
+        better="higher",
+        headline=True,
+        known_as=("answered_percent",),
+    )
+    reply_rate = declare.rate(replies, label="replies", better="higher", headline=True)
+
+
+def httperf_report(engine: Engine, load: HttpLoad, header_bytes: int = 200, footer_bytes: int = 2) -> HttperfReport:
+    """Return the report of an httperf up to now; the median is within 1 %.
+
+    ``header_bytes`` and ``footer_bytes`` say how the reply is divided; the model knows its whole size only.
+    """
+    end_ns = int(load.end_ns) or engine.now_ns
+    duration_s = max(1, end_ns - int(load.start_ns)) / 1e9
+    replies, connects, responses = int(load.replies), int(load.connects), int(load.responses)
+    content = int(load.bytes_received) / replies - header_bytes - footer_bytes if replies else 0.0
+    return HttperfReport(
+        connections=int(load.begun),
+        requests=int(load.requests),
+        replies=replies,
+        duration_s=duration_s,
+        concurrent=int(load.most_active),
+        connection_ms=_lifetimes(engine, load),
+        connect_ms=int(load.connect_ns) / connects / _MS if connects else 0.0,
+        replies_per_connection=1.0 if replies else 0.0,
+        request_bytes=float(load.request_size_bytes),
+        reply_rate=_reply_rates(load),
+        samples=int(load.samples),
+        response_ms=int(load.response_ns) / responses / _MS if responses else 0.0,
+        transfer_ms=int(load.transfer_ns) / replies / _MS if replies else 0.0,
+        header_bytes=float(header_bytes),
+        content_bytes=content,
+        footer_bytes=float(footer_bytes),
+        status=(0, replies, 0, 0, 0),
+        net_bytes_per_s=(int(load.bytes_sent) + int(load.bytes_received)) / duration_s,
+        errors={"client-timo": int(load.timeouts), "connreset": int(load.resets)},
+    )
+
+
+def _lifetimes(engine: Engine, load: HttpLoad) -> tuple[float, float, float, float, float]:
+    times = histogram(engine, int(load.lifetimes))
+    if times.count == 0:
+        return (0.0, 0.0, 0.0, 0.0, 0.0)
+    deviation = times.sd / _MS if times.count > 1 else 0.0
+    return times.min / _MS, times.mean / _MS, times.max / _MS, times.percentile(50) / _MS, deviation
+
+
+def _reply_rates(load: HttpLoad) -> tuple[float, float, float, float, float]:
+    count = int(load.samples)
+    if count == 0:
+        return (0.0, 0.0, 0.0, math.nan, 0.0)
+    mean = float(load.sample_sum) / count
+    spread = (float(load.sample_squares) - count * mean * mean) / (count - 1) if count > 1 else 0.0
+    return float(load.sample_min), mean, float(load.sample_max), math.nan, math.sqrt(max(0.0, spread))
+
+
+def collapse_rate_per_s(cores: float, script_s: float, timeout_s: float, test_s: float) -> float:
+    """Return the rate above which a test of that length has failures: (cores / cost)(1 + time-out / length).
+
+    What arrives in the test must be served in the test and one time-out more.  The rule is that of a server that
+    gets no slower when it queues and wastes no work on clients that have gone.
+    """
+    return cores / script_s * (1.0 + timeout_s / test_s)
+
+
+class HttpWire(Wire):
+    """Names of what opens a connection, asks, answers and closes."""
+
+    _NAMES = ("", "SYN", "SYN ACK", "request", "reply", "FIN", "RST", "reply, last piece")
+
+    def name(self, message: int) -> str:
+        """Return what a packet is, of a reply which piece."""
+        word = self._NAMES[message % KINDS]
+        return f"{word} {message // KINDS % PIECES}" if word == "reply" else word
+
+
+@WORKLOADS.register
+class HttperfSpec(WorkloadSpec):
+    """One httperf: connections at a rate, one call on each."""
+
+    part = httperf
+    speaks = "http"
+    load_key = "rate"
+    objective = "answered >= 90"
+    needs_link = True
+    entries = (start_httperf,)
+    outcomes = (WebTest,)
+
+    kind: Literal["httperf"] = "httperf"
+    to: str = Field("server", description="Domain of the web server.")
+    rate: RatePerSecond = Field(10.0, gt=0, description="Connections begun a second (--rate).")
+    gap_cv: float = Field(
+        0.0, ge=0.0, le=5.0, description="Variation of their gaps: 0 fixed (httperf's default), 1 exponential."
+    )
+    connections: int = Field(200, ge=1, le=10_000_000, description="Connections in all (--num-conns).")
+    timeout: DurationNs = Field(
+        0, description="Longest wait without progress in any stage (--timeout); 0: none, httperf's default."
+    )
+    request_size: ByteCount = Field(
+        66, ge=16, le=1400, description="Bytes of a request. Default: the printed example of Timalsena 2013."
+    )
+    retry: PositiveDurationNs = Field(
+        1_000_000_000, description="First wait of the client's TCP, then doubled. Default: RFC 6298, Linux 3.1."
+    )
+    linear_retries: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="Repetitions of a SYN after which the wait is still the first one. Default 0: Linux before 6.5; "
+        "since then 4 (tcp_syn_linear_timeouts, Documentation/networking/ip-sysctl.rst).",
+    )
+    sample: PeriodNs = Field(5_000_000_000, description="Length of a reply-rate sample. Default: httperf, 5 s.")
+
+    def test_ns(self) -> int:
+        """Until the last connection has begun, and its time-out is over."""
+        return round((self.connections - 1) * 1e9 / self.rate) + self.timeout
+
+    def packets(self, profile: RunProfile) -> float:
+        """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
+        return min(self.connections, self.rate * profile.seconds) * _PACKETS_A_CONNECTION
+
+    def samples(self, profile: RunProfile) -> float:
+        """One a period."""
+        return profile.length_ns / self.sample
+
+    @property
+    def wire(self) -> Wire:
+        """Pieces of connections, as UDP of their size."""
+        return HttpWire()
+
+    def install(self, target: Target) -> "HttperfDriver":
+        """Add the client."""
+        gap_ns = round(_S / self.rate)
+        load = target.add_clients(
+            http_loads,
+            self,
+            gap_ns=gap_ns,
+            gaps=target.gamma_feed("httperf.gap", target.number, gap_ns, self.gap_cv),
+            lifetimes=target.add_delays(),
+            response_times=target.add_delays(),
+        )
+        return HttperfDriver(target, load, start_httperf)
+
+
+class HttperfDriver(Driver):
+    """One httperf in a running model."""
+
+    def report(self) -> HttperfReport:
+        """Return what it would print by now."""
+        return httperf_report(self.engine, self.record)
+
+    def outcome(self) -> WebTest:
+        """Return what it counts, and its report."""
+        report, load = self.report(), self.record
+        return WebTest(
+            connections=report.connections,
+            requests=report.requests,
+            replies=report.replies,
+            timeouts=int(load.timeouts),
+            resets=int(load.resets),
+            concurrent=report.concurrent,
+            duration_s=report.duration_s,
+            connect_ms=report.connect_ms,
+            transfer_ms=report.transfer_ms,
+            response=histogram(self.engine, int(load.response_times)),
+            lifetime=histogram(self.engine, int(load.lifetimes)),
+            report=report.text(),
+            sampled=report.reply_rate[1],
+            seconds=report.duration_s,
+        )
