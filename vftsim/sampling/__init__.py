@@ -1,17 +1,17 @@
 """Random numbers: streams keyed by entity, inverse-function draws, draws in order."""
 
 from vftsim.sampling.draws import (
+    Draws,
     categorical,
     erlang_ns,
     exponential_ns,
     gamma_ns,
     poisson_gaps_ns,
+    renewals_ns,
     uniform,
     uniform_ns,
     unit_exponential,
 )
-from vftsim.sampling.in_order import Draws
-from vftsim.sampling.renewals import renewals_ns
 from vftsim.sampling.streams import STREAM_SCHEME, Streams
 
 __all__ = [

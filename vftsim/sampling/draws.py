@@ -1,4 +1,4 @@
-"""Distributions as inverse functions of uniforms.
+"""Distributions as inverse functions of uniforms, and draws of one entity in order.
 
 Every draw is ``F^-1(u)`` of exactly one uniform.  Changing a rate or a mean therefore moves every
 draw the same way (a faster server is faster for *each* message), which is what makes common random
@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vftsim.sampling.streams import Streams
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -175,3 +177,54 @@ def _to_ns(values: FloatArray) -> IntArray:
     if rounded.size and float(rounded.max()) >= _INT64_END:
         raise ValueError("a drawn time exceeds 292 years, the range of integer nanoseconds")
     return rounded.astype(np.int64)
+
+
+class Draws:
+    """Draws of one entity in order; each depends on the stream and its number alone, not on how many come at a time.
+
+    Parameters
+    ----------
+    streams : Streams
+        The streams of the replication.
+    name, entity : str, int
+        What they decide, and for whom.
+    transform : callable
+        Turns an array of uniforms into one of draws, element by element.
+    first : int
+        Number of the first one.
+    """
+
+    def __init__(
+        self,
+        streams: Streams,
+        name: str,
+        entity: int,
+        transform: Callable[[NDArray[np.float64]], NDArray[Any]],
+        *,
+        first: int = 0,
+    ) -> None:
+        self._streams = streams
+        self._key = (name, entity)
+        self._transform = transform
+        self._next = first
+
+    def __call__(self, count: int) -> NDArray[Any]:
+        """Return the next draws."""
+        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
+        self._next += count
+        return self._transform(uniforms)
+
+
+def renewals_ns(
+    streams: Streams, stream_name: str, entity: int, first_ns: int, mean_ns: float, cv: float, lasts_ns: int, most: int
+) -> list[int]:
+    """Return the first ``most`` instants of a renewal process whose events last, the first a gap after ``first_ns``.
+
+    The next event begins a gap after the one before has ended; gaps are independent, gamma distributed with one mean
+    and coefficient of variation (1: exponential, so that events that take no time are a Poisson process; 0: constant).
+    """
+    instants, end_ns = [], first_ns
+    for gap_ns in gamma_ns(streams.uniforms(stream_name, entity, count=most), mean_ns, cv):
+        instants.append(end_ns + int(gap_ns))
+        end_ns = instants[-1] + lasts_ns
+    return instants
