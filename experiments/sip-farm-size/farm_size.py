@@ -17,7 +17,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import load
-from vftsim.workloads.farm.records import farm_loads
+from vftsim.workloads.farm.records import loads
 
 FARM = (
     "hosts.lpar1.pcpus=160",
@@ -58,7 +58,7 @@ def line(rate: int, hold: str, seconds: float) -> tuple[str, ...]:
     """Return a line of the table."""
     run_once(rate, hold, 0.2)
     run, cpu_s = run_once(rate, hold, seconds)
-    own: Any = run.engine.rows(farm_loads)[1]
+    own: Any = run.engine.rows(loads)[1]
     begun, peak = int(own.begun), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB
     return (
         f"{rate:,}",

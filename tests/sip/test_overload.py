@@ -9,7 +9,7 @@ import pytest
 from bench import MS, US, Bench, S, plain_server
 
 from vftsim.sampling import Streams
-from vftsim.workloads.ims_bench.draws import PhaseDraws
+from vftsim.workloads.ims_bench.arrivals import PhaseDraws
 from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from vftsim.kernel import EventKind, Linked, Record, Sim, Table, entry, event, link
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.workloads.sip.messages import Message, Scenario
-from vftsim.workloads.sip.retransmission import NO_LIMIT, Repetition, begin, goes_on, wait
+from vftsim.workloads.sip.retransmission import NO_LIMIT, Repetition, begin, must_repeat, wait
 
 _T1, _T2 = 500 * MS, 4 * S
 
@@ -60,7 +60,7 @@ def first_wait(sim: Sim, row: int, _: int) -> int:
 
 @entry
 def ask_again(sim: Sim, row: int, _: int) -> int:
-    return 1 if goes_on(sim, repeateds(sim)[row].own, 1, on_wait, row) else 0
+    return 1 if must_repeat(sim, repeateds(sim)[row].own, 1, on_wait, row) else 0
 
 
 @event

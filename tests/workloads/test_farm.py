@@ -11,7 +11,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.records.forms import sip_farm as farm
 from vftsim.spec import load
 from vftsim.study.runs.estimate import events_of
-from vftsim.workloads.farm.records import calls, farm_loads, farm_servers, requests
+from vftsim.workloads.farm.records import calls, loads, requests, servers
 
 US, MS = 1_000, 1_000_000
 WIRE_NS = 500 * 8 + 10_000
@@ -187,7 +187,7 @@ def run_to_the_end(spec):
     run = Run(spec, 1, 0, engine="simpy")
     run.run()
     rows = run.engine.rows
-    return run, rows(farm_loads)[1], [own for own in rows(farm_servers)[1:] if own.row]
+    return run, rows(loads)[1], [own for own in rows(servers)[1:] if own.row]
 
 
 @pytest.mark.thorough

@@ -61,7 +61,7 @@ stream_ends = Table("stream_ends", StreamEnd, 1 << 18, "use fewer streams")
 
 @part
 def count_delivered(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count a packet that is on its way back to the client, and free it."""
+    """Count a packet that is on its path back to the client, and free it."""
     account = accounts(sim)[flow.own]
     account.all_delivered += 1
     sent_ns = packets(sim)[packet].sent_ns

@@ -22,7 +22,7 @@ from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
-from vftsim.platform.protection.guard import guarded_programs, guards, note_transfer
+from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, apply_overhead, duration_ns, with_overhead_ns
@@ -57,7 +57,7 @@ class Batch(Record):
     transactions: int
     operations_begun: int
     pages_written: int
-    operations_ended: int
+    operations_noted: int
     durations: int
 
 
@@ -69,6 +69,8 @@ class BatchProcess(Record):
     begin_ns: int
     left: int
     planned: int
+    is_read: bool
+    replica_ns: int
     demands: int
     waits: int
     thinks: int
@@ -101,8 +103,22 @@ def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
         return
     process.left -= 1
     batch.operations_begun += 1
+    ask_disk(sim, batch, process)
     due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_wait_ns)
     process.planned = at(sim, due_ns, EventKind.DEVICE, batch_process_row, on_disk, batch_process_row)
+
+
+@part
+def ask_disk(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+    """Decide whether a disk operation reads; of a read, a guard of the domain takes note."""
+    guard = guarded_programs(sim)[batch.program].guard
+    if guard == 0:
+        return
+    batch.operations_noted += 1
+    process.is_read = int(batch.operations_noted * batch.read_share) > int(
+        (batch.operations_noted - 1) * batch.read_share
+    )
+    process.replica_ns = note_read(sim, guards(sim)[guard], batch.disk_size_bytes) if process.is_read else 0
 
 
 @event
@@ -112,18 +128,16 @@ def on_disk(sim: Sim, batch_process_row: int, token: int) -> None:
     if token == process.planned:
         process.planned = 0
         batch = batches(sim)[process.batch]
-        compute(sim, batch, process, logging_ns(sim, batch))
+        compute(sim, batch, process, logging_ns(sim, batch, process))
 
 
 @part
-def logging_ns(sim: Sim, batch: Batch) -> int:
+def logging_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
     """Have a guard of the domain log a disk operation that ends; return what that costs."""
     guard = guarded_programs(sim)[batch.program].guard
     if guard == 0:
         return 0
-    batch.operations_ended += 1
-    is_read = int(batch.operations_ended * batch.read_share) > int((batch.operations_ended - 1) * batch.read_share)
-    return note_transfer(sim, guards(sim)[guard], batch.disk_size_bytes, is_read)
+    return note_transfer(sim, guards(sim)[guard], batch.disk_size_bytes, process.is_read, process.replica_ns)
 
 
 @part
@@ -244,15 +258,7 @@ class BatchSpec(ApplicationSpec):
             durations=context.add_delays(),
         )
         for n in range(self.processes):
-            entity = (context.serial(self) << 20) + n
-            process = add_row(
-                context.engine,
-                batch_processes,
-                batch=batch.row,
-                demands=context.gamma_feed("batch.demand", entity, share_ns, self.demand_cv),
-                waits=context.gamma_feed("batch.disk", entity, self.disk_wait, self.disk_cv),
-                thinks=context.gamma_feed("batch.think", entity, self.think, self.think_cv),
-            )
+            process = self._add_process(context, batch, (context.serial(self) << 20) + n)
             batch.first_process = batch.first_process or process.row
 
         def measured() -> BatchWork:
@@ -264,6 +270,16 @@ class BatchSpec(ApplicationSpec):
             )
 
         return Program(context, batch, start_batch, measured)
+
+    def _add_process(self, context: InstallContext, batch: Batch, entity: int) -> BatchProcess:
+        return add_row(
+            context.engine,
+            batch_processes,
+            batch=batch.row,
+            demands=context.gamma_feed("batch.demand", entity, batch.share_ns, self.demand_cv),
+            waits=context.gamma_feed("batch.disk", entity, self.disk_wait, self.disk_cv),
+            thinks=context.gamma_feed("batch.think", entity, self.think, self.think_cv),
+        )
 
 
 MIXES: Mapping[str, Mapping[str, Any]] = {

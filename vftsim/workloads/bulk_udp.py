@@ -14,12 +14,12 @@ from pydantic import Field
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
-from vftsim.spec.units import BitRate, DurationNs, PositiveDurationNs, format_rate
+from vftsim.spec.units import BitRate, DurationNs, format_rate
 from vftsim.workloads.common import add_row, new_packet
 from vftsim.workloads.iperf_reports import UdpFlowResult
-from vftsim.workloads.parts import WORKLOADS, Driver, Offer, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, Driver, Offer, RunProfile, Target
 from vftsim.workloads.stations import (
-    StationsSpec,
+    BulkClientsSpec,
     add_station,
     full_link,
     has_room,
@@ -163,15 +163,13 @@ class UdpTest(Outcome):
 
 
 @WORKLOADS.register
-class BulkUdpSpec(WorkloadSpec):
+class BulkUdpSpec(BulkClientsSpec):
     """Clients that send datagrams at a rate."""
 
     part = bulk_udp
     speaks = "udp"
     load_key = "rate"
     objective = "loss <= 0"
-    needs_link = True
-    packet_drawing_ns = 0.0
     entries = (start_bulk_udp,)
     actions = (on_client_room,)
     outcomes = (UdpTest,)
@@ -181,25 +179,18 @@ class BulkUdpSpec(WorkloadSpec):
     clients: int = Field(1, ge=1, le=1000, description="Flows, each from a machine of its own.")
     rate: BitRate = Field(1_000_000, ge=1_000, description="Payload offered by each. Default: iperf 2, 1 Mbit/s.")
     payload: int = Field(1470, ge=16, le=8972, description="Bytes of a datagram. Default: iperf 2.")
-    duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
-    spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
     send_cost: DurationNs = Field(
         0, description="CPU time that a client needs for a datagram, least time between two. Assumption: none."
     )
-    network: StationsSpec = Field(default_factory=StationsSpec, description="How the clients hang on the network.")
-
-    def test_ns(self) -> int:
-        """Until the last client has sent for its time."""
-        return self.spread + self.duration
 
     def packets(self, profile: RunProfile) -> float:
         """What is offered, or what the line carries."""
         offered = min(self.clients * self.rate, profile.rate_bits_per_s)
-        return min(self.duration, profile.length_ns) * 1e-9 * offered / (8 * self.payload)
+        return self.sending_ns(profile) * 1e-9 * offered / (8 * self.payload)
 
     def fills(self, profile: RunProfile) -> tuple[float, int]:
         """What it offers, as long as the test lasts."""
-        return min(self.clients * self.rate / profile.rate_bits_per_s, 1.0), min(self.duration, profile.length_ns)
+        return min(self.clients * self.rate / profile.rate_bits_per_s, 1.0), self.sending_ns(profile)
 
     def install(self, target: Target) -> "UdpDriver":
         """Add the clients, each with its flow."""

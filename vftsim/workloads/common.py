@@ -1,5 +1,6 @@
 """What programs and clients have in common: their rows, the cost of work under protection, packets, drawn durations."""
 
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -21,6 +22,16 @@ LEVELS = 1 << 30
 AT_ONCE = 256
 """Draws that a feed of an entity holds."""
 _UNITS = ("_ns", "_bytes")
+
+
+class Route(Record):
+    """From a port of a program to a port of another that it sends requests to."""
+
+    from_port: int
+    to_port: int
+
+
+routes = Table("routes", Route, 1 << 18, "let fewer programs send each other requests")
 
 
 class Overhead(Record):
@@ -138,6 +149,12 @@ class Assembly:
             return (LEVELS if percent else 0), 0
         levels = Draws(self.streams, name, entity, partial(uniform_ns, low_ns=0, high_ns=LEVELS - 1))
         return round(percent / 100.0 * LEVELS), self.feeder.add(levels, AT_ONCE)
+
+
+def add_routes(engine: Engine, port_pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Add routes between ports, at least one; return the first row and their number."""
+    rows = [engine.add(routes, from_port=from_port, to_port=to_port)[0] for from_port, to_port in port_pairs]
+    return rows[0], len(rows)
 
 
 def add_application(engine: Engine, kind: Kind, own: int, domain: int) -> int:

@@ -121,6 +121,7 @@ disk_bound.implements(set_overhead)(apply_overhead)
 def begin_anew(sim: Sim, program: Application) -> None:
     """Forget all transfers under way; every process begins with computing."""
     bound = disk_bounds(sim)[program.own]
+    # Before the processes begin: what the disk does for those of before wakes nobody.
     forget(sim, disks(sim)[bound.disk])
     apply_overhead(sim, program, 0, 1.0, 1.0)
     begin_all(sim, bound)

@@ -2,7 +2,7 @@
 
 The socket's receive buffer is bounded in bytes as the kernel counts them, overhead included; a packet that does not
 fit is dropped by the network stack.  Each thread handles one packet at a time and sleeps in the send call while
-the way out has no room.
+the path out has no room.
 
 Protection makes the work of a packet cost ``execution`` times as much, and adds ``output_ns`` for its answer.  A pool
 keeps nothing from packet to packet: what it loses with its memory are the packets in the socket and in its threads'
@@ -77,8 +77,9 @@ pool_threads = Table("pool_threads", Thread, 1 << 20, "give the programs fewer t
 
 
 @part
-def take_in(sim: Sim, pool: Pool, packet: int) -> None:
+def receive_packet(sim: Sim, program: Application, packet: int) -> None:
     """Put a packet from the network stack into the socket buffer, or drop it."""
+    pool = pools(sim)[program.own]
     if not keep_slot(pool.socket):
         drop(sim, packet, pool.socket.drop_place)
         return
@@ -145,8 +146,9 @@ def on_answer_ready(sim: Sim, pool_thread_row: int, argument: int) -> None:
 
 
 @part
-def wake_sender(sim: Sim, pool: Pool, packet: int) -> None:
-    """Send the answer of a thread that slept, and resume it."""
+def resume_sending(sim: Sim, program: Application, packet: int) -> None:
+    """Send the answer of a thread that slept with it, and resume the thread."""
+    pool = pools(sim)[program.own]
     row = packets(sim)[packet].sender
     pool.blocked -= 1
     pool_threads(sim)[row].is_blocked = False
@@ -168,18 +170,6 @@ def take_next(sim: Sim, pool: Pool, row: int, is_running: bool) -> None:
         start_packet(sim, pool, row, packet, is_running)
     if pool.socket.packets.length > 0:
         wake_threads(sim, pool)
-
-
-@part
-def receive_packet(sim: Sim, program: Application, packet: int) -> None:
-    """Put a packet into the socket."""
-    take_in(sim, pools(sim)[program.own], packet)
-
-
-@part
-def resume_sending(sim: Sim, program: Application, packet: int) -> None:
-    """Wake the thread that waits with this packet."""
-    wake_sender(sim, pools(sim)[program.own], packet)
 
 
 @part
@@ -233,8 +223,12 @@ class PoolSpec(ApplicationSpec):
 
     threads: int
     packet_cost: int
-    receive_buffer_bytes: int
-    packet_charge_bytes: int
+    receive_buffer_bytes: int = Field(
+        110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18 net.core.rmem_default, 32-bit."
+    )
+    packet_charge_bytes: int = Field(
+        496, ge=1, description="What a packet takes of it: 320 bytes of data and 176 of sk_buff (2.6.18)."
+    )
 
     @property
     def packet_work_ns(self) -> int:
@@ -278,16 +272,6 @@ class MediaRelaySpec(PoolSpec):
     packet_cost: DurationNs = Field(
         18_000, description="Thread: receive call, computation, send call, a packet. Calibrated."
     )
-    receive_buffer_bytes: int = Field(
-        110_592,
-        ge=1,
-        description="Socket receive buffer. Default: Linux 2.6.18 net.core.rmem_default, 32-bit.",
-    )
-    packet_charge_bytes: int = Field(
-        496,
-        ge=1,
-        description="What a packet takes of it: 320 bytes of data and 176 of sk_buff (2.6.18).",
-    )
 
 
 @APPLICATIONS.register
@@ -303,5 +287,3 @@ class SignalingServerSpec(PoolSpec):
     packet_cost: DurationNs = Field(
         100_000, description="Computation a packet. Assumption: 'some basic computation' (Patnaik 2009, 4)."
     )
-    receive_buffer_bytes: int = Field(110_592, ge=1, description="Socket receive buffer. Default: Linux 2.6.18.")
-    packet_charge_bytes: int = Field(496, ge=1, description="What a packet takes of it.")

@@ -161,6 +161,7 @@ def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     client.timer = 0
     client.sent_ns = -1
     if exchange.gap_ns > 0:
+        # Last: the row may have another user from here on.
         clients.free(sim, client.row)
         return
     next_ns = sim.now_ns + duration_ns(sim, client.turn_arounds, exchange.turn_around_ns)

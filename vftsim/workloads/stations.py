@@ -19,8 +19,9 @@ from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
 from vftsim.platform.io.packet import packet_list, packets, ports
 from vftsim.spec.base import Spec
-from vftsim.spec.units import BitRate, ByteCount, DurationNs, format_rate
+from vftsim.spec.units import BitRate, ByteCount, DurationNs, PositiveDurationNs, format_rate
 from vftsim.workloads.common import add_row
+from vftsim.workloads.parts import RunProfile, WorkloadSpec
 
 room = Family("station_room", 1)
 """What a client does that waited for room in its transmit queue: ``(sim, client_row)``."""
@@ -45,7 +46,7 @@ class Station(Record):
 
     ``out_link`` is where it transmits first, ``in_link`` where frames from the switch reach it (0: no switch).
     ``held_ns`` is the time that its frames which the switch holds back take on ``out_link``; ``on_room`` (a ``room``)
-    hears with ``client_row`` when there is room again.
+    is called with ``client_row`` when there is room again.
     """
 
     row: int
@@ -96,19 +97,13 @@ def on_reaching_switch(sim: Sim, packet_row: int, token: int) -> None:
     if not station.flow_control:
         send_to_host(sim, packet_row)
         return
-    egress = egress_of(sim, packet.port)
+    egress = cards(sim)[ports(sim)[packet.port].card].to_host
     if egresses(sim)[egress].held.length == 0 and fits(sim, links(sim)[egress], packet.size_bytes):
         send_to_host(sim, packet_row)
         return
     packet_list.push(sim, egresses(sim)[egress].held, packet_row)
     station.held_ns += transmission_ns(links(sim)[station.out_link], packet.size_bytes)
     plan_release(sim, egress)
-
-
-@part
-def egress_of(sim: Sim, port: int) -> int:
-    """Return the link from the switch to a port's card."""
-    return cards(sim)[ports(sim)[port].card].to_host
 
 
 @part
@@ -166,10 +161,10 @@ def plan_room(sim: Sim, station: Station) -> None:
 
 @event
 def on_room(sim: Sim, station_row: int, token: int) -> None:
-    """Let a client go on; a second event for one wait finds nobody waiting."""
+    """Resume a client; a second event for one wait finds nobody waiting."""
     station = stations(sim)[station_row]
     if station.is_waiting:
-        # Before the client goes on: it may fill the queue, and wait again.
+        # Before the client resumes: it may fill the queue, and wait again.
         station.is_waiting = False
         room.call(sim, station.on_room, station.client_row)
 
@@ -183,6 +178,25 @@ def add_station(engine: Engine, port: int, spec: StationsSpec, on_room: Any, cli
     else:
         station.out_link = int(engine.rows(cards)[engine.rows(ports)[port].card].to_host)
     return int(station.row)
+
+
+class BulkClientsSpec(WorkloadSpec):
+    """Clients with machines of their own, which send or receive for a while."""
+
+    needs_link = True
+    packet_drawing_ns = 0.0
+
+    duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
+    spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
+    network: StationsSpec = Field(default_factory=StationsSpec, description="How the clients hang on the network.")
+
+    def test_ns(self) -> int:
+        """Until the last client has sent for its time."""
+        return self.spread + self.duration
+
+    def sending_ns(self, profile: RunProfile) -> int:
+        """Return for how long they send in a run."""
+        return min(self.duration, profile.length_ns)
 
 
 def full_link(workload: str, rate_bits_per_s: int) -> str:

@@ -32,23 +32,7 @@ from vftsim.platform.io.packet import Flow, delivered, lost, packets
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns, new_packet
-from vftsim.workloads.farm.records import (
-    ENDING,
-    ESTABLISHED,
-    INVITING,
-    KINDS,
-    PROCEEDING,
-    REGISTERING,
-    Call,
-    FarmLoad,
-    Message,
-    calls,
-    farm_calls,
-    farm_loads,
-    is_forwarded,
-    message_of,
-    serial_of,
-)
+from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 
@@ -63,12 +47,12 @@ _DEEPEST = 16
 @event
 def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
     """Begin a call, and plan the next."""
-    load = farm_loads(sim)[farm_load_row]
+    load = farm.loads(sim)[farm_load_row]
     load.begun += 1
-    call = calls(sim)[open_call(sim, load)]
+    call = farm.calls(sim)[open_call(sim, load)]
     if is_measured(load, call):
         load.offered += 1
-    begin_stage(sim, load, call, REGISTERING if load.registered else INVITING)
+    begin_stage(sim, load, call, farm.REGISTERING if load.registered else farm.INVITING)
     next_ns = sim.now_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
     at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_begin, farm_load_row)
 
@@ -76,23 +60,23 @@ def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
 @event
 def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
     """Let a call hang up that was begun before the run, and plan the next such."""
-    load = farm_loads(sim)[farm_load_row]
+    load = farm.loads(sim)[farm_load_row]
     load.earlier += 1
-    call = calls(sim)[open_call(sim, load)]
+    call = farm.calls(sim)[open_call(sim, load)]
     call.start_ns = sim.now_ns - load.hold_ns
     call.is_answered = True
     call.is_acknowledged = True
-    begin_stage(sim, load, call, ENDING)
+    begin_stage(sim, load, call, farm.ENDING)
     next_ns = sim.now_ns + max(1, duration_ns(sim, load.earlier_gaps, load.gap_ns))
     if next_ns < load.earlier_ns:
         at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_earlier, farm_load_row)
 
 
 @part
-def open_call(sim: Sim, load: FarmLoad) -> int:
+def open_call(sim: Sim, load: farm.FarmLoad) -> int:
     """Take a row for a call."""
-    row = calls.new(sim)
-    call = calls(sim)[row]
+    row = farm.calls.new(sim)
+    call = farm.calls(sim)[row]
     call.row = row
     call.uses += 1
     call.load = load.row
@@ -110,24 +94,25 @@ def open_call(sim: Sim, load: FarmLoad) -> int:
 
 
 @part
-def close_call(sim: Sim, load: FarmLoad, call: Call) -> None:
+def close_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Free a call; what is still on its path is nobody's."""
+    # Before the row is free: events and packets that still refer to it find it over.
     call.stage = 0
     call.timer = 0
     call.callee_timer = 0
     load.active -= 1
     load.ended += 1
-    calls.free(sim, call.row)
+    farm.calls.free(sim, call.row)
 
 
 @part
-def is_measured(load: FarmLoad, call: Call) -> bool:
+def is_measured(load: farm.FarmLoad, call: farm.Call) -> bool:
     """Tell whether a call began after the warm-up."""
     return call.start_ns >= load.warmup_ns
 
 
 @part
-def begin_stage(sim: Sim, load: FarmLoad, call: Call, stage: int) -> None:
+def begin_stage(sim: Sim, load: farm.FarmLoad, call: farm.Call, stage: int) -> None:
     """Send what a stage begins with."""
     call.stage = stage
     call.asked_ns = sim.now_ns
@@ -137,22 +122,22 @@ def begin_stage(sim: Sim, load: FarmLoad, call: Call, stage: int) -> None:
 
 
 @part
-def send_request(sim: Sim, load: FarmLoad, call: Call) -> None:
+def send_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Send what the caller waits for an answer to."""
-    message = int(Message.INVITE)
-    if call.stage == REGISTERING:
-        message = int(Message.REGISTER)
-    elif call.stage == ENDING:
-        message = int(Message.BYE)
+    message = int(farm.Message.INVITE)
+    if call.stage == farm.REGISTERING:
+        message = int(farm.Message.REGISTER)
+    elif call.stage == farm.ENDING:
+        message = int(farm.Message.BYE)
     send_message(sim, load, call, message, load.port)
 
 
 @part
-def send_message(sim: Sim, load: FarmLoad, call: Call, message: int, port: int) -> None:
+def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, port: int) -> None:
     """Send a message to a port of the farm."""
     if sim.now_ns >= load.warmup_ns:
         load.messages += 1
-    what = 2 * KINDS * call.uses + message
+    what = 2 * farm.KINDS * call.uses + message
     row = new_packet(sim, load.flow, port, call.row, call.row, what, load.message_size_bytes)
     if load.message_cost_ns > 0:
         agent = agent_of(load, call, is_from_callee(message))
@@ -164,11 +149,11 @@ def send_message(sim: Sim, load: FarmLoad, call: Call, message: int, port: int) 
 @part
 def is_from_callee(message: int) -> bool:
     """Tell whether the callee sends a message."""
-    return message == Message.RINGING or message == Message.OK or message == Message.BYE_OK
+    return message == farm.Message.RINGING or message == farm.Message.OK or message == farm.Message.BYE_OK
 
 
 @part
-def agent_of(load: FarmLoad, call: Call, is_callee: bool) -> int:
+def agent_of(load: farm.FarmLoad, call: farm.Call, is_callee: bool) -> int:
     """Return the domain in which a call's user agent runs: calls take turns, its two ends are half a round apart."""
     ahead = load.agents // 2 if is_callee else 0
     return load.first_agent + (call.turn + ahead) % load.agents
@@ -182,7 +167,7 @@ def on_sent(sim: Sim, packet_row: int, argument: int) -> None:
 
 
 @part
-def recheck_at(sim: Sim, call: Call, due_ns: int) -> None:
+def recheck_at(sim: Sim, call: farm.Call, due_ns: int) -> None:
     """Recheck the caller at a time; an event that is planned for earlier waits on."""
     call.due_ns = due_ns
     if call.timer == 0 or call.timer_ns > due_ns:
@@ -193,23 +178,23 @@ def recheck_at(sim: Sim, call: Call, due_ns: int) -> None:
 @event
 def on_caller(sim: Sim, call_row: int, token: int) -> None:
     """The caller's time has come: hang up, repeat, or give up."""
-    call = calls(sim)[call_row]
+    call = farm.calls(sim)[call_row]
     if call.stage == 0 or token != call.timer:
         return
     call.timer = 0
-    load = farm_loads(sim)[call.load]
+    load = farm.loads(sim)[call.load]
     if call.due_ns > sim.now_ns:
         recheck_at(sim, call, call.due_ns)
-    elif call.stage == ESTABLISHED:
-        begin_stage(sim, load, call, ENDING)
-    elif call.stage == PROCEEDING or sim.now_ns - call.asked_ns >= GIVE_UP * load.t1_ns:
+    elif call.stage == farm.ESTABLISHED:
+        begin_stage(sim, load, call, farm.ENDING)
+    elif call.stage == farm.PROCEEDING or sim.now_ns - call.asked_ns >= GIVE_UP * load.t1_ns:
         fail_call(sim, load, call)
     else:
         repeat_request(sim, load, call)
 
 
 @part
-def fail_call(sim: Sim, load: FarmLoad, call: Call) -> None:
+def fail_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Give a call up."""
     if is_measured(load, call):
         load.failed += 1
@@ -217,56 +202,56 @@ def fail_call(sim: Sim, load: FarmLoad, call: Call) -> None:
 
 
 @part
-def repeat_request(sim: Sim, load: FarmLoad, call: Call) -> None:
+def repeat_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Ask again, and wait for twice as long."""
     if sim.now_ns >= load.warmup_ns:
         load.repeated += 1
     send_request(sim, load, call)
     call.wait_ns *= 2
-    if call.stage != INVITING:
+    if call.stage != farm.INVITING:
         call.wait_ns = min(call.wait_ns, load.t2_ns)
     recheck_at(sim, call, min(sim.now_ns + call.wait_ns, call.asked_ns + GIVE_UP * load.t1_ns))
 
 
-@farm_calls.implements(delivered)
+@farm.farm_calls.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """A packet has left a server: on from the balancer to the call's server, or to the user agent it is for."""
     what = packets(sim)[packet].what
-    call = calls(sim)[packets(sim)[packet].stream]
-    if call.stage == 0 or call.uses != serial_of(what):
+    call = farm.calls(sim)[packets(sim)[packet].stream]
+    if call.stage == 0 or call.uses != farm.serial_of(what):
         packets.free(sim, packet)
-    elif is_forwarded(what):
-        packets(sim)[packet].what = what - KINDS
+    elif farm.is_forwarded(what):
+        packets(sim)[packet].what = what - farm.KINDS
         packets(sim)[packet].port = call.front
         send_to_host(sim, packet)
-    elif farm_loads(sim)[flow.own].message_cost_ns > 0:
-        load = farm_loads(sim)[flow.own]
-        agent = agent_of(load, call, is_for_callee(message_of(what)))
+    elif farm.loads(sim)[flow.own].message_cost_ns > 0:
+        load = farm.loads(sim)[flow.own]
+        agent = agent_of(load, call, is_for_callee(farm.message_of(what)))
         submit(sim, domains(sim)[agent], load.message_cost_ns, on_received, packet, load.row)
     else:
-        handle_message(sim, farm_loads(sim)[flow.own], call, packet)
+        handle_message(sim, farm.loads(sim)[flow.own], call, packet)
 
 
 @part
 def is_for_callee(message: int) -> bool:
     """Tell whether a message is for the callee."""
-    return message == Message.INVITE or message == Message.ACK or message == Message.BYE
+    return message == farm.Message.INVITE or message == farm.Message.ACK or message == farm.Message.BYE
 
 
 @work_done
 def on_received(sim: Sim, packet_row: int, argument: int) -> None:
     """The user agent's CPU work for a message that it receives is done; the call may be over meanwhile."""
-    call = calls(sim)[packets(sim)[packet_row].stream]
-    if call.stage == 0 or call.uses != serial_of(packets(sim)[packet_row].what):
+    call = farm.calls(sim)[packets(sim)[packet_row].stream]
+    if call.stage == 0 or call.uses != farm.serial_of(packets(sim)[packet_row].what):
         packets.free(sim, packet_row)
     else:
-        handle_message(sim, farm_loads(sim)[argument], call, packet_row)
+        handle_message(sim, farm.loads(sim)[argument], call, packet_row)
 
 
 @part
-def handle_message(sim: Sim, load: FarmLoad, call: Call, packet: int) -> None:
+def handle_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, packet: int) -> None:
     """Let the user agent that a message is for act on it, and free it."""
-    message = message_of(packets(sim)[packet].what)
+    message = farm.message_of(packets(sim)[packet].what)
     packets.free(sim, packet)
     if is_for_callee(message):
         handle_at_callee(sim, load, call, message)
@@ -275,15 +260,15 @@ def handle_message(sim: Sim, load: FarmLoad, call: Call, packet: int) -> None:
 
 
 @part
-def handle_at_callee(sim: Sim, load: FarmLoad, call: Call, message: int) -> None:
+def handle_at_callee(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int) -> None:
     """Act on a message at the callee."""
-    if message == Message.BYE:
-        send_message(sim, load, call, Message.BYE_OK, call.front)
-    elif message == Message.ACK:
+    if message == farm.Message.BYE:
+        send_message(sim, load, call, farm.Message.BYE_OK, call.front)
+    elif message == farm.Message.ACK:
         call.is_acknowledged = True
     elif call.callee_timer == 0 and not call.is_acknowledged:
-        send_message(sim, load, call, Message.RINGING, call.front)
-        send_message(sim, load, call, Message.OK, call.front)
+        send_message(sim, load, call, farm.Message.RINGING, call.front)
+        send_message(sim, load, call, farm.Message.OK, call.front)
         call.callee_asked_ns = sim.now_ns
         call.callee_wait_ns = load.t1_ns
         if load.retransmits:
@@ -291,7 +276,7 @@ def handle_at_callee(sim: Sim, load: FarmLoad, call: Call, message: int) -> None
 
 
 @part
-def plan_callee(sim: Sim, call: Call) -> None:
+def plan_callee(sim: Sim, call: farm.Call) -> None:
     """Recheck after a while whether the answer was acknowledged."""
     due_ns = sim.now_ns + call.callee_wait_ns
     call.callee_timer = at(sim, due_ns, EventKind.TIMER, call.row, on_callee, call.row)
@@ -300,43 +285,37 @@ def plan_callee(sim: Sim, call: Call) -> None:
 @event
 def on_callee(sim: Sim, call_row: int, token: int) -> None:
     """Repeat the answer unless it was acknowledged; after 64 T1 nobody will."""
-    call = calls(sim)[call_row]
+    call = farm.calls(sim)[call_row]
     if call.stage == 0 or token != call.callee_timer or call.is_acknowledged:
         return
-    load = farm_loads(sim)[call.load]
+    load = farm.loads(sim)[call.load]
     if sim.now_ns - call.callee_asked_ns >= GIVE_UP * load.t1_ns:
         return
     if sim.now_ns >= load.warmup_ns:
         load.repeated += 1
-    send_message(sim, load, call, Message.OK, call.front)
+    send_message(sim, load, call, farm.Message.OK, call.front)
     call.callee_wait_ns = min(2 * call.callee_wait_ns, load.t2_ns)
     plan_callee(sim, call)
 
 
 @part
-def handle_at_caller(sim: Sim, load: FarmLoad, call: Call, message: int) -> None:
+def handle_at_caller(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int) -> None:
     """Act on a message at the caller."""
-    if message == Message.REGISTERED and call.stage == REGISTERING:
-        note_registration(sim, load, call)
-        begin_stage(sim, load, call, INVITING)
-    elif (message == Message.TRYING or message == Message.RINGING) and call.stage == INVITING:
-        call.stage = PROCEEDING
+    if message == farm.Message.REGISTERED and call.stage == farm.REGISTERING:
+        if is_measured(load, call):
+            add_delay(sim, load.registrations, sim.now_ns - call.asked_ns)
+        begin_stage(sim, load, call, farm.INVITING)
+    elif (message == farm.Message.TRYING or message == farm.Message.RINGING) and call.stage == farm.INVITING:
+        call.stage = farm.PROCEEDING
         recheck_at(sim, call, call.asked_ns + GIVE_UP * load.t1_ns)
-    elif message == Message.OK:
+    elif message == farm.Message.OK:
         handle_ok(sim, load, call)
-    elif message == Message.BYE_OK and call.stage == ENDING:
+    elif message == farm.Message.BYE_OK and call.stage == farm.ENDING:
         close_call(sim, load, call)
 
 
 @part
-def note_registration(sim: Sim, load: FarmLoad, call: Call) -> None:
-    """Count how long a registration took."""
-    if is_measured(load, call):
-        add_delay(sim, load.registrations, sim.now_ns - call.asked_ns)
-
-
-@part
-def handle_ok(sim: Sim, load: FarmLoad, call: Call) -> None:
+def handle_ok(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     """Acknowledge the answer, every time it comes; the first time the call begins."""
     if not call.is_answered:
         call.is_answered = True
@@ -344,21 +323,21 @@ def handle_ok(sim: Sim, load: FarmLoad, call: Call) -> None:
             load.answered += 1
         if is_measured(load, call):
             add_delay(sim, load.responses, sim.now_ns - call.asked_ns)
-        call.stage = ESTABLISHED
+        call.stage = farm.ESTABLISHED
         recheck_at(sim, call, sim.now_ns + load.hold_ns)
-    send_message(sim, load, call, Message.ACK, load.port)
+    send_message(sim, load, call, farm.Message.ACK, load.port)
 
 
-@farm_calls.implements(lost)
+@farm.farm_calls.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a message that was dropped."""
-    farm_loads(sim)[flow.own].dropped += 1
+    farm.loads(sim)[flow.own].dropped += 1
 
 
 @entry
 def start_calls(sim: Sim, row: int, _: int) -> int:
     """Let the first call begin, and the first established one end, half a mean gap apart."""
-    load = farm_loads(sim)[row]
+    load = farm.loads(sim)[row]
     load.start_ns = sim.now_ns
     first_ns = max(1, duration_ns(sim, load.gaps, load.gap_ns))
     at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, row, on_begin, row)
@@ -408,7 +387,7 @@ def _weight_of(server: ApplicationSpec | None, message: str, profile: RunProfile
 class FarmCallsSpec(WorkloadSpec):
     """Calls through a farm at a rate, whatever becomes of them."""
 
-    part = farm_calls
+    part = farm.farm_calls
     speaks = "farm"
     needs_link = True
     agents_may_be_many = True
@@ -486,7 +465,7 @@ class FarmCallsSpec(WorkloadSpec):
         begin_ns, end_ns = target.window_ns
         gap_ns = round(_S / self.rate)
         load = target.add_clients(
-            farm_loads,
+            farm.loads,
             self,
             gap_ns=gap_ns,
             gaps=target.gamma_feed("farm_calls.gap", target.number, gap_ns, self.gap_cv),

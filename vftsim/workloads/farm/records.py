@@ -127,13 +127,6 @@ class Ask(Record):
     turn: int
 
 
-class Route(Record):
-    """From a port of a server to a port of another."""
-
-    from_port: int
-    to_port: int
-
-
 class Visit(Record):
     """A packet in a server's hand: how far it is.  ``serial`` 0: it is in nobody's hand."""
 
@@ -238,11 +231,10 @@ class Call(Record):
     callee_timer: int
 
 
-farm_servers = Table("farm_servers", FarmServer, 4096)
+servers = Table("farm_servers", FarmServer, 4096)
 operations = Table("farm_operations", Operation, 1 << 16)
 asks = Table("farm_asks", Ask, 1 << 16)
-routes = Table("farm_routes", Route, 1 << 18, "let fewer servers ask each other")
 visits = Table("farm_visits", Visit, beside=packets)
 requests = Table("farm_requests", Request, 1 << 20, "lower the load or the number of threads")
-farm_loads = Table("farm_loads", FarmLoad, 1024)
+loads = Table("farm_loads", FarmLoad, 1024)
 calls = Table("farm_calls", Call, 1 << 21, "lower the rate of calls or the time for which they are held")

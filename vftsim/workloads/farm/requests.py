@@ -8,38 +8,23 @@ is ignored.  Left out: segments, acknowledgements, windows.
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets
-from vftsim.workloads.common import new_packet, send_or_wait
-from vftsim.workloads.farm.records import (
-    ANSWERED,
-    ASKED,
-    KINDS,
-    Ask,
-    FarmServer,
-    Message,
-    Request,
-    farm_request,
-    farm_servers,
-    message_of,
-    requests,
-    routes,
-    serial_of,
-    visits,
-)
+from vftsim.workloads.common import new_packet, routes, send_or_wait
+from vftsim.workloads.farm import records as farm
 
 
 @part
-def make_request(sim: Sim, farm_server: FarmServer, packet: int, ask: Ask) -> None:
+def make_request(sim: Sim, server: farm.FarmServer, packet: int, ask: farm.Ask) -> None:
     """Send a request to the server whose turn it is, for the packet in the asker's hand."""
     route = routes(sim)[ask.first_route + ask.turn]
     ask.turn = (ask.turn + 1) % ask.routes
-    row = requests.new(sim)
-    made = requests(sim)[row]
+    row = farm.requests.new(sim)
+    made = farm.requests(sim)[row]
     made.row = row
     made.uses += 1
-    made.state = ASKED
-    made.asker = farm_server.row
+    made.state = farm.ASKED
+    made.asker = server.row
     made.parent = packet
-    made.parent_serial = visits(sim)[packet].serial
+    made.parent_serial = farm.visits(sim)[packet].serial
     made.message = ask.message
     made.size_bytes = ask.size_bytes
     made.from_port = route.from_port
@@ -49,49 +34,49 @@ def make_request(sim: Sim, farm_server: FarmServer, packet: int, ask: Ask) -> No
 
 
 @part
-def send_request(sim: Sim, request: Request, port: int, message: int) -> None:
+def send_request(sim: Sim, request: farm.Request, port: int, message: int) -> None:
     """Send the request, or its answer."""
-    flow = farm_servers(sim)[request.asker].flow
-    what = 2 * KINDS * request.uses + message
+    flow = farm.servers(sim)[request.asker].flow
+    what = 2 * farm.KINDS * request.uses + message
     send_or_wait(sim, new_packet(sim, flow, port, request.row, request.row, what, request.size_bytes))
 
 
 @part
 def is_over(sim: Sim, packet: int) -> bool:
     """Tell whether the request of a packet has had its answer."""
-    request = requests(sim)[packets(sim)[packet].stream]
-    return request.state == 0 or request.uses != serial_of(packets(sim)[packet].what)
+    request = farm.requests(sim)[packets(sim)[packet].stream]
+    return request.state == 0 or request.uses != farm.serial_of(packets(sim)[packet].what)
 
 
-@farm_request.implements(delivered)
+@farm.farm_request.implements(delivered)
 def take_across(sim: Sim, flow: Flow, packet: int) -> None:
     """A packet has left one server: to the other."""
     if is_over(sim, packet):
         packets.free(sim, packet)
         return
-    request = requests(sim)[packets(sim)[packet].stream]
-    is_answer = message_of(packets(sim)[packet].what) == Message.ANSWER
+    request = farm.requests(sim)[packets(sim)[packet].stream]
+    is_answer = farm.message_of(packets(sim)[packet].what) == farm.Message.ANSWER
     packets(sim)[packet].port = request.from_port if is_answer else request.to_port
     send_to_host(sim, packet)
 
 
-@farm_request.implements(lost)
+@farm.farm_request.implements(lost)
 def repeat_lost(sim: Sim, flow: Flow, packet: int) -> None:
     """Plan to send again what was dropped."""
     plan_repeat(sim, flow, packet)
 
 
-@farm_request.implements(discarded)
+@farm.farm_request.implements(discarded)
 def repeat_discarded(sim: Sim, flow: Flow, packet: int) -> None:
     """Plan to send again what ended unseen; where it was a copy, nothing will be missing by then."""
-    if message_of(packets(sim)[packet].what) == Message.ANSWER or not is_taken(sim, packet):
+    if farm.message_of(packets(sim)[packet].what) == farm.Message.ANSWER or not is_taken(sim, packet):
         plan_repeat(sim, flow, packet)
 
 
 @part
 def is_taken(sim: Sim, packet: int) -> bool:
     """Tell whether a server has the request of a packet in hand, or has answered it."""
-    return requests(sim)[packets(sim)[packet].stream].state > ASKED
+    return farm.requests(sim)[packets(sim)[packet].stream].state > farm.ASKED
 
 
 @part
@@ -99,28 +84,28 @@ def plan_repeat(sim: Sim, flow: Flow, packet: int) -> None:
     """Plan to send a request or an answer again; a request that is lost is in nobody's hand."""
     if is_over(sim, packet):
         return
-    request = requests(sim)[packets(sim)[packet].stream]
-    if message_of(packets(sim)[packet].what) != Message.ANSWER:
-        request.state = ASKED
-    due_ns = sim.now_ns + farm_servers(sim)[flow.own].retry_ns
+    request = farm.requests(sim)[packets(sim)[packet].stream]
+    if farm.message_of(packets(sim)[packet].what) != farm.Message.ANSWER:
+        request.state = farm.ASKED
+    due_ns = sim.now_ns + farm.servers(sim)[flow.own].retry_ns
     request.timer = at(sim, due_ns, EventKind.TIMER, request.row, on_repeat, request.row)
 
 
 @event
 def on_repeat(sim: Sim, request_row: int, token: int) -> None:
     """Send again what is still missing."""
-    request = requests(sim)[request_row]
+    request = farm.requests(sim)[request_row]
     if request.state == 0 or token != request.timer:
         return
-    if request.state == ANSWERED:
-        send_request(sim, request, request.to_port, Message.ANSWER)
-    elif request.state == ASKED:
+    if request.state == farm.ANSWERED:
+        send_request(sim, request, request.to_port, farm.Message.ANSWER)
+    elif request.state == farm.ASKED:
         send_request(sim, request, request.from_port, request.message)
 
 
 @part
-def end_request(sim: Sim, request: Request) -> None:
+def end_request(sim: Sim, request: farm.Request) -> None:
     """Free a request whose answer has come."""
     request.state = 0
     request.timer = 0
-    requests.free(sim, request.row)
+    farm.requests.free(sim, request.row)

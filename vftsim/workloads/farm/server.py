@@ -12,7 +12,7 @@ whole numbers are made up by whole ones in turn, not drawn; the answer to a requ
 A machine that is booted again has lost what was in its socket and in its threads' hands, and which INVITEs it had.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -41,6 +41,7 @@ from vftsim.platform.io.packet import (
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs
 from vftsim.workloads.common import (
+    add_routes,
     add_row,
     apply_overhead,
     drop_all,
@@ -48,28 +49,10 @@ from vftsim.workloads.common import (
     new_packet,
     overheads,
     pages_per_request,
+    routes,
     send_or_wait,
 )
-from vftsim.workloads.farm.records import (
-    ANSWERED,
-    KINDS,
-    TAKEN,
-    Ask,
-    FarmServer,
-    Message,
-    Operation,
-    Visit,
-    asks,
-    calls,
-    farm_request,
-    farm_server,
-    farm_servers,
-    message_of,
-    operations,
-    requests,
-    routes,
-    visits,
-)
+from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.requests import end_request, is_over, is_taken, make_request, on_repeat
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program, Wiring
 
@@ -79,91 +62,91 @@ BOOTS = 1 << 20
 _S = 1e9
 
 
-@farm_server.implements(receive)
+@farm.farm_server.implements(receive)
 def take_message(sim: Sim, program: Application, packet: int) -> None:
     """Give a message to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    server = farm_servers(sim)[program.own]
-    message = message_of(packets(sim)[packet].what)
-    if message == Message.ANSWER:
+    server = farm.servers(sim)[program.own]
+    message = farm.message_of(packets(sim)[packet].what)
+    if message == farm.Message.ANSWER:
         handle_answer(sim, server, packet)
-    elif message >= Message.LOOKUP and (is_over(sim, packet) or is_taken(sim, packet)):
+    elif message >= farm.Message.LOOKUP and (is_over(sim, packet) or is_taken(sim, packet)):
         discard(sim, packet)
     else:
-        if message >= Message.LOOKUP:
-            requests(sim)[packets(sim)[packet].stream].state = TAKEN
+        if message >= farm.Message.LOOKUP:
+            farm.requests(sim)[packets(sim)[packet].stream].state = farm.TAKEN
         take_or_queue(sim, server, packet)
 
 
-@farm_server.implements(held)
+@farm.farm_server.implements(held)
 def messages_held(sim: Sim, program: Application) -> int:
     """Those in its socket and with its threads."""
-    server = farm_servers(sim)[program.own]
+    server = farm.servers(sim)[program.own]
     return server.waiting.length + server.active
 
 
-@farm_server.implements(refused)
+@farm.farm_server.implements(refused)
 def messages_refused(sim: Sim, program: Application) -> int:
     """Those that found no place in its socket."""
-    return drops(sim)[farm_servers(sim)[program.own].socket_full].count
+    return drops(sim)[farm.servers(sim)[program.own].socket_full].count
 
 
 @part
-def take_or_queue(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+def take_or_queue(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Let a thread begin, or wait for one; a full socket drops."""
-    if farm_server.active < farm_server.threads:
-        begin(sim, farm_server, packet)
-    elif farm_server.waiting.length < farm_server.backlog:
-        packet_list.push(sim, farm_server.waiting, packet)
+    if server.active < server.threads:
+        begin(sim, server, packet)
+    elif server.waiting.length < server.backlog:
+        packet_list.push(sim, server.waiting, packet)
     else:
-        drop(sim, packet, farm_server.socket_full)
+        drop(sim, packet, server.socket_full)
 
 
 @part
-def begin(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+def begin(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Let a thread compute for a message."""
-    farm_server.active += 1
-    farm_server.begun += 1
-    packet_list.push(sim, farm_server.in_hand, packet)
-    message = message_of(packets(sim)[packet].what)
-    operation = operations(sim)[farm_server.operations[message]]
-    visit = visits(sim)[packet]
+    server.active += 1
+    server.begun += 1
+    packet_list.push(sim, server.in_hand, packet)
+    message = farm.message_of(packets(sim)[packet].what)
+    operation = farm.operations(sim)[server.operations[message]]
+    visit = farm.visits(sim)[packet]
     visit.begin_ns = sim.now_ns
-    visit.server = farm_server.row
-    visit.serial = farm_server.begun
+    visit.server = server.row
+    visit.serial = server.begun
     visit.operation = operation.row
-    is_invite = message == Message.INVITE and farm_server.routes == 0
-    visit.is_repeat = is_invite and was_taken_before(sim, farm_server, packet)
-    demand_ns = demand_of(sim, farm_server, operation, visit.is_repeat)
-    submit(sim, domains(sim)[farm_server.domain], demand_ns, on_worked, packet, farm_server.row)
+    is_invite = message == farm.Message.INVITE and server.routes == 0
+    visit.is_repeat = is_invite and was_taken_before(sim, server, packet)
+    demand_ns = demand_of(sim, server, operation, visit.is_repeat)
+    submit(sim, domains(sim)[server.domain], demand_ns, on_worked, packet, server.row)
 
 
 @part
-def demand_of(sim: Sim, farm_server: FarmServer, operation: Operation, is_repeat: bool) -> int:
+def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_repeat: bool) -> int:
     """Return the CPU time of an operation with what its packets and its protection cost; below 10**15 ns exact."""
-    overhead = overheads(sim)[farm_server.program]
+    overhead = overheads(sim)[server.program]
     demand_ns = duration_ns(sim, operation.demands, operation.demand_ns) * overhead.execution
     if is_repeat:
-        demand_ns *= farm_server.repeat_share
+        demand_ns *= server.repeat_share
     return int(demand_ns + operation.send_ns + operation.outputs * overhead.output_ns)
 
 
 @part
-def was_taken_before(sim: Sim, farm_server: FarmServer, packet: int) -> bool:
+def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
     """Tell whether the server has taken this call's INVITE since it was booted, and remember it."""
-    call = calls(sim)[packets(sim)[packet].stream]
-    is_known = call.known == farm_server.row * BOOTS + farm_server.boots + 1
-    call.known = farm_server.row * BOOTS + farm_server.boots + 1
+    call = farm.calls(sim)[packets(sim)[packet].stream]
+    is_known = call.known == server.row * BOOTS + server.boots + 1
+    call.known = server.row * BOOTS + server.boots + 1
     return is_known
 
 
 @work_done
 def on_worked(sim: Sim, packet: int, argument: int) -> None:
     """A message's CPU time is done."""
-    farm_server = farm_servers(sim)[argument]
-    visit = visits(sim)[packet]
-    if message_of(packets(sim)[packet].what) == Message.INVITE and farm_server.routes == 0:
+    server = farm.servers(sim)[argument]
+    visit = farm.visits(sim)[packet]
+    if farm.message_of(packets(sim)[packet].what) == farm.Message.INVITE and server.routes == 0:
         send_trying(sim, packet)
-    operation = operations(sim)[visit.operation]
+    operation = farm.operations(sim)[visit.operation]
     visit.disk_left = 0
     visit.ask = 0
     if not visit.is_repeat:
@@ -171,21 +154,21 @@ def on_worked(sim: Sim, packet: int, argument: int) -> None:
         visit.disk_left = int(operation.disk_due)
         operation.disk_due -= visit.disk_left
         visit.ask = operation.first_ask
-    visit.ask_left = count_of(asks(sim)[visit.ask])
-    continue_message(sim, farm_server, packet)
+    visit.ask_left = count_of(farm.asks(sim)[visit.ask])
+    continue_message(sim, server, packet)
 
 
 @part
 def send_trying(sim: Sim, packet: int) -> None:
     """Tell the caller that its INVITE is under way."""
     invite = packets(sim)[packet]
-    what = invite.what - Message.INVITE + Message.TRYING
+    what = invite.what - farm.Message.INVITE + farm.Message.TRYING
     size_bytes = invite.size_bytes
     send_or_wait(sim, new_packet(sim, invite.flow, invite.port, invite.stream, invite.entity, what, size_bytes))
 
 
 @part
-def count_of(ask: Ask) -> int:
+def count_of(ask: farm.Ask) -> int:
     """Return how many requests an ask comes to this time."""
     ask.due += ask.times
     count = int(ask.due)
@@ -194,113 +177,115 @@ def count_of(ask: Ask) -> int:
 
 
 @part
-def continue_message(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+def continue_message(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Do what is next for a message: a disk operation, a request, or the end."""
-    visit = visits(sim)[packet]
+    visit = farm.visits(sim)[packet]
     if visit.disk_left > 0:
         visit.disk_left -= 1
-        farm_server.disk_operations += int(sim.now_ns >= farm_server.warmup_ns)
-        read(sim, disks(sim)[farm_server.disk], farm_server.program, packet, BLOCK_BYTES)
+        server.disk_operations += int(sim.now_ns >= server.warmup_ns)
+        read(sim, disks(sim)[server.disk], server.program, packet, BLOCK_BYTES)
         return
     while visit.ask != 0 and visit.ask_left == 0:
-        visit.ask = asks(sim)[visit.ask].next_ask
-        visit.ask_left = count_of(asks(sim)[visit.ask])
+        visit.ask = farm.asks(sim)[visit.ask].next_ask
+        visit.ask_left = count_of(farm.asks(sim)[visit.ask])
     if visit.ask != 0:
         visit.ask_left -= 1
-        farm_server.asked += int(sim.now_ns >= farm_server.warmup_ns)
-        make_request(sim, farm_server, packet, asks(sim)[visit.ask])
+        server.asked += int(sim.now_ns >= server.warmup_ns)
+        make_request(sim, server, packet, farm.asks(sim)[visit.ask])
     else:
-        finish(sim, farm_server, packet)
+        finish(sim, server, packet)
 
 
-@farm_server.implements(transfer_done)
+@farm.farm_server.implements(transfer_done)
 def end_disk_operation(sim: Sim, program: Application, tag: int) -> None:
     """Continue the message for which the disk has worked."""
-    continue_message(sim, farm_servers(sim)[program.own], tag)
+    continue_message(sim, farm.servers(sim)[program.own], tag)
 
 
 @part
-def handle_answer(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+def handle_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Continue the message for which another server was asked, if it is still in hand."""
     if is_over(sim, packet):
         packets.free(sim, packet)
         return
-    request = requests(sim)[packets(sim)[packet].stream]
+    request = farm.requests(sim)[packets(sim)[packet].stream]
     parent = request.parent
-    is_awaited = visits(sim)[parent].server == farm_server.row and visits(sim)[parent].serial == request.parent_serial
+    visit = farm.visits(sim)[parent]
+    is_awaited = visit.server == server.row and visit.serial == request.parent_serial
     end_request(sim, request)
     packets.free(sim, packet)
     if is_awaited:
-        continue_message(sim, farm_server, parent)
+        continue_message(sim, server, parent)
 
 
 @part
-def finish(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+def finish(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Let a message leave, and its thread take the next."""
-    packet_list.remove(sim, farm_server.in_hand, packet)
-    farm_server.active -= 1
-    count_handled(sim, farm_server, visits(sim)[packet])
-    is_repeat = visits(sim)[packet].is_repeat
-    visits(sim)[packet].serial = 0
+    packet_list.remove(sim, server.in_hand, packet)
+    server.active -= 1
+    count_handled(sim, server, farm.visits(sim)[packet])
+    # Before it leaves: the packet belongs to its path then, and its visit to whoever takes it next.
+    is_repeat = farm.visits(sim)[packet].is_repeat
+    farm.visits(sim)[packet].serial = 0
     if is_repeat:
         discard(sim, packet)
     else:
-        send_result(sim, farm_server, packet)
-    if farm_server.waiting.length > 0 and farm_server.active < farm_server.threads:
-        begin(sim, farm_server, packet_list.pop(sim, farm_server.waiting))
+        send_result(sim, server, packet)
+    if server.waiting.length > 0 and server.active < server.threads:
+        begin(sim, server, packet_list.pop(sim, server.waiting))
 
 
 @part
-def count_handled(sim: Sim, farm_server: FarmServer, visit: Visit) -> None:
+def count_handled(sim: Sim, server: farm.FarmServer, visit: farm.Visit) -> None:
     """Count a message that leaves, and the time for which it has kept a thread."""
-    if sim.now_ns >= farm_server.warmup_ns:
-        farm_server.handled += 1
-        farm_server.busy_ns += sim.now_ns - max(visit.begin_ns, farm_server.warmup_ns)
+    if sim.now_ns >= server.warmup_ns:
+        server.handled += 1
+        server.busy_ns += sim.now_ns - max(visit.begin_ns, server.warmup_ns)
 
 
 @part
-def send_result(sim: Sim, farm_server: FarmServer, packet: int) -> None:
+def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Answer, forward to the call's server, or relay."""
     made = packets(sim)[packet]
-    message = message_of(made.what)
-    if message >= Message.LOOKUP:
-        requests(sim)[made.stream].state = ANSWERED
-        made.what += Message.ANSWER - message
-    elif farm_server.routes > 0:
-        choose_server(sim, farm_server, made.stream)
-        made.what += KINDS
-    elif message == Message.REGISTER:
-        made.what += Message.REGISTERED - Message.REGISTER
+    message = farm.message_of(made.what)
+    if message >= farm.Message.LOOKUP:
+        farm.requests(sim)[made.stream].state = farm.ANSWERED
+        made.what += farm.Message.ANSWER - message
+    elif server.routes > 0:
+        choose_server(sim, server, made.stream)
+        made.what += farm.KINDS
+    elif message == farm.Message.REGISTER:
+        made.what += farm.Message.REGISTERED - farm.Message.REGISTER
     send_or_wait(sim, packet)
 
 
 @part
-def choose_server(sim: Sim, farm_server: FarmServer, call: int) -> None:
+def choose_server(sim: Sim, server: farm.FarmServer, call: int) -> None:
     """Choose whose turn it is for a call that has no server yet."""
-    if calls(sim)[call].front == 0:
-        calls(sim)[call].front = routes(sim)[farm_server.first_route + farm_server.turn].to_port
-        farm_server.turn = (farm_server.turn + 1) % farm_server.routes
+    if farm.calls(sim)[call].front == 0:
+        farm.calls(sim)[call].front = routes(sim)[server.first_route + server.turn].to_port
+        server.turn = (server.turn + 1) % server.routes
 
 
-@farm_server.implements(go_on)
+@farm.farm_server.implements(go_on)
 def send_again(sim: Sim, program: Application, packet: int) -> None:
     """Send a packet for which there was no room."""
     send_or_wait(sim, packet)
 
 
-farm_server.implements(set_overhead)(apply_overhead)
+farm.farm_server.implements(set_overhead)(apply_overhead)
 
 
-@farm_server.implements(lose_state)
+@farm.farm_server.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Lose all messages; the CPU work for them is gone already, and what the disk does is for nobody."""
-    server = farm_servers(sim)[program.own]
+    server = farm.servers(sim)[program.own]
     server.boots += 1
     server.active = 0
     drop_all(sim, server.waiting, server.lost_in_boot)
     while server.in_hand.length > 0:
         packet = packet_list.pop(sim, server.in_hand)
-        visits(sim)[packet].serial = 0
+        farm.visits(sim)[packet].serial = 0
         drop(sim, packet, server.lost_in_boot)
     if server.disk != 0:
         forget(sim, disks(sim)[server.disk])
@@ -323,28 +308,28 @@ class FarmWork(Outcome):
 class FarmProgram(Program):
     """A server of a farm in a running model."""
 
-    def __init__(self, context: InstallContext, spec: "FarmServerSpec", server: FarmServer) -> None:
+    def __init__(self, context: InstallContext, spec: "FarmServerSpec", server: farm.FarmServer) -> None:
         super().__init__(context, server)
         self._context, self._spec, self._server = context, spec, server
 
     def connect_peers(self, wiring: Wiring) -> None:
         """Write down what each message makes it do, now that those it asks have their ports."""
         named: Mapping[str, OperationSpec] = self._spec.operations  # type: ignore[assignment]
-        for message in Message:
+        for message in farm.Message:
             operation = named.get(message.name.lower(), OperationSpec(demand=self._spec.demand))
             self._server.operations[message] = self._add_operation(wiring, message, operation)
         if self._spec.passes_to is not None:
             pairs = wiring.port_pairs(self._spec.passes_to, first=True)
-            self._server.first_route, self._server.routes = self._add_routes(pairs)
+            self._server.first_route, self._server.routes = add_routes(self.engine, pairs)
 
-    def _add_operation(self, wiring: Wiring, message: Message, spec: "OperationSpec") -> int:
+    def _add_operation(self, wiring: Wiring, message: farm.Message, spec: "OperationSpec") -> int:
         demand_ns, asked = self._context.inflated(spec.demand), sum(ask.times for ask in spec.asks)
         entity = 16 * int(self._server.row) + message
         demands = self._context.gamma_feed("farm_server.demand", entity, demand_ns, self._spec.demand_cv)
-        operation = add_row(self.engine, operations, spec, demand_ns=demand_ns, demands=demands)
-        is_front = message == Message.INVITE and self._spec.passes_to is None
+        operation = add_row(self.engine, farm.operations, spec, demand_ns=demand_ns, demands=demands)
+        is_front = message == farm.Message.INVITE and self._spec.passes_to is None
         operation.outputs = (2.0 if is_front else 1.0) + asked
-        answers_by = wiring.ports[list(wiring.ports)[-1 if message >= Message.LOOKUP else 0]]
+        answers_by = wiring.ports[list(wiring.ports)[-1 if message >= farm.Message.LOOKUP else 0]]
         operation.send_ns = (operation.outputs - asked) * self._transmit_ns(answers_by)
         before = None
         for ask in spec.asks:
@@ -358,21 +343,17 @@ class FarmProgram(Program):
             before = made
         return int(operation.row)
 
-    def _add_ask(self, spec: "AskSpec", pairs: list[tuple[int, int]]) -> tuple[int, Ask]:
-        first, count = self._add_routes(pairs)
+    def _add_ask(self, spec: "AskSpec", pairs: list[tuple[int, int]]) -> tuple[int, farm.Ask]:
+        first, count = add_routes(self.engine, pairs)
         return self.engine.add(
-            asks,
-            message=int(Message[spec.message.upper()]),
+            farm.asks,
+            message=int(farm.Message[spec.message.upper()]),
             size_bytes=spec.size,
             times=spec.times,
             first_route=first,
             routes=count,
             turn=int(self._server.row) % count,
         )
-
-    def _add_routes(self, pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
-        rows = [self.engine.add(routes, from_port=from_port, to_port=to_port)[0] for from_port, to_port in pairs]
-        return rows[0], len(rows)
 
     def _transmit_ns(self, port: int) -> int:
         return int(self.engine.rows(ports)[port].transmit_ns)
@@ -439,8 +420,8 @@ class OperationSpec(Spec):
 class FarmServerSpec(ApplicationSpec):
     """A server of a farm: balancer, front end, back end or storage server, by what it does with each message."""
 
-    part = farm_server
-    kinds = (farm_request,)
+    part = farm.farm_server
+    kinds = (farm.farm_request,)
     speaks = "farm"
     uses_disks = True
     actions = (on_repeat,)
@@ -491,14 +472,14 @@ class FarmServerSpec(ApplicationSpec):
             It uses a disk that its domain has not.
         """
         server = context.add_program(
-            farm_servers,
+            farm.servers,
             self,
             warmup_ns=context.window_ns[0],
             disk=context.disk(is_needed=False),
             socket_full=context.drop_row(f"{context.name} socket", "full"),
             lost_in_boot=context.drop_row("guest", "lost in crash"),
         )
-        server.flow = context.add_flow(farm_request, int(server.row))
+        server.flow = context.add_flow(farm.farm_request, int(server.row))
         if not context.disks and any(each.disk_operations for each in self.operations.values()):
             raise UsageError(f"{context.name}: disk operations need a disk of its domain: give it `disks`")
         return FarmProgram(context, self, server)

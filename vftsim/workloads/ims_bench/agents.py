@@ -14,7 +14,7 @@ from vftsim.workloads.ims_bench.attempt import Attempt, Bench, attempts, benches
 from vftsim.workloads.ims_bench.metrics import INVITE200, PMM1, REG1, REG2, REG4, REL1, SES1, SES2
 from vftsim.workloads.ims_bench.verdict import count, end, inadequate, measure
 from vftsim.workloads.sip.messages import Message, Scenario, add_ref, drop_ref, message_facts, streams
-from vftsim.workloads.sip.retransmission import begin, goes_on, wait
+from vftsim.workloads.sip.retransmission import Repetition, begin, must_repeat, wait
 
 ims_bench = workload.kind("ims_bench")
 
@@ -179,13 +179,19 @@ def on_unanswered(sim: Sim, attempt_row: int, token: int) -> None:
     attempt = attempts(sim)[attempt_row]
     if token != attempt.client.timer:
         return
+    repeat_or_fail(sim, attempt, attempt.client, attempt_row, on_unanswered, attempt.request)
+
+
+@part
+def repeat_or_fail(sim: Sim, attempt: Attempt, repetition: Repetition, row: int, on_wait: int, message: int) -> None:
+    """Send a message again that nobody has answered, or end its attempt in failure."""
     bench = benches(sim)[attempt.bench]
-    if goes_on(sim, attempt.client, streams(sim)[attempt_row].number, on_unanswered, attempt_row):
+    if must_repeat(sim, repetition, streams(sim)[row].number, on_wait, row):
         bench.repeated[attempt.scenario] += 1
-        send_message(sim, bench, attempt_row, attempt.request)
+        send_message(sim, bench, row, message)
     else:
         fail_attempt(sim, bench, attempt)
-    update_ref(sim, attempt_row)
+    update_ref(sim, row)
 
 
 @part
@@ -372,13 +378,7 @@ def on_unacknowledged(sim: Sim, attempt_row: int, token: int) -> None:
     attempt = attempts(sim)[attempt_row]
     if token != attempt.callee.timer:
         return
-    bench = benches(sim)[attempt.bench]
-    if goes_on(sim, attempt.callee, streams(sim)[attempt_row].number, on_unacknowledged, attempt_row):
-        bench.repeated[attempt.scenario] += 1
-        send_message(sim, bench, attempt_row, Message.OK_INVITE)
-    else:
-        fail_attempt(sim, bench, attempt)
-    update_ref(sim, attempt_row)
+    repeat_or_fail(sim, attempt, attempt.callee, attempt_row, on_unacknowledged, Message.OK_INVITE)
 
 
 @part

@@ -26,9 +26,16 @@ from vftsim.kernel import Engine, EventKind
 from vftsim.kernel.agenda import Agenda
 from vftsim.platform.delays import delays, histogram
 from vftsim.sampling import Streams
-from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
+from vftsim.workloads.ims_bench.arrivals import (
+    CHUNK,
+    MOST_DRAWS,
+    PhaseDraws,
+    begin_arrivals,
+    begin_batches,
+    judge_overdue,
+    write_chunk,
+)
 from vftsim.workloads.ims_bench.attempt import benches, phases
-from vftsim.workloads.ims_bench.draws import CHUNK, MOST_DRAWS, PhaseDraws, write_chunk
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS, PhaseRecord
 from vftsim.workloads.ims_bench.sampler import Series, begin_sampling
 from vftsim.workloads.sip.messages import Scenario
@@ -82,7 +89,7 @@ class Manager:
         self._rows: dict[int, PhaseRecord] = {}
         self._draws: PhaseDraws | None = None
         self._next_chunk = 0
-        self._item = agenda.add(self._go_on)
+        self._item = agenda.add(self._advance)
         self._next: Callable[[], None] = self._finish
 
     def begin(self) -> None:
@@ -119,7 +126,7 @@ class Manager:
         """Attempts begun up to now."""
         return int(self.engine.rows(benches)[self.bench].begun)
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         self._next()
 
     def _finish(self) -> None:
@@ -185,7 +192,7 @@ class Manager:
         if batches:
             self.engine.call(begin_batches, self.bench, batches)
         else:
-            self._go_on()
+            self._advance()
 
     def _end_registrations(self, row: int, record: PhaseRecord) -> None:
         self._end(row, record)

@@ -2,17 +2,8 @@
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.delays import add_delay
+from vftsim.workloads.ims_bench import metrics
 from vftsim.workloads.ims_bench.attempt import Attempt, Bench, Phase, phases
-from vftsim.workloads.ims_bench.metrics import (
-    PMM1,
-    REG1,
-    REG1_OF_DEREG,
-    REG1_OF_REG,
-    REG4,
-    REL1,
-    SES1,
-    SES2,
-)
 from vftsim.workloads.ims_bench.subscribers import put_back
 from vftsim.workloads.sip.messages import Scenario
 
@@ -25,10 +16,10 @@ def measure(sim: Sim, bench: Bench, attempt: Attempt, delay: int, value_ns: int)
     count(sim, attempt, delay, value_ns)
     if attempt.counted:
         first = phases(sim)[attempt.phase].first_delay
-        if delay == REG1 and attempt.scenario == Scenario.IMS_REG:
-            add_delay(sim, first + REG1_OF_REG, value_ns)
-        elif delay == REG1 and attempt.scenario == Scenario.IMS_DEREG:
-            add_delay(sim, first + REG1_OF_DEREG, value_ns)
+        if delay == metrics.REG1 and attempt.scenario == Scenario.IMS_REG:
+            add_delay(sim, first + metrics.REG1_OF_REG, value_ns)
+        elif delay == metrics.REG1 and attempt.scenario == Scenario.IMS_DEREG:
+            add_delay(sim, first + metrics.REG1_OF_DEREG, value_ns)
     if value_ns > limit_ns(bench, delay):
         inadequate(sim, bench, attempt)
 
@@ -43,13 +34,13 @@ def count(sim: Sim, attempt: Attempt, delay: int, value_ns: int) -> None:
 @part
 def limit_ns(bench: Bench, delay: int) -> int:
     """Return the threshold of a delay."""
-    if delay in (SES1, SES2):
+    if delay in (metrics.SES1, metrics.SES2):
         return bench.session_setup_ns
-    if delay == REL1:
+    if delay == metrics.REL1:
         return bench.release_ns
-    if delay == PMM1:
+    if delay == metrics.PMM1:
         return bench.message_ns
-    if delay == REG4:
+    if delay == metrics.REG4:
         return bench.reregistration_ns
     return bench.registration_ns
 

@@ -12,10 +12,10 @@ from vftsim.platform.io.packet import packets
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_row, pages_per_request
+from vftsim.workloads.common import add_routes, add_row, pages_per_request
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program, Wiring
 from vftsim.workloads.service import server
-from vftsim.workloads.service.records import Service, plans, routes, service, service_call, services, visits
+from vftsim.workloads.service.records import Service, plans, service, service_call, services, visits
 
 _S = 1e9
 MOST_CALLS = 100
@@ -87,8 +87,7 @@ class ServiceProgram(Program):
 
     def _add_plan(self, wiring: Wiring, call: CallSpec, entity: int) -> int:
         engine, context = self.engine, self._context
-        pairs = wiring.port_pairs(call.to, call.via)
-        rows = [engine.add(routes, from_port=from_port, to_port=to_port)[0] for from_port, to_port in pairs]
+        first_route, count = add_routes(engine, wiring.port_pairs(call.to, call.via))
         chance, choices = context.choice_feed("service.chance", entity, call.probability)
         hit, lookups = context.choice_feed("service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0)
         plan = add_row(
@@ -104,9 +103,9 @@ class ServiceProgram(Program):
             lookups=lookups,
             filled=call.cache_entries,
             cost_ns=context.inflated(call.cost),
-            first_route=rows[0],
-            routes=len(rows),
-            turn=self._serial % len(rows),
+            first_route=first_route,
+            routes=count,
+            turn=self._serial % count,
         )
         return int(plan.row)
 

@@ -8,7 +8,7 @@ from vftsim.kernel import Sim, part
 from vftsim.kernel.inputs import draw
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.packet import Flow, delivered, packets, ports
-from vftsim.workloads.common import new_packet, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import new_packet, routes, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.records import (
     Call,
     Plan,
@@ -17,7 +17,6 @@ from vftsim.workloads.service.records import (
     call_list,
     calls,
     plans,
-    routes,
     service_call,
     services,
     visits,
@@ -93,6 +92,7 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
 def close_call(sim: Sim, call: Call) -> None:
     """Free a call that is in no list; what is still on its path is nobody's."""
     plans(sim)[call.plan].closed += 1
+    # Before the row is free: an answer or a time-out that comes later finds the call over.
     call.is_open = False
     call.timer = 0
     calls.free(sim, call.row)

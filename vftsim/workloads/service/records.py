@@ -89,13 +89,6 @@ class Plan(Record):
     failed: int
 
 
-class Route(Record):
-    """From a port of a service to a port of another."""
-
-    from_port: int
-    to_port: int
-
-
 class Visit(Record):
     """A request at a service: how far it is.
 
@@ -135,7 +128,6 @@ class Call(Record):
 
 services = Table("services", Service, 4096)
 plans = Table("service_plans", Plan, 1 << 16)
-routes = Table("service_routes", Route, 1 << 18, "let fewer services call each other")
 visits = Table("service_visits", Visit, beside=packets)
 calls = Table("service_calls", Call, 1 << 20, "lower the load or the number of threads")
 call_list = Chain(calls, "link")

@@ -230,6 +230,7 @@ def finish(sim: Sim, service: Service, packet: int) -> None:
     """Send the answer, or sleep until there is room."""
     packet_list.remove(sim, service.in_hand, packet)
     visit = visits(sim)[packet]
+    # Before the answer leaves: what comes for its calls later finds nobody who waits.
     close_all(sim, visit)
     count_request(sim, service, visit)
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)

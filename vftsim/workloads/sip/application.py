@@ -14,7 +14,7 @@ from vftsim.spec import ByteCount, DurationNs, Percent, PeriodNs, PositiveDurati
 from vftsim.workloads.common import add_row, fill_row, pages_per_request
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.sip.messages import TOUCHES, Message, install_messages
-from vftsim.workloads.sip.records import SipServer, expiries, sip_rules, sip_servers, workers
+from vftsim.workloads.sip.records import SipRules, SipServer, expiries, sip_rules, sip_servers, workers
 from vftsim.workloads.sip.server import sip_server, start_server
 
 TOUCHES_AN_ATTEMPT = 8.5
@@ -364,26 +364,35 @@ def add_server(
     guest : GuestSchedulerSpec, optional
         Process scheduler of the domain; by default jobs take turns.
     """
-    guest = guest or RoundRobinGuest()
-    server = add_row(engine, sip_servers, domain=domain, boots=1)
+    server = add_row(engine, sip_servers, domain=domain, boots=1, buffer_full=engine.new(drops))
     program = add_row(engine, applications, program=engine.number(sip_server), own=server.row, domain=domain)
     server.program = program.row
-    wait_periods = max(1, spec.transaction_wait // spec.timer_period)
     rules = engine.rows(sip_rules)[server.row]
+    _write_rules(rules, spec)
+    rules.cpu_inflation, rules.packet_cost_ns = cpu_inflation, packet_cost_ns
+    _add_processes(engine, server, spec, guest or RoundRobinGuest())
+    periods = [engine.new(expiries) for _ in range(rules.wait_periods + 1)]
+    server.first_expiry = periods[0]
+    return server
+
+
+def _write_rules(rules: SipRules, spec: SipServerSpec) -> None:
     fill_row(
         rules,
         sip_rules,
         spec,
-        cpu_inflation=cpu_inflation,
-        packet_cost_ns=packet_cost_ns,
-        wait_periods=wait_periods,
+        wait_periods=max(1, spec.transaction_wait // spec.timer_period),
         growth_up_to=spec.growth_up_to / 100.0,
         socket_buffer_messages=spec.socket_buffer_messages,
         **_prices_of_repeats(spec),
     )
     for message, script_ns in enumerate(spec.script.by_message()):
         rules.script_ns[message] = script_ns
-    server.buffer_full = engine.new(drops)
+
+
+def _add_processes(engine: Engine, server: SipServer, spec: SipServerSpec, guest: GuestSchedulerSpec) -> None:
+    """Add the processes of the timers, of the workers and of the database that serves each."""
+    domain = int(server.domain)
     server.timer_process = add_process(engine, domain, guest)
     server.flush_database = add_process(engine, domain, guest)
     for process in (server.timer_process, server.flush_database):
@@ -392,9 +401,6 @@ def add_server(
         process, database = add_process(engine, domain, guest), add_process(engine, domain, guest)
         worker, _ = engine.add(workers, server=server.row, process=process, database=database)
         server.first_worker = server.first_worker or worker
-    periods = [engine.new(expiries) for _ in range(wait_periods + 1)]
-    server.first_expiry = periods[0]
-    return server
 
 
 def _prices_of_repeats(spec: SipServerSpec) -> dict[str, float]:

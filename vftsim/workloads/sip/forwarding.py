@@ -16,7 +16,7 @@ from vftsim.workloads.sip.records import (
     transactions,
     workers,
 )
-from vftsim.workloads.sip.retransmission import NO_LIMIT, begin, goes_on, wait
+from vftsim.workloads.sip.retransmission import NO_LIMIT, begin, must_repeat, wait
 from vftsim.workloads.sip.transactions import add_use, complete, drop_use, is_in_memory
 from vftsim.workloads.sip.utilization import busy_factor
 
@@ -65,6 +65,7 @@ def forward(sim: Sim, server: SipServer, row: int) -> None:
     answer_from(sim, server, transaction, transaction.message)
     begin(transaction.forward, rules.t1_ns, ceiling_ns, NO_LIMIT, sim.now_ns + rules.reply_timeout_ns)
     wait(sim, transaction.forward, streams(sim)[transaction.stream].number, on_unanswered, row)
+    # The timer refers to the transaction until it is stopped or gives up.
     add_use(sim, row)
 
 
@@ -99,7 +100,7 @@ def repeat_or_give_up(sim: Sim, server: SipServer, transaction_row: int) -> None
     """Send a forwarded request again, unless it is time to give it up."""
     transaction = transactions(sim)[transaction_row]
     number = streams(sim)[transaction.stream].number
-    if goes_on(sim, transaction.forward, number, on_unanswered, transaction_row):
+    if must_repeat(sim, transaction.forward, number, on_unanswered, transaction_row):
         if not is_dead(sim, ports(sim)[transaction.port]):
             server.retransmissions += 1
         cost_ns = int(server.touch_ns * sip_rules(sim)[server.row].own_repeat * busy_factor(sim, server))

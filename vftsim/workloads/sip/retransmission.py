@@ -6,7 +6,7 @@ this with a limit on the number: 5 retransmissions of an INVITE, 9 of any other 
 attempt fails.  A server's transaction ends with its timer instead (RFC 3261: B and F, 64 T1 = 32 s; OpenSIPS: 30 s).
 
 Who repeats a message has a :class:`Repetition` in his record and an event of his own, which asks
-:func:`goes_on` whether to send again or to give up.
+:func:`must_repeat` whether to send again or to give up.
 """
 
 from vftsim.kernel import EventKind, Record, Sim, at, part
@@ -51,7 +51,7 @@ def wait(sim: Sim, repetition: Repetition, entity: int, action: int, row: int) -
 
 
 @part
-def goes_on(sim: Sim, repetition: Repetition, entity: int, action: int, row: int) -> bool:
+def must_repeat(sim: Sim, repetition: Repetition, entity: int, action: int, row: int) -> bool:
     """At the end of a wait: plan the next one, or stop; tell whether the message is sent again."""
     # A process that is late with its timers may come here after the end.
     if repetition.count >= repetition.limit or (repetition.end_ns != 0 and sim.now_ns >= repetition.end_ns):

@@ -167,6 +167,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
     server.lost_in_crash += in_progress(sim, server)
     forget_datagrams(sim, server)
     forget_transactions(sim, server)
+    # From here on what still refers to the transactions of before finds that they are not in memory.
     server.boots += 1
     server.stalled = False
     server.changed_records = 0

@@ -20,9 +20,9 @@ from vftsim.sampling import Draws, uniform_ns
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs
 from vftsim.workloads.common import add_row
 from vftsim.workloads.iperf_reports import TcpConnectionResult, iperf2_of_tcp
-from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, Offer, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, Offer, RunProfile, Target
 from vftsim.workloads.stations import (
-    StationsSpec,
+    BulkClientsSpec,
     add_station,
     full_link,
     has_room,
@@ -242,14 +242,12 @@ class TcpWire(Wire):
 
 
 @WORKLOADS.register
-class BulkTcpSpec(WorkloadSpec):
+class BulkTcpSpec(BulkClientsSpec):
     """Clients that send to the server, or receive from it, as fast as TCP lets them."""
 
     part = bulk_tcp
     products = ("iperf", "iperf3")
     speaks = "tcp"
-    needs_link = True
-    packet_drawing_ns = 0.0
     entries = (start_bulk_tcp,)
     actions = (on_client_room,)
     outcomes = (TcpTest,)
@@ -258,9 +256,7 @@ class BulkTcpSpec(WorkloadSpec):
     to: str = Field("server", description="Domain at the other end.")
     direction: Literal["upload", "download"] = Field("upload", description="Who sends. Default: iperf, the client.")
     clients: int = Field(1, ge=1, le=1000, description="Connections, each on a machine of its own.")
-    duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
     interval: PeriodNs = Field(1_000_000_000, description="Length of the intervals that are reported.")
-    spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
     window: ByteCount = Field(
         128 * 1024,
         ge=2_000,
@@ -283,16 +279,11 @@ class BulkTcpSpec(WorkloadSpec):
     segmentation_offload: bool = Field(
         False, description="Stacks handle up to 64 KiB as one packet (TSO at the sender, LRO or GRO at the receiver)."
     )
-    network: StationsSpec = Field(default_factory=StationsSpec, description="How the clients hang on the network.")
 
     @property
     def most_segments(self) -> int:
         """Segments that are handled as one packet."""
         return 65_536 // self.mss if self.segmentation_offload else 1
-
-    def test_ns(self) -> int:
-        """Until the last client has sent for its time."""
-        return self.spread + self.duration
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
         """An upload needs a sink, a download a source."""
@@ -301,15 +292,15 @@ class BulkTcpSpec(WorkloadSpec):
 
     def packets(self, profile: RunProfile) -> float:
         """As many segments as the line carries."""
-        return min(self.duration, profile.length_ns) * 1e-9 * profile.rate_bits_per_s / (8 * (self.mss + HEADER_BYTES))
+        return self.sending_ns(profile) * 1e-9 * profile.rate_bits_per_s / (8 * (self.mss + HEADER_BYTES))
 
     def fills(self, profile: RunProfile) -> tuple[float, int]:
         """All of it, as long as the test lasts."""
-        return 1.0, min(self.duration, profile.length_ns)
+        return 1.0, self.sending_ns(profile)
 
     def samples(self, profile: RunProfile) -> float:
         """One an interval of each client."""
-        return self.clients * min(self.duration, profile.length_ns) / self.interval
+        return self.clients * self.sending_ns(profile) / self.interval
 
     @property
     def wire(self) -> Wire:

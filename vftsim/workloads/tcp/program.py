@@ -3,7 +3,7 @@
 A process takes one packet after the other: data costs ``segment_cost`` and the copy, an acknowledgement made or
 taken in ``ack_cost``; what is sent costs the path's and the protection's price of an output too.  The kernel's own
 protocol work is thus part of the process's (on Linux much of it is done for the process by the soft interrupt): one
-connection uses one processor at most, several use several.  A process sleeps while the way out has no room.
+connection uses one processor at most, several use several.  A process sleeps while the path out has no room.
 
 A machine that is booted again knows no connection: what comes for one from before is dropped (a real one would answer
 with a reset, and the client would give up rather than back off).
@@ -245,6 +245,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
         connection.timer = 0
         connection.delay_timer = 0
         if connection.packet != 0:
+            # What its process has in hand is lost with what waits.
             packet_list.push(sim, connection.queue, connection.packet)
             connection.packet = 0
         drop_all(sim, connection.queue, tcp_program.lost_in_boot)

@@ -29,29 +29,7 @@ from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationN
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns
 from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target, WorkloadSpec
-from vftsim.workloads.web.records import (
-    CLOSED,
-    CONNECTING,
-    FIN,
-    HEADER_BYTES,
-    KINDS,
-    LAST_PIECE,
-    MSS,
-    PIECE,
-    PIECES,
-    RECEIVING,
-    REQUEST,
-    RESET,
-    SYN,
-    SYN_ACK,
-    WAITING,
-    HttpConnection,
-    free_if_unused,
-    http_connections,
-    is_stale,
-    new_http_packet,
-    open_row,
-)
+from vftsim.workloads.web import records as http
 from vftsim.workloads.wire import Wire
 
 httperf = workload.kind("httperf")
@@ -120,9 +98,9 @@ def on_begin(sim: Sim, http_load_row: int, token: int) -> None:
     load.begun += 1
     load.active += 1
     load.most_active = max(load.most_active, load.active)
-    connection = http_connections(sim)[open_row(sim, http_load_row, load.flow)]
+    connection = http.http_connections(sim)[http.open_row(sim, http_load_row, load.flow)]
     set_stage_timer(sim, load, connection)
-    send(sim, load, connection, SYN, HEADER_BYTES)
+    send(sim, load, connection, http.SYN, http.HEADER_BYTES)
     watch(sim, connection, load.retry_ns)
     if load.begun < load.connections:
         next_ns = sim.now_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
@@ -130,15 +108,15 @@ def on_begin(sim: Sim, http_load_row: int, token: int) -> None:
 
 
 @part
-def send(sim: Sim, load: HttpLoad, connection: HttpConnection, kind: int, size_bytes: int) -> None:
+def send(sim: Sim, load: HttpLoad, connection: http.HttpConnection, kind: int, size_bytes: int) -> None:
     """Send a packet; a request says how many pieces of the reply are there."""
-    packet = new_http_packet(sim, load.flow, load.port, connection, kind, connection.pieces, size_bytes)
-    load.bytes_sent += size_bytes - HEADER_BYTES
+    packet = http.new_http_packet(sim, load.flow, load.port, connection, kind, connection.pieces, size_bytes)
+    load.bytes_sent += size_bytes - http.HEADER_BYTES
     send_to_host(sim, packet)
 
 
 @part
-def set_stage_timer(sim: Sim, load: HttpLoad, connection: HttpConnection) -> None:
+def set_stage_timer(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
     """Let the time-out run from now on; an event planned for earlier plans it anew."""
     if load.timeout_ns == 0:
         return
@@ -148,7 +126,7 @@ def set_stage_timer(sim: Sim, load: HttpLoad, connection: HttpConnection) -> Non
 
 
 @part
-def watch(sim: Sim, connection: HttpConnection, wait_ns: int) -> None:
+def watch(sim: Sim, connection: http.HttpConnection, wait_ns: int) -> None:
     """Ask again after a while for what the client waits for."""
     connection.wait_ns = min(wait_ns, LONGEST_RETRY_NS)
     due_ns = sim.now_ns + connection.wait_ns
@@ -158,26 +136,26 @@ def watch(sim: Sim, connection: HttpConnection, wait_ns: int) -> None:
 @event
 def on_retry(sim: Sim, http_connection_row: int, token: int) -> None:
     """Nothing has come: ask again."""
-    connection = http_connections(sim)[http_connection_row]
+    connection = http.http_connections(sim)[http_connection_row]
     if connection.serial == 0 or token != connection.retry:
         return
     load = http_loads(sim)[connection.load]
     load.repeated += 1
     connection.repeats += 1
     factor = 2
-    if connection.stage == CONNECTING:
-        send(sim, load, connection, SYN, HEADER_BYTES)
+    if connection.stage == http.CONNECTING:
+        send(sim, load, connection, http.SYN, http.HEADER_BYTES)
         if connection.repeats <= load.linear_retries:
             factor = 1
     else:
-        send(sim, load, connection, REQUEST, load.request_size_bytes + HEADER_BYTES)
+        send(sim, load, connection, http.REQUEST, load.request_size_bytes + http.HEADER_BYTES)
     watch(sim, connection, factor * connection.wait_ns)
 
 
 @event
 def on_timeout(sim: Sim, http_connection_row: int, token: int) -> None:
     """Give a connection up that has made no progress for too long."""
-    connection = http_connections(sim)[http_connection_row]
+    connection = http.http_connections(sim)[http_connection_row]
     if connection.serial == 0 or token != connection.timer:
         return
     connection.timer = 0
@@ -192,16 +170,17 @@ def on_timeout(sim: Sim, http_connection_row: int, token: int) -> None:
 
 
 @part
-def close(sim: Sim, load: HttpLoad, connection: HttpConnection) -> None:
+def close(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
     """End a connection at the client, and the test with the last one."""
-    send(sim, load, connection, FIN, HEADER_BYTES)
-    connection.stage = CLOSED
+    send(sim, load, connection, http.FIN, http.HEADER_BYTES)
+    connection.stage = http.CLOSED
     connection.timer = 0
     connection.retry = 0
     load.active -= 1
     if load.active == 0 and load.begun == load.connections:
         load.end_ns = sim.now_ns
-    free_if_unused(sim, connection)
+    # Last: the row may have another user from here on.
+    http.free_if_unused(sim, connection)
 
 
 @httperf.implements(delivered)
@@ -209,52 +188,53 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """Act on a packet from the server, and free it."""
     what = packets(sim)[packet].what
     size_bytes = packets(sim)[packet].size_bytes
-    connection = http_connections(sim)[packets(sim)[packet].stream]
-    stale = is_stale(sim, packet)
+    connection = http.http_connections(sim)[packets(sim)[packet].stream]
+    stale = http.is_stale(sim, packet)
     packets.free(sim, packet)
-    if stale or connection.stage == CLOSED:
+    if stale or connection.stage == http.CLOSED:
         return
     load = http_loads(sim)[flow.own]
-    if what % KINDS == SYN_ACK and connection.stage == CONNECTING:
+    if what % http.KINDS == http.SYN_ACK and connection.stage == http.CONNECTING:
         connected(sim, load, connection)
-    elif what % KINDS == RESET:
+    elif what % http.KINDS == http.RESET:
         load.resets += 1
         close(sim, load, connection)
-    elif connection.stage != CONNECTING and is_next_piece(connection, what):
+    elif connection.stage != http.CONNECTING and is_next_piece(connection, what):
         load.bytes_received += payload_bytes(size_bytes)
-        take_piece(sim, load, connection, what % KINDS == LAST_PIECE)
+        take_piece(sim, load, connection, what % http.KINDS == http.LAST_PIECE)
 
 
 @part
-def is_next_piece(connection: HttpConnection, what: int) -> bool:
+def is_next_piece(connection: http.HttpConnection, what: int) -> bool:
     """Tell whether a packet is the piece of the reply that comes next."""
-    return (what % KINDS == PIECE or what % KINDS == LAST_PIECE) and what // KINDS % PIECES == connection.pieces
+    is_piece = what % http.KINDS == http.PIECE or what % http.KINDS == http.LAST_PIECE
+    return is_piece and what // http.KINDS % http.PIECES == connection.pieces
 
 
 @part
 def payload_bytes(size_bytes: int) -> int:
     """Return what a piece carries: without the headers of its segments."""
-    return size_bytes - HEADER_BYTES * max(1, -(-size_bytes // (MSS + HEADER_BYTES)))
+    return size_bytes - http.HEADER_BYTES * max(1, -(-size_bytes // (http.MSS + http.HEADER_BYTES)))
 
 
 @part
-def connected(sim: Sim, load: HttpLoad, connection: HttpConnection) -> None:
+def connected(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
     """Send the request."""
     load.connects += 1
     load.connect_ns += sim.now_ns - connection.start_ns
     load.requests += 1
-    connection.stage = WAITING
+    connection.stage = http.WAITING
     connection.requested_ns = sim.now_ns
     set_stage_timer(sim, load, connection)
-    send(sim, load, connection, REQUEST, load.request_size_bytes + HEADER_BYTES)
+    send(sim, load, connection, http.REQUEST, load.request_size_bytes + http.HEADER_BYTES)
     watch(sim, connection, load.retry_ns)
 
 
 @part
-def take_piece(sim: Sim, load: HttpLoad, connection: HttpConnection, is_last: bool) -> None:
+def take_piece(sim: Sim, load: HttpLoad, connection: http.HttpConnection, is_last: bool) -> None:
     """Take in the next piece of the reply."""
-    if connection.stage == WAITING:
-        connection.stage = RECEIVING
+    if connection.stage == http.WAITING:
+        connection.stage = http.RECEIVING
         connection.first_ns = sim.now_ns
         load.responses += 1
         load.response_ns += sim.now_ns - connection.requested_ns
@@ -396,8 +376,8 @@ class HttpWire(Wire):
 
     def name(self, message: int) -> str:
         """Return what a packet is, of a reply which piece."""
-        word = self._NAMES[message % KINDS]
-        return f"{word} {message // KINDS % PIECES}" if word == "reply" else word
+        word = self._NAMES[message % http.KINDS]
+        return f"{word} {message // http.KINDS % http.PIECES}" if word == "reply" else word
 
 
 @WORKLOADS.register

@@ -46,34 +46,11 @@ from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
 from vftsim.workloads.common import apply_overhead, pages_per_request, send_or_wait, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
-from vftsim.workloads.web.records import (
-    DONE,
-    FIN,
-    HALF_OPEN,
-    HEADER_BYTES,
-    IN_WORK,
-    KINDS,
-    LAST_PIECE,
-    MSS,
-    PIECE,
-    PIECES,
-    QUEUED,
-    REQUEST,
-    RESET,
-    SYN,
-    SYN_ACK,
-    UNKNOWN,
-    HttpConnection,
-    connection_list,
-    free_if_unused,
-    http_connections,
-    is_stale,
-    new_http_packet,
-)
+from vftsim.workloads.web import records as http
 
 prefork_web_server = application.kind("prefork_web_server")
 
-PIECE_BYTES = 65_536 // MSS * MSS
+PIECE_BYTES = 65_536 // http.MSS * http.MSS
 """A reply leaves in pieces of this size: what the stack hands down at once."""
 MOST_SPAWNED = 32
 
@@ -138,53 +115,53 @@ process_list = Chain(web_processes, "link")
 @prefork_web_server.implements(receive)
 def take_packet(sim: Sim, program: Application, packet: int) -> None:
     """Act on a packet in the kernel, and free it."""
-    if is_stale(sim, packet):
+    if http.is_stale(sim, packet):
         packets.free(sim, packet)
         return
     server = prefork_servers(sim)[program.own]
-    connection = http_connections(sim)[packets(sim)[packet].stream]
-    if connection.state != UNKNOWN and connection.boot != server.boots:
-        connection.state = UNKNOWN
+    connection = http.http_connections(sim)[packets(sim)[packet].stream]
+    if connection.state != http.UNKNOWN and connection.boot != server.boots:
+        connection.state = http.UNKNOWN
     what = packets(sim)[packet].what
-    if is_refused(server, connection, what % KINDS):
+    if is_refused(server, connection, what % http.KINDS):
         drop(sim, packet, server.accept_full)
         return
-    if what % KINDS == SYN:
+    if what % http.KINDS == http.SYN:
         take_syn(sim, server, connection)
-    elif what % KINDS == REQUEST:
-        take_request(sim, server, connection, what // KINDS % PIECES)
-    elif what % KINDS == FIN:
+    elif what % http.KINDS == http.REQUEST:
+        take_request(sim, server, connection, what // http.KINDS % http.PIECES)
+    elif what % http.KINDS == http.FIN:
         connection.client_left = True
     packets.free(sim, packet)
 
 
 @part
-def is_refused(server: PreforkServer, connection: HttpConnection, kind: int) -> bool:
+def is_refused(server: PreforkServer, connection: http.HttpConnection, kind: int) -> bool:
     """Tell whether a full accept queue drops a packet: a new SYN, or what ends the handshake."""
     if server.accept.length <= server.accept_queue:
         return False
-    is_new = kind == SYN and connection.state == UNKNOWN
-    return is_new or (kind == REQUEST and connection.state == HALF_OPEN)
+    is_new = kind == http.SYN and connection.state == http.UNKNOWN
+    return is_new or (kind == http.REQUEST and connection.state == http.HALF_OPEN)
 
 
 @part
-def take_syn(sim: Sim, server: PreforkServer, connection: HttpConnection) -> None:
+def take_syn(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -> None:
     """Answer a client that connects; again, if it has not heard the answer."""
-    if connection.state == UNKNOWN:
-        connection.state = HALF_OPEN
+    if connection.state == http.UNKNOWN:
+        connection.state = http.HALF_OPEN
         connection.server = server.row
         connection.boot = server.boots
-    send_bare(sim, connection, SYN_ACK)
+    send_bare(sim, connection, http.SYN_ACK)
 
 
 @part
-def take_request(sim: Sim, server: PreforkServer, connection: HttpConnection, received: int) -> None:
+def take_request(sim: Sim, server: PreforkServer, connection: http.HttpConnection, received: int) -> None:
     """Queue a request for a process; one that comes again asks for the pieces that its client misses."""
-    if connection.state == UNKNOWN:
-        send_bare(sim, connection, RESET)
-    elif connection.state == HALF_OPEN:
-        connection.state = QUEUED
-        connection_list.push(sim, server.accept, connection.row)
+    if connection.state == http.UNKNOWN:
+        send_bare(sim, connection, http.RESET)
+    elif connection.state == http.HALF_OPEN:
+        connection.state = http.QUEUED
+        http.connection_list.push(sim, server.accept, connection.row)
         assign_processes(sim, server)
     else:
         for piece in range(received, connection.sent_pieces):
@@ -192,35 +169,35 @@ def take_request(sim: Sim, server: PreforkServer, connection: HttpConnection, re
 
 
 @part
-def new_piece(sim: Sim, server: PreforkServer, connection: HttpConnection, piece: int) -> int:
+def new_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, piece: int) -> int:
     """Make the packet of a piece of the reply."""
     if piece == server.pieces - 1:
-        return new_reply(sim, connection, LAST_PIECE, piece, server.last_bytes)
-    return new_reply(sim, connection, PIECE, piece, server.piece_bytes)
+        return new_reply(sim, connection, http.LAST_PIECE, piece, server.last_bytes)
+    return new_reply(sim, connection, http.PIECE, piece, server.piece_bytes)
 
 
 @part
-def send_bare(sim: Sim, connection: HttpConnection, kind: int) -> None:
+def send_bare(sim: Sim, connection: http.HttpConnection, kind: int) -> None:
     """Send a packet without data from the kernel."""
-    send_or_wait(sim, new_reply(sim, connection, kind, 0, HEADER_BYTES))
+    send_or_wait(sim, new_reply(sim, connection, kind, 0, http.HEADER_BYTES))
 
 
 @part
-def new_reply(sim: Sim, connection: HttpConnection, kind: int, piece: int, size_bytes: int) -> int:
+def new_reply(sim: Sim, connection: http.HttpConnection, kind: int, piece: int, size_bytes: int) -> int:
     """Make a packet to a connection's client."""
     port = flows(sim)[connection.flow].port
-    return new_http_packet(sim, connection.flow, port, connection, kind, piece, size_bytes)
+    return http.new_http_packet(sim, connection.flow, port, connection, kind, piece, size_bytes)
 
 
 @part
 def assign_processes(sim: Sim, server: PreforkServer) -> None:
     """Let idle processes accept what waits."""
     while server.busy < server.total and server.accept.length > 0:
-        row = connection_list.pop(sim, server.accept)
-        connection_list.push(sim, server.in_work, row)
-        http_connections(sim)[row].state = IN_WORK
+        row = http.connection_list.pop(sim, server.accept)
+        http.connection_list.push(sim, server.in_work, row)
+        http.http_connections(sim)[row].state = http.IN_WORK
         # The process that has been idle for the shortest time.
-        http_connections(sim)[row].process = process_list.pop(sim, server.idle)
+        http.http_connections(sim)[row].process = process_list.pop(sim, server.idle)
         server.busy += 1
         server.scripts += 1
         wait_ns = swap_in_ns(sim, server)
@@ -247,9 +224,9 @@ def swap_in_ns(sim: Sim, server: PreforkServer) -> int:
 @event
 def on_swapped_in(sim: Sim, http_connection_row: int, token: int) -> None:
     """A process has its pages, unless the machine was booted meanwhile."""
-    connection = http_connections(sim)[http_connection_row]
+    connection = http.http_connections(sim)[http_connection_row]
     server = prefork_servers(sim)[connection.server]
-    if connection.state == IN_WORK and connection.boot == server.boots:
+    if connection.state == http.IN_WORK and connection.boot == server.boots:
         compute(sim, server, http_connection_row)
 
 
@@ -263,14 +240,14 @@ def compute(sim: Sim, server: PreforkServer, row: int) -> None:
 @part
 def submit_piece(sim: Sim, server: PreforkServer, row: int, demand_ns: int) -> None:
     """Let the process of a connection compute up to its next output."""
-    process = web_processes(sim)[http_connections(sim)[row].process].process
+    process = web_processes(sim)[http.http_connections(sim)[row].process].process
     submit_for(sim, domains(sim)[server.domain], process, demand_ns, on_piece, row, server.row)
 
 
 @part
 def piece_cost_ns(sim: Sim, server: PreforkServer, row: int) -> int:
     """Return what a piece of the reply costs."""
-    port = flows(sim)[http_connections(sim)[row].flow].port
+    port = flows(sim)[http.http_connections(sim)[row].flow].port
     return with_overhead_ns(sim, server.program, server.piece_ns, 1) + ports(sim)[port].transmit_ns
 
 
@@ -278,7 +255,7 @@ def piece_cost_ns(sim: Sim, server: PreforkServer, row: int) -> int:
 def on_piece(sim: Sim, http_connection_row: int, argument: int) -> None:
     """The work up to an output is done: send it, or learn that the client has gone."""
     server = prefork_servers(sim)[argument]
-    connection = http_connections(sim)[http_connection_row]
+    connection = http.http_connections(sim)[http_connection_row]
     if connection.client_left and server.abort_when_closed:
         server.aborted += 1
         finish(sim, server, connection)
@@ -291,7 +268,7 @@ def on_piece(sim: Sim, http_connection_row: int, argument: int) -> None:
 
 
 @part
-def next_piece(sim: Sim, server: PreforkServer, connection: HttpConnection) -> None:
+def next_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -> None:
     """Continue the script, or end it with the last piece."""
     if connection.sent_pieces >= server.pieces:
         finish(sim, server, connection)
@@ -300,13 +277,13 @@ def next_piece(sim: Sim, server: PreforkServer, connection: HttpConnection) -> N
 
 
 @part
-def finish(sim: Sim, server: PreforkServer, connection: HttpConnection) -> None:
+def finish(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -> None:
     """Let a process be done with its connection and accept the next."""
-    connection_list.remove(sim, server.in_work, connection.row)
+    http.connection_list.remove(sim, server.in_work, connection.row)
     process_list.push_front(sim, server.idle, connection.process)
-    connection.state = DONE
+    connection.state = http.DONE
     server.busy -= 1
-    free_if_unused(sim, connection)
+    http.free_if_unused(sim, connection)
     assign_processes(sim, server)
 
 
@@ -314,10 +291,12 @@ def finish(sim: Sim, server: PreforkServer, connection: HttpConnection) -> None:
 def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send a packet that had no room, and resume the process that slept with it."""
     server = prefork_servers(sim)[program.own]
-    connection = http_connections(sim)[packets(sim)[packet].stream]
-    stale = is_stale(sim, packet)
-    kind = packets(sim)[packet].what % KINDS
-    if send_or_wait(sim, packet) and not stale and (kind == PIECE or kind == LAST_PIECE) and connection.is_blocked:
+    connection = http.http_connections(sim)[packets(sim)[packet].stream]
+    # Read before it is sent: then it belongs to its path.
+    kind = packets(sim)[packet].what % http.KINDS
+    is_piece = kind == http.PIECE or kind == http.LAST_PIECE
+    is_awaited = is_piece and connection.is_blocked and not http.is_stale(sim, packet)
+    if send_or_wait(sim, packet) and is_awaited:
         connection.is_blocked = False
         next_piece(sim, server, connection)
 
@@ -351,21 +330,21 @@ def lose_memory(sim: Sim, program: Application) -> None:
     server = prefork_servers(sim)[program.own]
     apply_overhead(sim, program, 0, 1.0, 1.0)
     while server.accept.length > 0:
-        forget(sim, http_connections(sim)[connection_list.pop(sim, server.accept)])
+        forget(sim, http.http_connections(sim)[http.connection_list.pop(sim, server.accept)])
     while server.in_work.length > 0:
-        row = connection_list.pop(sim, server.in_work)
-        process_list.push_front(sim, server.idle, http_connections(sim)[row].process)
-        forget(sim, http_connections(sim)[row])
+        row = http.connection_list.pop(sim, server.in_work)
+        process_list.push_front(sim, server.idle, http.http_connections(sim)[row].process)
+        forget(sim, http.http_connections(sim)[row])
     start(sim, server)
 
 
 @part
-def forget(sim: Sim, connection: HttpConnection) -> None:
+def forget(sim: Sim, connection: http.HttpConnection) -> None:
     """Know nothing of a connection any more."""
-    connection.state = UNKNOWN
+    connection.state = http.UNKNOWN
     connection.sent_pieces = 0
     connection.is_blocked = False
-    free_if_unused(sim, connection)
+    http.free_if_unused(sim, connection)
 
 
 @part
@@ -398,7 +377,7 @@ def start_web_server(sim: Sim, row: int, _: int) -> int:
 
 def wire_bytes(payload_bytes: int) -> int:
     """Return what a piece takes on the wire, in segments of full size."""
-    return payload_bytes + HEADER_BYTES * max(1, -(-payload_bytes // MSS))
+    return payload_bytes + http.HEADER_BYTES * max(1, -(-payload_bytes // http.MSS))
 
 
 class SwapSpec(Spec):
