@@ -209,7 +209,8 @@ class Park:
         if kind in POOLS:
             spec: Any = POOLS[kind](**{"receive_buffer_bytes": 496 * 20, **self._application})
             parts: Any = None  # a pool draws nothing
-            program = spec.install(Installing(engine, parts, parts, drop_row=self.io.place).context(self.guest))
+            site = Installing(engine, parts, parts, lambda _, cause: self.io.place("socket buffer", cause))
+            program = spec.install(site.context(self.guest))
             self.pool = program.record
             return int(program.row)
         spec = SipServerSpec(

@@ -192,10 +192,12 @@ def _numbers_of(record: type[Record]) -> dict[str, type]:
 
 
 def _of_spec(numbers: dict[str, type], spec: Spec | None, values: dict[str, Any]) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
+    if spec is None:
+        return found
     for name, hint in numbers.items():
         key = next((name.removesuffix(unit) for unit in _UNITS if name.endswith(unit)), name)
-        value = getattr(spec, key) if spec is not None and key in type(spec).model_fields else None
+        value = getattr(spec, key) if key in type(spec).model_fields else None
         if name in values or not isinstance(value, (int, float)):
             continue
         if type(value) is not hint and not (hint is float and type(value) is int):
