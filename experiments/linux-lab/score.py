@@ -88,6 +88,8 @@ def played(
     replications: int,
     changed: Callable[[ModelSpec], ModelSpec] = lambda spec: spec,
     speeds: Sequence[float] = (),
+    *,
+    every: bool = False,
 ) -> list[Row]:
     """Rows of the predicted runs that are not overloaded, all prices of each run times its factor and a replication's.
 
@@ -95,9 +97,15 @@ def played(
     ----------
     speeds : sequence of float
         Factors on all work by replication; 1 if there are none.
+    every : bool
+        Whether overloaded runs and those without loop or calls are played, too.
     """
     spec, tree = read_definition(NAME, RunValidationSpec)
-    labels = [name for name in spec.predicted if name not in OVERLOADED and not name.startswith(("noloop", "register"))]
+    labels = [
+        name
+        for name in spec.predicted
+        if every or (name not in OVERLOADED and not name.startswith(("noloop", "register")))
+    ]
     runs = [run_of(name, spec.environments) for name in labels]
     data = measured_runs(dataset_path(place(tree, "dataset")), runs)
     models = {
