@@ -47,13 +47,19 @@ def linked() -> Linked:
 class Process:
     """Bursts of 4 ms with 6 ms between them, on a pCPU of its own."""
 
-    def __init__(self, parameters: dict[str, Any], faults: tuple[dict[str, Any], ...] = (), engine: str = "simpy"):
+    def __init__(
+        self,
+        parameters: dict[str, Any],
+        faults: tuple[dict[str, Any], ...] = (),
+        engine: str = "simpy",
+        by_clock: bool = False,
+    ):
         self.engine = make_engine(linked(), engine, self.fill)
         self.host = cpu.add_host(self.engine, 1, Native())
         domain = cpu.add_domain(self.engine, self.host, DomainScheduling(), 1)
         self.feeder = Feeder(self.engine)
         site = Installing(self.engine, self.feeder, Streams(1, 0))
-        program = CpuBoundSpec(duty=40, cycle=10 * MS, cv=0).install(site.context(domain))
+        program = CpuBoundSpec(duty=40, cycle=10 * MS, cv=0, by_clock=by_clock).install(site.context(domain))
         self.own = program.record
         protected: Any = protections()[parameters["kind"]].model_validate(parameters)
         self.guard = protect.add_guard(self.engine, protected, domain, [], [program.row])
@@ -98,6 +104,16 @@ def test_a_process_that_stands_still_goes_on_with_its_burst():
     assert process.run(57) == (4, 3, pytest.approx(13.0))
 
 
+def test_bursts_by_the_clock_end_when_their_time_has_come():
+    """Protection makes them no longer; of the burst from 26 to 30 ms a pause from 28 ms takes the second half."""
+    lockstep = {"kind": "lockstep", "log": {"timer_rate": 0}, "cost": {"execution": 1.5}}
+    pause = {"kind": "pause", "at": "28 ms", "duration": "20 ms"}
+    assert Process(lockstep, by_clock=True).run(120) == (12, 11, pytest.approx(48.0))
+    process = Process({"kind": "none"}, (pause,), by_clock=True)
+    assert process.run(49) == (3, 3, pytest.approx(10.0, abs=0.11))
+    assert process.run(59) == (4, 4, pytest.approx(14.0, abs=0.11))
+
+
 @pytest.mark.parametrize("crash_ms", [28, 33])
 def test_a_process_that_has_lost_its_memory_begins_with_a_pause(crash_ms: int):
     """Bursts at 6, 16, 26 ms; booted 22 ms after the last heartbeat; the next burst comes 6 ms later."""
@@ -111,5 +127,7 @@ def test_a_process_that_has_lost_its_memory_begins_with_a_pause(crash_ms: int):
 @pytest.mark.slow
 def test_both_engines_agree():
     for parameters in ({"kind": "lockstep", "cost": {"execution": 1.5}}, HA):
-        plain, compiled = (Process(parameters, (CRASH,), engine).run(400) for engine in ("simpy", "compiled"))
-        assert plain == compiled
+        for by_clock in (False, True):
+            both = (Process(parameters, (CRASH,), engine, by_clock) for engine in ("simpy", "compiled"))
+            plain, compiled = (process.run(400) for process in both)
+            assert plain == compiled

@@ -1,7 +1,8 @@
 """A process that computes and pauses: bursts of computation with idle times between them, drawn beforehand.
 
 Protection makes a burst cost ``execution`` times as much; the process sends nothing and has no exits of its own.  One
-that has lost its memory begins anew with a pause.
+that has lost its memory begins anew with a pause.  With ``by_clock`` a burst is a length of time: the process computes
+until that is over, as far as it gets the CPU, and neither the machine's speed nor protection makes it longer.
 """
 
 from typing import Literal
@@ -9,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
-from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
 from vftsim.spec.units import Percent, PositiveDurationNs
@@ -18,11 +19,15 @@ from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext
 
 cpu_bound = application.kind("cpu_bound")
 
+_LOOK_NS = 100_000
+"""CPU time between two looks at the clock, by so much at most a burst ``by_clock`` outlasts its end."""
+
 
 class CpuBound(Record):
     """A process; ``serial`` orders simultaneous bursts of several, ``bursts`` and ``pauses`` are feeds.
 
-    ``burst`` is the event planned for its next burst, ``begun`` and ``done`` count bursts.
+    ``burst`` is the event planned for its next burst, ``begun`` and ``done`` count bursts.  ``until_ns`` is when the
+    present one ends if they go ``by_clock``.
     """
 
     row: int
@@ -36,6 +41,8 @@ class CpuBound(Record):
     burst: int
     begun: int
     done: int
+    by_clock: bool
+    until_ns: int
 
 
 cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
@@ -56,8 +63,25 @@ def on_burst(sim: Sim, cpu_bound_row: int, token: int) -> None:
         return
     cpu_bound.begun += 1
     burst_ns = max(1, duration_ns(sim, cpu_bound.bursts, cpu_bound.busy_ns))
-    demand_ns = with_overhead_ns(sim, cpu_bound.program, burst_ns, 0)
-    submit(sim, domains(sim)[cpu_bound.domain], demand_ns, on_burst_done, cpu_bound_row, 0)
+    domain = domains(sim)[cpu_bound.domain]
+    if cpu_bound.by_clock:
+        cpu_bound.until_ns = sim.now_ns + burst_ns
+        submit(sim, domain, min(burst_ns, _LOOK_NS), on_look, cpu_bound_row, 0)
+        return
+    submit(sim, domain, with_overhead_ns(sim, cpu_bound.program, burst_ns, 0), on_burst_done, cpu_bound_row, 0)
+
+
+@work_done
+def on_look(sim: Sim, cpu_bound_row: int, argument: int) -> None:
+    """Look at the clock: go on until the burst's time is over."""
+    cpu_bound = cpu_bounds(sim)[cpu_bound_row]
+    left_ns = cpu_bound.until_ns - sim.now_ns
+    if left_ns > 0:
+        domain = domains(sim)[cpu_bound.domain]
+        continue_with(sim, domain, min(left_ns, _LOOK_NS), on_look, cpu_bound_row, 0)
+        return
+    cpu_bound.done += 1
+    pause(sim, cpu_bound)
 
 
 @work_done
@@ -108,21 +132,29 @@ class CpuBoundSpec(ApplicationSpec):
         description="Coefficient of variation of bursts and idle times (gamma). Assumption.",
     )
 
+    by_clock: bool = Field(
+        False,
+        description="Whether bursts are lengths of time, not of CPU time: the process spins until a time has come, and "
+        "gets less done where others have its CPU (it looks at the clock every 0.1 ms of CPU time). Assumption.",
+    )
+
     @property
     def busy_percent(self) -> float:
         """Its duty."""
         return self.duty
 
     def events_per_s(self, vcpus: int) -> float:
-        """Begin and end of a burst, and the switches for them."""
-        return 6e9 / self.cycle
+        """Begin and end of a burst, and the switches for them; looks at the clock."""
+        looks = 2e9 / _LOOK_NS * self.duty / 100.0 if self.by_clock else 0.0
+        return 6e9 / self.cycle + looks
 
     def install(self, context: InstallContext) -> Program:
         """Add the process to a domain."""
         serial = context.serial(self)
         busy_ns = self.cycle * self.duty / 100.0
         idle_ns = self.cycle - busy_ns
-        busy_ns *= context.cpu_inflation
+        if not self.by_clock:
+            busy_ns *= context.cpu_inflation
         # Burst n has draw n, and the first is number 1; the first pause is number 0.  Uniforms depend on that number
         # alone, not on duty and length: common random numbers.
         cpu_bound = context.add_program(
