@@ -8,9 +8,9 @@ fit, never too low.
 
 *Coverage.*  The model with the fitted values plays laboratories, each a data set of the same observations on a seed of
 its own.  Each is fitted anew from the fit by two Gauss-Newton steps with the derivatives at the fit, the first of which
-is played, and gets intervals as the fit has them; where that has one replication, the chance of runs is the fit's, as
-the derivatives are.  How many hold the values that made the data is their coverage; that
-the model is wrong it does not show.
+is played, and gets intervals as the fit has them; the chance of runs is the fit's, as the derivatives are.  How many
+hold the values that made the data is their coverage; that the model is wrong it does not show.  All laboratories are
+fitted with the fit's replications, whose chance they share: of a parameter that it moves far, few or all are held.
 """
 
 from __future__ import annotations
@@ -128,9 +128,8 @@ def coverage_of(
     there = workers.in_order(tasks)
     fits = []
     for n, (lab, x) in enumerate(zip(labs, at, strict=True)):
-        apart = [lab.against(each) for each in there[n * replications : (n + 1) * replications]]
-        mean = np.mean(apart, axis=0)
-        scatter = apart if replications > 1 else [lab.against(each) for each in seen[:of_chance]]
+        mean = _mean(lab, there[n * replications : (n + 1) * replications])
+        scatter = [lab.against(each) for each in seen[:of_chance]]
         step = _step(x, mean, matrix)
         fun = mean + matrix @ step
         end = SimpleNamespace(x=np.clip(x + step, 0.0, 1.0), fun=fun, jac=matrix, cost=0.5 * float(fun @ fun), nfev=2)

@@ -7,8 +7,7 @@ A parameter that the data do not tell has no fitted value worth the name: it is 
 possible beforehand, with the same correlations (a Gaussian copula), and its value is taken as it is.
 
 The intervals are those of one fit: where a refit of simulated data shows them too narrow (docs/sip/collapse.md), so are
-the draws.  They hold the chance of runs if the fit had at least two replications
-(:mod:`vftsim.calibrate.intervals`).
+the draws.  They hold the chance of runs (:mod:`vftsim.calibrate.intervals`).
 """
 
 from __future__ import annotations

@@ -8,12 +8,13 @@ Gauss-Newton approximation at the optimum, two parts that are added:
 * *Chance of runs.*  A fit compares measured runs with the mean of R replications, which are the same at every point.
   The chance of either moves many observations, and so the parameters, together, which residuals resampled one by one
   do not show.  The residuals r of a replication at the optimum say where it alone would have moved the parameters:
-  -J+ (r - mean r), J+ the pseudoinverse of the matrix of derivatives.  The sample covariance S of these R moves is that
-  of one run.  The mean of the replications has S / R, and what was measured, one run of a system that scatters as the
-  model does, has S: S (1 + 1 / R) in all, known to R - 1 degrees of freedom.  It is drawn from a normal distribution
-  whose central 95 % is that of Student's t: a t of few degrees has no variance, so no correlation.  Where chance moves
-  observations one by one, or several measured runs were averaged, some of it is counted twice, and intervals err on the
-  wide side.  A fit of one replication plays :data:`CHANCE_RUNS` where it ended to tell S; it still bears 2 S.
+  -J+ (r - mean r), J+ the pseudoinverse of the matrix of derivatives.  The sample covariance S of these moves is that
+  of one run; a fit of fewer than :data:`CHANCE_RUNS` replications plays so many where it ended to tell it.  The mean of
+  the R of its search has S / R, and what was measured, one run of a system that scatters as the model does, has S:
+  S (1 + 1 / R) in all, known to one degree of freedom less than there are moves.  It is drawn from a normal
+  distribution whose central 95 % is that of Student's t: a t of few degrees has no variance, so no correlation.  Where
+  chance moves observations one by one, or several measured runs were averaged, some of it is counted twice, and
+  intervals err on the wide side.
 
 Parameters that the data do not determine (:mod:`vftsim.calibrate.identify`), by the matrix, by the width of what comes
 out of both parts, or because another search ended elsewhere at like cost, keep their bounds as interval; they,
@@ -49,7 +50,7 @@ Array = NDArray[np.float64]
 _RESAMPLES = 2000
 _NORMAL_975 = 1.959964
 CHANCE_RUNS = 8
-"""Replications that a fit of one plays where it ended: Student's t of seven degrees is 2.4 standard errors."""
+"""Replications that a fit plays at least where it ended: Student's t of seven degrees is 2.4 standard errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def _widening(observations: int, parameters: int) -> float:
 
 def replications_of_chance(definition: CalibrationSpec) -> int:
     """Return how many replications where a fit ended tell the chance of runs."""
-    return definition.replications if definition.replications > 1 else CHANCE_RUNS
+    return max(definition.replications, CHANCE_RUNS)
 
 
 def fit_at(
@@ -116,8 +117,8 @@ def fit_at(
     low, span : array
         Lower bounds of the parameters, and widths of their box.
     apart : sequence of array
-        Residuals of each replication there, of a fit with one replication of :data:`CHANCE_RUNS`; of one or none, the
-        intervals leave the chance of runs out.
+        Residuals of each replication there, at least :data:`CHANCE_RUNS`; of one or none, the intervals leave the
+        chance of runs out.
     """
     parameters = definition.parameters
     names = [p.path for p in parameters]
