@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from vftsim.kernel.ir.expressions import Expressions
 from vftsim.kernel.ir.types import INT, NOTHING, REAL, Tuple, Type, Value, text_of, zero_of
-
-if TYPE_CHECKING:
-    from vftsim.kernel.ir.program import Program
+from vftsim.kernel.ir.writer import Functions
 
 
 class Function(Expressions):
@@ -20,7 +17,7 @@ class Function(Expressions):
     first mention (a whole number first, a float later).
     """
 
-    def __init__(self, program: Program, tree: ast.FunctionDef, types: list[Type], symbol: str) -> None:
+    def __init__(self, program: Functions, tree: ast.FunctionDef, types: list[Type], symbol: str) -> None:
         self.symbol = symbol
         self.types = types
         self.head = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from vftsim.kernel.ir.types import (
     INT,
@@ -19,9 +19,6 @@ from vftsim.kernel.ir.types import (
     wider,
     zero_of,
 )
-
-if TYPE_CHECKING:
-    from vftsim.kernel.ir.program import Program
 
 OUT_OF_RANGE, DIVISION_BY_ZERO = 1, 2
 REASONS = 4
@@ -39,10 +36,20 @@ _CONVERSIONS = {
 }
 
 
+class Functions(Protocol):
+    """What a function asks of the program that it is part of (:class:`vftsim.kernel.ir.program.Program`)."""
+
+    checks: bool
+
+    def function(self, name: str, types: list[Type]) -> tuple[str, Type]:
+        """Return symbol and result of a function for arguments of these types."""
+        ...
+
+
 class Writer:
     """Lines in the making.  A value is a pair of its text and its type."""
 
-    def __init__(self, program: Program, tree: ast.FunctionDef, types: list[Type]) -> None:
+    def __init__(self, program: Functions, tree: ast.FunctionDef, types: list[Type]) -> None:
         self.program = program
         self.tree = tree
         self.variables: dict[str, Type] = dict(zip((a.arg for a in tree.args.args), types, strict=True))
