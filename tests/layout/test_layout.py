@@ -92,9 +92,9 @@ def _may_import(room: str, other: str) -> bool:
 
 
 def test_no_file_imports_itself_by_a_detour() -> None:
-    """Also not inside a function; what only the type checker reads is left out, for it is not run."""
+    """Neither inside a function nor for the type checker alone."""
     modules = {_module(path): path for path in _FILES}
-    graph = {name: _run_imports(path, frozenset(modules)) - {name} for name, path in modules.items()}
+    graph = {name: _imported_modules(path, frozenset(modules)) - {name} for name, path in modules.items()}
     while ends := [name for name, others in graph.items() if not others & graph.keys()]:
         for name in ends:  # who imports nothing that is left is in no circle
             del graph[name]
@@ -105,20 +105,9 @@ def _module(path: Path) -> str:
     return ".".join(path.relative_to(_ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
-def _run_imports(path: Path, modules: frozenset[str]) -> set[str]:
-    """Return the modules that a file imports where it is run, at its head or in a function."""
-    found = set()
-    todo: list[ast.AST] = [_tree(path)]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            todo += node.orelse
-            continue
-        if isinstance(node, ast.ImportFrom):
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if name in modules else str(node.module) for name in names}
-        todo += ast.iter_child_nodes(node)
-    return found
+def _imported_modules(path: Path, modules: frozenset[str]) -> set[str]:
+    """Return the modules that a file imports, wherever in it."""
+    return {name if name in modules else name.rpartition(".")[0] for name in _imported(path)}
 
 
 def test_only_the_engine_knows_simpy() -> None:

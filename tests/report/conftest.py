@@ -11,7 +11,7 @@ from vftsim.calibrate.accuracy import Row, Verdict
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.fitted import from_record
 from vftsim.calibrate.run import Calibrated
-from vftsim.calibrate.validate import Validated
+from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.cli.main import main
 from vftsim.spec.shipped import shipped_dir

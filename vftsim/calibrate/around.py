@@ -16,7 +16,6 @@ fitted with the fit's replications, whose chance they share: of a parameter that
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +24,7 @@ from scipy.optimize import lsq_linear
 from scipy.special import fdtri
 
 from vftsim.calibrate.fit import Problem, Search
-from vftsim.calibrate.intervals import fit_at, replications_of_chance
+from vftsim.calibrate.intervals import Coverage, Profile, fit_at, replications_of_chance
 from vftsim.labs.dataset import Observations
 from vftsim.study.runs.workers import Workers
 
@@ -33,30 +32,6 @@ Array = NDArray[np.float64]
 PLACES = 9
 FIRST_SEED = 7000
 _EDGE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """Values of a parameter over its box, and the least squares found there as multiples of the fit's."""
-
-    path: str
-    values: tuple[float, ...]
-    squares: tuple[float, ...]
-    limit: float
-    """Multiple up to which the data do not refuse a value: 95 % by F with one and n - p degrees of freedom."""
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Of how many simulated laboratories the interval of a parameter held the true value, and how many left it open."""
-
-    path: str
-    truth: float
-    laboratories: int
-    inside: int
-    left_open: int
-    mean_value: float
-    mean_half_width: float
 
 
 def profiles_of(search: Search, units: Array, matrix: Array, replications: int) -> list[Profile]:

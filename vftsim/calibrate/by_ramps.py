@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,16 +21,14 @@ from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, Base, is_percentile, k
 from vftsim.calibrate.plays import STOP_STEP, Play, Plays
 from vftsim.calibrate.provenance import data_sha256, warnings
 from vftsim.calibrate.run import sip_model
+from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec, ValidationSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.labs.dataset import Observations
 from vftsim.labs.place import place
 from vftsim.labs.ramps import shipped_ramps
-
-if TYPE_CHECKING:
-    from vftsim.calibrate.validate import Validated
-    from vftsim.spec.yaml_source import Node
+from vftsim.spec.yaml_source import Node
 
 _EDGE_QUANTITIES = ("cpu", "retransmissions", "ihs/global")
 _COLLAPSED_PERCENT = 10.0

@@ -10,7 +10,6 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,15 +22,13 @@ from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT, Base, known
 from vftsim.calibrate.patterns import check_measured, matches
 from vftsim.calibrate.plays import Play, Plays
 from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunTarget, RunValidationSpec
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import place
 from vftsim.labs.ramps import shipped_ramps
+from vftsim.spec.yaml_source import Node
 from vftsim.study.runs.model import Model
-
-if TYPE_CHECKING:
-    from vftsim.calibrate.validate import Validated
-    from vftsim.spec.yaml_source import Node
 
 Repeats = Mapping[tuple[str, str], list[float]]
 

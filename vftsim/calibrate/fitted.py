@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from vftsim._version import __version__
-from vftsim.calibrate.around import Coverage, Profile
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.intervals import End, Fit
+from vftsim.calibrate.intervals import Coverage, End, Fit, Profile
 from vftsim.calibrate.provenance import data_sha256
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec

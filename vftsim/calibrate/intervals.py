@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,6 @@ from vftsim.calibrate.identify import (
 from vftsim.sampling.streams import Streams
 from vftsim.stats._special import student_t_quantile
 
-if TYPE_CHECKING:
-    from vftsim.calibrate.around import Coverage, Profile
-
 Array = NDArray[np.float64]
 _RESAMPLES = 2000
 _NORMAL_975 = 1.959964
@@ -60,6 +57,30 @@ class End:
     values: dict[str, float]
     cost: float
     evaluations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Values of a parameter over its box, and the least squares found there as multiples of the fit's."""
+
+    path: str
+    values: tuple[float, ...]
+    squares: tuple[float, ...]
+    limit: float
+    """Multiple up to which the data do not refuse a value: 95 % by F with one and n - p degrees of freedom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Of how many simulated laboratories the interval of a parameter held the true value, and how many left it open."""
+
+    path: str
+    truth: float
+    laboratories: int
+    inside: int
+    left_open: int
+    mean_value: float
+    mean_half_width: float
 
 
 @dataclass(slots=True)

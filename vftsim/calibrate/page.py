@@ -11,7 +11,7 @@ from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.left_out import section
 from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, is_relative
 from vftsim.calibrate.summary import error_of, groups_of, result, share_that_cannot_tell, table
-from vftsim.calibrate.validate import Validated
+from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec
 from vftsim.report.markdown import markdown_table
 from vftsim.stats import binomial_interval

@@ -27,19 +27,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vftsim.calibrate.blocks import prediction_blocks
 from vftsim.calibrate.drawn import DrawableFit, accepted
 from vftsim.calibrate.figures import observations_of
-from vftsim.calibrate.structure_error import StructureError
+from vftsim.calibrate.structure_error import ENOUGH, StructureError
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Block
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.stats import central_range, range_content
+from vftsim.stats import Estimate, central_range, range_content
+from vftsim.study.blocks.head import head, outside_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.figures.frames import frame
-from vftsim.study.figures.validity import is_outside
+from vftsim.study.figures.validity import MARK, is_outside
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.replicate import Task
@@ -64,6 +64,7 @@ FEW_DRAWS, MOST_ATTEMPTS = 20, 100
 RANGE_PERCENT = 90.0
 USUAL_OF_RAMP, USUAL = ("ramp/passes", "cpu", "ihs/global"), ("cpu.*", "*.loss_percent", "*.delay_p99_ms", "*_per_s")
 """Figures that a table for people has if none are named; any of them may be missing."""
+_MOST_CHARTS = 6
 _MAY_BE_MISSING = (*USUAL, *USUAL_OF_RAMP, "*")
 
 
@@ -178,8 +179,43 @@ class Prediction(Printed):
         )
 
     def blocks(self) -> list[Block]:
-        """Return the prediction as blocks."""
-        return prediction_blocks(self, 5 * DEFAULT_DRAWS if self.draws < FEW_DRAWS else 0)
+        """Return every figure with what makes it uncertain."""
+        advised_draws = 5 * DEFAULT_DRAWS if self.draws < FEW_DRAWS else 0
+        several = len(self.structures) > 1
+        columns = [
+            "figure",
+            "mean",
+            "between runs",
+            "parameters",
+            *(["structures"] if several else []),
+            "nine of ten runs",
+        ]
+        learned = any(figure.learned_from for figure in self.figures)
+        table = Table(
+            [*columns, *(["with structure error"] if learned else []), "n"],
+            [_predicted(figure, several, learned, figure.name in self.outside) for figure in self.figures],
+            "Prediction",
+            f"{self.draws} points of {self.runs} runs"
+            + (f" in each of {len(self.structures)} structures: {', '.join(self.structures)}" if several else "")
+            + ". Between runs, parameters: standard deviations of one run by its traffic and by the fitted numbers. "
+            "Nine of ten runs: traffic and numbers together"
+            + (", of the widest structure" if several else "")
+            + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
+        )
+        first = next((figure for figure in self.figures if figure.name.startswith("ramp/")), self.figures[0])
+        return [
+            *head(self.manifest["models"], self.manifest["seed"]),
+            Answer(
+                f"nine of ten runs have {first.low:.4g} to {first.high:.4g}",
+                f"What will {first.name} be?",
+                f"mean {first.mean:.4g}, with the chance of the traffic and of the fitted numbers",
+            ),
+            Cards([Card(each.name, _ranged(each)) for each in self.figures[:4]]),
+            *_figures_by_step(self.figures),
+            table,
+            *(Note(line) for line in _remarks(self, advised_draws)),
+            *(outside_notes(self.model) if self.outside else []),
+        ]
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data: what ``--json`` prints."""
@@ -395,3 +431,60 @@ def parts(values: Sequence[float], runs: int) -> tuple[float, float]:
     within = float(table.var(axis=1, ddof=1).mean())
     between = float(table.mean(axis=1).var(ddof=1)) - within / runs
     return math.sqrt(max(between, 0.0)), math.sqrt(within)
+
+
+# As blocks
+
+
+def _ranged(figure: Figure) -> Estimate:
+    half = (figure.high - figure.low) / 2.0
+    return Estimate(figure.mean, half, figure.low, figure.high, figure.runs, 0.9, "range")
+
+
+def _predicted(figure: Figure, several: bool, learned: bool, is_outside: bool) -> list[Cell]:
+    name = f"{figure.name}{MARK}" if is_outside else figure.name
+    means: list[Cell] = [f"{figure.least:.4g} to {figure.most:.4g}"] if several else []
+    count = f"{figure.runs}" if figure.runs == figure.of else f"{figure.runs} of {figure.of}"
+    parts = [None if math.isnan(sd) else sd for sd in (figure.replications_sd, figure.parameters_sd)]
+    wider: list[Cell] = [f"{figure.learned_low:.4g} to {figure.learned_high:.4g}" if figure.learned_from else None]
+    return [name, figure.mean, *parts, *means, f"{figure.low:.4g} to {figure.high:.4g}", *wider[: int(learned)], count]
+
+
+def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
+    """Return a chart of each quantity that several steps have."""
+    by_quantity: dict[str, list[tuple[int, Figure]]] = {}
+    for figure in figures:
+        phase, _, quantity = figure.name.partition("/")
+        if phase.startswith("step_"):
+            by_quantity.setdefault(quantity, []).append((int(phase.removeprefix("step_")), figure))
+    charts: list[Block] = []
+    for quantity, steps in list(by_quantity.items())[:_MOST_CHARTS]:
+        points = [Point.of(float(step), _ranged(figure)) for step, figure in steps]
+        if len(points) > 1:
+            charts.append(Chart(quantity, "step", quantity, [Series("mean, and nine of ten runs", points)]))
+    return charts
+
+
+def _remarks(found: Prediction, advised_draws: int) -> list[str]:
+    """Return what the ranges rest on, and what was drawn otherwise than the fit's interval says."""
+    low, high = (f"{100 * x:.0f}" for x in found.range_holds)
+    lines = [
+        f"Nine of ten rests on the outermost of {found.draws * found.runs} runs at {found.draws} points: a range holds "
+        f"{low} to {high} % of further runs (95 %, runs of a point counted as one)"
+    ]
+    if advised_draws:
+        lines[0] += f"; few points: with --draws {advised_draws} the ranges may come out wider or narrower"
+    counts = [figure.learned_from for figure in found.figures if figure.learned_from]
+    if counts:
+        lines.append(
+            f"With structure error: the wider of that range and of the errors of {min(counts)} to {max(counts)} "
+            "held-out figures of the same kind; it holds nine of ten if further ones err as those did"
+        )
+        if min(counts) < ENOUGH:
+            lines[-1] += f"; of fewer than {ENOUGH} it holds less"
+    if found.undetermined:
+        keys = ", ".join(found.undetermined)
+        lines.append(f"Not told by the data, so drawn evenly from what the fit took as possible beforehand: {keys}")
+    if found.refused:
+        lines.append(f"Drawn again, as the model's own checks refuse them: {found.refused} points")
+    return lines

@@ -9,12 +9,11 @@ from typing import Any
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.around import coverage_of, profiles_of
-from vftsim.calibrate.blocks import calibration_blocks
 from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import search_for
-from vftsim.calibrate.intervals import Fit
+from vftsim.calibrate.intervals import Fit, Profile, replications_of_chance
 from vftsim.calibrate.patterns import check_measured
 from vftsim.calibrate.plays import from_observations
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -22,8 +21,10 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, model_file, place
-from vftsim.report.blocks import Block
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
+from vftsim.spec import format_duration
 from vftsim.spec.yaml_source import Node
+from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.progress import Progress
@@ -63,8 +64,46 @@ class Calibrated(Printed):
         return self.record
 
     def blocks(self) -> list[Block]:
-        """Return the fit as blocks."""
-        return calibration_blocks(self)
+        """Return the fitted parameters, how well the data tell them, and where the search ended."""
+        fit, definition = self.fit, self.definition
+        count = len(fit.residuals)
+        rms = (2 * fit.cost / count) ** 0.5
+        shares = ["of chance"] if fit.chance_share else []
+        rows = [
+            [
+                path,
+                "not identified" if path in fit.undetermined else _parameter(self, path, value),
+                *(_parameter(self, path, v) for v in (fit.low[path], fit.high[path])),
+                *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares),
+            ]
+            for path, value in fit.values.items()
+        ]
+        caption = f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
+            "of chance: share of the interval's variance that the chance of runs has, told by "
+            f"{replications_of_chance(definition)} replications"
+            if shares
+            else "fitted before intervals of one replication held the chance of runs"
+        )
+        told = len(fit.values) - len(fit.undetermined)
+        return [
+            *head(self.record["manifest"]["models"], definition.seed),
+            Answer(
+                f"{told} of {len(fit.values)} parameters are told by the data",
+                f"What do the data of {definition.name} say of the model?",
+                f"{count} observations, scaled residual {rms:.2f} rms",
+            ),
+            _residuals(fit.residuals),
+            Table(
+                ["parameter", "value", "2.5 %", "97.5 %", *shares],
+                rows,
+                f"Fitted parameters: {definition.name}",
+                caption,
+            ),
+            *([_ends(self)] if fit.ends else []),
+            *(_profile(self, each) for each in fit.profiles),
+            *([_coverage(self)] if fit.coverage else []),
+            *(Note(f"not identified by the data: {note}", warns=True) for note in fit.not_identified),
+        ]
 
 
 def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[Model, ModelSpec]:
@@ -189,3 +228,72 @@ def _said(definition: CalibrationSpec, specs: ModelSpec | dict[str, ModelSpec], 
         "calibration": sha256_of(said),
         "data": sha256_of(from_observations(data)),
     }
+
+
+# As blocks
+
+
+def _parameter(done: Calibrated, path: str, value: float) -> str:
+    return format_duration(value) if done.record["parameters"][path]["unit"] == "ns" else f"{value:.4g}"
+
+
+def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:
+    """Return how far every observation is from the model, in units of its scatter."""
+    names = list(dict.fromkeys(phase for phase, _ in sorted(residuals)))
+    points = [Point(value, float(names.index(phase))) for (phase, _), value in sorted(residuals.items())]
+    # A place is the number of its name: here the phase.
+    return Chart(
+        "Residuals by phase",
+        "",
+        "simulated less measured, in units of the scatter",
+        [Series("observations", [Point(point.y, point.x) for point in points], "dots")],
+        [(0.0, "")],
+        names=names,
+    )
+
+
+def _profile(done: Calibrated, found: Profile) -> Chart:
+    """Return the least squares over a parameter's box; up to the line the data do not refuse a value."""
+    factor, unit = (1e-6, ", ms") if done.record["parameters"][found.path]["unit"] == "ns" else (1.0, "")
+    points = [Point(value * factor, squares) for value, squares in zip(found.values, found.squares, strict=True)]
+    return Chart(
+        f"Profile of {found.path}",
+        f"{found.path.rpartition('.')[2]}{unit}",
+        "squares over the fit's",
+        [Series("the other parameters free", points)],
+        [(found.limit, "95 %")],
+        scale="log",
+        at=[(done.fit.values[found.path] * factor, "fitted")],
+    )
+
+
+def _coverage(done: Calibrated) -> Table:
+    """Return how often intervals of simulated laboratories hold the truth."""
+    rows: list[list[Cell]] = [
+        [
+            each.path,
+            _parameter(done, each.path, each.truth),
+            _parameter(done, each.path, each.mean_value),
+            _parameter(done, each.path, each.mean_half_width),
+            f"{each.inside} of {each.laboratories}",
+            f"{each.left_open} of {each.laboratories}",
+        ]
+        for each in done.fit.coverage
+    ]
+    return Table(
+        ["parameter", "true", "mean of fits", "mean half width", "held", "left open"],
+        rows,
+        "Coverage by simulated laboratories",
+        "The model with the fitted values made the data, seed by seed; each was fitted anew, with intervals as above",
+    )
+
+
+def _ends(done: Calibrated) -> Table:
+    ends, replications = done.fit.ends, done.definition.replications
+    values = [[path, *(_parameter(done, path, end.values[path]) for end in ends)] for path in done.fit.values]
+    return Table(
+        ["parameter", *(f"start {number}" for number in range(1, len(ends) + 1))],
+        [["cost", *(f"{end.cost:.4g}" for end in ends)], *values],
+        "Where the search from each start ended",
+        f"with the first of {replications} replications; from the best it goes on with all" if replications > 1 else "",
+    )

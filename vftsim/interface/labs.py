@@ -13,7 +13,7 @@ from vftsim.interface.common import Plan, as_model, conducted
 if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Prediction
     from vftsim.calibrate.run import Calibrated
-    from vftsim.calibrate.validate import Validated
+    from vftsim.calibrate.validated import Validated
     from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.model import Model
     from vftsim.study.runs.progress import Progress

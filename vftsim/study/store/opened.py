@@ -70,7 +70,7 @@ _CLASSES = {
     "availability": ("vftsim.study.designs.availability", "AvailabilityStudy"),
     "predict": ("vftsim.calibrate.prediction", "Prediction"),
     "calibrate": ("vftsim.calibrate.run", "Calibrated"),
-    "validate": ("vftsim.calibrate.validate", "Validated"),
+    "validate": ("vftsim.calibrate.validated", "Validated"),
     "capacity": ("vftsim.study.designs.capacity", "CapacityStudy"),
 }
 """Where the result of a command comes from; others are what their directory says of them."""
