@@ -1,1 +1,1 @@
-"""One importer a file; each registers itself (:func:`vftsim.labs.importing.register`) when it is imported."""
+"""One tool a file; each importer registers itself (:func:`vftsim.labs.importing.register`) when it is imported."""

@@ -1,0 +1,133 @@
+"""CPU samples of sysstat, busy and stolen time by processor.
+
+``sar -u [ALL] [-P ALL]`` as printed, with times of 24 or twice 12 hours; ``sadf -d FILE -- -u [ALL] [-P ALL]``, a
+semicolon table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from vftsim.labs.importing import Figure, Importer, Source, of_values, register
+
+_ALL = {"-1", "all"}
+
+
+@dataclass(slots=True)
+class Samples:
+    """Percentages of each sample by processor; ``cpu`` is 100 - idle - iowait - steal."""
+
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, source: Source, line: int, processor: str, columns: list[str], cells: list[str]) -> None:
+        """Take one sample."""
+        if len(cells) != len(columns):
+            source.refuse(f"has {len(cells)} percentages, the header {len(columns)}; was the file cut?", line)
+        shares = {name: source.number(cell, line, name) for name, cell in zip(columns, cells, strict=True)}
+        for name, share in shares.items():
+            if not -0.5 <= share <= 100.5:
+                source.refuse(f"{share:g} is no percentage", line, name)
+        suffix = "" if processor in _ALL else f"/{processor}"
+        busy = 100.0 - shares["%idle"] - shares.get("%iowait", 0.0) - shares.get("%steal", 0.0)
+        self.values.setdefault(f"cpu{suffix}", []).append(max(busy, 0.0))
+        if "%steal" in shares:
+            self.values.setdefault(f"steal{suffix}", []).append(shares["%steal"])
+
+    def figures(self) -> list[Figure]:
+        """Return the figures of all processors."""
+        return [of_values(name, "%", values) for name, values in self.values.items()]
+
+
+_LINE = re.compile(r"(?P<h>[0-9]{1,2})[:.](?P<m>[0-9]{2})[:.](?P<s>[0-9]{2})(?:\s+(?P<half>[AP]M))?\s+(?P<rest>\S.*)")
+_DAY_S = 86_400.0
+
+
+def _read_sar(source: Source) -> list[Figure]:
+    columns: list[str] | None = None
+    samples = Samples()
+    start: float | None = None
+    at = begin = 0.0
+    for line, text in enumerate(source.text.splitlines(), start=1):
+        match = _LINE.match(text)
+        if match is None or "LINUX RESTART" in text:
+            _check_other(source, line, text)
+            continue
+        before, at = at, _time_s(match, at)
+        words = match["rest"].split()
+        if words[0] == "CPU":
+            if "%idle" not in words:
+                source.refuse("is not a table of CPU use; make it with  sar -u", line)
+            columns, begin = words[1:], at
+            start = at if start is None else start
+            continue
+        if columns is None or start is None:
+            source.refuse("comes before the line that names the columns (CPU, %user, ...)", line)
+        if at != before:
+            begin = before
+        if source.window.holds(begin - start, at - start):
+            samples.add(source, line, words[0], columns, words[1:])
+    return samples.figures()
+
+
+def _time_s(match: re.Match[str], previous: float) -> float:
+    """Return seconds since the first midnight; a clock that goes back has passed midnight."""
+    hours = int(match["h"]) % 12 + 12 * (match["half"] == "PM") if match["half"] else int(match["h"])
+    clock = hours * 3600.0 + int(match["m"]) * 60.0 + int(match["s"])
+    days = previous // _DAY_S
+    return days * _DAY_S + clock + (_DAY_S if days * _DAY_S + clock < previous else 0.0)
+
+
+def _check_other(source: Source, line: int, text: str) -> None:
+    """Refuse what is neither the title, a blank line, an average nor a restart."""
+    if text.strip() and line > 1 and not text.startswith("Average") and "LINUX RESTART" not in text:
+        source.refuse("is no line of sar: a time, a processor and percentages", line)
+
+
+register(
+    Importer(
+        "sar",
+        "sysstat sar -u, printed",
+        lambda text: re.match(r"Linux \S+ \(.*\)", text) is not None and "%idle" in text[:2000],
+        _read_sar,
+    )
+)
+
+
+_HEAD = ["# hostname", "interval", "timestamp", "CPU"]
+
+
+def _read_sadf(source: Source) -> list[Figure]:
+    columns: list[str] = []
+    samples = Samples()
+    start: float | None = None
+    for line, text in enumerate(source.text.splitlines(), start=1):
+        cells = text.strip().split(";")
+        if text.startswith("#"):
+            if cells[: len(_HEAD)] != _HEAD or "%idle" not in cells:
+                source.refuse("is not a table of CPU use; make it with  sadf -d FILE -- -u", line)
+            columns = cells[len(_HEAD) :]
+        elif text.strip() and "LINUX-RESTART" not in text and not cells[-1].startswith("COM "):
+            if len(cells) < len(_HEAD):
+                source.refuse(
+                    f"has {len(cells)} cells, the header {len(_HEAD) + len(columns)}; was the file cut?", line
+                )
+            interval = source.number(cells[1], line, "interval")
+            end = _epoch_s(source, cells[2], line)
+            start = end - interval if start is None else start
+            if source.window.holds(end - interval - start, end - start):
+                samples.add(source, line, cells[3], columns, cells[len(_HEAD) :])
+    return samples.figures()
+
+
+def _epoch_s(source: Source, cell: str, line: int) -> float:
+    if cell.isascii() and cell.isdigit():
+        return source.number(cell, line, "timestamp")
+    try:
+        return datetime.strptime(cell.removesuffix(" UTC"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return source.refuse(f"'{cell[:60]}' is not a time YYYY-MM-DD HH:MM:SS", line, "timestamp")
+
+
+register(Importer("sadf", "sysstat sadf -d", lambda text: text.startswith(";".join(_HEAD)), _read_sadf))
