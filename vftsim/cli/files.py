@@ -35,7 +35,7 @@ def _check_writable(path: Path) -> None:
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` make the file beside its place, then put it there."""
-    temporary = _beside(path)
+    temporary = path.with_name(f"{path.stem}.tmp-{os.getpid()}{path.suffix}")
     try:
         write(temporary)
         temporary.replace(path)
@@ -45,7 +45,3 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
         if isinstance(error, OSError):
             raise StorageError(f"cannot write '{path}': {error.strerror or error}") from None
         raise
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f"{path.stem}.tmp-{os.getpid()}{path.suffix}")

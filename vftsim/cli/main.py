@@ -29,11 +29,10 @@ from vftsim.cli.common import declared, spread
 from vftsim.cli.examples import epilog_of
 from vftsim.cli.from_study import as_it_is
 from vftsim.cli.grouped_help import GroupedHelp
+from vftsim.cli.output import INTERRUPTED, OK, USAGE, interrupted, stopped
 from vftsim.errors import StorageError, UsageError, VftsimError, WorkerLostError
 
-OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
 _TYPER_INTERRUPTED = 130
-_LONGEST_WORD = 120
 _NO_MEMORY = "there is not enough memory; fewer --jobs or a smaller model need less"
 _AGAIN_S = 0.01
 
@@ -125,9 +124,9 @@ def console() -> int:
         finally:
             _ignore_further()
     except KeyboardInterrupt:
-        return _say("interrupted", INTERRUPTED)
+        return stopped("interrupted", INTERRUPTED)
     except MemoryError:
-        return _say(_NO_MEMORY, INTERRUPTED)
+        return stopped(_NO_MEMORY, INTERRUPTED)
 
 
 def _ending() -> list[int]:
@@ -168,9 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.abandon_output()
         if isinstance(error, BrokenPipeError):
             return OK
-        return _say(f"cannot {_what_failed(error.filename)}: {error.strerror or error}", INTERRUPTED)
+        return stopped(f"cannot {_what_failed(error.filename)}: {error.strerror or error}", INTERRUPTED)
     except MemoryError:
-        return _say(_NO_MEMORY, INTERRUPTED)
+        return stopped(_NO_MEMORY, INTERRUPTED)
     return code
 
 
@@ -184,9 +183,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         outcome = command_line()(args=None if arguments is None else list(arguments), standalone_mode=False)
     except TyperException as error:
-        return _mistake(error.format_message() or type(error).__name__)
+        return stopped(error.format_message() or type(error).__name__, USAGE)
     except VftsimError as error:
-        return _say(str(error), INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE)
+        return stopped(str(error), INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE)
     except Exit as end:
         return end.exit_code
     except (Abort, KeyboardInterrupt):
@@ -196,28 +195,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         output.abandon_output()
         return OK
     if outcome == _TYPER_INTERRUPTED:
-        return _say("interrupted; nothing had finished", INTERRUPTED)
+        return stopped("interrupted; nothing had finished", INTERRUPTED)
     return outcome if isinstance(outcome, int) else OK
-
-
-def interrupted(what_is_kept: str) -> Exit:
-    """Return what a command raises after it has shown what an interrupted study had by then."""
-    _say(f"interrupted; {what_is_kept}", INTERRUPTED)
-    return Exit(INTERRUPTED)
-
-
-def _mistake(message: str) -> int:
-    return _say(message, USAGE)
-
-
-def _say(message: str, code: int) -> int:
-    output.say(f"vftsim: {' '.join(_shortened(word) for word in message.split())}")
-    return code
-
-
-def _shortened(word: str) -> str:
-    """Return a word of a message; of one that is absurdly long, its two ends."""
-    return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD // 2]}...{word[-_LONGEST_WORD // 2 :]}"
 
 
 def _global_options(

@@ -1,4 +1,7 @@
-"""Standard output and standard error as they are: closed, full, or without the characters that figures need."""
+"""Standard output and standard error as they are: closed, full, or without the characters that figures need.
+
+And how a command ends: with which exit code, and what it says then.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ import sys
 from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
 
+from typer.exceptions import Exit
+
+OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
+_LONGEST_WORD = 120
 _PLAIN = {"±": "+-", "µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "≤": "<=", "≥": ">="}
 _ERRORS = "vftsim-plain"
 STANDARD_OUTPUT = "standard output"
@@ -65,6 +72,22 @@ def say(text: str) -> None:
     """Print a line on standard error; where that cannot be written there is nobody to tell."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)
+
+
+def stopped(message: str, code: int) -> int:
+    """Say why a command ends; return its exit code."""
+    say(f"vftsim: {' '.join(_shortened(word) for word in message.split())}")
+    return code
+
+
+def _shortened(word: str) -> str:
+    """Return a word of a message; of one that is absurdly long, its two ends."""
+    return word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD // 2]}...{word[-_LONGEST_WORD // 2 :]}"
+
+
+def interrupted(what_is_kept: str) -> Exit:
+    """Return what a command raises after it has shown what an interrupted study had by then."""
+    return Exit(stopped(f"interrupted; {what_is_kept}", INTERRUPTED))
 
 
 def abandon_output() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
@@ -35,18 +35,18 @@ class Plan(Generic[Answered]):
     takes : callable, optional
         Estimates how much time and memory.
     study : callable
-        Makes the answer, of a store and a display of progress.  It and ``takes`` take by name what only the command
-        line can ask for.
-    directory : str or Path, optional
-        Where finished runs and the answer are kept.
-    force : bool
-        Start over there.
-    progress : bool
-        Say how far it is.
+        Makes the answer, of ``store`` and ``progress``.  It and ``takes`` take by name what only the command line can
+        ask for.
     files : str
         What the directory holds then, where people are told so.
     about : tuple
         What the study was made of, for who looks at it before.
+    directory : str or Path, optional
+        Where finished runs and the answer are kept; that of the call wins.
+    force : bool
+        Start over there, by the call.
+    progress : bool
+        Say how far it is, by the call.
     """
 
     command: str
@@ -54,11 +54,11 @@ class Plan(Generic[Answered]):
     models: Sequence[Model]
     takes: Callable[..., Needs] | None
     study: Callable[..., Answered]
-    directory: str | Path | None
-    force: bool
-    progress: bool
     files: str = ""
     about: tuple[Any, ...] = ()
+    directory: str | Path | None = None
+    force: bool = False
+    progress: bool = False
 
     @property
     def folder(self) -> Path | None:
@@ -74,8 +74,8 @@ class Plan(Generic[Answered]):
         """Return the answer, and remarks on the directory."""
         from vftsim.study.store.resumable import answer_in
 
-        study: Any = self.study
-        return answer_in(self.folder, self.command, self.force, lambda store: study(store, show, **more))
+        study: Any = functools.partial(self.study, progress=show, **more)
+        return answer_in(self.folder, self.command, self.force, lambda store: study(store=store))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, 
     def study(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answered:
         from vftsim.study.runs.progress import make_progress
 
-        planned = plan(*args, **kwargs)
+        planned = _planned(plan, *args, **kwargs)
         with make_progress(planned.label, not planned.progress) as show:
             return planned.answer(show)[0]
 
@@ -106,10 +106,17 @@ def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, 
     return study
 
 
+def _planned(plan: Callable[..., Plan[Answered]], *args: Any, **kwargs: Any) -> Plan[Answered]:
+    """Return a plan with what every call says: the directory, whether to start over there, whether to show progress."""
+    given = inspect.signature(plan).bind(*args, **kwargs).arguments
+    planned, directory = plan(*args, **kwargs), given.get("directory") or given.get("keep")
+    force, progress = bool(given.get("force")), bool(given.get("progress"))
+    return replace(planned, directory=directory or planned.directory, force=force, progress=progress)
+
+
 def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[Answered]:
     """Return what a study would do with these arguments."""
-    plan: Plan[Answered] = inspect.unwrap(study)(**arguments)
-    return plan
+    return _planned(inspect.unwrap(study), **arguments)
 
 
 def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:

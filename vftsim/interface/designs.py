@@ -60,11 +60,9 @@ def study(
         [],
         lambda **_: takes(spec, made),
         partial(run_study_file, spec, made, jobs=jobs),
-        directory or f"study-{spec.name}",
-        force,
-        progress,
         "results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite",
         about=(spec, made),
+        directory=f"study-{spec.name}",
     )
 
 
@@ -129,10 +127,8 @@ def sensitivity(
         [base],
         request.takes,
         partial(sensitivity_study, request, jobs=jobs),
-        directory or f"sensitivity-{Path(model).stem}",
-        force,
-        progress,
         "sensitivity.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
+        directory=f"sensitivity-{Path(model).stem}",
     )
 
 
@@ -198,10 +194,8 @@ def optimize(
         [base],
         request.takes,
         partial(optimize_study, request, jobs=jobs),
-        directory or f"optimize-{Path(model).stem}",
-        force,
-        progress,
         "configurations.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
+        directory=f"optimize-{Path(model).stem}",
     )
 
 
@@ -246,8 +240,5 @@ def rare(
         f"rare event of {chosen.name}",
         [chosen],
         request.takes,
-        lambda store, show: rare_study(request, jobs, progress=show, store=store),
-        directory,
-        force,
-        progress,
+        partial(rare_study, request, jobs),
     )

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Prediction
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validated import Validated
-    from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.model import Model
-    from vftsim.study.runs.progress import Progress
-    from vftsim.study.store.store import Store
 
 
 @conducted
@@ -39,10 +37,7 @@ def calibrate(
         f"calibrate {name}",
         [],
         None,
-        lambda store, show, **more: run_calibration(name, jobs, show, store, **more),
-        keep,
-        False,
-        progress,
+        partial(run_calibration, name, jobs),
     )
 
 
@@ -91,25 +86,14 @@ def predict(
     chosen = as_model(model, quick=quick)
     points = draws * (bool(fits) + len(others))
 
-    def study(store: Store | None, show: Progress) -> Prediction:
-        return predict_study(
-            chosen,
-            fits,
-            others,
-            draws,
-            replications,
-            seed,
-            jobs,
-            figures=tuple(figures),
-            structure_error=error,
-            progress=show,
-            store=store,
-        )
-
-    def takes() -> Needs:
-        return total([chosen.spec], points * replications)
-
-    return Plan("predict", f"predict {chosen.name}", [chosen], takes, study, directory, force, progress)
+    study = partial(predict_study, chosen, fits, others, draws, replications, seed, jobs)
+    return Plan(
+        "predict",
+        f"predict {chosen.name}",
+        [chosen],
+        lambda: total([chosen.spec], points * replications),
+        partial(study, figures=tuple(figures), structure_error=error),
+    )
 
 
 @conducted
@@ -141,8 +125,5 @@ def validate(
         f"validate {name}",
         [],
         None,
-        lambda store, show, **more: run_validation(name, environments, replications, jobs, show, store, **more),
-        keep,
-        False,
-        progress,
+        partial(run_validation, name, environments, replications, jobs),
     )

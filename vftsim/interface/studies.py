@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from vftsim.study.designs.warm_up import WarmUpStudy
     from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.model import Model
-    from vftsim.study.runs.progress import Progress
     from vftsim.study.runs.results import RunResult
-    from vftsim.study.store.store import Store
 
 
 @conducted
@@ -64,9 +63,6 @@ def run(
         [chosen],
         takes,
         lambda folder, **how: run_study(chosen, replications, seed, jobs, directory=folder, resume=resume, **how),
-        directory,
-        force,
-        progress,
         "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite",
     )
 
@@ -147,10 +143,7 @@ def capacity(
         f"capacity of {chosen.name}",
         [chosen],
         lambda **more: capacity_takes(chosen, replace(request, **more)),
-        lambda store, show, **more: find_capacity(chosen, replace(request, store=store, progress=show, **more)),
-        directory,
-        force,
-        progress,
+        lambda **how: find_capacity(chosen, replace(request, **how)),
     )
 
 
@@ -186,12 +179,7 @@ def compare(
         "compare",
         chosen,
         lambda: total([each.spec for each in chosen], replications),
-        lambda store, show: compare_study(
-            chosen, replications, seed, jobs, figures=figures, progress=show, store=store
-        ),
-        directory,
-        force,
-        progress,
+        partial(compare_study, chosen, replications, seed, jobs, figures=figures),
     )
 
 
@@ -240,12 +228,9 @@ def decide(
         "compare",
         [chosen],
         lambda **more: decision_takes(fitting(chosen, kinds)[0], replications, replace(asked, **more)),
-        lambda store, show, **more: decide_study(
-            chosen, kinds, replications, seed, jobs, asked=replace(asked, **more), progress=show, store=store
+        lambda store, progress, **more: decide_study(
+            chosen, kinds, replications, seed, jobs, asked=replace(asked, **more), progress=progress, store=store
         ),
-        directory,
-        force,
-        progress,
     )
 
 
@@ -296,10 +281,7 @@ def sweep(
             kept = folder or Path(elsewhere) / "sweep"
             return run_sweep(points.grid(), kept, replications, seed, jobs, figures=figures, **how)
 
-    def takes(**_: object) -> Needs:
-        return points.takes(replications)
-
-    return WrittenPlan("sweep", f"sweep of {points.base.name}", [], takes, study, directory, force, progress)
+    return WrittenPlan("sweep", f"sweep of {points.base.name}", [], lambda **_: points.takes(replications), study)
 
 
 @conducted
@@ -351,22 +333,10 @@ def failover(
         found = crashes_take(chosen, count, load, span_ns, after_ns, domain)
         return found + bands_take(chosen, load, domain, after_ns) if prices else found
 
-    def study(store: Store | None, show: Progress) -> FailoverStudy:
-        return failover_study(
-            chosen,
-            count,
-            seed,
-            jobs,
-            load=load,
-            domain=domain,
-            span_ns=span_ns,
-            after_ns=after_ns,
-            prices=prices,
-            progress=show,
-            store=store,
-        )
-
-    return Plan("failover", f"failovers of {chosen.name}", [asked], takes, study, directory, force, progress)
+    study = partial(failover_study, chosen, count, seed, jobs, load=load, domain=domain, span_ns=span_ns)
+    return Plan(
+        "failover", f"failovers of {chosen.name}", [asked], takes, partial(study, after_ns=after_ns, prices=prices)
+    )
 
 
 @conducted
@@ -405,12 +375,7 @@ def simulated_years(
         f"years of {chosen.name}",
         [chosen],
         lambda: years_take(chosen, kinds, mtbf_s, years, crashes),
-        lambda store, show: study(
-            chosen, kinds, mtbf_s, years, crashes, seed, jobs, restart_s=restart_s, progress=show, store=store
-        ),
-        directory,
-        force,
-        progress,
+        partial(study, chosen, kinds, mtbf_s, years, crashes, seed, jobs, restart_s=restart_s),
     )
 
 
@@ -452,24 +417,13 @@ def availability(
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     kinds, after_ns = kinds_named(protection), to_ns(after_s)
 
-    def study(store: Store | None, show: Progress) -> AvailabilityStudy:
-        return availability_study(
-            chosen,
-            kinds,
-            mtbf_s,
-            count,
-            seed,
-            jobs,
-            restart_s=restart_s,
-            after_ns=after_ns,
-            progress=show,
-            store=store,
-        )
-
-    def takes() -> Needs:
-        return year_takes(chosen, kinds, count, after_ns)
-
-    return Plan("availability", f"failovers of {chosen.name}", [chosen], takes, study, directory, force, progress)
+    return Plan(
+        "availability",
+        f"failovers of {chosen.name}",
+        [chosen],
+        lambda: year_takes(chosen, kinds, count, after_ns),
+        partial(availability_study, chosen, kinds, mtbf_s, count, seed, jobs, restart_s=restart_s, after_ns=after_ns),
+    )
 
 
 @conducted
@@ -499,8 +453,5 @@ def pilot(
         f"pilots of {chosen.name}",
         [chosen],
         lambda: pilots_take(chosen, load),
-        lambda store, show: warm_up_study(chosen, seed, jobs, load, progress=show, store=store),
-        directory,
-        force,
-        progress,
+        partial(warm_up_study, chosen, seed, jobs, load),
     )

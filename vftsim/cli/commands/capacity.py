@@ -5,6 +5,7 @@ from __future__ import annotations
 from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
 from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.output import interrupted
 from vftsim.interface import studies
 
 
@@ -43,7 +44,5 @@ def capacity(
     found = common.conduct(asked.plan(), window_ns=window_ns, **search)
     common.show(found)
     if found.interrupted:
-        from vftsim.cli.main import interrupted
-
         goes_on = f"; it is in '{common.output}', the same command goes on" if common.output else ""
         raise interrupted(f"the figures above rest on what had finished{goes_on}")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from vftsim.cli.output import OUTSIDE
+
 if TYPE_CHECKING:
     from vftsim.study.store.check import CheckReport
 
@@ -25,7 +27,6 @@ def check(
     repair : --repair
         Save what is whole; the damaged database is kept beside.
     """
-    from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_json
     from vftsim.study.store.check import check as look
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
 from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
 
@@ -60,8 +61,6 @@ def compare(asked: Asked, mtbf: str | None = None, restart: str | None = None, *
         found = common.conduct(asked.plan(models=models))
     common.show(found)
     if found.interrupted:
-        from vftsim.cli.main import interrupted
-
         if "protection" in given:
             raise interrupted("the figures above rest on the replications that all mechanisms had finished")
         goes_on = f"; what had finished is in '{common.output}', the same command goes on" if common.output else ""

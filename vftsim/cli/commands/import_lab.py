@@ -146,15 +146,9 @@ def _renames(given: list[str] | None) -> dict[str, str]:
 
 def _as_dict(row: Imported) -> dict[str, object]:
     figure = row.figure
-    return {
-        "environment": row.environment,
-        "phase": row.phase,
-        "repeat": row.repeat,
-        "source": row.source,
-        "metric": figure.metric,
-        "unit": figure.unit,
-        "statistics": figure.statistics,
-    }
+    names = ("environment", "phase", "repeat", "source")
+    keys = {name: getattr(row, name) for name in names}
+    return {**keys, "metric": figure.metric, "unit": figure.unit, "statistics": figure.statistics}
 
 
 def _show(output: Path, rows: list[Imported]) -> None:

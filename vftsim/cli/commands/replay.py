@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from vftsim.cli import options
+from vftsim.cli.output import OUTSIDE
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ def replay(
         raise UsageError("--start and --length are about the window of --trace FILE")
     options.use_engine(options.EngineName.simpy if debugger else engine)
     from vftsim.cli.files import check_target
-    from vftsim.cli.main import OUTSIDE
     from vftsim.report.screen import print_text
     from vftsim.study.designs.past import is_as_kept, kept_run
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
 from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
 
@@ -89,8 +90,6 @@ def run(
     rule = _rule(plan.models[0], precision, figure or [], asked.arguments.get("replications"))
     result = common.conduct(plan, rule=rule, shard=share)
     if result.interrupted:
-        from vftsim.cli.main import interrupted
-
         common.show(result)
         kept = f"{len(result.records)} of {result.manifest['replications_wanted']} replications"
         where = f" in '{common.output}'; --resume continues" if common.output else ", shown above"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vftsim.errors import UsageError
+from functools import partial
 
-STUDY, PRICES, RECORD = "study", "prices", "record"
+from vftsim.errors import UsageError
 
 
 def schema(
@@ -18,29 +18,18 @@ def schema(
         study, prices, record; dataset, calibration, validation, ramps: files of a lab; a model file if not given.
     """
     from vftsim.calibrate.schemas import KINDS, lab_schema
+    from vftsim.records.definition import record_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean
+    from vftsim.study.designs.prices import prices_schema
+    from vftsim.study.designs.study_spec import study_schema
     from vftsim.study.runs.model import models_schema
 
-    if kind is None:
-        print_json(models_schema())
-    elif kind == STUDY:
-        from vftsim.study.designs.study_spec import study_schema
-
-        print_json(study_schema())
-    elif kind == PRICES:
-        from vftsim.study.designs.prices import prices_schema
-
-        print_json(prices_schema())
-    elif kind == RECORD:
-        from vftsim.records.definition import record_schema
-
-        print_json(record_schema())
-    elif kind in KINDS:
-        print_json(lab_schema(kind))
-    else:
-        known = (STUDY, PRICES, RECORD, *KINDS)
-        hint = did_you_mean(kind, known) or ";"
+    schemas = {"study": study_schema, "prices": prices_schema, "record": record_schema}
+    schemas |= {name: partial(lab_schema, name) for name in KINDS}
+    if kind is not None and kind not in schemas:
+        hint = did_you_mean(kind, schemas) or ";"
         raise UsageError(
-            f"no schema '{kind}'{hint} there are {', '.join(known)}, and without a name that of model files"
+            f"no schema '{kind}'{hint} there are {', '.join(schemas)}, and without a name that of model files"
         )
+    print_json(schemas[kind]() if kind is not None else models_schema())

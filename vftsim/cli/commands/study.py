@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vftsim.cli.common import Study
 from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import designs
 
@@ -51,8 +52,6 @@ def study(
     result = common.conduct(plan, shard=share)
     common.show_all(plan, result)
     if result.interrupted:
-        from vftsim.cli.main import interrupted
-
         raise interrupted(f"{result.finished} runs are kept in '{plan.folder}'; the same command continues")
 
 

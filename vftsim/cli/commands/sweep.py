@@ -7,6 +7,7 @@ from pathlib import Path
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
 from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
 
@@ -38,8 +39,6 @@ def sweep(asked: Asked, duration: str | None = None, shard: str | None = None, *
     figures = "charts.png, " if result.is_drawn else "no charts of so many points, "
     common.say_written(folder, f"{tables}{figures}manifest.json, vftsim.sqlite")
     if result.interrupted:
-        from vftsim.cli.main import interrupted
-
         raise interrupted(
             f"{result.finished} of {result.wanted} replications are kept in '{folder}'; the same command continues"
         )

@@ -10,6 +10,7 @@ import typer
 
 from vftsim.cli.common import Work
 from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.output import OUTSIDE
 from vftsim.interface import labs
 
 
@@ -51,7 +52,6 @@ def validate(asked: Asked, set_: list[str] | None = None, *, common: Validating)
     from vftsim.calibrate import structure_error
     from vftsim.calibrate.page import page
     from vftsim.cli.files import write_whole
-    from vftsim.cli.main import OUTSIDE
     from vftsim.study.runs.workers import checked_jobs
     from vftsim.study.store.files import write_file
     from vftsim.study.store.manifest import source_stamp
