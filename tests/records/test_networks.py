@@ -8,7 +8,7 @@ import pytest
 from vftsim.records.fit import cases_of
 from vftsim.records.forms import networks as study
 from vftsim.records.forms.networks import PRINTED, TELLING, example_rows, statement_rows
-from vftsim.records.forms.networks_claims import CONTRADICTED, NOT_JUDGED, NUMBERS, Metric, compare, judge, trend
+from vftsim.records.forms.networks_claims import claims, compare, judge, trend
 from vftsim.records.judge import Judgement
 from vftsim.records.runner import read, rows_of
 from vftsim.spec import shipped_dir
@@ -18,8 +18,7 @@ CLAIMS = rows_of(FOLDER / "claims.csv")
 RECORD = read("networks")
 FITS = cases_of(RECORD)
 SHORT = RECORD.with_budget({"seed": 1, "replications": 1, "seconds": 0.05})
-RATE = Metric("tcp", "mbit_per_s", 0.01, 0.25, 0.05, is_relative=True, is_shared=True)
-LOSS = Metric("udp", "loss_percent", 0.1, 5.0, 1.0, 1.0)
+RATE, LOSS = (claims().metrics[name] for name in ("tcp", "datagram_loss"))
 
 
 def play(name, record=SHORT):
@@ -59,10 +58,12 @@ def test_the_dataset_is_whole():
 
 def test_every_run_that_a_statement_needs_is_made():
     judged = judge(CLAIMS, fake_results())
-    assert len(judged) + len(NUMBERS) == 82
+    assert len(judged) + len(claims().elsewhere) == 82
     by_key = {one.key: one.verdict for one in judged}
-    assert {key for key, verdict in by_key.items() if verdict == "contradicted by the source itself"} == CONTRADICTED
-    assert {key for key, verdict in by_key.items() if verdict == "not judged"} == NOT_JUDGED
+    assert {key for key, verdict in by_key.items() if verdict == "contradicted by the source itself"} == {
+        *claims().contradicted
+    }
+    assert {key for key, verdict in by_key.items() if verdict == "not judged"} == {*claims().not_judged}
     # Ties by construction say nothing, whether the statement is of a difference or of none; no loss is little loss.
     assert [by_key[key] for key in ("C46", "C16", "C45", "C13")] == ["no mechanism"] * 4
     assert (by_key["C35"], by_key["C43"]) == ("holds", "holds")

@@ -57,6 +57,33 @@ class Statement(Spec):
     notes: dict[str, str] = Field(default_factory=dict, description="Further cells by name, templates.")
 
 
+class Metric(Spec):
+    """A quantity that claims are about, and what differences of it count as; of a share of the value, if relative."""
+
+    test: str = Field(description="Experiment that has it.")
+    figure: str = Field(description="Its name there.")
+    margin: float = Field(description="Difference from which one value is above another.")
+    slightly: float | None = Field(None, description="Most that a slight difference may be.")
+    alike: float = Field(description="Most by which equal values differ.")
+    little: float = Field(0.0, description="What counts as negligible is below it.")
+    is_relative: bool = Field(False, description="Whether these are shares of the value that is compared with.")
+
+
+class Claims(Spec):
+    """Claims in a study's own words: the table that has them, and what the words mean."""
+
+    table: str = Field(description="Name of the CSV file beside the record.")
+    words: dict[str, dict[str, Statement]] = Field(
+        default_factory=dict, description="By quantity: a word of the table, and the statement that it is."
+    )
+    metrics: dict[str, Metric] = Field(default_factory=dict, description="Quantities that comparisons are about.")
+    models: dict[str, str] = Field(default_factory=dict, description="Model by which claims about a system are judged.")
+    rivals: dict[str, str] = Field(default_factory=dict, description="Models that these stand beside.")
+    elsewhere: Items[str] = Field((), description="Claims that are judged as statements of the record.")
+    not_judged: Items[str] = Field((), description="Claims that cannot be judged.")
+    contradicted: Items[str] = Field((), description="Claims that others of the source, or its tables, contradict.")
+
+
 class Runs(Spec):
     """Experiments: one for each combination of the axes named."""
 
@@ -160,6 +187,7 @@ class RecordSpec(Spec):
     runs: Annotated[Items[Runs], Field(min_length=1)] = Field(description="Experiments.")
     values: dict[str, Expression] = Field(default_factory=dict, description="Values by name, each may use the former.")
     statements: dict[str, Items[Statement]] = Field(default_factory=dict, description="Statements by group.")
+    claims: Claims | None = Field(None, description="Claims in the study's own words, which the forms judge.")
     tables: Items[Table] = Field((), description="Tables.")
     scores: Cells = Field((), description="Lines that sum up, templates.")
 

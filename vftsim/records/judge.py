@@ -51,6 +51,18 @@ class Row:
         return {**own, **self.notes}
 
 
+def row_of(statement: Statement, names: Names) -> Row:
+    """Return a statement with what was found, by what its expressions may name."""
+    names = {**names, "value": evaluate(statement.value, names)}
+    verdict, null = _verdict(statement.judged, names), ""
+    if statement.null is not None:
+        alike = statement.judged.model_copy(update={"verdict": None})
+        null = _verdict(alike, {**names, "value": evaluate(statement.null, names)})
+    names = {**names, "verdict": verdict}
+    notes = {name: write(text, names) for name, text in statement.notes.items()}
+    return Row(statement.key, write(statement.stated, names), write(statement.found, names), verdict, null, notes)
+
+
 def table_of(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Return a table of texts."""
     return Table(columns, rows, title, texts=len(columns))
@@ -136,19 +148,9 @@ class Judgement(Printed):
     def groups(self) -> Mapping[str, list[Row]]:
         """Return every statement with its verdict, by group."""
         return {
-            name: [self._row(each, {**self.names, **case}) for each in group for case in self.record.cases(each.over)]
+            name: [row_of(each, {**self.names, **case}) for each in group for case in self.record.cases(each.over)]
             for name, group in self.record.spec.statements.items()
         }
-
-    def _row(self, statement: Statement, names: Names) -> Row:
-        names = {**names, "value": evaluate(statement.value, names)}
-        verdict, null = _verdict(statement.judged, names), ""
-        if statement.null is not None:
-            alike = statement.judged.model_copy(update={"verdict": None})
-            null = _verdict(alike, {**names, "value": evaluate(statement.null, names)})
-        names = {**names, "verdict": verdict}
-        notes = {name: write(text, names) for name, text in statement.notes.items()}
-        return Row(statement.key, write(statement.stated, names), write(statement.found, names), verdict, null, notes)
 
     def tables(self) -> list[Table]:
         """Return the whole record."""

@@ -21,7 +21,6 @@ from vftsim.records.judge import in_counts
 from vftsim.records.runner import cell, mean_of, rows_of
 from vftsim.spec import load, shipped_dir
 
-MODELS = tuple(dict.fromkeys([*claims.MODELS.values(), *claims.BESIDE.values()]))
 TIMEOUT_S, TEST_S = 5.0, 20.0
 PRINTED = (
     "requests",
@@ -223,7 +222,7 @@ def tally(results: Results, which: str) -> str:
     judged = {
         "model": lambda: claims.judge(_claims(), results),
         "null": lambda: claims.judge(_claims(), _shared_evenly()),
-        "other cards": lambda: claims.judge(_claims(), results, beside=True),
+        "other cards": lambda: claims.judge(_claims(), results, rivals=True),
     }[which]()
     return in_counts(judged)
 
@@ -231,9 +230,9 @@ def tally(results: Results, which: str) -> str:
 def cannot_tell(results: Results) -> str:
     """Return which share of the statements the null model holds too, or has the same figure on both sides."""
     rows = statement_rows(results)
-    counted = [row for row in rows if row[3] not in {"contradicted by the source itself", "not judged"}]
+    counted = [row for row in rows if row[3] not in {claims.CONTRADICTED, claims.NOT_JUDGED}]
     both = sum(row[3] == row[4] == "holds" for row in rows)
-    without = sum(row[3] == "no mechanism" for row in counted)
+    without = sum(row[3] == claims.NO_MECHANISM for row in counted)
     share = f"{both + without} of {len(counted)} statements ({(both + without) / len(counted):.0%})"
     return (
         f"{share}: {both} hold in the null model as well, in {without} both sides are the same by construction (no "
@@ -277,7 +276,7 @@ def _shared_evenly() -> Results:
     """Return what a null model gives: one resource shared evenly by the clients, every platform alike, no loss."""
     jitter_us = 1e3 * printed("iperf_udp_example", "jitter")
     found: dict[str, dict[str, list[float]]] = {}
-    for model in MODELS:
+    for model in dict.fromkeys([*claims.claims().models.values(), *claims.claims().rivals.values()]):
         for n in range(1, claims.MOST_CLIENTS + 1):
             share, most = first_row(1) / n, collapse_per_s("net-bare", 1) / n
             tests = {

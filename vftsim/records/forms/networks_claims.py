@@ -1,6 +1,7 @@
 """Judge what Timalsena 2013 says of iperf and httperf against what the models give.
 
-Relations and margins are those of ``calibration/networks/protocol.md``.  Comparisons are paired by replication.
+Margins, and which statements are judged, are in the record's file; relations are those of
+``calibration/networks/protocol.md``.  Comparisons are paired by replication.
 """
 
 from __future__ import annotations
@@ -8,75 +9,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
-from vftsim.records.judge import Row, lead_verdict
+from vftsim.records.definition import Claims, Metric
+from vftsim.records.judge import HOLDS, MISSED, NOISE, Row, lead_verdict
+from vftsim.records.runner import read
 
 Verdict = str
 """``no mechanism``: the model has the same figure on both sides by construction, and could not have failed or held."""
 Results = Mapping[str, Mapping[str, Sequence[float]]]
 """Figures by run: ``tcp net-bare 3``."""
 
-MODELS = {"bare_metal": "net-bare", "kvm": "net-kvm", "vmware": "net-esxi-emulated"}
-"""Which model a statement about a platform is judged by."""
-BESIDE = {"bare_metal": "net-bare", "kvm": "net-kvm-emulated", "vmware": "net-esxi"}
-"""The other network card of each platform."""
 MOST_CLIENTS = 5
-
-CONTRADICTED = {"C03", "C10", "C49", "C57", "C59", "C75", "C76"}
-"""Statements that others of the same source, or its tables, contradict."""
-NUMBERS = {"C17", "C18", "C19", "C20", "C21", "C22", "C23"}
-"""Statements with a figure, judged as such in the record's file."""
-NOT_JUDGED = {"C26", "C27", "C70", "C71", "C81", "C82"}
-"""An option, a count without a margin, an anomalous run without a platform, literature."""
-_WORST_FIRST: tuple[Verdict, ...] = ("missed", "no mechanism", "within noise", "holds")
+NO_MECHANISM, NOT_JUDGED, CONTRADICTED = "no mechanism", "not judged", "contradicted by the source itself"
+_WORST_FIRST: tuple[Verdict, ...] = (MISSED, NO_MECHANISM, NOISE, HOLDS)
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A measured quantity: where it is, and the margins of differences (of a share of the value, where relative).
-
-    ``slightly`` is the most that a slight difference may be, ``alike`` what counts as equal, ``little`` as negligible.
-    """
-
-    test: str
-    figure: str
-    margin: float
-    slightly: float
-    alike: float
-    little: float = 0.0
-    is_relative: bool = False
-    is_shared: bool = False
-
-    def limit(self, size: float, value: float) -> float:
-        """Return a margin in the metric's own unit."""
-        return size * abs(value) if self.is_relative else size
+@cache
+def claims() -> Claims:
+    """Return what the words of the study mean."""
+    found = read("networks").spec.claims
+    assert found is not None
+    return found
 
 
-_TCP = Metric("tcp", "mbit_per_s", 0.01, 0.25, 0.05, is_relative=True, is_shared=True)
-_UDP = Metric("udp", "sent_mbit_per_s", 0.01, 0.25, 0.05, is_relative=True, is_shared=True)
-_LOSS = Metric("udp", "loss_percent", 0.1, 5.0, 1.0, 1.0)
-_JITTER = Metric("udp", "jitter_us", 1.0, math.inf, 5.0, 100.0)
-_MOST = Metric("web", "rate_per_s", 1.0, 2.0, 1.0, is_shared=True)
-_METRICS: dict[str, Metric] = {
-    "datagram_loss": _LOSS,
-    "jitter": _JITTER,
-    "max_request_rate": _MOST,
-    "request_rate_before_saturation": _MOST,
-    "reply_capacity_extra_load": _MOST,
-    "web_server_performance": _MOST,
-    "reply_rate": Metric("web", "reply_rate_per_s", 1.0, 2.0, 1.0),
-    "error_extra_load": Metric("web", "errors", 1.0, 2.0, 1.0),
-    "error_low_load": Metric("web", "low_errors", 1.0, 2.0, 1.0),
-    "error_onset_rate": Metric("web", "onset_per_s", 1.0, 2.0, 1.0),
-}
-
-
-def judge(claims: Sequence[Mapping[str, str]], results: Results, *, beside: bool = False) -> list[Row]:
-    """Judge all statements but those with a figure; ``beside`` takes each platform's other network card."""
-    found = _Found(results, BESIDE if beside else MODELS)
-    return [found.judge(row) for row in claims if row["claim_id"] not in NUMBERS]
+def judge(rows: Sequence[Mapping[str, str]], results: Results, *, rivals: bool = False) -> list[Row]:
+    """Judge all statements but those with a figure; ``rivals`` takes each platform's other network card."""
+    found = _Found(results, claims().rivals if rivals else claims().models)
+    return [found.judge(row) for row in rows if row["claim_id"] not in claims().elsewhere]
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
@@ -93,10 +54,10 @@ class _Found:
 
     def judge(self, row: Mapping[str, str]) -> Row:
         key, stated = row["claim_id"], _in_words(row)
-        if key in NOT_JUDGED:
-            return Row(key, stated, "", "not judged")
+        if key in claims().not_judged:
+            return Row(key, stated, "", NOT_JUDGED)
         parts = [self._judge_one(row, p, m) for p in self._platforms(row["platform"]) for m in _metrics(row)]
-        verdict: Verdict = "contradicted by the source itself" if key in CONTRADICTED else worst([v for _, v in parts])
+        verdict = CONTRADICTED if key in claims().contradicted else worst([v for _, v in parts])
         return Row(key, stated, "; ".join(text for text, _ in parts), verdict)
 
     def _platforms(self, name: str) -> list[str]:
@@ -126,7 +87,7 @@ class _Found:
         found = []
         for other in row["compared_to"].split(";"):
             if other in ("tcp", "udp"):
-                found.append(self.values(platform, _TCP if other == "tcp" else _UDP, clients))
+                found.append(self.values(platform, claims().metrics[other], clients))
             elif other[0].isdigit():
                 found.append(self.values(platform, metric, int(other[0])))
             else:
@@ -135,9 +96,9 @@ class _Found:
 
 
 def _metrics(row: Mapping[str, str]) -> list[Metric]:
-    if row["metric"] in _METRICS:
-        return [_METRICS[row["metric"]]]
-    return [_TCP if protocol == "tcp" else _UDP for protocol in row["protocol"].split(";")]
+    """Return the metrics of a statement; throughput is that of each protocol."""
+    metrics = claims().metrics
+    return [metrics[row["metric"]]] if row["metric"] in metrics else [metrics[p] for p in row["protocol"].split(";")]
 
 
 def _counts(clients: str) -> list[int]:
@@ -153,20 +114,26 @@ def compare(relation: str, metric: Metric, mine: Sequence[float], other: Sequenc
     """Judge one comparison of two figures, paired by replication."""
     difference = [x - y for x, y in zip(mine, other, strict=True)]
     if not any(difference):
-        return "no mechanism"
+        return NO_MECHANISM
     if relation in ("nearly_equal_to", "equal_to", "no_change_vs"):
-        return "holds" if abs(_mean(difference)) <= metric.limit(metric.alike, _mean(other)) else "missed"
+        return HOLDS if abs(_mean(difference)) <= _limit(metric, metric.alike, other) else MISSED
     if relation == "negligible":
-        return "holds" if _mean(mine) < _mean(other) / 5.0 else "missed"
+        return HOLDS if _mean(mine) < _mean(other) / 5.0 else MISSED
     is_less = relation in ("lower_than", "much_lower_than", "slightly_lower_than", "lowest")
     lead = [-x for x in difference] if is_less else difference
-    size, margin = _mean(lead), metric.limit(metric.margin, _mean(other))
+    size, margin = _mean(lead), _limit(metric, metric.margin, other)
     verdict = lead_verdict(lead, beyond=margin, against=margin)
-    if verdict == "holds" and "slightly" in relation and size > metric.limit(metric.slightly, _mean(other)):
-        return "missed"
-    if verdict == "holds" and "much" in relation and size < 0.5 * min(abs(_mean(mine)), abs(_mean(other))):
-        return "missed"
+    slightly = math.inf if metric.slightly is None else metric.slightly
+    if verdict == HOLDS and "slightly" in relation and size > _limit(metric, slightly, other):
+        return MISSED
+    if verdict == HOLDS and "much" in relation and size < 0.5 * min(abs(_mean(mine)), abs(_mean(other))):
+        return MISSED
     return verdict
+
+
+def _limit(metric: Metric, size: float, other: Sequence[float]) -> float:
+    """Return a margin in the metric's own unit."""
+    return size * abs(_mean(other)) if metric.is_relative else size
 
 
 Series = Mapping[int, Sequence[float]]
@@ -177,15 +144,15 @@ def trend(metric: Metric, series: Series, counts: Sequence[int], *, rises: bool)
     relation, against = ("higher_than", "lower_than") if rises else ("lower_than", "higher_than")
     whole = compare(relation, metric, series[counts[-1]], series[counts[0]])
     steps = pairwise(counts)
-    return "missed" if any(compare(against, metric, series[b], series[a]) == "holds" for a, b in steps) else whole
+    return MISSED if any(compare(against, metric, series[b], series[a]) == HOLDS for a, b in steps) else whole
 
 
 def _little(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return "holds" if all(_mean(series[n]) < metric.little for n in counts) else "missed"
+    return HOLDS if all(_mean(series[n]) < metric.little for n in counts) else MISSED
 
 
 def _zero(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return "holds" if all(max(series[n]) == 0.0 for n in counts) else "missed"
+    return HOLDS if all(max(series[n]) == 0.0 for n in counts) else MISSED
 
 
 def _shared(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
@@ -193,11 +160,11 @@ def _shared(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
     alone = _mean(series[1])
     sums = [(n, n * _mean(series[n])) for n in counts]
     limits = [0.1 * alone if metric.is_relative else n * metric.margin for n, _ in sums]
-    return "holds" if all(abs(x - alone) <= limit for (_, x), limit in zip(sums, limits, strict=True)) else "missed"
+    return HOLDS if all(abs(x - alone) <= limit for (_, x), limit in zip(sums, limits, strict=True)) else MISSED
 
 
 def _up_to(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return "holds" if any(60.0 <= _mean(series[n]) <= 90.0 for n in counts) else "missed"
+    return HOLDS if any(60.0 <= _mean(series[n]) <= 90.0 for n in counts) else MISSED
 
 
 _ALONE: dict[str, Callable[[Metric, Series, Sequence[int]], Verdict]] = {

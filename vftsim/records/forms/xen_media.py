@@ -151,11 +151,17 @@ def outcomes_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
     }
 
 
+def by_experiment(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
+    """Return statements by the experiment that they are about."""
+    found: dict[str, list[Judged]] = {}
+    for one in judged:
+        found.setdefault(one.experiment, []).append(one)
+    return found
+
+
 def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) -> list[str]:
     """Markdown: one line an experiment with its statements."""
-    by_key: dict[str, list[Judged]] = {}
-    for one in judged:
-        by_key.setdefault(one.experiment, []).append(one)
+    statements = by_experiment(judged)
     lines = [
         "| experiment | loss % | mean delay ms | p99 ms | stated | verdict |",
         "|---|---|---|---|---|---|",
@@ -163,7 +169,7 @@ def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) ->
     for key, result in results.items():
         mean = result["mean"]
         figures = f"{mean['loss_percent']:.2f} | {mean['delay_mean_ms']:.3g} | {mean['delay_p99_ms']:.3g}"
-        for number, one in enumerate(by_key.get(key, [])):
+        for number, one in enumerate(statements.get(key, [])):
             head = f"{key} | {figures}" if number == 0 else " | | | "
             lines.append(f"| {head} | {one.quantity} {one.statement}: {one.found} | {one.verdict} |")
     return lines
@@ -233,14 +239,12 @@ class MediaJudgement(Judgement):
         return found
 
     def _experiments(self) -> Iterable[tuple[str, ...]]:
-        by_key: dict[str, list[Judged]] = {}
-        for one in self.judged[RIGHT]:
-            by_key.setdefault(one.experiment, []).append(one)
+        statements = by_experiment(self.judged[RIGHT])
         for key, result in self.models[RIGHT].items():
             mean = result["mean"]
             head = (key, *(f"{mean[name]:.3g}" for name in ("loss_percent", "delay_mean_ms", "delay_p99_ms")))
-            said = [(f"{one.quantity} {one.statement}", one.found, one.verdict) for one in by_key.get(key, ())]
-            for number, cells in enumerate(said or [("", "", "")]):
+            rows = [(f"{one.quantity} {one.statement}", one.found, one.verdict) for one in statements.get(key, ())]
+            for number, cells in enumerate(rows or [("", "", "")]):
                 yield (*(head if number == 0 else ("",) * 4), *cells)
 
     def scores(self) -> list[str]:

@@ -1,10 +1,11 @@
 """Judge what a published study says against what the model gives.
 
-A statement is a number with a relation ("about 19 %"), a word ("minimal loss"), or a comparison with
-another experiment or set ("worse than mixed.D").  Limits are those of ``calibration/xen-media/protocol.md``,
-fixed beforehand.  A comparison is judged on differences paired by replication: of loss in points, of mean delay as
-the logarithm of the ratio.  Where the sign of a difference is not certain, two one-sided tests say whether it is
-within the margin of no change (Schuirmann 1987), and where they do not either, the runs are too few to tell.
+A statement is a number with a relation ("about 19 %"), a word ("minimal loss"), or a comparison with another experiment
+or set ("worse than mixed.D").  What numbers and words mean is in the record's file, with the limits that
+``calibration/xen-media/protocol.md`` fixed beforehand.  A comparison is judged on differences paired by replication: of
+loss in points, of mean delay as the logarithm of the ratio.  Where the sign of a difference is not certain, two
+one-sided tests say whether it is within the margin of no change (Schuirmann 1987), and where they do not either, the
+runs are too few to tell.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
-from vftsim.records.judge import lead_verdict, same_verdict
+from vftsim.records.definition import Statement
+from vftsim.records.judge import HOLDS, MISSED, NOISE, UNDECIDED, Row, lead_verdict, row_of, same_verdict
+from vftsim.records.runner import read
 
-Verdict = str
-VERDICTS = ("holds", "within noise", "undecided", "missed")
+Quantity = Literal["loss", "delay"]
+VERDICTS = (HOLDS, NOISE, UNDECIDED, MISSED)
 """What can be said of a statement; ``within noise`` is shown to be no difference, ``undecided`` is not known."""
 
 
@@ -46,10 +50,10 @@ class Judged:
     """One statement with its verdict."""
 
     experiment: str
-    quantity: Literal["loss", "delay"]
+    quantity: Quantity
     statement: str
     found: str
-    verdict: Verdict
+    verdict: str
 
     @property
     def is_ordinal(self) -> bool:
@@ -57,27 +61,6 @@ class Judged:
         return ":" in self.statement or self.statement in {"lower", "higher", "no_improvement", "no_change"}
 
 
-_NUMBERS: dict[tuple[str, float], tuple[str, Callable[[float], bool]]] = {
-    ("eq", 0.0): ("= 0 % (below 0.1)", lambda x: x < 0.1),
-    ("up_to", 90.0): ("up to 90 % (above 80)", lambda x: x > 80.0),
-    ("up_to", 45.0): ("45 % (+-5)", lambda x: abs(x - 45.0) <= 5.0),
-    ("approximately", 19.0): ("19 % (+-4)", lambda x: abs(x - 19.0) <= 4.0),
-}
-_LOSS_WORDS: dict[str, Callable[[float], bool]] = {
-    "zero": lambda x: x < 0.1,
-    "near_zero": lambda x: x < 0.5,
-    "minimal_loss": lambda x: x < 1.0,
-    "good": lambda x: x < 1.0,
-    "bad": lambda x: x > 2.0,
-    "high": lambda x: x > 2.0,
-    "very_high": lambda x: x > 80.0,
-    "unacceptable": lambda x: x >= 1.0,
-}
-_DELAY_WORDS: dict[str, tuple[str, str, Callable[[Outcome], Sequence[float]], Callable[[float], bool]]] = {
-    "minimal": ("below 0.5 ms", "p99", lambda o: o.delay_p99_ms, lambda x: x < 0.5),
-    "good": ("good", "p95", lambda o: o.delay_p95_ms, lambda x: x < 10.0),
-    "high": ("high", "mean", lambda o: o.delay_mean_ms, lambda x: x > 5.0),
-}
 _MARGINAL_POINTS = 5.0
 _NO_WORD = {"", "not_stated", "similar"}
 
@@ -87,7 +70,8 @@ def judge(row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> list[Judge
     key = row["experiment_key"]
     judged = []
     if row["loss_percent"]:
-        judged.append(_judge_number(key, row, outcomes[key]))
+        stated = f"{row['loss_relation']} {float(row['loss_percent']):g}"
+        judged.append(_judge_word(key, "loss", "loss_percent", stated, outcomes[key]))
     # A word beside a number says the same again.
     words = [w for w in row["outcome"].split(";") if w not in _NO_WORD and (":" in w or not row["loss_percent"])]
     judged += [_judge_loss(key, word, outcomes) for word in words]
@@ -95,16 +79,30 @@ def judge(row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> list[Judge
     return judged + [_judge_delay(key, word, row, outcomes) for word in delay_words]
 
 
-def _judge_number(key: str, row: Mapping[str, str], outcome: Outcome) -> Judged:
-    text, holds = _NUMBERS[row["loss_relation"], float(row["loss_percent"])]
-    return Judged(key, "loss", text, _percent(outcome.loss), "holds" if holds(outcome.loss) else "missed")
+@cache
+def _words() -> Mapping[str, Mapping[str, Statement]]:
+    """Return what words mean, by what they are of."""
+    claims = read("xen-media").spec.claims
+    return claims.words if claims else {}
+
+
+def _judge_word(key: str, quantity: Quantity, of: str, word: str, outcome: Outcome) -> Judged:
+    figure = str(_words()[of][word].value)
+    found = _of_word(of, word, outcome.loss if figure == "loss" else _mean(getattr(outcome, figure)))
+    return Judged(key, quantity, found.stated, found.found, found.verdict)
+
+
+@cache
+def _of_word(of: str, word: str, value: float) -> Row:
+    """Judge a word by a value, once: shuffled labels ask for the same again and again."""
+    statement = _words()[of][word]
+    return row_of(statement, {str(statement.value): value, "percent": _percent})
 
 
 def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
     mine = outcomes[key]
     if ":" not in word:
-        verdict: Verdict = "holds" if _LOSS_WORDS[word](mine.loss) else "missed"
-        return Judged(key, "loss", word, _percent(mine.loss), verdict)
+        return _judge_word(key, "loss", "loss", word, mine)
     relation, target = word.split(":")
     if relation == "best_in":
         rivals = _rivals(target, key, outcomes)
@@ -119,7 +117,7 @@ def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
         verdict = _LOSS.same(mine, other, only_less=relation == "no_improvement_vs")
     elif relation == "marginal_improvement_vs":
         is_marginal = abs(mine.loss - other.loss) < _MARGINAL_POINTS
-        verdict = _LOSS.sign(mine, other, is_more=False) if is_marginal else "missed"
+        verdict = _LOSS.sign(mine, other, is_more=False) if is_marginal else MISSED
     elif max(mine.loss, other.loss) == 0.0:
         verdict = _DELAY.sign(mine, other, is_more=relation == "worse_than")
         found = f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
@@ -130,10 +128,8 @@ def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
 
 def _judge_delay(key: str, word: str, row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> Judged:
     mine = outcomes[key]
-    if word in _DELAY_WORDS:
-        stated, which, values, holds = _DELAY_WORDS[word]
-        ms = _mean(values(mine))
-        return Judged(key, "delay", stated, f"{which} {ms:.3g} ms", "holds" if holds(ms) else "missed")
+    if word in _words()["delay"]:
+        return _judge_word(key, "delay", "delay", word, mine)
     relation, target = _delay_relation(word, row)
     if relation == "best_in":
         other = min(_rivals(target, key, outcomes).values(), key=lambda o: o.delay)
@@ -182,19 +178,19 @@ class _Compared:
     differences: Callable[[Outcome, Outcome], list[float]]
     margin: float
 
-    def sign(self, mine: Outcome, other: Outcome, *, is_more: bool) -> Verdict:
+    def sign(self, mine: Outcome, other: Outcome, *, is_more: bool) -> str:
         """Whether differences have the stated sign; the sign of most of them where a delay is infinite."""
         differences = self.differences(mine, other)
         stated = differences if is_more else [-d for d in differences]
         if not all(map(math.isfinite, stated)):
-            return "holds" if sum(d > 0.0 for d in stated) > len(stated) / 2 else "missed"
+            return HOLDS if sum(d > 0.0 for d in stated) > len(stated) / 2 else MISSED
         return lead_verdict(stated, same=self.margin)
 
-    def same(self, mine: Outcome, other: Outcome, *, only_less: bool) -> Verdict:
+    def same(self, mine: Outcome, other: Outcome, *, only_less: bool) -> str:
         """Whether differences are shown to be within the margin; ``only_less``: not below it."""
         differences = self.differences(mine, other)
         if not all(map(math.isfinite, differences)):
-            return "holds" if only_less and max(differences) > 0.0 else "missed"
+            return HOLDS if only_less and max(differences) > 0.0 else MISSED
         return same_verdict(differences, self.margin, only_less=only_less)
 
 
