@@ -9,7 +9,7 @@ from tests.calibrate.test_fit import PROXY, definition, lab
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN
 from vftsim.calibrate import fit as fit_module
 from vftsim.calibrate.fit import fit, starts_of
-from vftsim.calibrate.run import _said
+from vftsim.calibrate.run import _identity
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
 from vftsim.study.store.resumable import RunCache, kept_in
@@ -78,8 +78,8 @@ def test_no_replication_of_a_point_is_played_twice(played):
 
 def test_a_fit_with_more_starts_and_replications_goes_on_from_one_with_fewer(played, tmp_path):
     few, many = wanted(), wanted(starts=4, replications=2)
-    identity = _said(few, lab(), MEASURED)
-    assert _said(many, lab(), MEASURED) == identity
+    identity = _identity(few, lab(), MEASURED)
+    assert _identity(many, lab(), MEASURED) == identity
     with kept_in(tmp_path / "kept", "calibration") as store:
         fit(few, lab(), MEASURED, cache=RunCache(store, identity))
         found = fit(many, lab(), MEASURED, cache=RunCache(store, identity))

@@ -47,14 +47,14 @@ def profiles_of(search: Search, units: Array, matrix: Array, replications: int) 
     problem = search.evaluate.problem
     (at_fit,) = search.residuals([units], replications)
     least = max(float(at_fit @ at_fit), 1e-12)
-    points = [_held(units, at_fit, matrix, i, place) for i in range(len(units)) for place in _places()]
+    points = [_held(units, at_fit, matrix, i, position) for i in range(len(units)) for position in _places()]
     found = [float(r @ r) / least for r in search.residuals(points, replications)]
     freedom = max(len(problem.keys) - len(units), 1)
     limit = 1.0 + float(fdtri(1, freedom, 0.95)) / freedom
     profiles = []
     for i, parameter in enumerate(problem.definition.parameters):
-        own = [(float(units[i]), 1.0), *zip(_places(), found[i * PLACES : (i + 1) * PLACES], strict=True)]
-        values, squares = zip(*sorted(own), strict=True)
+        pairs = [(float(units[i]), 1.0), *zip(_places(), found[i * PLACES : (i + 1) * PLACES], strict=True)]
+        values, squares = zip(*sorted(pairs), strict=True)
         in_units = (float(search.low[i] + value * search.span[i]) for value in values)
         profiles.append(Profile(parameter.path, tuple(in_units), tuple(squares), limit))
     return profiles
@@ -64,10 +64,10 @@ def _places() -> list[float]:
     return [n / (PLACES - 1) for n in range(PLACES)]
 
 
-def _held(units: Array, residuals: Array, matrix: Array, i: int, place: float) -> Array:
+def _held(units: Array, residuals: Array, matrix: Array, i: int, position: float) -> Array:
     """Return where the others go when one parameter is held at a place."""
-    there, moved = units.copy(), residuals + matrix[:, i] * (place - units[i])
-    there[i] = place
+    there, moved = units.copy(), residuals + matrix[:, i] * (position - units[i])
+    there[i] = position
     others = [j for j in range(len(units)) if j != i]
     if others:
         there[others] += _step(units[others], moved, matrix[:, others])

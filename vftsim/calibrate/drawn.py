@@ -150,13 +150,13 @@ class DrawableFit:
         UsageError
             The model lacks a key that was fitted.
         """
-        own = {name: float(read(spec, name)) for name in drawn}
+        model_values = {name: float(read(spec, name)) for name in drawn}
         return with_values(
             spec,
             {
-                name: value if self._is_absolute(name) else own[name] * value / self.values[name]
+                name: value if self._is_absolute(name) else model_values[name] * value / self.values[name]
                 for name, value in drawn.items()
-                if self._concerns(name, own[name])
+                if self._concerns(name, model_values[name])
             },
         )
 
@@ -171,12 +171,12 @@ class DrawableFit:
         UsageError
             The model lacks a key that was fitted.
         """
-        own = {name: float(read(spec, name)) for name in self.values}
-        return with_values(spec, {n: value for n, value in self.values.items() if self._concerns(n, own[n])})
+        model_values = {name: float(read(spec, name)) for name in self.values}
+        return with_values(spec, {n: value for n, value in self.values.items() if self._concerns(n, model_values[n])})
 
-    def _concerns(self, name: str, own: float) -> bool:
+    def _concerns(self, name: str, model_value: float) -> bool:
         """Whether a key is of the model's environment: one of another has no cost or a factor of 1 there."""
-        return name not in self.limited or own not in (0.0, 1.0)
+        return name not in self.limited or model_value not in (0.0, 1.0)
 
 
 def accepted(spec: ModelSpec) -> str:
@@ -217,8 +217,8 @@ def read_fit(name_or_path: str) -> DrawableFit:
 
 def _file_of(name: str) -> Path:
     given, room = Path(name), shipped_dir("calibration")
-    folder, _, own = name.partition("/")
-    for path in (given, room / folder / "fitted" / f"{own}.json"):
+    folder, _, fit_name = name.partition("/")
+    for path in (given, room / folder / "fitted" / f"{fit_name}.json"):
         if path.is_file():
             return path
     raise UsageError(f"no file '{name}' and no shipped fit of that name; shipped: {listing(shipped_fits())}")
@@ -226,15 +226,15 @@ def _file_of(name: str) -> Path:
 
 def _drawable(name: str, found: _File) -> DrawableFit:
     bounds = {p.path: p.bounds for p in found.calibration.parameters}
-    own = found.parameters
-    if missing := [key for key in own if key not in bounds]:
+    parameters = found.parameters
+    if missing := [key for key in parameters if key not in bounds]:
         raise UsageError(f"'{name}' has a value for {missing[0]}, which its calibration does not fit")
     of_system = ("hosts.", "networks.", "domains.")
     return DrawableFit(
         name,
-        {key: p.value for key, p in own.items()},
-        {key: min(p.low_95, p.value) for key, p in own.items()},
-        {key: max(p.high_95, p.value) for key, p in own.items()},
+        {key: p.value for key, p in parameters.items()},
+        {key: min(p.low_95, p.value) for key, p in parameters.items()},
+        {key: max(p.high_95, p.value) for key, p in parameters.items()},
         bounds,
         found.correlations,
         tuple(text for text in found.calibration.overrides if text.startswith(of_system)),

@@ -39,8 +39,8 @@ def observe(spec: ModelSpec, seed: int, replication: int) -> Observations:
 
 def as_run(seen: Observations, label: str) -> Observations:
     """Return the observations of the run ``environment/phase``: of the phase of that name, else of the last one."""
-    own, last = label.partition("/")[2], list(seen)[-1][0]
-    wanted = own if any(phase == own for phase, _ in seen) else last
+    phase_name, last = label.partition("/")[2], list(seen)[-1][0]
+    wanted = phase_name if any(phase == phase_name for phase, _ in seen) else last
     return {(label, quantity): value for (phase, quantity), value in seen.items() if phase == wanted}
 
 
@@ -169,16 +169,16 @@ def restated(dataset: Dataset, found: Observations) -> Observations:
         What was measured of a phase contradicts itself.
     """
     discover_parts()
-    kept: Observations = {}
+    result: Observations = {}
     for phase in dict.fromkeys(phase for phase, _ in found):
-        own = {quantity: value for (name, quantity), value in found.items() if name == phase}
+        of_phase = {quantity: value for (name, quantity), value in found.items() if name == phase}
         for kind in list(Outcome.kinds.values()):
             try:
-                own = kind.restated(own)
+                of_phase = kind.restated(of_phase)
             except ValueError as error:
                 raise ModelFileError(f"in the phase '{phase}' {error}", str(dataset.path)) from None
-        kept |= {(phase, quantity): value for quantity, value in own.items()}
-    return kept
+        result |= {(phase, quantity): value for quantity, value in of_phase.items()}
+    return result
 
 
 def check_units(dataset: Dataset) -> None:

@@ -149,10 +149,10 @@ def fit_at(
     of_data = _resampled(definition, found) * span * _widening(len(keys), len(names))
     of_runs = _of_runs(definition, found, apart) * span
     shifts = of_data + of_runs
-    bounds, own = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)
+    bounds, data_spread = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)
     if freedom < 1:  # as many parameters as observations leave no residuals to resample
-        own = np.array(seen.remaining) * BOX_DEVIATION * span
-        half = _NORMAL_975 * np.hypot(own, of_runs.std(axis=0))
+        data_spread = np.array(seen.remaining) * BOX_DEVIATION * span
+        half = _NORMAL_975 * np.hypot(data_spread, of_runs.std(axis=0))
         bounds = np.array([values - half, values + half])
     bounds = np.clip(bounds, low, low + span)
     result = Fit(
@@ -173,7 +173,7 @@ def fit_at(
             share = 100.0 * (result.high[name] - result.low[name]) / (box[1] - box[0])
             _leave_open(result, name, box, f"{name} (its interval has {share:.0f} % of its box)")
     if len(apart) > 1:
-        result.chance_share = dict(zip(names, _share(of_runs.std(axis=0), own), strict=True))
+        result.chance_share = dict(zip(names, _share(of_runs.std(axis=0), data_spread), strict=True))
     _note_bounds_and_pairs(result, found.x, shifts)
     return result
 

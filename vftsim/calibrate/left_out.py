@@ -98,8 +98,8 @@ def section(found: Sequence[LeftOut]) -> str:
 def counts(found: Sequence[LeftOut]) -> str:
     """Return how many capacities the ranges hold, by what they were learned from and whose full load they have."""
     kinds = dict.fromkeys((each.learned_from, each.full_by) for each in found)
-    said = []
+    parts = []
     for kind in kinds:
         held = [is_held for each in found if (each.learned_from, each.full_by) == kind for is_held in each.held]
-        said.append(f"{sum(held)} of {len(held)} held from {kind[0]} with the full load of {kind[1]}")
-    return "; ".join(said)
+        parts.append(f"{sum(held)} of {len(held)} held from {kind[0]} with the full load of {kind[1]}")
+    return "; ".join(parts)

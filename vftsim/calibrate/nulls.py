@@ -76,8 +76,8 @@ class Base:
         idle = [1.0 - cpu / FULL_PERCENT for cpu in self.cpu]
         if not self.is_of_logarithms or load >= most or min(idle) <= 0.0:
             return None
-        own = np.mean([math.log(value * free) for value, free in zip(self.values, idle, strict=True)])
-        return float(math.exp(own) / (1.0 - load / most))
+        mean_log = np.mean([math.log(value * free) for value, free in zip(self.values, idle, strict=True)])
+        return float(math.exp(mean_log) / (1.0 - load / most))
 
     def between(self, load: float) -> float | None:
         """Return what was measured at a load, between two of the runs; None outside of them."""

@@ -69,14 +69,14 @@ def played(
     total = sum(map(len, tasks))
     count = itertools.count(1)
 
-    def came() -> None:
+    def count_run() -> None:
         progress.advance(f"run {next(count)}/{total}")
 
     progress.total(total)
-    for one, own in zip(cache, tasks, strict=True):
-        for _ in range(one.there(own)):
-            came()
-    found = together(cache, Workers(_observed, jobs, progress.say, came), tasks)
+    for run_cache, numbered in zip(cache, tasks, strict=True):
+        for _ in range(run_cache.there(numbered)):
+            count_run()
+    found = together(cache, Workers(_observed, jobs, progress.say, count_run), tasks)
     return dict(zip(plays, found, strict=True))
 
 

@@ -166,14 +166,14 @@ class Prediction(Printed):
     @classmethod
     def opened(cls, folder: Path) -> Prediction:
         """Return what the directory of a result holds."""
-        said, data = read_manifest(folder), read_answer(folder)
+        how, data = read_manifest(folder), read_answer(folder)
         return cls(
-            model_of(said),
+            model_of(how),
             tuple(data["structures"]),
             codec(tuple[Figure, ...])[1](data["figures"]),
             data["draws"],
             data["runs"],
-            said,
+            how,
             tuple(data["undetermined"]),
             data["refused"],
         )
@@ -285,35 +285,35 @@ def predict(
     structures |= {other.name: (other.applied(_of_structure(model, other)), (other,)) for other in others}
     points = {name: _points(base, drawn, draws, seed) for name, (base, drawn) in structures.items()}
     cache = RunCache(store, identity(model, seed))
-    places = {name: cache.at(predict=_digest(*structure), runs=runs) for name, structure in structures.items()}
+    caches = {name: cache.at(predict=_digest(*structure), runs=runs) for name, structure in structures.items()}
     tasks = {
         name: [Task(specs[n // runs], seed, n) for n in range(draws * runs)] for name, (specs, _) in points.items()
     }
-    found = _played(tasks, places, Workers(simulate_point, workers, show.say, show.advance), show, figures)
+    found = _played(tasks, caches, Workers(simulate_point, workers, show.say, show.advance), show, figures)
     how = manifest([model], "predict", seed, draws * runs, workers, started)
-    said = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
+    predicted = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
     if structure_error is not None:
-        said = tuple(figure.with_structure(structure_error) for figure in said)
-    untold = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
+        predicted = tuple(figure.with_structure(structure_error) for figure in predicted)
+    undetermined = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
     refused = sum(count for _, count in points.values())
-    return Prediction(model, tuple(found), said, draws, runs, how, tuple(sorted(untold)), refused)
+    return Prediction(model, tuple(found), predicted, draws, runs, how, tuple(sorted(undetermined)), refused)
 
 
 def _played(
     tasks: Mapping[str, Sequence[Task]],
-    places: Mapping[str, RunCache],
+    caches: Mapping[str, RunCache],
     pool: Workers[Task, dict[str, float]],
     show: Progress,
     figures: Sequence[str],
 ) -> dict[str, list[dict[str, float]]]:
     """Play every run of each structure; figures that the first run lacks are refused before the others are played."""
-    numbered = {name: dict(enumerate(own)) for name, own in tasks.items()}
-    show.total(sum(len(own) - places[name].there(own) for name, own in numbered.items()))
+    numbered = {name: dict(enumerate(queued)) for name, queued in tasks.items()}
+    show.total(sum(len(queued) - caches[name].there(queued) for name, queued in numbered.items()))
     found: dict[str, list[dict[str, float]]] = {}
-    for name, own in numbered.items():
-        first = places[name].in_order(pool, {0: own.pop(0)})
+    for name, queued in numbered.items():
+        first = caches[name].in_order(pool, {0: queued.pop(0)})
         _check_quantities(figures, first)
-        found[name] = first + places[name].in_order(pool, own)
+        found[name] = first + caches[name].in_order(pool, queued)
     return found
 
 

@@ -84,11 +84,11 @@ class Calibrated(Printed):
             if shares
             else "fitted before intervals of one replication held the chance of runs"
         )
-        told = len(fit.values) - len(fit.undetermined)
+        determined = len(fit.values) - len(fit.undetermined)
         return [
             *head(self.record["manifest"]["models"], definition.seed),
             Answer(
-                f"{told} of {len(fit.values)} parameters are told by the data",
+                f"{determined} of {len(fit.values)} parameters are told by the data",
                 f"What do the data of {definition.name} say of the model?",
                 f"{count} observations, scaled residual {rms:.2f} rms",
             ),
@@ -172,7 +172,7 @@ def run_calibration(
     if laboratories and not 2 <= laboratories <= MOST_LABORATORIES:
         raise UsageError(f"--coverage: from 2 to {MOST_LABORATORIES} laboratories, got {laboratories}")
     progress.total(definition.searches * definition.most_evaluations)
-    cache = RunCache(store, _said(definition, specs, data))
+    cache = RunCache(store, _identity(definition, specs, data))
     found = search_for(
         definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), cache, values
     )
@@ -218,14 +218,16 @@ def values_of(name_or_path: str, definition: CalibrationSpec) -> dict[str, float
     return {p.path: values[p.path] for p in definition.parameters}
 
 
-def _said(definition: CalibrationSpec, specs: ModelSpec | dict[str, ModelSpec], data: Observations) -> dict[str, Any]:
+def _identity(
+    definition: CalibrationSpec, specs: ModelSpec | dict[str, ModelSpec], data: Observations
+) -> dict[str, Any]:
     """Return all that determines what an evaluation gives, except its point and replication."""
     models = specs if isinstance(specs, dict) else {"": specs}
-    said = definition.model_dump(mode="json", exclude={"most_evaluations", "replications", "starts"})
+    settings = definition.model_dump(mode="json", exclude={"most_evaluations", "replications", "starts"})
     of_models = sha256_of({name: Model("", each).digest() for name, each in models.items()})
     return {
         **identity_of(of_models, definition.seed),
-        "calibration": sha256_of(said),
+        "calibration": sha256_of(settings),
         "data": sha256_of(from_observations(data)),
     }
 

@@ -62,17 +62,17 @@ def run_models(
 
 def _set(file: Path, tree: Node, environment: str | None, phase: str | None, further: Sequence[str] = ()) -> ModelSpec:
     """Return the model with its settings; one that does not fit is told by its place in the definition."""
-    said = [
+    settings = [
         *_settings(tree, "overrides"),
         *_settings(tree, "environments", environment),
         *_settings(tree, "phases", phase),
     ]
     try:
-        return load_model(file, [*(str(node.value) for _, node in said), *further]).spec
+        return load_model(file, [*(str(node.value) for _, node in settings), *further]).spec
     except ModelFileError as error:
-        if error.file != ORIGIN or error.line > len(said) or any(error.key == text for text in further):
+        if error.file != ORIGIN or error.line > len(settings) or any(error.key == text for text in further):
             raise
-        key, node = said[error.line - 1] if error.line else next(s for s in said if s[1].value == error.key)
+        key, node = settings[error.line - 1] if error.line else next(s for s in settings if s[1].value == error.key)
         raise ModelFileError(f"{node.value}: {error.message}", node.file, node.line, key) from None
 
 

@@ -51,12 +51,12 @@ def _fitted(spec: ModelSpec, fit: str) -> dict[str, Span]:
     drawable = read_fit(fit)
     found: dict[str, Span] = {}
     for key, value in drawable.values.items():
-        own = float(read(spec, key))
-        if key in drawable.limited and own in (0.0, 1.0):
+        model_value = float(read(spec, key))
+        if key in drawable.limited and model_value in (0.0, 1.0):
             continue  # of another environment
         is_bounds = key in drawable.undetermined or value == 0.0
         low, high = drawable.bounds[key] if is_bounds else (drawable.low[key], drawable.high[key])
-        about = own if is_bounds else value
+        about = model_value if is_bounds else value
         if about == 0.0:
             raise UsageError(f"--fit: the model has 0 at {key}, of which there are no multiples; --set it first")
         found[key] = scaled_range(spec, key, low / about, high / about)

@@ -185,10 +185,7 @@ def each_left_out(rows: Sequence[HeldOut]) -> list[LeftOutRows]:
             low, high = error.around(row.quantity, row.predicted, row.low, row.high)
             inside.append(low <= row.measured <= high)
         found.setdefault((row.environment, row.kind), []).append((inside[0], inside[1], inside[2]))
-    return [
-        LeftOutRows(*key, len(own), sum(a for a, _, _ in own), sum(b for _, b, _ in own), sum(c for _, _, c in own))
-        for key, own in found.items()
-    ]
+    return [LeftOutRows(*key, len(judged), *map(sum, zip(*judged, strict=True))) for key, judged in found.items()]
 
 
 def _without(rows: Sequence[HeldOut], environment: str, phase: str | None = None) -> StructureError:

@@ -55,7 +55,7 @@ class Validated(Printed):
     @classmethod
     def opened(cls, folder: Path) -> Validated:
         """Return what the directory of a validation holds."""
-        said, data = read_manifest(folder), read_answer(folder)
+        how, data = read_manifest(folder), read_answer(folder)
         form = RunValidationSpec if "model" in data["validation"] else ValidationSpec
 
         return cls(
@@ -68,7 +68,7 @@ class Validated(Printed):
             codec(list[RatioRow])[1](data["ratios"]),
             codec(list[LeftOut])[1](data["left_out"]),
             collapse={name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()},
-            manifest=said,
+            manifest=how,
         )
 
     def for_machines(self) -> dict[str, Any]:
@@ -164,16 +164,16 @@ def _against_charts(rows: Sequence[Row]) -> list[Block]:
         if math.isfinite(row.measured) and math.isfinite(row.predicted):
             groups.setdefault(row.quantity, []).append(row)
     charts: list[Block] = []
-    for quantity, own in sorted(groups.items(), key=lambda each: -len(each[1]))[:_MOST_CHARTS]:
-        measured = sorted(row.measured for row in own)
+    for quantity, group in sorted(groups.items(), key=lambda each: -len(each[1]))[:_MOST_CHARTS]:
+        measured = sorted(row.measured for row in group)
         if measured[0] == measured[-1]:
             continue
-        is_wide = measured[0] > 0.0 and measured[-1] > _WIDE * measured[0] and min(row.low for row in own) > 0.0
+        is_wide = measured[0] > 0.0 and measured[-1] > _WIDE * measured[0] and min(row.low for row in group) > 0.0
         scale: Literal["log", "linear"] = "log" if is_wide else "linear"
-        told = {"fitted to": ("in", "input"), "predicted": ("out",)}
+        series = {"fitted to": ("in", "input"), "predicted": ("out",)}
         points = {
-            name: [Point(row.measured, row.predicted, row.low, row.high) for row in own if row.sample in samples]
-            for name, samples in told.items()
+            name: [Point(row.measured, row.predicted, row.low, row.high) for row in group if row.sample in samples]
+            for name, samples in series.items()
         }
         dots = [Series(name, of, "dots") for name, of in points.items() if of]
         equal = Series("equal", [Point(value, value) for value in (measured[0], measured[-1])], "curve")

@@ -92,8 +92,8 @@ class Work:
 
         options.say_remarks(remark for model in plan.models for remark in remarks(model.spec))
         with self.taking(lambda: plan.needs(**more), plan.label) as progress:
-            found, said = plan.answer(progress, **more)
-        options.say_remarks(said)
+            found, notes = plan.answer(progress, **more)
+        options.say_remarks(notes)
         return found
 
     def show(self, result: Any) -> None:
@@ -270,7 +270,7 @@ def is_choice(metavar: str) -> bool:
 
 
 def _parameter(entry: Mapping[str, str]) -> Any:
-    shown, told, least = entry["metavar"] or None, " ".join(entry["help"].split()), None
+    shown, help_text, least = entry["metavar"] or None, " ".join(entry["help"].split()), None
     if shown and is_choice(shown):
         shown = None  # as its type shows it
     elif shown and shown.startswith(">="):
@@ -278,9 +278,11 @@ def _parameter(entry: Mapping[str, str]) -> Any:
         shown = None
     if entry["flags"]:
         return typer.Option(
-            *entry["flags"].split(", "), metavar=shown, help=told, rich_help_panel=entry["group"], min=least
+            *entry["flags"].split(", "), metavar=shown, help=help_text, rich_help_panel=entry["group"], min=least
         )
-    return typer.Argument(metavar=shown, help=told, autocompletion=options.shipped_models if shown == "MODEL" else None)
+    return typer.Argument(
+        metavar=shown, help=help_text, autocompletion=options.shipped_models if shown == "MODEL" else None
+    )
 
 
 def spread(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -126,20 +126,22 @@ def made_from(
     defaults : dict
         Defaults that the command line has in place of the study's.
     """
-    told, doc = _declared(study, beside)
+    signature, doc = _declared(study, beside)
     entries = {**entries_of(options.__doc__ or ""), **entries_of(doc)}
     has = {each.name for each in fields(kind)}
-    common_ones = {name: field for name, field in _COMMON.items() if name in told and field in has}
+    common_ones = {name: field for name, field in _COMMON.items() if name in signature and field in has}
     asked = [
-        name for name in dict.fromkeys([*entries_of(doc), *told]) if name not in {"progress", *common_ones, *without}
+        name
+        for name in dict.fromkeys([*entries_of(doc), *signature])
+        if name not in {"progress", *common_ones, *without}
     ]
     asked.sort(key=lambda name: entries[name]["flags"] != "")  # arguments first
-    theirs = {name: _Parameter(told[name], entries[name]) for name in asked}
+    theirs = {name: _Parameter(signature[name], entries[name]) for name in asked}
 
     def make(conduct: Callable[..., None]) -> Callable[..., None]:
-        own = dict(inspect.signature(conduct, eval_str=True).parameters)
-        del own[next(iter(own))]
-        common = own.pop("common")
+        own_options = dict(inspect.signature(conduct, eval_str=True).parameters)
+        del own_options[next(iter(own_options))]
+        common = own_options.pop("common")
 
         @functools.wraps(conduct)
         def command(**given: Any) -> None:
@@ -149,12 +151,12 @@ def made_from(
             arguments |= {name: getattr(common, field) for name, field in common_ones.items()}
             if arguments.get("overrides", ()) is None:
                 del arguments["overrides"]
-            if "Model" in str(getattr(told.get("model"), "annotation", "")):
+            if "Model" in str(getattr(signature.get("model"), "annotation", "")):
                 arguments["model"] = common.loaded(arguments["model"])
             conduct(Asked(study, arguments), common=common, **given)
 
         shown = {name: one.with_default(defaults.get(name, one.told.default)) for name, one in theirs.items()}
-        placed = _placed({**shown, **own}, before or {})
+        placed = _placed({**shown, **own_options}, before or {})
         parameters = [*placed.values(), common.replace(annotation=kind)]
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
@@ -171,13 +173,13 @@ def _declared(
     study: Callable[..., Any], beside: Sequence[Callable[..., Any]]
 ) -> tuple[dict[str, inspect.Parameter], str]:
     """Return the parameters of a study, and of those beside it what their docstrings add; and the texts of all."""
-    told, doc = dict(inspect.signature(study).parameters), inspect.cleandoc(study.__doc__ or "")
+    signature, doc = dict(inspect.signature(study).parameters), inspect.cleandoc(study.__doc__ or "")
     for another in beside:
         text = inspect.cleandoc(another.__doc__ or "")
         more = inspect.signature(another).parameters
-        told |= {name: more[name].replace(default=None) for name in entries_of(text)}
+        signature |= {name: more[name].replace(default=None) for name in entries_of(text)}
         doc += "\n" + text.partition(PARAMETERS)[2]
-    return told, doc
+    return signature, doc
 
 
 def _placed(parameters: dict[str, inspect.Parameter], before: Mapping[str, str]) -> dict[str, inspect.Parameter]:

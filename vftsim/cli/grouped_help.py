@@ -17,9 +17,9 @@ class GroupedHelp(TyperCommand):
         groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ("Arguments", "Options", MODEL, RESULT, WORK)}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            own = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            group = "Arguments" if parameter.param_type_name == "argument" else "Options"
             if record is not None:
-                groups.setdefault(getattr(parameter, "rich_help_panel", None) or own, []).append(record)
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or group, []).append(record)
         for name, records in groups.items():
             if records:
                 with formatter.section(name):

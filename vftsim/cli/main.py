@@ -79,7 +79,7 @@ def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return a command that ends a study's interruption with its message; Typer would drop it."""
 
     @functools.wraps(command)
-    def said(*arguments: Any, **named: Any) -> Any:
+    def wrapped(*arguments: Any, **named: Any) -> Any:
         try:
             return command(*arguments, **named)
         except KeyboardInterrupt as end:
@@ -94,7 +94,7 @@ def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
             options.end_watch()
             options.leave_cluster()
 
-    return said
+    return wrapped
 
 
 def _stands_for(kind: type[BaseException], error: BaseException | None) -> bool:

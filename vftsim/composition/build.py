@@ -158,8 +158,8 @@ class BuiltModel:
             engine, spec.pcpus, spec.scheduler, spec.switch_cost, observed=observed, cpu_speed=spec.cpu_speed
         )
         host = self.hosts[name] = BuiltHost(name, row, spec, io.Io(engine))
-        for nic, own in self.spec.nics_of(name).items():
-            host.io.add_nic(nic, own)
+        for nic, nic_spec in self.spec.nics_of(name).items():
+            host.io.add_nic(nic, nic_spec)
         for network, wire in self.spec.networks.items():
             if self.is_linked(name, network):
                 host.cards[network] = card = add_card(engine, wire.rate, wire.latency, wire.queue)
@@ -227,24 +227,24 @@ class BuiltModel:
     def _connect(
         self, host: BuiltHost, name: str, label: str, spec: DomainSpec, interface: InterfaceSpec, transmit: int
     ) -> None:
-        way, network = interface.path, self.spec.network_of(spec, interface)
+        path, network = interface.path, self.spec.network_of(spec, interface)
         stub = 0
-        if way.needs_stub_domain:
+        if path.needs_stub_domain:
             stub_spec = DomainSpec(weight=spec.weight)
             self._add_domain(host, f"{name}-stub", stub_spec, len(host.domains))
             stub = self.domains[f"{name}-stub"]
-        nic = host.io.nics[self.spec.nic_of(spec, interface)] if way.has_host_ring else 0
-        own = [f"{name}.{key}" for key, application in spec.applications.items() if application.speaks]
-        for program in own:
-            row = host.io.add_port(name, self.domains[name], nic, self.programs[program].row, way)
+        nic = host.io.nics[self.spec.nic_of(spec, interface)] if path.has_host_ring else 0
+        programs = [f"{name}.{key}" for key, application in spec.applications.items() if application.speaks]
+        for program in programs:
+            row = host.io.add_port(name, self.domains[name], nic, self.programs[program].row, path)
             self.engine.rows(ports)[row].card = host.cards.get(network, 0)
             application = spec.applications[program.rpartition(".")[2]]
             self.engine.rows(ports)[row].pages_in = application.pages_a_packet or 0.0
             self.ports[program, label] = row
         driver = self.domains.get(self.spec.driver_of(host.name) or "", 0)
-        rows = tuple(self.ports[program, label] for program in own)
-        way.connect(host.io, Site(name, self.domains[name], nic, rows, driver, transmit, stub))
-        for program in own:
+        rows = tuple(self.ports[program, label] for program in programs)
+        path.connect(host.io, Site(name, self.domains[name], nic, rows, driver, transmit, stub))
+        for program in programs:
             self.programs[program].connected(self.ports[program, label])
 
     def protection_of(self, name: str) -> ProtectionSpec:
@@ -258,7 +258,7 @@ class BuiltModel:
 
     def _add_guard(self, name: str) -> None:
         host, domain = self.host_of(name), self.specs[name]
-        own = [row for (program, _), row in self.ports.items() if program.rpartition(".")[0] == name]
+        port_rows = [row for (program, _), row in self.ports.items() if program.rpartition(".")[0] == name]
         programs = [p.row for key, p in self.programs.items() if key.rpartition(".")[0] == name and p.row]
         card = host.cards.get(domain.protection.channel_network or "", 0)
         link = int(self.engine.rows(cards)[card].from_host) if card else 0
@@ -267,7 +267,7 @@ class BuiltModel:
             self.engine,
             mechanism,
             self.domains[name],
-            own,
+            port_rows,
             programs,
             link,
             self.feeder,
@@ -367,12 +367,12 @@ class BuiltModel:
         }
 
     def _start_background(self, host: BuiltHost) -> None:
-        own = {
+        traffics = {
             name: (card, traffic)
             for network, card in host.cards.items()
             for name, traffic in self.spec.networks[network].background.items()
         }
-        for number, (_, (card, traffic)) in enumerate(sorted(own.items())):
+        for number, (_, (card, traffic)) in enumerate(sorted(traffics.items())):
             start_background(self.engine, card, number, traffic, host.io.place("background traffic", "queue full"))
 
     def settle(self) -> None:

@@ -349,16 +349,16 @@ class Run:
         built, now = self.built, self._read()
         whole: dict[str, Outcome] = {}
         for name, driver in built.drivers.items():
-            if (own := driver.outcome()) is not None:
-                whole[f"workloads.{name}"] = own
+            if (outcome := driver.outcome()) is not None:
+                whole[f"workloads.{name}"] = outcome
         for name, program in built.programs.items():
-            if (own := program.outcome()) is not None:
+            if (outcome := program.outcome()) is not None:
                 domain, _, application = name.rpartition(".")
-                whole[f"domains.{domain}.applications.{application}"] = own
+                whole[f"domains.{domain}.applications.{application}"] = outcome
         # Of a ramp, use of resources is known by step; what faults did and lost, only all its steps together tell.
         before, after = (self._start, self._end) if self.phased else (self._before, now)
-        told = after.since(before).items()
-        whole |= {owner: each for owner, each in told if not (self.phased and isinstance(each, RESOURCES))}
+        measured = after.since(before).items()
+        whole |= {owner: each for owner, each in measured if not (self.phased and isinstance(each, RESOURCES))}
         return RunRecord(
             phases=(*self._phases(), Phase("", self._load(), before.time_ns, after.time_ns, whole)),
             drops=built.drop_counts(),
@@ -371,8 +371,9 @@ class Run:
     def _phases(self) -> Iterator[Phase]:
         """Yield the phases that workloads have of their own, with the use of resources in each."""
         for driver in self.built.drivers.values():
-            for own in driver.phases():
-                yield Phase(own.name, own.load, own.begin_ns, own.end_ns, {**own.outcomes, **self._resources[own.name]})
+            for phase in driver.phases():
+                outcomes = {**phase.outcomes, **self._resources[phase.name]}
+                yield Phase(phase.name, phase.load, phase.begin_ns, phase.end_ns, outcomes)
 
     def _load(self) -> float | None:
         """Return the load of a model whose only workload declares one; None where it has phases or several."""

@@ -349,8 +349,8 @@ def _object(thing: Any) -> Iterator[Look]:
 @cache
 def _slots_of(kind: type) -> tuple[str, ...]:
     """Return a class's own slots, by the names under which they are kept."""
-    said = vars(kind).get("__slots__", ())
-    names = (said,) if isinstance(said, str) else tuple(said)
+    slots = vars(kind).get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
     private = f"_{kind.__name__.lstrip('_')}"
     return tuple(
         f"{private}{name}" if name.startswith("__") and not name.endswith("__") else name

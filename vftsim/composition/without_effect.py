@@ -25,11 +25,11 @@ def without_effect(spec: ModelSpec) -> list[str]:
     found = [f"{key}: {why}" for name in spec.domains for key, why in _of_domain(spec, name)]
     for name, host in spec.hosts.items():
         for nic, card in host.nics.items():
-            found += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _said(card, card.without_effect())]
+            found += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _changed(card, card.without_effect())]
     if spec.workloads and all(workload.longest_ns() for workload in spec.workloads.values()):
         why = "its workloads have phases of their own"
         found += [
-            f"measure.{key}: {why}" for key, why in _said(spec.measure, dict.fromkeys(["warm_up", "duration"], why))
+            f"measure.{key}: {why}" for key, why in _changed(spec.measure, dict.fromkeys(["warm_up", "duration"], why))
         ]
     return found
 
@@ -43,7 +43,7 @@ def remarks(spec: ModelSpec) -> list[str]:
         for name, workload in spec.workloads.items()
         if workload.test_ns() > spec.longest_ns
     ]
-    return [*(said for name in spec.domains if (said := _idle_vcpus(spec, name))), *cut, *_beyond_line(spec)]
+    return [*(remark for name in spec.domains if (remark := _idle_vcpus(spec, name))), *cut, *_beyond_line(spec)]
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:
@@ -79,16 +79,16 @@ def _idle_vcpus(spec: ModelSpec, name: str) -> str:
 
 def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     domain, place = spec.domains[name], f"domains.{name}"
-    for key, why in _said(domain, {**_unread_by_scheduler(spec, domain), **_of_nothing_inside(domain)}):
+    for key, why in _changed(domain, {**_unread_by_scheduler(spec, domain), **_of_nothing_inside(domain)}):
         yield f"{place}.{key}", why
-    for key, why in _said(domain.protection, {**domain.protection.without_effect(), **_of_no_sender(spec, domain)}):
+    for key, why in _changed(domain.protection, {**domain.protection.without_effect(), **_of_no_sender(spec, domain)}):
         yield f"{place}.protection.{key}", why
     for application, program in domain.applications.items():
-        for key, why in _said(program, {**program.without_effect(), **_of_no_states(domain, program)}):
+        for key, why in _changed(program, {**program.without_effect(), **_of_no_states(domain, program)}):
             yield f"{place}.applications.{application}.{key}", why
     is_guarded = not guarded(spec).isdisjoint(spec.copies(name))
-    for interface, one in domain.interfaces.items():
-        for key, why in _said(one.path, one.path.without_effect(is_guarded)):
+    for interface, connected in domain.interfaces.items():
+        for key, why in _changed(connected.path, connected.path.without_effect(is_guarded)):
             yield f"{place}.interfaces.{interface}.path.{key}", why
 
 
@@ -111,17 +111,17 @@ def _of_no_sender(spec: ModelSpec, domain: DomainSpec) -> Mapping[str, str]:
 
 
 def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
-    own = domain.protection
+    protection = domain.protection
     if program.pages_a_packet is None:
         return {}
-    if not own.sends_pages:
+    if not protection.sends_pages:
         return {"pages_per_request": "no mechanism sends states of this domain"}
-    if own.pages_a_packet is not None:
+    if protection.pages_a_packet is not None:
         return {"pages_per_request": "protection.memory.per_request replaces it"}
     return {}
 
 
-def _said(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _changed(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return the reasons of keys that say something else than their default."""
     for dotted, why in reasons.items():
         *places, key = dotted.split(".")

@@ -99,10 +99,10 @@ def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, 
         with make_progress(planned.label, not planned.progress) as show:
             return planned.answer(show)[0]
 
-    told = inspect.signature(plan)
-    answer = str(told.return_annotation).partition("[")[2].removesuffix("]")
+    signature = inspect.signature(plan)
+    answer = str(signature.return_annotation).partition("[")[2].removesuffix("]")
     study.__annotations__ = {**plan.__annotations__, "return": answer}
-    study.__signature__ = told.replace(return_annotation=answer)  # type: ignore[attr-defined]
+    study.__signature__ = signature.replace(return_annotation=answer)  # type: ignore[attr-defined]
     return study
 
 

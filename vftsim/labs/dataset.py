@@ -143,10 +143,10 @@ def _measurements(spec: DatasetSpec, table: TableSpec, folder: Path) -> Iterator
             unused.remove(rule)
         yield from _of_row(spec, table, row, rule)
     if not kept:
-        wanted = f" with {_told(table.where)}" if table.where else ""
+        wanted = f" with {_condition(table.where)}" if table.where else ""
         raise ModelFileError(f"has no rows{wanted}", str(path))
     if unused:
-        raise ModelFileError(f"has no row with {_told(unused[0].where)}", str(path))
+        raise ModelFileError(f"has no row with {_condition(unused[0].where)}", str(path))
 
 
 def _of_row(spec: DatasetSpec, table: TableSpec, row: Row, rule: RowRule | None) -> Iterator[Measurement]:
@@ -186,7 +186,7 @@ def _has(row: Row, where: dict[str, str]) -> bool:
     return all(row.cells[column].strip() == cell for column, cell in where.items())
 
 
-def _told(where: dict[str, str]) -> str:
+def _condition(where: dict[str, str]) -> str:
     return " and ".join(f"{column} {shown(cell)}" for column, cell in where.items())
 
 

@@ -82,8 +82,8 @@ def _metric_of(**has: Any) -> dict[str, Any]:
     """Return one way to say what a table measures: by rows, by a column of names, or (neither) by its columns."""
     metric = {"properties": {"metric": {"type": "null"}}} if has else {"required": ["metric"]}
     others = {"rows": {"maxItems": 0}, "metric_column": {"type": "null"}}
-    own = {name: rule for name, rule in others.items() if name not in has}
-    return {"required": list(has), "properties": {**has, **own, "columns": {"additionalProperties": metric}}}
+    rest = {name: rule for name, rule in others.items() if name not in has}
+    return {"required": list(has), "properties": {**has, **rest, "columns": {"additionalProperties": metric}}}
 
 
 _TABLE_RULES: dict[str, Any] = {

@@ -219,11 +219,11 @@ def shipped_ramps() -> Mapping[str, Ramp]:
 def shipped_observations(system: str | None) -> Observations:
     """Return all that was measured of a system of the laboratories that come with vftsim; nothing for any other."""
     document = read_document(shipped_dir("calibration") / SHIPPED)
-    said = document.validate(MeasuredRamps).systems.get(system or "")
-    if said is None or said.environment is None:
+    measured = document.validate(MeasuredRamps).systems.get(system or "")
+    if measured is None or measured.environment is None:
         return {}
     return read_dataset(dataset_path(place(document.tree, "systems", system or "", "dataset"))).observations(
-        said.environment
+        measured.environment
     )
 
 
@@ -236,32 +236,33 @@ def read_ramps(path: Path) -> dict[str, Ramp]:
         The file or a dataset is wrong, or a system never came into trouble.
     """
     document = read_document(path)
-    return {name: _ramp(document, name, said) for name, said in document.validate(MeasuredRamps).systems.items()}
+    systems = document.validate(MeasuredRamps).systems
+    return {name: _ramp(document, name, measured) for name, measured in systems.items()}
 
 
-def _ramp(document: Document, name: str, said: MeasuredRamp) -> Ramp:
-    if said.carried and said.tipped and said.full:
-        return Ramp(name, (), said.carried, said.tipped, said.full)
+def _ramp(document: Document, name: str, measured: MeasuredRamp) -> Ramp:
+    if measured.carried and measured.tipped and measured.full:
+        return Ramp(name, (), measured.carried, measured.tipped, measured.full)
     node = place(document.tree, "systems", name, "dataset")
     dataset = read_dataset(dataset_path(node))
-    seen = dataset.observations(said.environment or "")
-    _check_counts(dataset, seen, said)
-    steps = load_steps(seen, said.inadequate or "", said.attempts or "")
+    seen = dataset.observations(measured.environment or "")
+    _check_counts(dataset, seen, measured)
+    steps = load_steps(seen, measured.inadequate or "", measured.attempts or "")
     calm = _undisturbed(steps)
     full = full_load(steps)
     if full is None or is_bound(steps, UNDISTURBED_PERCENT):
         raise ModelFileError(
-            f"'{said.environment}' tells of no tipping: it takes two steps or more with load, cpu and at most "
+            f"'{measured.environment}' tells of no tipping: it takes two steps or more with load, cpu and at most "
             f"{UNDISTURBED_PERCENT:g} % inadequately handled, and one above with more",
             node.file,
             node.line,
             "dataset",
         )
-    source = (dataset.path.resolve(), said.environment or "")
+    source = (dataset.path.resolve(), measured.environment or "")
     return Ramp(name, tuple(steps), calm[-1].load, steps[len(calm)].load, full, source)
 
 
-def _check_counts(dataset: Dataset, seen: Mapping[tuple[str, str], float], said: MeasuredRamp) -> None:
-    for quantity in (said.inadequate, said.attempts):
+def _check_counts(dataset: Dataset, seen: Mapping[tuple[str, str], float], measured: MeasuredRamp) -> None:
+    for quantity in (measured.inadequate, measured.attempts):
         if quantity is not None and not any(name == quantity for _, name in seen):
-            raise ModelFileError(f"'{quantity}' was not measured in '{said.environment}'", str(dataset.path))
+            raise ModelFileError(f"'{quantity}' was not measured in '{measured.environment}'", str(dataset.path))

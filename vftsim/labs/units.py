@@ -27,7 +27,7 @@ _SIZES: dict[str, dict[str, float]] = {
 
 def observed_unit(unit: str) -> str:
     """Return the unit of observations of the dimension that ``unit`` belongs to."""
-    return next(own for own, sizes in _SIZES.items() if unit in sizes)
+    return next(base_unit for base_unit, sizes in _SIZES.items() if unit in sizes)
 
 
 def observed(value: float, unit: str) -> float:

@@ -47,8 +47,8 @@ class Row:
     @property
     def names(self) -> Names:
         """Return what a table's cells may name."""
-        own = {"key": self.key, "stated": self.stated, "found": self.found, "verdict": self.verdict, "null": self.null}
-        return {**own, **self.notes}
+        row = {"key": self.key, "stated": self.stated, "found": self.found, "verdict": self.verdict, "null": self.null}
+        return {**row, **self.notes}
 
 
 def row_of(statement: Statement, names: Names) -> Row:
@@ -282,9 +282,9 @@ def _holds(rule: str, limits: Mapping[str, Any], value: Any) -> bool:
 
 def compare(rule: str, mine: Sequence[float], other: Sequence[float], margin: float) -> str:
     """Judge a comparison of two figures, paired by replication; the margin is a share of the other's mean."""
-    own, its = np.array(mine), np.array(other)
-    limit = margin * abs(float(np.mean(its)))
-    lead = (its - own if rule == "less_than" else own - its).tolist()
+    left, right = np.array(mine), np.array(other)
+    limit = margin * abs(float(np.mean(right)))
+    lead = (right - left if rule == "less_than" else left - right).tolist()
     return same_verdict(lead, limit) if rule == "same_as" else lead_verdict(lead, beyond=limit, same=limit)
 
 

@@ -121,7 +121,7 @@ class Record:
     def cases(self, axes: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield every combination of axes as names: of each its case, and the values of that."""
         for chosen in product(*(self._cases(axis).items() for axis in axes)):
-            values = {key: value for _, own in chosen for key, value in own.items()}
+            values = {key: value for _, case_values in chosen for key, value in case_values.items()}
             yield {**values, **{axis: case for axis, (case, _) in zip(axes, chosen, strict=True)}}
 
     def _cases(self, axis: str) -> Mapping[str, Mapping[str, Any]]:
@@ -153,10 +153,10 @@ class Record:
 
     def system(self, runs: Runs, case: Mapping[str, Any]) -> ModelSpec:
         """Return the model of an experiment."""
-        own = {**self.names, **case}
-        further = [each for name in runs.sets for each in evaluate(name, own)]
-        settings = [write(each, own) for each in (*runs.set, *further)]
-        name = write(runs.model, own)
+        known = {**self.names, **case}
+        further = [each for name in runs.sets for each in evaluate(name, known)]
+        settings = [write(each, known) for each in (*runs.set, *further)]
+        name = write(runs.model, known)
         beside = self.folder / f"{name}.yaml"
         return load(beside if beside.is_file() else name, ModelSpec, settings)
 
@@ -168,17 +168,17 @@ class Record:
 
     def play_runs(self, runs: Runs, case: Mapping[str, Any]) -> Figures:
         """Play all replications of an experiment as a file has it."""
-        own = {**self.names, **case}
+        known = {**self.names, **case}
         spec = self.system(runs, case) if runs.model else None
         if runs.play is not None:
-            played: Figures = evaluate(runs.play, {**own, "spec": spec})
+            played: Figures = evaluate(runs.play, {**known, "spec": spec})
             return played
         assert spec is not None
         seed, replications = int(self.budget["seed"]), int(self.budget["replications"])
         rows: list[dict[str, float]] = []
         for replication in range(replications):
             record = run_model(spec, seed, replication)
-            at_hand = {**own, **_of_run(record), "spec": spec, "record": record}
+            at_hand = {**known, **_of_run(record), "spec": spec, "record": record}
             row = evaluate(runs.read, at_hand) if runs.read is not None else {}
             rows.append({**row, **{name: float(evaluate(each, at_hand)) for name, each in runs.figures.items()}})
         return {name: [row[name] for row in rows] for name in rows[0]}

@@ -35,13 +35,13 @@ def read_chain(path: Path, search: Search) -> tuple[Node, tuple[Path, ...]]:
     following: Path | None = path
     while following is not None:
         whole = read_yaml(following)
-        own = dict(_mapping(whole))
+        entries = dict(_mapping(whole))
         files.append(following)
-        base = own.pop(KEY, None)
+        base = entries.pop(KEY, None)
         if layers:
             for key in NOT_INHERITED:
-                own.pop(key, None)
-        layers.append(Node(own, whole.file, whole.line))
+                entries.pop(key, None)
+        layers.append(Node(entries, whole.file, whole.line))
         following = None if base is None else _base_path(base, files, search)
     tree = layers[-1]
     for layer in reversed(layers[:-1]):

@@ -123,7 +123,7 @@ class _Change:
         for extra in field.metadata:
             declared = Annotated[declared, extra]
         # Only what it says itself: the rest keeps its defaults, and with them what is known of those.
-        said = TypeAdapter(declared).dump_python(default, mode="json", exclude_unset=True)
+        written = TypeAdapter(declared).dump_python(default, mode="json", exclude_unset=True)
         if hasattr(default, "kind"):
-            said = {"kind": default.kind, **said}
-        return self.placed(said)
+            written = {"kind": default.kind, **written}
+        return self.placed(written)

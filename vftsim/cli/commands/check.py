@@ -44,8 +44,8 @@ def _print(report: CheckReport) -> None:
 
     print_text(f"{report.folder}: a {report.command or 'study'} of vftsim, {report.whole} finished replications")
     for study in report.studies:
-        said = ", ".join(f"{name} {str(value)[:40]}" for name, value in study.identity.items())
-        print_text(f"  {len(study.replications)} replications of {said}")
+        identity = ", ".join(f"{name} {str(value)[:40]}" for name, value in study.identity.items())
+        print_text(f"  {len(study.replications)} replications of {identity}")
     for text in report.damage:
         print_text(f"Damaged: {text}")
     for text in report.notes:

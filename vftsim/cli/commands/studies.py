@@ -22,27 +22,26 @@ def studies(
 
     found = list_results(directory)
     if as_json:
-        print_json(
-            [{"directory": str(folder), **_about(said), "command_line": said["command_line"]} for folder, said in found]
-        )
+        listed = [{"directory": str(folder), **_about(m), "command_line": m["command_line"]} for folder, m in found]
+        print_json(listed)
         return
     if not found:
         print_text(f"No result of vftsim in '{directory}' or two levels below it.")
         return
     columns = ("directory", "what", "models", "points", "n", "seed", "state", "begun (UTC)")
-    rows = [(str(folder), *(str(value) for value in _about(said).values())) for folder, said in found]
+    rows = [(str(folder), *(str(value) for value in _about(manifest).values())) for folder, manifest in found]
     print_table("Results", columns, rows, "n: replications asked for.", texts=len(columns))
 
 
-def _about(said: dict[str, Any]) -> dict[str, Any]:
-    labels = list(dict.fromkeys(model["label"] for model in said.get("models", [])))
-    points = (said.get("study") or said.get("sweep") or {}).get("points", len(labels))
+def _about(manifest: dict[str, Any]) -> dict[str, Any]:
+    labels = list(dict.fromkeys(model["label"] for model in manifest.get("models", [])))
+    points = (manifest.get("study") or manifest.get("sweep") or {}).get("points", len(labels))
     return {
-        "command": said["command"],
+        "command": manifest["command"],
         "models": ", ".join(labels),
         "points": points,
-        "replications": said.get("replications_wanted", ""),
-        "seed": said.get("seed", ""),
-        "state": said.get("state", ""),
-        "started_utc": said.get("started_utc", ""),
+        "replications": manifest.get("replications_wanted", ""),
+        "seed": manifest.get("seed", ""),
+        "state": manifest.get("state", ""),
+        "started_utc": manifest.get("started_utc", ""),
     }

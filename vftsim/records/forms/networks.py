@@ -73,34 +73,35 @@ def udp_figures(record: RunRecord) -> dict[str, float]:
 
     A flow of which nothing came has lost everything.
     """
-    own = record.of("workloads.udp")
-    lost = [100.0 * own.lost[name] / own.datagrams[name] if came else 100.0 for name, came in own.received.items()]
+    flows = record.of("workloads.udp")
+    lost = [100.0 * flows.lost[n] / flows.datagrams[n] if came else 100.0 for n, came in flows.received.items()]
     return {
-        "sent_mbit_per_s": mean_of(list(own.sent.values())),
-        "received_mbit_per_s": mean_of(list(own.received.values())),
-        "jitter_us": 1e3 * mean_of(list(own.difference.values())),
+        "sent_mbit_per_s": mean_of(list(flows.sent.values())),
+        "received_mbit_per_s": mean_of(list(flows.received.values())),
+        "jitter_us": 1e3 * mean_of(list(flows.difference.values())),
         "loss_percent": mean_of(lost),
     }
 
 
 def example_figures(record: RunRecord) -> dict[str, float]:
     """Return what httperf's printed example says, of a run."""
-    own = record.of("workloads.web")
-    life = {name: getattr(own.lifetime, name) * 1e-6 if own.lifetime.count else 0.0 for name in ("min", "mean", "max")}
+    test = record.of("workloads.web")
+    lifetime = test.lifetime
+    life = {name: getattr(lifetime, name) * 1e-6 if lifetime.count else 0.0 for name in ("min", "mean", "max")}
     return {
-        "replies": float(own.replies),
-        "first_5_s": 5.0 * own.sampled,
-        "requests": float(own.requests),
-        "test_duration": own.duration_s,
-        "concurrent_connections_max": float(own.concurrent),
+        "replies": float(test.replies),
+        "first_5_s": 5.0 * test.sampled,
+        "requests": float(test.requests),
+        "test_duration": test.duration_s,
+        "concurrent_connections_max": float(test.concurrent),
         "connection_time_min": life["min"],
         "connection_time_mean": life["mean"],
-        "connection_time_median": own.lifetime.percentile(50) * 1e-6 if own.lifetime.count else 0.0,
-        "connection_time_sd": own.lifetime.sd * 1e-6 if own.lifetime.count > 1 else 0.0,
+        "connection_time_median": lifetime.percentile(50) * 1e-6 if lifetime.count else 0.0,
+        "connection_time_sd": lifetime.sd * 1e-6 if lifetime.count > 1 else 0.0,
         "connection_time_max": life["max"],
-        "connection_time_connect": own.connect_ms,
-        "reply_time_response": own.response.mean * 1e-6 if own.response.count else 0.0,
-        "reply_time_transfer": own.transfer_ms,
+        "connection_time_connect": test.connect_ms,
+        "reply_time_response": test.response.mean * 1e-6 if test.response.count else 0.0,
+        "reply_time_transfer": test.transfer_ms,
     }
 
 
@@ -144,8 +145,8 @@ def handled(model: str, clients: int, rate: int, budget: Mapping[str, float]) ->
 
 def static_pages(budget: Mapping[str, float]) -> dict[str, list[float]]:
     """Return what is answered and failed of 800 requests a second that cost next to nothing."""
-    own = "domains.server.applications.web"
-    found = web("net-bare", 1, 800, budget, [f"{own}.script=0.2 ms", f"{own}.reply_size=10 kB"])
+    application = "domains.server.applications.web"
+    found = web("net-bare", 1, 800, budget, [f"{application}.script=0.2 ms", f"{application}.reply_size=10 kB"])
     return {"replies_per_s": [one.replies / TEST_S for (one,) in found], "errors": [_errors(one) for (one,) in found]}
 
 

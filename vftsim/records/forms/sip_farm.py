@@ -220,9 +220,9 @@ def bounds_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
     found: dict[str, float] = {}
     callers = _callers(cpu)
     for resource, tier in _SERVERS.items():
-        own = [share for name, share in cpu.items() if name.partition("-")[0] == tier]
-        if sum(own) > 0.0:
-            found[resource] = spec.domains[tier].vcpus * len(own) * calls_per_s / sum(own)
+        shares = [share for name, share in cpu.items() if name.partition("-")[0] == tier]
+        if sum(shares) > 0.0:
+            found[resource] = spec.domains[tier].vcpus * len(shares) * calls_per_s / sum(shares)
     found[ALL_PROCESSORS] = PROCESSORS * calls_per_s / (sum(cpu.values()) - callers)
     found[GENERATORS] = PROCESSORS * calls_per_s / callers
     if "nas" in spec.domains:
@@ -257,8 +257,8 @@ def calls_done(record: RunRecord, resource: str) -> dict[str, float]:
     """Return the calls a second that a resource has done, by its operations."""
     tier = _SERVERS.get(resource, "nas")
     programs = record.whole.outcomes.items()
-    own: Any = ((owner.split(".")[1], found) for owner, found in programs if ".applications." in owner)
-    done = sum(float(found.message_rate) for domain, found in own if domain.partition("-")[0] == tier)
+    by_domain: Any = ((owner.split(".")[1], found) for owner, found in programs if ".applications." in owner)
+    done = sum(float(found.message_rate) for domain, found in by_domain if domain.partition("-")[0] == tier)
     return {"calls_per_s": done / _OPERATIONS.get(resource, 6.0)}
 
 

@@ -22,8 +22,8 @@ def log_bytes(model: ModelSpec, direction: str, acks: float, with_outputs: bool 
     data, ack = float(mss + header - log.framing), float(header - log.framing)
     received, sent = (data, acks * ack) if direction == "receive" else (acks * ack, data)
     inputs, outputs = (1.0, acks) if direction == "receive" else (acks, 1.0)
-    own = inputs * log.packet_entry + received + outputs * log.output_entry
-    found: float = (own + (sent if with_outputs else 0.0)) * log.transport_overhead
+    segment_log = inputs * log.packet_entry + received + outputs * log.output_entry
+    found: float = (segment_log + (sent if with_outputs else 0.0)) * log.transport_overhead
     return found
 
 
@@ -48,8 +48,8 @@ def recording_percent(model: ModelSpec, direction: str, acks: float, payload_mbi
 
 def recording_ns(model: ModelSpec, direction: str, acks: float) -> float:
     """Return what recording a segment costs, when all entries join batches under way."""
-    own, (mss, header) = _protection(model), segment_bytes(model)
-    cost, ack = own.cost, header - own.log.framing
+    protection, (mss, header) = _protection(model), segment_bytes(model)
+    cost, ack = protection.cost, header - protection.log.framing
     inputs, outputs, data = (1.0, acks, mss + ack) if direction == "receive" else (acks, 1.0, acks * ack)
     found: float = inputs * cost.entry + outputs * cost.output + cost.kibibyte * data / 1024
     return found
@@ -57,19 +57,20 @@ def recording_ns(model: ModelSpec, direction: str, acks: float) -> float:
 
 def timers_share(model: ModelSpec) -> float:
     """Return the share of a CPU that recording timer interrupts takes."""
-    own = _protection(model)
-    return float(own.log.timer_rate * own.cost.timer / _S)
+    protection = _protection(model)
+    return float(protection.log.timer_rate * protection.cost.timer / _S)
 
 
 def bounds(model: ModelSpec, direction: str, acks: float) -> dict[str, float]:
     """Return the largest payload rate in Mbit/s that each of the things allows that can bind."""
-    own, wire = _protection(model), model.networks["logging"]
+    protection, wire = _protection(model), model.networks["logging"]
     flow: Any = model.workloads[FLOWS[direction]]
     rate = float(wire.rate)
     segment_ns, ack_ns, interrupts = guest_costs(model, direction)
     plain_ns = segment_ns + acks * ack_ns
-    replay_ns = plain_ns * own.secondary.factor + own.secondary.entry_cost * (1.0 + acks)
-    hold_ns = 2 * wire.latency + 8 * (own.channel.ack + own.log.output_entry * own.log.transport_overhead) / rate * _S
+    replay_ns = plain_ns * protection.secondary.factor + protection.secondary.entry_cost * (1.0 + acks)
+    entry_bytes = protection.log.output_entry * protection.log.transport_overhead
+    hold_ns = 2 * wire.latency + 8 * (protection.channel.ack + entry_bytes) / rate * _S
     mss, header = segment_bytes(model)
     bits = 8.0 * mss
     own_ns = plain_ns + recording_ns(model, direction, acks)
@@ -92,12 +93,12 @@ def binding(model: ModelSpec, direction: str, acks: float) -> tuple[str, float]:
 def guest_costs(model: ModelSpec, direction: str) -> tuple[float, float, float]:
     """Return what a segment and an acknowledgement cost the guest unprotected, ns, and its interrupts, a share."""
     guest = model.domains["guest"]
-    way: Any = guest.interfaces["eth0"].path
+    path: Any = guest.interfaces["eth0"].path
     program: Any = guest.applications["sink" if direction == "receive" else "source"]
     return (
-        way.packet_cost + program.segment_cost + program.copy_cost * segment_bytes(model)[0] / 1024,
-        way.packet_cost + program.ack_cost,
-        way.interrupt_cost / way.moderation if way.moderation else 0.0,
+        path.packet_cost + program.segment_cost + program.copy_cost * segment_bytes(model)[0] / 1024,
+        path.packet_cost + program.ack_cost,
+        path.interrupt_cost / path.moderation if path.moderation else 0.0,
     )
 
 

@@ -253,13 +253,13 @@ class MediaJudgement(Judgement):
         if self.record.budget["replications"] == 1:
             lines.insert(0, "One replication has no interval: comparisons are 'undecided'.")
         if len(self.models) > 1:
-            lines += [f"{name} ({_costs(name)}): {in_words(score(own))}" for name, own in self.judged.items()]
+            lines += [f"{name} ({_costs(name)}): {in_words(score(rows))}" for name, rows in self.judged.items()]
         return [*lines, *xen_nulls.in_words(self.chance)]
 
     def markdown(self) -> str:
         """Return the whole record as Markdown."""
         lines = [f"# {self.record.spec.title}", ""]
-        lines += [f"* {name} ({_costs(name)}): {in_words(score(own))}" for name, own in self.judged.items()]
+        lines += [f"* {name} ({_costs(name)}): {in_words(score(rows))}" for name, rows in self.judged.items()]
         lines += ["", f"## {RIGHT}", "", *table(self.models[RIGHT], self.judged[RIGHT])]
         lines += ["", "## What says nothing about Xen", "", *(f"* {line}" for line in xen_nulls.in_words(self.chance))]
         for one in self.tables()[1:]:

@@ -72,8 +72,8 @@ def shuffled(rows: Rows, outcomes: Mapping[str, Outcome], deals: int, seed: int,
     for _ in range(deals):
         order = list(range(len(keys)))
         for group in groups:
-            for place, drawn in zip(group, generator.permutation(group), strict=True):
-                order[place] = int(drawn)
+            for position, drawn in zip(group, generator.permutation(group), strict=True):
+                order[position] = int(drawn)
         dealt = {key: outcomes[keys[source]] for key, source in zip(keys, order, strict=True)}
         counts.append(held(judged_rows(rows, dealt)))
     as_many = sum(count >= right for count in counts)
@@ -83,8 +83,8 @@ def shuffled(rows: Rows, outcomes: Mapping[str, Outcome], deals: int, seed: int,
 
 def _sets(keys: Sequence[str]) -> list[list[int]]:
     groups: dict[str, list[int]] = {}
-    for place, key in enumerate(keys):
-        groups.setdefault(key.split(".", maxsplit=1)[0], []).append(place)
+    for position, key in enumerate(keys):
+        groups.setdefault(key.split(".", maxsplit=1)[0], []).append(position)
     return list(groups.values())
 
 
