@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from vftsim import __version__
-from vftsim.calibrate import fitted, provenance
+from vftsim.calibrate import fitted
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.intervals import Fit
@@ -63,28 +63,28 @@ def test_the_shipped_fits_name_no_path_of_a_machine(path):
 
 
 def test_the_same_data_give_no_warning_whatever_else_the_dataset_holds(folder):
-    assert provenance.warnings(folder, "virtual", DATA) == []
+    assert fitted.warnings(folder, "virtual", DATA) == []
     more = {("step_1", "memory"): 0.0, ("step_2", "cpu"): 99.0, ("step_1", "REG1/p50"): 1.0}
-    assert provenance.warnings(folder, "virtual", DATA | more) == []
+    assert fitted.warnings(folder, "virtual", DATA | more) == []
 
 
 @pytest.mark.parametrize("change", [{("step_1", "cpu"): 40.1}, {("step_1", "load"): 50.1}])
 def test_another_observation_or_load_is_noticed(folder, change):
-    (warning,) = provenance.warnings(folder, "virtual", DATA | change)
+    (warning,) = fitted.warnings(folder, "virtual", DATA | change)
     assert warning == "fitted/virtual.json was fitted to other data than the dataset holds now for 'virtual'"
-    assert provenance.warnings(folder, "native", DATA | change) == []
+    assert fitted.warnings(folder, "native", DATA | change) == []
 
 
 def test_files_without_a_hash_are_tolerated_and_broken_ones_named(folder):
     old = {key: value for key, value in record().items() if key != "data_sha256"}
     (folder / "fitted" / "virtual.json").write_text(json.dumps(old))
-    assert provenance.warnings(folder, "virtual", {}) == []
+    assert fitted.warnings(folder, "virtual", {}) == []
     (folder / "fitted" / "virtual.json").write_text("{")
-    assert provenance.warnings(folder, "virtual", {}) == ["fitted/virtual.json cannot be read as a fitted file"]
-    assert provenance.warnings(folder / "fitted", "virtual", DATA) == []
+    assert fitted.warnings(folder, "virtual", {}) == ["fitted/virtual.json cannot be read as a fitted file"]
+    assert fitted.warnings(folder / "fitted", "virtual", DATA) == []
 
 
 def test_the_shipped_fits_were_made_from_the_shipped_data():
     home = shipped_dir("calibration") / "sip-lab"
     for environment in ("native", "virtual", "virtual_ft"):
-        assert provenance.warnings(home, environment, measured(home / "data", environment)) == []
+        assert fitted.warnings(home, environment, measured(home / "data", environment)) == []

@@ -6,7 +6,7 @@ import pytest
 
 from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.fit import chosen
-from vftsim.calibrate.provenance import data_sha256
+from vftsim.calibrate.fitted import data_sha256
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.calibrate.validation import RunValidationSpec, read_validation
 from vftsim.composition.keys import read

@@ -7,8 +7,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.labs.json_schema_check import mistakes
-from vftsim.calibrate.schemas import KINDS as LAB
-from vftsim.calibrate.schemas import lab_schema
+from vftsim.calibrate.validation import KINDS as LAB
+from vftsim.calibrate.validation import lab_schema
 from vftsim.records.definition import record_schema
 from vftsim.spec import shipped_dir
 

@@ -6,7 +6,7 @@ In-sample and held-out rows are kept apart, and beside each prediction stand nul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -128,18 +128,13 @@ def rows_of(
     return rows
 
 
-def by_null(rows: Iterable[Row], null: str) -> list[Row]:
-    """Return the rows as a null model would have them, without those that it says nothing of."""
-    return [other for row in rows if (other := row.by(null)) is not None]
-
-
 def beside_nulls(
     judge: Callable[[list[Row]], list[Verdict]], rows: list[Row], *, of_all: bool = False
 ) -> list[Verdict]:
     """Judge rows, and beside them those of every null model; ``of_all``: where it says something of all of them."""
     found = judge(rows)
     for null in NAMES:
-        others = by_null(rows, null)
+        others = [other for row in rows if (other := row.by(null)) is not None]
         if of_all and not 0 < len(others) == len(rows):
             continue
         found = [

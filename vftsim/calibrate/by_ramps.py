@@ -16,10 +16,10 @@ from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, labelled, rows
 from vftsim.calibrate.capacities import capacity_rows, null_capacities, ratio_rows
 from vftsim.calibrate.figures import known_parts, measured
 from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.fitted import data_sha256, warnings
 from vftsim.calibrate.left_out import left_out, system_of
 from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, Base, is_percentile, known
 from vftsim.calibrate.plays import STOP_STEP, Play, Plays
-from vftsim.calibrate.provenance import data_sha256, warnings
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec, ValidationSpec

@@ -151,17 +151,15 @@ class DrawableFit:
             The model lacks a key that was fitted.
         """
         model_values = {name: float(read(spec, name)) for name in drawn}
+        taken_as_drawn = self.undetermined | {name for name, value in self.values.items() if value == 0.0}
         return with_values(
             spec,
             {
-                name: value if self._is_absolute(name) else model_values[name] * value / self.values[name]
+                name: value if name in taken_as_drawn else model_values[name] * value / self.values[name]
                 for name, value in drawn.items()
                 if self._concerns(name, model_values[name])
             },
         )
-
-    def _is_absolute(self, name: str) -> bool:
-        return name in self.undetermined or self.values[name] == 0.0
 
     def applied(self, spec: ModelSpec) -> ModelSpec:
         """Return a model with the fitted values.

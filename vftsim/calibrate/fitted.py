@@ -1,9 +1,15 @@
-"""Fitted parameters on disk: values, intervals, residuals, what was held out, and how they came to be."""
+"""Fitted parameters on disk: values, intervals, residuals, what was held out, and how they came to be.
+
+Also what a fitted file was made from, and whether that is still what the dataset says.  A hash covers the observations
+that a fit used and the measured traffic of their phases (CPU is compared at the measured load and mix), not the tables
+they stand in: a column or environment added to a table changes nothing.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +17,6 @@ from typing import Any
 from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.intervals import Coverage, End, Fit, Profile
-from vftsim.calibrate.provenance import data_sha256
 from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
@@ -19,6 +24,8 @@ from vftsim.study.runs.model import Model
 from vftsim.study.store.files import codec, sha256_of, write_file
 
 FORMAT = 1
+FITTED = "fitted"
+"""Folder of the fitted files, beside the calibrations."""
 
 
 def as_record(
@@ -39,7 +46,7 @@ def as_record(
                 "low_95": fit.low[path],
                 "high_95": fit.high[path],
                 "identified": path not in fit.undetermined,
-                "unit": unit_of(spec, path),
+                "unit": "ns" if isinstance(read(spec, path), int) else "",
                 "meaning": next(p.meaning for p in definition.parameters if p.path == path),
             }
             for path, value in fit.values.items()
@@ -107,6 +114,34 @@ def write(path: Path, record: dict[str, Any]) -> None:
     write_file(path, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
 
 
-def unit_of(spec: ModelSpec, path: str) -> str:
-    """Return ``ns`` for durations and an empty string for plain numbers."""
-    return "ns" if isinstance(read(spec, path), int) else ""
+def data_sha256(data: Observations, keys: Iterable[tuple[str, str]]) -> str:
+    """Return the hash of the observations ``keys`` and of the traffic of their phases."""
+    used = {*keys}
+    used |= {(phase, traffic) for phase, _ in used for traffic in ("load", "touches")}
+    return sha256_of([[phase, quantity, data.get((phase, quantity))] for phase, quantity in sorted(used)])
+
+
+def warnings(folder: Path, environment: str, data: Observations) -> list[str]:
+    """Return a line for every fitted file of an environment that was made from other data.
+
+    Parameters
+    ----------
+    folder : Path
+        That of the calibrations; without fitted files there is nothing to say.
+    data : Observations
+        What the dataset says now.
+    """
+    found = []
+    for path in sorted((folder / FITTED).glob("*.json")):
+        name = f"{FITTED}/{path.name}"
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record["calibration"]["environment"] != environment or "data_sha256" not in record:
+                continue  # files of before there was a hash do not say
+            keys = [(entry["phase"], entry["quantity"]) for entry in record["residuals"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            found.append(f"{name} cannot be read as a fitted file")
+            continue
+        if record["data_sha256"] != data_sha256(data, keys):
+            found.append(f"{name} was fitted to other data than the dataset holds now for '{environment}'")
+    return found

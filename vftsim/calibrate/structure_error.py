@@ -59,7 +59,9 @@ class HeldOut(BaseModel):
     @property
     def error(self) -> float:
         """Measured less predicted; of delays the logarithm of their ratio."""
-        return _away(self.quantity, self.measured, self.predicted)
+        if is_relative(self.quantity):
+            return math.log(self.measured / self.predicted)
+        return self.measured - self.predicted
 
 
 class HeldOutFile(BaseModel):
@@ -67,10 +69,6 @@ class HeldOutFile(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
     rows: list[HeldOut] = Field(min_length=1)
-
-
-def _away(quantity: str, value: float, predicted: float) -> float:
-    return math.log(value / predicted) if is_relative(quantity) else value - predicted
 
 
 def _at(quantity: str, predicted: float, error: float) -> float:

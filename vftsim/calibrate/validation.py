@@ -7,12 +7,14 @@ top, and each measured run is a run of it by itself.
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, model_validator
 
-from vftsim.calibrate.definition import read_definition, run_of
-from vftsim.spec import Items, Percent, PositiveDurationNs, Spec, find, read_document
+from vftsim.calibrate.definition import CalibrationSpec, read_definition, run_of
+from vftsim.labs.definition import DatasetSpec
+from vftsim.labs.ramps import MeasuredRamps
+from vftsim.spec import Items, Percent, PositiveDurationNs, Spec, find, json_schema, read_document
 from vftsim.spec.yaml_source import Node
 
 
@@ -129,3 +131,30 @@ def read_validation(name_or_path: str) -> tuple[ValidationSpec | RunValidationSp
     if "model" in read_document(name_or_path, partial(find, "calibration")).plain():
         return read_definition(name_or_path, RunValidationSpec)
     return read_definition(name_or_path, ValidationSpec)
+
+
+# JSON Schemas of a lab's own files: dataset, calibration, measured ramps, a validation in either of its forms
+
+KINDS = ("dataset", "calibration", "validation", "ramps")
+_ROOTS: dict[str, type[Spec]] = {"dataset": DatasetSpec, "calibration": CalibrationSpec, "ramps": MeasuredRamps}
+
+
+def lab_schema(kind: str) -> dict[str, Any]:
+    """Return the schema of files of a kind, one of :data:`KINDS`."""
+    if kind == "validation":
+        return _validation()
+    return json_schema(_ROOTS[kind], f"vftsim {kind}")
+
+
+def _validation() -> dict[str, Any]:
+    """A validation is one by runs where it names a model at its top, else one of a ramp.
+
+    A file that extends another may leave that key to it, so it is held to either.
+    """
+    ramp, runs = json_schema(ValidationSpec, "vftsim validation"), json_schema(RunValidationSpec)
+    by_form = {"if": {"required": ["model"]}, "then": runs["else"], "else": ramp["else"]}
+    return ramp | {
+        "then": {"anyOf": [ramp["then"], runs["then"]]},
+        "else": by_form,
+        "$defs": {**ramp["$defs"], **runs["$defs"]},
+    }

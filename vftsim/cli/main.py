@@ -22,13 +22,13 @@ from types import FrameType
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 from typer.exceptions import Abort, Exit, TyperException
 
 from vftsim.cli import options, output
 from vftsim.cli.common import declared, spread
 from vftsim.cli.examples import epilog_of
 from vftsim.cli.from_study import as_it_is
-from vftsim.cli.grouped_help import GroupedHelp
 from vftsim.cli.output import INTERRUPTED, OK, USAGE, interrupted, stopped
 from vftsim.errors import StorageError, UsageError, VftsimError, WorkerLostError
 
@@ -40,6 +40,25 @@ EPILOG = (
     "Exit codes: 0 done, 1 outside the declared accuracy or damaged, 2 mistake in the command or a file, "
     "3 interrupted (what was finished is kept)."
 )
+
+
+class GroupedHelp(TyperCommand):
+    """A command whose options stand in the groups that they name (``rich_help_panel``), also without boxes."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, the command's own options, and each group."""
+        groups: dict[str, list[tuple[str, str]]] = {
+            name: [] for name in ("Arguments", "Options", options.MODEL, options.RESULT, options.WORK)
+        }
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            group = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            if record is not None:
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or group, []).append(record)
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
 
 
 def build_app() -> typer.Typer:

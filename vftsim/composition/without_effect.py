@@ -79,9 +79,11 @@ def _idle_vcpus(spec: ModelSpec, name: str) -> str:
 
 def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     domain, place = spec.domains[name], f"domains.{name}"
-    for key, why in _changed(domain, {**_unread_by_scheduler(spec, domain), **_of_nothing_inside(domain)}):
+    of_nothing_inside = {} if domain.applications else {"cpu_inflation": "the domain has no applications"}
+    for key, why in _changed(domain, {**_unread_by_scheduler(spec, domain), **of_nothing_inside}):
         yield f"{place}.{key}", why
-    for key, why in _changed(domain.protection, {**domain.protection.without_effect(), **_of_no_sender(spec, domain)}):
+    of_no_sender = domain.protection.without_sender(spec.driver_of(spec.host_of(domain)) is not None)
+    for key, why in _changed(domain.protection, {**domain.protection.without_effect(), **of_no_sender}):
         yield f"{place}.protection.{key}", why
     for application, program in domain.applications.items():
         for key, why in _changed(program, {**program.without_effect(), **_of_no_states(domain, program)}):
@@ -98,16 +100,6 @@ def _unread_by_scheduler(spec: ModelSpec, domain: DomainSpec) -> dict[str, str]:
         return {}
     why = f"the scheduler {scheduler.kind} does not read it"  # type: ignore[attr-defined]
     return dict.fromkeys((key for key in DomainScheduling.model_fields if key not in scheduler.reads), why)
-
-
-def _of_nothing_inside(domain: DomainSpec) -> dict[str, str]:
-    if domain.applications:
-        return {}
-    return {"cpu_inflation": "the domain has no applications"}
-
-
-def _of_no_sender(spec: ModelSpec, domain: DomainSpec) -> Mapping[str, str]:
-    return domain.protection.without_sender(spec.driver_of(spec.host_of(domain)) is not None)
 
 
 def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:

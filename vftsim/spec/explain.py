@@ -86,7 +86,8 @@ def explain(
     data = tree.plain()
     ranks = {label: rank for rank, label in enumerate((ORIGIN, *files))}
     raw = error.errors(include_url=False)
-    typos = {(spot.keys[:-1], str(spot.keys[-1])) for spot in _spots(raw, root, data, "extra_forbidden")}
+    unknown = [locate(root, details["loc"], data) for details in raw if details["type"] == "extra_forbidden"]
+    typos = {(spot.keys[:-1], str(spot.keys[-1])) for spot in unknown}
     problems: list[_Problem] = []
     for details in raw:
         spot = locate(root, details["loc"], data)
@@ -118,10 +119,6 @@ def explain(
         place = f"{first.key}: " if first.key else ""
         return ModelFileError(f"{place}{first.message}{more}", ORIGIN, 0, spoilt_by)
     return ModelFileError(first.message + more, first.file, first.line, first.key)
-
-
-def _spots(raw: Sequence[Any], root: type[BaseModel], data: Any, kind: str) -> list[Spot]:
-    return [locate(root, details["loc"], data) for details in raw if details["type"] == kind]
 
 
 def _is_below(location: tuple[int | str, ...], above: tuple[int | str, ...]) -> bool:

@@ -61,12 +61,12 @@ def sections(runs: Sequence[DelayHistogram], percents: Sequence[float]) -> list[
         together.merge(run)
     body = together.percentile(BODY_PERCENT)
     beyond_body = tuple(run.count_beyond(body) for run in runs)
-    return [_section(runs, together.percentile(percent), percent, beyond_body) for percent in percents]
-
-
-def _section(runs: Sequence[DelayHistogram], pooled: float, percent: float, beyond_body: tuple[int, ...]) -> Sections:
-    own = tuple(run.percentile(percent) for run in runs)
-    return Sections(pooled, own, tuple(run.count_beyond(pooled) for run in runs), beyond_body)
+    found = []
+    for percent in percents:
+        pooled = together.percentile(percent)
+        beyond = tuple(run.count_beyond(pooled) for run in runs)
+        found.append(Sections(pooled, tuple(run.percentile(percent) for run in runs), beyond, beyond_body))
+    return found
 
 
 def percentile_interval(found: Sections, confidence: float = 0.95) -> Estimate:

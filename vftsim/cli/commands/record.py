@@ -68,11 +68,12 @@ def _experiments(record: Record, output: Path | None, jobs: int, common: Work) -
     from vftsim.records.judge import judge
     from vftsim.report.screen import print_text
     from vftsim.study.runs.progress import make_progress
+    from vftsim.study.store.files import write_file
 
     with make_progress(f"record {record.name}", common.quiet) as progress:
         found = judge(record, record.run(jobs, progress))
     if output is not None:
-        write_whole(output, lambda path: _write_text(path, found.markdown()))
+        write_whole(output, lambda path: write_file(path, found.markdown().encode()))
     common.show(found)
     if output is not None and not common.as_json:
         print_text(f"Written: {output}")
@@ -106,7 +107,3 @@ def _across(values: Sequence[float]) -> str:
     """Return the least and the largest value of the replications."""
     low, high = f"{min(values):.3g}", f"{max(values):.3g}"
     return low if low == high else f"{low} to {high}"
-
-
-def _write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")

@@ -17,7 +17,7 @@ def schema(
     kind : [KIND]
         study, prices, record; dataset, calibration, validation, ramps: files of a lab; a model file if not given.
     """
-    from vftsim.calibrate.schemas import KINDS, lab_schema
+    from vftsim.calibrate.validation import KINDS, lab_schema
     from vftsim.records.definition import record_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean

@@ -68,17 +68,13 @@ def _read(source: Source) -> list[Figure]:
     for block in blocks(source.text):
         if isinstance(block, Heading):
             heading = block.text
-        elif _is_summary(block):
+        elif len(block.rows) > 2 and any(_phase(cell) is not None for cell in block.rows[0][1][1:]):
             _summary(report, block)
         elif any(_statistic(cell) is not None for _, row in block.rows for cell in row):
             _steps(report, block, heading)
     if not report.found:
         source.refuse("has no table by step; give the report of IMS Bench SIPp as HTML, or as text with tabs")
     return list(report.found.values())
-
-
-def _is_summary(table: Table) -> bool:
-    return len(table.rows) > 2 and sum(_phase(cell) is not None for cell in table.rows[0][1][1:]) >= 1
 
 
 def _summary(report: _Report, table: Table) -> None:

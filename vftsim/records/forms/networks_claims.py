@@ -56,12 +56,10 @@ class _Found:
         key, stated = row["claim_id"], _in_words(row)
         if key in claims().not_judged:
             return Row(key, stated, "", NOT_JUDGED)
-        parts = [self._judge_one(row, p, m) for p in self._platforms(row["platform"]) for m in _metrics(row)]
+        platforms = list(self.models) if row["platform"] == "all" else row["platform"].split(";")
+        parts = [self._judge_one(row, platform, metric) for platform in platforms for metric in _metrics(row)]
         verdict = CONTRADICTED if key in claims().contradicted else worst([v for _, v in parts])
         return Row(key, stated, "; ".join(text for text, _ in parts), verdict)
-
-    def _platforms(self, name: str) -> list[str]:
-        return list(self.models) if name == "all" else name.split(";")
 
     def values(self, platform: str, metric: Metric, clients: int) -> Sequence[float]:
         """Return a figure's values by replication."""

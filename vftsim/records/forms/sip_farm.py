@@ -99,10 +99,6 @@ class Costs:
         """All that registration adds: what a back end takes over at most."""
         return self.registered_s - self.single_s
 
-    def front_registered_s(self, back_s: float) -> float:
-        """A call with a registered account on a front end whose back end takes ``back_s``."""
-        return self.clustering * (self.registered_s - back_s)
-
 
 def costs_before(cpus: float = CPUS_A_SERVER, *, clustered: bool = True) -> Costs:
     """Return what R1, R2 and R4 identify, and nothing else."""
@@ -136,7 +132,7 @@ def bounds(costs: Costs, layout: Layout, back_s: float | None = None) -> dict[st
     if layout.fronts == 0:
         own_s = costs.registered_s if layout.is_registered else costs.single_s
         return {SERVER: costs.cpus / own_s}
-    front_s = costs.front_registered_s(taken_s) if layout.is_registered else costs.front_s
+    front_s = costs.clustering * (costs.registered_s - taken_s) if layout.is_registered else costs.front_s
     total_s = front_s + (taken_s if layout.is_registered else 0.0)
     if layout.fronts > 1:
         total_s += costs.rest_s
