@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 from pydantic import ConfigDict, Field, model_validator
 
 from vftsim.spec import DURATION, Items, Spec, find, read_document
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.spec.yaml_source import Node
 
 T = TypeVar("T", bound=Spec)
@@ -127,9 +127,8 @@ class CalibrationSpec(Spec):
         for parameter in self.parameters:
             for name in parameter.environments:
                 if name not in self.environments:
-                    hint = did_you_mean(name, self.environments) or ";"
-                    there = f"{hint} there are {listing(self.environments) or 'none'}"
-                    raise ValueError(f"{parameter.path} is for {shown(name)}, no environment here{there}")
+                    others = instead(name, self.environments, "there are")
+                    raise ValueError(f"{parameter.path} is for {shown(name)}, no environment here{others}")
         return self
 
 
@@ -143,8 +142,8 @@ def run_of(label: str, environments: Mapping[str, object]) -> tuple[str, str]:
     """
     environment, _, phase = label.partition("/")
     if environment not in environments or not phase:
-        hint = did_you_mean(environment, environments) or ";"
-        raise ValueError(f"{shown(label)} must be environment/phase{hint} environments here: {listing(environments)}")
+        others = instead(environment, environments, "environments here:")
+        raise ValueError(f"{shown(label)} must be environment/phase{others}")
     return environment, phase
 
 

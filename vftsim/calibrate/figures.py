@@ -21,7 +21,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import Dataset, Observations, read_dataset
 from vftsim.outcome import Entry, Outcome
 from vftsim.outcome.declare import ANY, Delays, Quotient
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.study.figures.tables import WHOLE, is_service, short_owner
 from vftsim.workloads.parts import discover_parts
 
@@ -140,11 +140,8 @@ def check_present(seen: Observations, keys: Mapping[tuple[str, str], object]) ->
     for phase, quantity in keys:
         given = {name for label, name in seen if label == phase}
         if given and quantity not in given:
-            hint = did_you_mean(quantity, given) or ";"
-            raise UsageError(
-                f"the fit is to {shown(quantity)}, which the model does not have in '{phase}'{hint} it has "
-                f"{listing(sorted(given))}"
-            )
+            others = instead(quantity, sorted(given), "it has")
+            raise UsageError(f"the fit is to {shown(quantity)}, which the model does not have in '{phase}'{others}")
 
 
 def measured(path: Path, environment: str) -> Observations:

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from vftsim.errors import ModelFileError
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.spec.yaml_source import Node
 
 
@@ -35,10 +34,5 @@ def check_measured(node: Node, patterns: Iterable[str], measured: Iterable[str],
     every = [*names, *(f"{run}/{name}" for run in runs for name in names)]
     for pattern in patterns:
         if not any(matches(name, pattern) for name in every):
-            hint = did_you_mean(pattern, names) or ";"
-            raise ModelFileError(
-                f"nothing called {shown(pattern)} was measured{hint} the dataset has {listing(names)}",
-                node.file,
-                node.line,
-                "quantities",
-            )
+            message = f"nothing called {shown(pattern)} was measured{instead(pattern, names, 'the dataset has')}"
+            raise node.error(message, "quantities")

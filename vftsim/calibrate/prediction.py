@@ -34,7 +34,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
 from vftsim.study.blocks.head import head, outside_notes
 from vftsim.study.blocks.printed import Printed
@@ -379,8 +379,7 @@ def named(patterns: Sequence[str], found: Iterable[Sequence[Mapping[str, float]]
         fitting = [n for n in there if fnmatchcase(n, pattern) or fnmatchcase(n.partition("/")[2], pattern)]
         if not fitting and pattern not in _MAY_BE_MISSING:
             quantities = list(dict.fromkeys(name.partition("/")[2] for name in there))
-            hint = did_you_mean(pattern, quantities) or ";"
-            raise UsageError(f"--figure: no run gives {shown(pattern)}{hint} there are {listing(quantities)}")
+            raise UsageError(f"--figure: no run gives {shown(pattern)}{instead(pattern, quantities, 'there are')}")
         chosen.update(fitting)
     return [name for name in there if name in chosen] or there
 

@@ -18,7 +18,7 @@ from vftsim.calibrate.patterns import check_measured
 from vftsim.calibrate.plays import from_observations
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
-from vftsim.errors import ModelFileError, UsageError
+from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.place import dataset_path, model_file, place
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
@@ -123,9 +123,7 @@ def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[M
     """
     model = _model(named, key, overrides)
     if model.spec.ramp is None:
-        raise ModelFileError(
-            f"'{model.label}' has no workload of kind ims_bench, which this is about", named.file, named.line, key
-        )
+        raise named.error(f"'{model.label}' has no workload of kind ims_bench, which this is about", key)
     return model, model.spec
 
 

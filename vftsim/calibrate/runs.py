@@ -73,7 +73,7 @@ def _set(file: Path, tree: Node, environment: str | None, phase: str | None, fur
         if error.file != ORIGIN or error.line > len(settings) or any(error.key == text for text in further):
             raise
         key, node = settings[error.line - 1] if error.line else next(s for s in settings if s[1].value == error.key)
-        raise ModelFileError(f"{node.value}: {error.message}", node.file, node.line, key) from None
+        raise node.error(f"{node.value}: {error.message}", key) from None
 
 
 def _settings(tree: Node, *keys: str | None) -> list[tuple[str, Node]]:

@@ -15,7 +15,7 @@ from vftsim.labs.definition import DatasetSpec, RowRule, TableSpec, quantity
 from vftsim.labs.table import SEPARATORS, Row, read_rows
 from vftsim.labs.units import observed, observed_unit
 from vftsim.spec import read_document
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.spec.yaml_source import Node
 
 FILE = "dataset.yaml"
@@ -61,14 +61,9 @@ class Dataset:
             There is no such environment, or nothing was measured in it.
         """
         if environment not in self.spec.environments:
-            known = self.spec.environments
-            hint = did_you_mean(environment, known) or ";"
-            raise ModelFileError(
-                f"there is no environment {shown(environment)}{hint} environments: {listing(known)}",
-                str(self.path),
-                0,
-                "environments",
-            )
+            others = instead(environment, self.spec.environments, "environments:")
+            message = f"there is no environment {shown(environment)}{others}"
+            raise ModelFileError(message, str(self.path), 0, "environments")
         found = [each for each in self.measurements if each.environment == environment]
         if not found:
             raise ModelFileError(f"no table has rows for the environment '{environment}'", str(self.path))
@@ -192,10 +187,8 @@ def _condition(where: dict[str, str]) -> str:
 
 def _check_known(what: str, cell: str, known: tuple[str, ...], row: Row, column: str | None) -> None:
     if cell not in known:
-        hint = did_you_mean(cell, known) or ";"
-        raise ModelFileError(
-            f"{shown(cell)} is no {what} of {FILE}{hint} it names {listing(known)}", row.file, row.line, column or ""
-        )
+        message = f"{shown(cell)} is no {what} of {FILE}{instead(cell, known, 'it names')}"
+        raise ModelFileError(message, row.file, row.line, column or "")
 
 
 def _refuse_second(first: Measurement, second: Measurement) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.table import number
 from vftsim.spec import discover
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 
 PERCENTILES = (50, 90, 95, 99)
 LARGEST = 1e100
@@ -160,7 +160,7 @@ def importer_for(text: str, label: str, name: str | None = None) -> Importer:
     known = importers()
     if name is not None:
         if name not in known:
-            raise UsageError(f"no importer {shown(name)}{did_you_mean(name, known) or ';'} importers: {listing(known)}")
+            raise UsageError(f"no importer {shown(name)}{instead(name, known, 'importers:')}")
         return known[name]
     if not text.strip():
         raise ModelFileError("is empty", label)

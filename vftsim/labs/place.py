@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NoReturn
 
-from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import FILE
 from vftsim.spec import Room, list_shipped, shipped_dir
 from vftsim.spec.shipped import SUFFIXES, is_file
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.spec.yaml_source import Node
 
 
@@ -55,11 +54,6 @@ def _candidates(node: Node, room: Room) -> list[Path]:
 def _refuse(node: Node, key: str, what: str, names: tuple[str, ...]) -> NoReturn:
     """Say that there is no such file."""
     name = str(node.value)
-    hint = did_you_mean(name, names) or ";"
-    raise ModelFileError(
-        f"there is no {what} {shown(name)} beside {Path(node.file).name} and none is shipped by that name{hint} "
-        f"shipped: {listing(names)}",
-        node.file,
-        node.line,
-        key,
-    )
+    others = instead(name, names, "shipped:")
+    message = f"there is no {what} {shown(name)} beside {Path(node.file).name} and none is shipped by that name{others}"
+    raise node.error(message, key)

@@ -23,7 +23,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import Dataset, Observations, read_dataset
 from vftsim.labs.place import dataset_path, place
 from vftsim.spec import Document, RatePerSecond, Spec, read_document, shipped_dir
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 
 LIMITS_PERCENT = (0.1, 1.0, 5.0, 10.0)
 """Shares of inadequately handled attempts by which a capacity is judged."""
@@ -205,8 +205,7 @@ def measured_ramp(system: str | None, known: Mapping[str, Ramp]) -> Ramp | None:
     if system is None:
         return None
     if system not in known:
-        hint = did_you_mean(system, known) or ";"
-        raise UsageError(f"measured.system: no system {shown(system)}{hint} there are {listing(known)}")
+        raise UsageError(f"measured.system: no system {shown(system)}{instead(system, known, 'there are')}")
     return known[system]
 
 
@@ -251,11 +250,9 @@ def _ramp(document: Document, name: str, measured: MeasuredRamp) -> Ramp:
     calm = _undisturbed(steps)
     full = full_load(steps)
     if full is None or is_bound(steps, UNDISTURBED_PERCENT):
-        raise ModelFileError(
+        raise node.error(
             f"'{measured.environment}' tells of no tipping: it takes two steps or more with load, cpu and at most "
             f"{UNDISTURBED_PERCENT:g} % inadequately handled, and one above with more",
-            node.file,
-            node.line,
             "dataset",
         )
     source = (dataset.path.resolve(), measured.environment or "")

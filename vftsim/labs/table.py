@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vftsim.errors import ModelFileError
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 
 MAX_BYTES = 2**28
 MAX_ROWS = 1_000_000
@@ -108,5 +108,4 @@ def _check_header(header: list[str], needed: list[str], label: str) -> None:
             raise ModelFileError(f"has two columns {shown(name)}", label, 1)
     for name in needed:
         if name not in header:
-            hint = did_you_mean(name, header) or ";"
-            raise ModelFileError(f"has no column {shown(name)}{hint} its columns: {listing(header)}", label, 1)
+            raise ModelFileError(f"has no column {shown(name)}{instead(name, header, 'its columns:')}", label, 1)

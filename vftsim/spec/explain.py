@@ -12,7 +12,7 @@ from vftsim.spec.extends import KEY as EXTENDS
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.registry import TAG
 from vftsim.spec.shape import Key, Spot, locate
-from vftsim.spec.suggest import close_match, did_you_mean, listing, shown
+from vftsim.spec.suggest import close_match, did_you_mean, instead, listing, shown
 from vftsim.spec.yaml_source import Node
 
 _MOST_NAMED = 3
@@ -213,7 +213,7 @@ def _unknown_key(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     allowed = list(spot.owner.fields(spot.owner_data)) if spot.owner else []
     if len(spot.keys) == 1:
         allowed.append(EXTENDS)
-    return f"unknown key {shown(key)}{did_you_mean(key, allowed) or ';'} allowed: {listing(allowed)}"
+    return f"unknown key {shown(key)}{instead(key, allowed, 'allowed:')}"
 
 
 def _missing(spot: Spot, context: Mapping[str, Any], given: Any) -> str:

@@ -12,9 +12,8 @@ folder, other than the extending file itself, or else what the caller's search f
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
-from vftsim.errors import ModelFileError, UsageError
+from vftsim.errors import UsageError
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.spec.yaml_source import Node, read_yaml
@@ -73,22 +72,22 @@ def changes_kind(base: dict[str, Node], kind: Node | None) -> bool:
 
 def _mapping(node: Node) -> dict[str, Node]:
     if node.value is None:
-        raise ModelFileError("is empty; a model file is a mapping of keys", node.file, node.line)
+        raise node.error("is empty; a model file is a mapping of keys")
     if not isinstance(node.value, dict):
-        raise ModelFileError(f"must be a mapping (lines 'key: value'), got {shown(node.plain())}", node.file, node.line)
+        raise node.error(f"must be a mapping (lines 'key: value'), got {shown(node.plain())}")
     return node.value
 
 
 def _base_path(node: Node, files: list[Path], search: Search) -> Path:
     name = node.value
     if not isinstance(name, str) or not name.strip():
-        _refuse(node, f"must be the name or path of one model file, got {shown(node.plain())}")
+        raise node.error(f"must be the name or path of one model file, got {shown(node.plain())}", KEY)
     path = _find_base(name, node, files[-1], search)
     chain = " -> ".join(str(p) for p in (*files, path))
     if any(path.resolve() == known.resolve() for known in files):
-        _refuse(node, f"leads in a circle: {chain}; remove one of the links")
+        raise node.error(f"leads in a circle: {chain}; remove one of the links", KEY)
     if len(files) > MAX_CHAIN:
-        _refuse(node, f"more than {MAX_CHAIN} files extend one another: {chain}")
+        raise node.error(f"more than {MAX_CHAIN} files extend one another: {chain}", KEY)
     return path
 
 
@@ -98,7 +97,7 @@ def _find_base(name: str, node: Node, extending: Path, search: Search) -> Path:
         if is_file(folder / name):
             return folder / name
         siblings = _names_in((folder / name).parent, extending)
-        _refuse(node, f"no file {shown(name)} beside {extending.name}{did_you_mean(Path(name).name, siblings)}")
+        raise node.error(f"no file {shown(name)} beside {extending.name}{did_you_mean(Path(name).name, siblings)}", KEY)
     sibling = folder / (name + SUFFIX)
     if is_file(sibling) and sibling.resolve() != extending.resolve():
         return sibling
@@ -107,7 +106,7 @@ def _find_base(name: str, node: Node, extending: Path, search: Search) -> Path:
     except UsageError as error:
         stems = sorted(p.stem for p in folder.glob("*" + SUFFIX) if p != extending)
         beside = f"; beside {extending.name}: {listing(stems)}" if stems else ""
-        raise ModelFileError(f"{error}{beside}", node.file, node.line, KEY) from None
+        raise node.error(f"{error}{beside}", KEY) from None
 
 
 def _names_in(folder: Path, extending: Path) -> list[str]:
@@ -115,7 +114,3 @@ def _names_in(folder: Path, extending: Path) -> list[str]:
         return sorted(path.name for path in folder.glob("*" + SUFFIX) if path != extending)
     except OSError:  # a path that is too long, or a folder that cannot be read
         return []
-
-
-def _refuse(node: Node, message: str) -> NoReturn:
-    raise ModelFileError(message, node.file, node.line, KEY)

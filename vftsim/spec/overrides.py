@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 from vftsim.errors import ModelFileError
 from vftsim.spec.extends import changes_kind
 from vftsim.spec.shape import Shape
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.spec.written import WrittenFloat, WrittenInt
 from vftsim.spec.yaml_source import Node, parse_yaml
 
@@ -114,7 +114,7 @@ class _Change:
         if key not in fields:
             choices = sorted({*fields, *there})
             place = f" in '{'.'.join(done)}'" if done else ""
-            self.refuse(f"unknown key '{key}'{place}{did_you_mean(key, choices) or ';'} allowed: {listing(choices)}")
+            self.refuse(f"unknown key '{key}'{place}{instead(key, choices, 'allowed:')}")
         field = fields[key]
         default = field.get_default(call_default_factory=True, validated_data={})
         if default is PydanticUndefined or default is None:

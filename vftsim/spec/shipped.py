@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from vftsim.errors import UsageError
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 
 Room = Literal["models", "calibration", "experiments"]
 
@@ -53,10 +53,8 @@ def find(room: Room, name_or_path: str, suffixes: tuple[str, ...] = SUFFIXES) ->
             shipped = shipped_dir(room) / (bare + suffix)
             if is_file(shipped):
                 return shipped
-    hint = did_you_mean(bare, names) or ";"
-    raise UsageError(
-        f"no file {shown(name_or_path)} and none shipped by that name{hint} shipped {room}: {listing(names)}"
-    )
+    others = instead(bare, names, f"shipped {room}:")
+    raise UsageError(f"no file {shown(name_or_path)} and none shipped by that name{others}")
 
 
 def is_file(path: Path) -> bool:

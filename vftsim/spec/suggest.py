@@ -21,6 +21,12 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     return f"; did you mean '{match}'?" if match is not None else ""
 
 
+def instead(name: str, choices: Iterable[str], what: str) -> str:
+    """Return the end of a message about a name that is none: the nearest one, and ``what`` all of them are."""
+    names = list(choices)
+    return f"{did_you_mean(name, names) or ';'} {what} {listing(names)}"
+
+
 def listing(choices: Iterable[str]) -> str:
     """Return the choices for a message: ``a, b, c``, cut when there are very many."""
     names = list(choices)

@@ -66,6 +66,10 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
+    def error(self, message: str, key: str = "") -> ModelFileError:
+        """Return what is raised about the value, with its place."""
+        return ModelFileError(message, self.file, self.line, key)
+
 
 def read_yaml(path: Path) -> Node:
     """Read one model file; every fault is a :class:`~vftsim.errors.ModelFileError`.
