@@ -1,8 +1,8 @@
 """What is around a fit: its profile, parameter by parameter, and how often such a fit finds what it looks for.
 
-*Profile.*  A parameter is held at places over its box while the others move to where the residuals are least by the
+*Profile.*  A parameter is held at positions over its box while the others move to where the residuals are least by the
 derivatives at the fit, kept within their boxes; there the model is played.  Twice the half sum of squares so found, as
-a multiple of the least, says how much worse the data like the place (profile likelihood: Bates and Watts, Nonlinear
+a multiple of the least, says how much worse the data like the position (profile likelihood: Bates and Watts, Nonlinear
 Regression Analysis, 1988, section 6.1.2).  The others take one linear step, so the profile may be too high far from the
 fit, never too low.
 
@@ -24,12 +24,12 @@ from scipy.optimize import lsq_linear
 from scipy.special import fdtri
 
 from vftsim.calibrate.fit import Problem, Search
-from vftsim.calibrate.intervals import Coverage, Profile, fit_at, replications_of_chance
+from vftsim.calibrate.intervals import Coverage, Fit, Profile, fit_at, replications_of_chance
 from vftsim.labs.dataset import Observations
 from vftsim.study.runs.workers import Workers
 
 Array = NDArray[np.float64]
-PLACES = 9
+POSITIONS = 9
 FIRST_SEED = 7000
 _EDGE = 1e-9
 
@@ -47,25 +47,25 @@ def profiles_of(search: Search, units: Array, matrix: Array, replications: int) 
     problem = search.evaluate.problem
     (at_fit,) = search.residuals([units], replications)
     least = max(float(at_fit @ at_fit), 1e-12)
-    points = [_held(units, at_fit, matrix, i, position) for i in range(len(units)) for position in _places()]
+    points = [_held(units, at_fit, matrix, i, position) for i in range(len(units)) for position in _positions()]
     found = [float(r @ r) / least for r in search.residuals(points, replications)]
     freedom = max(len(problem.keys) - len(units), 1)
     limit = 1.0 + float(fdtri(1, freedom, 0.95)) / freedom
     profiles = []
     for i, parameter in enumerate(problem.definition.parameters):
-        pairs = [(float(units[i]), 1.0), *zip(_places(), found[i * PLACES : (i + 1) * PLACES], strict=True)]
+        pairs = [(float(units[i]), 1.0), *zip(_positions(), found[i * POSITIONS : (i + 1) * POSITIONS], strict=True)]
         values, squares = zip(*sorted(pairs), strict=True)
         in_units = (float(search.low[i] + value * search.span[i]) for value in values)
         profiles.append(Profile(parameter.path, tuple(in_units), tuple(squares), limit))
     return profiles
 
 
-def _places() -> list[float]:
-    return [n / (PLACES - 1) for n in range(PLACES)]
+def _positions() -> list[float]:
+    return [n / (POSITIONS - 1) for n in range(POSITIONS)]
 
 
 def _held(units: Array, residuals: Array, matrix: Array, i: int, position: float) -> Array:
-    """Return where the others go when one parameter is held at a place."""
+    """Return where the others go when one parameter is held at a position."""
     there, moved = units.copy(), residuals + matrix[:, i] * (position - units[i])
     there[i] = position
     others = [j for j in range(len(units)) if j != i]
@@ -109,22 +109,20 @@ def coverage_of(
         fun = mean + matrix @ step
         end = SimpleNamespace(x=np.clip(x + step, 0.0, 1.0), fun=fun, jac=matrix, cost=0.5 * float(fun @ fun), nfev=2)
         fits.append(fit_at(definition, problem.keys, end, search.low, search.span, scatter))
-    found = []
-    for i, parameter in enumerate(definition.parameters):
-        path, true = parameter.path, float(truth[i])
-        halves = [(fit.high[path] - fit.low[path]) / 2.0 for fit in fits]
-        found.append(
-            Coverage(
-                path,
-                true,
-                laboratories,
-                sum(fit.low[path] <= true <= fit.high[path] for fit in fits),
-                sum(path in fit.undetermined for fit in fits),
-                float(np.mean([fit.values[path] for fit in fits])),
-                float(np.mean(halves)),
-            )
-        )
-    return found
+    return [_covered(parameter.path, float(truth[i]), fits) for i, parameter in enumerate(definition.parameters)]
+
+
+def _covered(path: str, truth: float, fits: Sequence[Fit]) -> Coverage:
+    """Return how often the intervals of one parameter hold the value that made the data."""
+    return Coverage(
+        path,
+        truth,
+        len(fits),
+        sum(fit.low[path] <= truth <= fit.high[path] for fit in fits),
+        sum(path in fit.undetermined for fit in fits),
+        float(np.mean([fit.values[path] for fit in fits])),
+        float(np.mean([(fit.high[path] - fit.low[path]) / 2.0 for fit in fits])),
+    )
 
 
 def _mean(problem: Problem, seen: Sequence[Observations]) -> Array:

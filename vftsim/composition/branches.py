@@ -14,7 +14,6 @@ from vftsim.errors import RunFailure, UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.engine import RewindableEngine
 from vftsim.platform import levels
-from vftsim.platform.io.host_cards import cards
 from vftsim.platform.protection.passes import found
 
 HELD, BACKLOG, LOST = "held", "backlog", "lost"
@@ -128,12 +127,7 @@ def _places(run: Run) -> dict[str, tuple[int, int]]:
         domain, _, application = name.rpartition(".")
         if program.row and levels.choose_level(run.engine, levels.PROGRAM, program.row, is_of_losses=False):
             found[f"domains.{domain}.applications.{application}"] = levels.PROGRAM, program.row
-    for host in run.built.hosts.values():
-        for network, card in host.cards.items():
-            card_record = run.engine.rows(cards)[card]
-            found[f"networks.{network}.to_{host.name}"] = levels.LINK, int(card_record.to_host)
-            found[f"networks.{network}.from_{host.name}"] = levels.LINK, int(card_record.from_host)
-    return found
+    return found | {name: (levels.LINK, row) for name, _, row in run.built.link_ends()}
 
 
 def _names(run: Run) -> list[str]:

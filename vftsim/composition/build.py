@@ -125,6 +125,14 @@ class BuiltModel:
         """Return the host of a domain."""
         return next(host for host in self.hosts.values() if domain in host.domains)
 
+    def link_ends(self) -> Iterator[tuple[str, str, int]]:
+        """Yield address, network and row of each end of a modelled link."""
+        for host in self.hosts.values():
+            for network, card in host.cards.items():
+                record = self.engine.rows(cards)[card]
+                yield f"networks.{network}.to_{host.name}", network, int(record.to_host)
+                yield f"networks.{network}.from_{host.name}", network, int(record.from_host)
+
     def is_linked(self, host: str, network: str) -> bool:
         """Whether packets between a host and a network cross a modelled link.
 

@@ -90,7 +90,6 @@ class Run:
         self._resources: dict[str, dict[str, Outcome]] = {}
         self.on_time: Callable[[int], int] | None = None
         self._on_phase = on_phase
-        self._links = dict[str, tuple[int, int]]()
         self.built = BuiltModel(
             self.engine,
             spec,
@@ -100,7 +99,7 @@ class Run:
             self._phase_begins,
             observed=observed,
         )
-        self._find_links()
+        self._links = {name: (row, spec.networks[network].rate) for name, network, row in self.built.link_ends()}
         self._start = self._end = self._before = self._read()
         self.phased = spec.phased is not None
         self.is_started = False
@@ -262,14 +261,6 @@ class Run:
             card_record = engine.rows(cards)[card]
             if received + card_record.lost != engine.rows(links)[card_record.to_host].delivered:
                 raise ConservationError("a link and the network cards behind it disagree on what arrived")
-
-    def _find_links(self) -> None:
-        for host in self.built.hosts.values():
-            for network, card in host.cards.items():
-                record = self.engine.rows(cards)[card]
-                rate = self.spec.networks[network].rate
-                self._links[f"networks.{network}.to_{host.name}"] = int(record.to_host), rate
-                self._links[f"networks.{network}.from_{host.name}"] = int(record.from_host), rate
 
     def _read(self) -> _Reading:
         """Read the accounts without charging anybody: time since the last charge is added here."""
