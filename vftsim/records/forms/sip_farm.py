@@ -63,13 +63,8 @@ class Layout:
 
 
 RUNS = {
-    "R1": Layout(0, 0, False, False),
-    "R2": Layout(1, 1, False, False),
-    "R3": Layout(15, 1, False, False),
-    "R4": Layout(0, 0, True, False),
-    "R5": Layout(1, 1, True, False),
-    "R6": Layout(15, 1, True, False),
-    "R7": Layout(13, 7, True, True),
+    run: Layout(int(row["frontends"]), int(row["backends"]), row["register_auth"] == "yes", row["nas_server"] == "yes")
+    for run, row in stated().items()
 }
 
 
