@@ -106,6 +106,9 @@ def of_values(metric: str, unit: str, values: Sequence[float], mean: float | Non
     return Figure(metric, unit, statistics | {f"p{p}": float(x) for p, x in zip(PERCENTILES, found, strict=True)})
 
 
+Reader = Callable[[Source], list[Figure]]
+
+
 @dataclass(frozen=True, slots=True)
 class Importer:
     """One kind of file.
@@ -127,18 +130,25 @@ class Importer:
     name: str
     what: str
     recognizes: Callable[[str], bool]
-    read: Callable[[Source], list[Figure]]
+    read: Reader
     windowed: bool = True
 
 
 _IMPORTERS: dict[str, Importer] = {}
 
 
-def register(importer: Importer) -> None:
-    """Add an importer; its name must be new."""
-    if importer.name in _IMPORTERS:
-        raise RuntimeError(f"two importers are called {importer.name}")
-    _IMPORTERS[importer.name] = importer
+def importer(
+    name: str, what: str, recognizes: Callable[[str], bool], *, windowed: bool = True
+) -> Callable[[Reader], Reader]:
+    """Return what makes a function the importer of a kind of file (:class:`Importer`); its name must be new."""
+
+    def register(read: Reader) -> Reader:
+        if name in _IMPORTERS:
+            raise RuntimeError(f"two importers are called {name}")
+        _IMPORTERS[name] = Importer(name, what, recognizes, read, windowed)
+        return read
+
+    return register
 
 
 def importers() -> dict[str, Importer]:
@@ -164,9 +174,9 @@ def importer_for(text: str, label: str, name: str | None = None) -> Importer:
         return known[name]
     if not text.strip():
         raise ModelFileError("is empty", label)
-    for importer in known.values():
-        if importer.recognizes(text):
-            return importer
+    for each in known.values():
+        if each.recognizes(text):
+            return each
     kinds = "; ".join(f"{each.name}: {each.what}" for each in known.values())
     raise ModelFileError(f"is none of the files that can be imported ({kinds})", label)
 

@@ -1,1 +1,1 @@
-"""One tool a file; each importer registers itself (:func:`vftsim.labs.importing.register`) when it is imported."""
+"""One tool a file; each importer registers itself (:func:`vftsim.labs.importing.importer`) when it is imported."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from vftsim.labs.importing import Figure, Importer, Source, of_values, register
+from vftsim.labs.importing import Figure, Source, importer, of_values
 
 _KEYS_S = {"usage_usec": 1e-6, "usage_nsec": 1e-9}
 _THROTTLED_S = {"throttled_usec": 1e-6, "throttled_time": 1e-9}
@@ -22,6 +22,14 @@ _ENTRY = re.compile(r"(?P<key>[a-z_]+(?:\.[a-z_]+)*) (?P<value>\S+)")
 _Sample = dict[str, tuple[float, int]]
 
 
+def _recognizes(text: str) -> bool:
+    lines = text.split("\n", 3)
+    return (
+        len(lines) > 2 and _STAMP.fullmatch(lines[0].strip()) is not None and bool(_ENTRY.fullmatch(lines[1].strip()))
+    )
+
+
+@importer("cgroup-cpu", "samples of a control group's cpu.stat, each after its time", _recognizes)
 def _read(source: Source) -> list[Figure]:
     stamped = _samples(source)
     if len(stamped) < 2:
@@ -91,13 +99,3 @@ def _grown(source: Source, before: _Sample, after: _Sample, key: str) -> float:
     if grown < 0:
         source.refuse("is less than in the sample before; was the group made anew?", after[key][1], key)
     return grown
-
-
-def _recognizes(text: str) -> bool:
-    lines = text.split("\n", 3)
-    return (
-        len(lines) > 2 and _STAMP.fullmatch(lines[0].strip()) is not None and bool(_ENTRY.fullmatch(lines[1].strip()))
-    )
-
-
-register(Importer("cgroup-cpu", "samples of a control group's cpu.stat, each after its time", _recognizes, _read))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vftsim.labs.importing import Figure, Importer, Source, register
+from vftsim.labs.importing import Figure, Source, importer
 
 ERRORS = ("client-timo", "socket-timo", "connrefused", "connreset", "fd-unavail", "addrunavail", "ftab-full", "other")
 
@@ -175,6 +175,7 @@ def _value(source: Source, text: str, name: str) -> float:
     return math.nan if text.endswith("nan") else source.number(text, 0, name)
 
 
+@importer("httperf", "httperf's report", lambda text: "Total: connections " in text, windowed=False)
 def _read(source: Source) -> list[Figure]:
     report = read_report(source)
     low, mean, high, median, deviation = report.connection_ms
@@ -199,6 +200,3 @@ def _read(source: Source) -> list[Figure]:
             Figure("transfer_time", "ms", {"mean": report.transfer_ms}),
         ]
     return found
-
-
-register(Importer("httperf", "httperf's report", lambda text: "Total: connections " in text, _read, windowed=False))

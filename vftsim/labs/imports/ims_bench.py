@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vftsim.labs.importing import Figure, Importer, Source, register
+from vftsim.labs.importing import Figure, Source, importer
 from vftsim.labs.report_text import Heading, Table, blocks
 
 _STATISTICS = {
@@ -62,6 +62,12 @@ class _Report:
         self.metrics.add(metric)
 
 
+@importer(
+    "ims-bench",
+    "report of IMS Bench SIPp, HTML or text with tabs",
+    lambda text: "Requested" in text and ("PX_TRT" in text or "IMS Bench" in text),
+    windowed=False,
+)
 def _read(source: Source) -> list[Figure]:
     report = _Report(source, {}, set())
     heading = ""
@@ -135,14 +141,3 @@ def _phase(cell: str) -> str | None:
     if match is None:
         return None
     return "pre_registration" if match["pre"] else f"step_{int(match['step'])}"
-
-
-register(
-    Importer(
-        "ims-bench",
-        "report of IMS Bench SIPp, HTML or text with tabs",
-        lambda text: "Requested" in text and ("PX_TRT" in text or "IMS Bench" in text),
-        _read,
-        windowed=False,
-    )
-)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vftsim.labs.importing import Figure, Importer, Source, of_values, register
+from vftsim.labs.importing import Figure, Source, importer, of_values
 
 SUM = "SUM"
 _PREFIXES = ("", "K", "M", "G")
@@ -132,6 +132,11 @@ def _line(source: Source, number: int, found: re.Match[str]) -> Iperf2Line:
     )
 
 
+def _recognizes(text: str) -> bool:
+    return _LINE.search(text) is not None and ("Interval" in text or text.startswith(_RULE))
+
+
+@importer("iperf2", "iperf 2's report", _recognizes)
 def _read(source: Source) -> list[Figure]:
     report = read_report(source)
     wholes = report.wholes()
@@ -175,10 +180,3 @@ def _datagrams(report: Iperf2Report) -> list[Figure]:
         found.append(Figure("lost", "%", {"n": total, "mean": 100.0 * lost / total}))
         found.append(Figure("jitter", "ms", {"mean": sum(line.jitter_ms or 0.0 for line in ends) / len(ends)}))
     return found
-
-
-def _recognizes(text: str) -> bool:
-    return _LINE.search(text) is not None and ("Interval" in text or text.startswith(_RULE))
-
-
-register(Importer("iperf2", "iperf 2's report", _recognizes, _read))

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from vftsim.labs.importing import LARGEST, Figure, Importer, Source, of_values, register
+from vftsim.labs.importing import LARGEST, Figure, Source, importer, of_values
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,11 @@ def _test_of(source: Source) -> _Test:
         source.refuse(f"is not the output of  iperf3 -J: {where}: {first['msg'].lower()}")
 
 
+def _recognizes(text: str) -> bool:
+    return text.lstrip().startswith("{") and '"intervals"' in text and '"end"' in text
+
+
+@importer("iperf3", "iperf3 -J", _recognizes)
 def _read(source: Source) -> list[Figure]:
     test = _test_of(source)
     found, end = [], test.end
@@ -226,10 +231,3 @@ def _loss(end: _End) -> list[Figure]:
 def _processors(end: _End) -> list[Figure]:
     use, names = end.cpu_utilization_percent, {"cpu/client": "host_total", "cpu/server": "remote_total"}
     return [Figure(name, "%", {"mean": use[key]}) for name, key in names.items() if key in use]
-
-
-def _recognizes(text: str) -> bool:
-    return text.lstrip().startswith("{") and '"intervals"' in text and '"end"' in text
-
-
-register(Importer("iperf3", "iperf3 -J", _recognizes, _read))

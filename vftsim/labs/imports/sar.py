@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from vftsim.labs.importing import Figure, Importer, Source, of_values, register
+from vftsim.labs.importing import Figure, Source, importer, of_values
 
 _ALL = {"-1", "all"}
 
@@ -44,6 +44,11 @@ _LINE = re.compile(r"(?P<h>[0-9]{1,2})[:.](?P<m>[0-9]{2})[:.](?P<s>[0-9]{2})(?:\
 _DAY_S = 86_400.0
 
 
+@importer(
+    "sar",
+    "sysstat sar -u, printed",
+    lambda text: re.match(r"Linux \S+ \(.*\)", text) is not None and "%idle" in text[:2000],
+)
 def _read_sar(source: Source) -> list[Figure]:
     columns: list[str] | None = None
     samples = Samples()
@@ -85,19 +90,10 @@ def _check_other(source: Source, line: int, text: str) -> None:
         source.refuse("is no line of sar: a time, a processor and percentages", line)
 
 
-register(
-    Importer(
-        "sar",
-        "sysstat sar -u, printed",
-        lambda text: re.match(r"Linux \S+ \(.*\)", text) is not None and "%idle" in text[:2000],
-        _read_sar,
-    )
-)
-
-
 _HEAD = ["# hostname", "interval", "timestamp", "CPU"]
 
 
+@importer("sadf", "sysstat sadf -d", lambda text: text.startswith(";".join(_HEAD)))
 def _read_sadf(source: Source) -> list[Figure]:
     columns: list[str] = []
     samples = Samples()
@@ -128,6 +124,3 @@ def _epoch_s(source: Source, cell: str, line: int) -> float:
         return datetime.strptime(cell.removesuffix(" UTC"), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
         return source.refuse(f"'{cell[:60]}' is not a time YYYY-MM-DD HH:MM:SS", line, "timestamp")
-
-
-register(Importer("sadf", "sysstat sadf -d", lambda text: text.startswith(";".join(_HEAD)), _read_sadf))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from vftsim.labs.importing import Figure, Importer, Source, of_values, register
+from vftsim.labs.importing import Figure, Source, importer, of_values
 
 _SPAN = re.compile(r"([0-9]+):([0-9]{2}):([0-9]{2})(?::([0-9]{6}))?")
 
@@ -56,6 +56,7 @@ def _delay_name(name: str) -> str:
 _DATE, _TIME, _NAME = "Date_ms", "response_time_ms", "rtd_no"
 
 
+@importer("sipp-rtt", "SIPp -trace_rtt", lambda text: text.startswith(f"{_DATE};{_TIME};{_NAME}"))
 def _read_rtt(source: Source) -> list[Figure]:
     values: dict[str, list[float]] = {}
     for line, row in _table(source, (_DATE, _TIME, _NAME)):
@@ -70,15 +71,13 @@ def _read_rtt(source: Source) -> list[Figure]:
     return [of_values(name, "ms", found) for name, found in sorted(values.items())]
 
 
-register(Importer("sipp-rtt", "SIPp -trace_rtt", lambda text: text.startswith(f"{_DATE};{_TIME};{_NAME}"), _read_rtt))
-
-
 # -trace_counts: messages sent, received, retransmitted, timed out, unexpected, by step of the scenario
 
 _COUNTS_HEAD = "CurrentTime;ElapsedTime;"
 _MESSAGE = re.compile(r"[0-9]+_(?!Pause_).+_(Sent|Recv|Retrans|Timeout|Unexp|Lost)")
 
 
+@importer("sipp-counts", "SIPp -trace_counts", lambda text: text.startswith(_COUNTS_HEAD))
 def _read_counts(source: Source) -> list[Figure]:
     before: dict[str, float] = {}
     after: dict[str, float] = {}
@@ -92,9 +91,6 @@ def _read_counts(source: Source) -> list[Figure]:
     if not after or after is before:
         return []
     return [Figure(name, "count", {"total": total - before.get(name, 0.0)}) for name, total in after.items()]
-
-
-register(Importer("sipp-counts", "SIPp -trace_counts", lambda text: text.startswith(_COUNTS_HEAD), _read_counts))
 
 
 # -trace_stat: calls, failures and retransmissions of each period
@@ -119,6 +115,7 @@ _SHORT = 0.5
 """A period below this share of the longest one (the last, usually) counts in means only."""
 
 
+@importer("sipp-stat", "SIPp -trace_stat", lambda text: text.startswith("StartTime;LastResetTime;"))
 def _read_stat(source: Source) -> list[Figure]:
     spans: list[float] = []
     counts: dict[str, list[float]] = {name: [] for name in (*_CALLS, "failed")}
@@ -161,11 +158,6 @@ def _response_times(source: Source, line: int, row: dict[str, str]) -> list[Figu
     return found
 
 
-register(
-    Importer("sipp-stat", "SIPp -trace_stat", lambda text: text.startswith("StartTime;LastResetTime;"), _read_stat)
-)
-
-
 # -trace_screen: the screens at the end of a run; of several dumps the last counts
 
 _SCENARIO = "- Scenario Screen -"
@@ -177,6 +169,7 @@ _SENT, _RECEIVED = ("Sent", "Retrans", "Timeout"), ("Recv", "Retrans", "Timeout"
 _CUMULATIVE = re.compile(r"\s*(?P<name>[A-Z][^|]*?)\s*\|[^|]*\|\s*(?P<value>[0-9.:]+)")
 
 
+@importer("sipp-screen", "SIPp -trace_screen", lambda text: _SCENARIO in text[:4000], windowed=False)
 def _read_screen(source: Source) -> list[Figure]:
     lines = source.text.splitlines()
     counters: dict[str, tuple[int, str]] = {}
@@ -239,8 +232,3 @@ def _calls(source: Source, counters: dict[str, tuple[int, str]]) -> list[Figure]
             metric = _delay_name(name.removeprefix("Response Time "))
             found.append(Figure(metric, "ms", {"mean": 1e3 * _span_s(source, text, line, name)}))
     return found
-
-
-register(
-    Importer("sipp-screen", "SIPp -trace_screen", lambda text: _SCENARIO in text[:4000], _read_screen, windowed=False)
-)
