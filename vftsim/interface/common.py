@@ -108,10 +108,9 @@ def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, 
 
 def _planned(plan: Callable[..., Plan[Answered]], *args: Any, **kwargs: Any) -> Plan[Answered]:
     """Return a plan with what every call says: the directory, whether to start over there, whether to show progress."""
-    given = inspect.signature(plan).bind(*args, **kwargs).arguments
-    planned, directory = plan(*args, **kwargs), given.get("directory") or given.get("keep")
-    force, progress = bool(given.get("force")), bool(given.get("progress"))
-    return replace(planned, directory=directory or planned.directory, force=force, progress=progress)
+    planned, given = plan(*args, **kwargs), inspect.signature(plan).bind(*args, **kwargs).arguments
+    directory = given.get("directory") or given.get("keep") or planned.directory
+    return replace(planned, directory=directory, force=bool(given.get("force")), progress=bool(given.get("progress")))
 
 
 def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[Answered]:
