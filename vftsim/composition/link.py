@@ -37,8 +37,8 @@ _SORTS: tuple[Sort, ...] = (scheduler, guest_scheduler, disk, path, task, applic
 def guarded(spec: ModelSpec) -> set[str]:
     """Return the domains that a mechanism guards or a fault strikes."""
     struck = {spec.struck_by(each) for each in spec.faults}
-    own = {name for name, domain in spec.expanded().items() if domain.protection.protects}
-    return struck | own
+    protected = {name for name, domain in spec.expanded().items() if domain.protection.protects}
+    return struck | protected
 
 
 def parts_of(spec: ModelSpec) -> list[ApplicationSpec | WorkloadSpec]:
@@ -68,7 +68,7 @@ def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
             found |= {interface.path.part, *interface.path.tasks}
         if domain.driver is not None:
             found |= set(DRIVER_TASKS)
-        found |= {own.part for own in domain.disks.values()}
+        found |= {disk_spec.part for disk_spec in domain.disks.values()}
     for name in guarded(spec):
         found.add(spec.expanded()[name].protection.part)
     if guarded(spec):

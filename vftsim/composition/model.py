@@ -150,16 +150,12 @@ class ModelSpec(Spec):
 
     def driver_of(self, host: str) -> str | None:
         """Return the driver domain of a host."""
-        own = (name for name, d in self.domains.items() if d.driver is not None and self.host_of(d) == host)
-        return next(own, None)
+        drivers = (name for name, d in self.domains.items() if d.driver is not None and self.host_of(d) == host)
+        return next(drivers, None)
 
     def expanded(self) -> dict[str, DomainSpec]:
         """Return every domain with those that stand for several written out."""
-        found: dict[str, DomainSpec] = {}
-        for name, domain in self.domains.items():
-            for each in self.copies(name):
-                found[each] = domain
-        return found
+        return {copy: domain for name, domain in self.domains.items() for copy in self.copies(name)}
 
     def copies(self, name: str) -> list[str]:
         """Return the names of the domains that one entry stands for."""
@@ -190,8 +186,7 @@ class ModelSpec(Spec):
         domain_name, _, wanted = workload.to.partition(".")
         domain = self.domains.get(domain_name)
         if domain is None:
-            hint = did_you_mean(domain_name, list(self.domains)) or f"; domains are {listing(list(self.domains))}"
-            raise ValueError(f"to: '{workload.to}' names no domain{hint}")
+            raise ValueError(f"to: '{workload.to}' names no domain{self._domains_like(domain_name)}")
         fitting = {
             name: program
             for name, program in domain.applications.items()
@@ -208,6 +203,10 @@ class ModelSpec(Spec):
         name, program = next(iter(fitting.items()))
         return domain_name, name, program
 
+    def _domains_like(self, name: str) -> str:
+        """Return the end of a message about a domain that there is not."""
+        return did_you_mean(name, self.domains) or f"; domains are {listing(self.domains)}"
+
     def programs_of(self, name: str) -> list[str]:
         """Return the applications with traffic that ``domain`` or ``domain.application`` stands for, every copy.
 
@@ -218,8 +217,7 @@ class ModelSpec(Spec):
         """
         entry, _, wanted = name.partition(".")
         if entry not in self.domains:
-            hint = did_you_mean(entry, list(self.domains)) or f"; domains are {listing(list(self.domains))}"
-            raise ValueError(f"'{name}' names no domain{hint}")
+            raise ValueError(f"'{name}' names no domain{self._domains_like(entry)}")
         programs = self.domains[entry].applications
         fitting = [key for key, program in programs.items() if program.speaks and wanted in ("", key)]
         if len(fitting) != 1:
@@ -234,8 +232,8 @@ class ModelSpec(Spec):
         ValueError
             As :meth:`programs_of`.
         """
-        own = self.programs_of(name)[0].rpartition(".")[2]
-        return self.domains[name.partition(".")[0]].applications[own]
+        application = self.programs_of(name)[0].rpartition(".")[2]
+        return self.domains[name.partition(".")[0]].applications[application]
 
     def time_of(self, instant: Instant) -> int:
         """Return the time of a run in ns; raises ValueError for a phase that no workload has."""
@@ -250,8 +248,8 @@ class ModelSpec(Spec):
     @property
     def longest_ns(self) -> int:
         """Time that no run passes; without workloads that have phases of their own, the end of every run."""
-        own = max((workload.longest_ns() for workload in self.workloads.values()), default=0)
-        return own or self.measure.warm_up + self.measure.duration
+        of_workloads = max((workload.longest_ns() for workload in self.workloads.values()), default=0)
+        return of_workloads or self.measure.warm_up + self.measure.duration
 
     @property
     def phased(self) -> str | None:
@@ -267,7 +265,7 @@ class ModelSpec(Spec):
         """Return the domain that a fault strikes; raises ValueError if that is open."""
         if fault.domain is not None:
             if fault.domain not in self.expanded():
-                raise ValueError(f"domain '{fault.domain}' of a fault is none of {listing(list(self.expanded()))}")
+                raise ValueError(f"domain '{fault.domain}' of a fault is none of {listing(self.expanded())}")
             return fault.domain
         guarded = [name for name, d in self.expanded().items() if d.protection.protects]
         reached = [name for name, d in self.expanded().items() if d.interfaces]
@@ -287,9 +285,9 @@ class ModelSpec(Spec):
         if sum(domain.count for domain in self.domains.values()) > MOST_DOMAINS:
             yield f"more than {MOST_DOMAINS} domains"
         for name, host in self.hosts.items():
-            for nic, own in host.nics.items():
-                if own.network is not None and own.network not in self.networks:
-                    yield f"hosts.{name}.nics.{nic}.network '{own.network}' is none of {listing(list(self.networks))}"
+            for nic, card in host.nics.items():
+                if card.network is not None and card.network not in self.networks:
+                    yield f"hosts.{name}.nics.{nic}.network '{card.network}' is none of {listing(self.networks)}"
         for name, domain in self.domains.items():
             yield from self._domain_problems(name, domain)
         yield from self._nic_problems()
@@ -302,9 +300,9 @@ class ModelSpec(Spec):
 
     def _domain_problems(self, name: str, domain: DomainSpec) -> Iterator[str]:
         if domain.host is None and len(self.hosts) > 1:
-            yield f"domains.{name} must say its host: {listing(list(self.hosts))}"
+            yield f"domains.{name} must say its host: {listing(self.hosts)}"
         if domain.host is not None and domain.host not in self.hosts:
-            yield f"domains.{name}.host '{domain.host}' is none of {listing(list(self.hosts))}"
+            yield f"domains.{name}.host '{domain.host}' is none of {listing(self.hosts)}"
             return
         pcpus = self.hosts[self.host_of(domain)].pcpus
         if domain.affinity == () or any(not 0 <= p < pcpus for p in domain.affinity or ()):
@@ -316,9 +314,9 @@ class ModelSpec(Spec):
             )
         network = domain.protection.channel_network
         if network is not None and network not in self.networks:
-            yield f"domains.{name}.protection: its network '{network}' is none of {listing(list(self.networks))}"
+            yield f"domains.{name}.protection: its network '{network}' is none of {listing(self.networks)}"
         if (sender := domain.protection.sent_by) is not None and sender not in self.expanded():
-            yield f"domains.{name}.protection.sender.domain '{sender}' is none of {listing(list(self.expanded()))}"
+            yield f"domains.{name}.protection.sender.domain '{sender}' is none of {listing(self.expanded())}"
         if domain.disks and not any(program.uses_disks for program in domain.applications.values()):
             yield f"domains.{name}.disks: no program of the domain uses disks; leave them out"
         for key, program in domain.applications.items():
@@ -337,7 +335,7 @@ class ModelSpec(Spec):
         return network in used or alike > 1 or bool(self.networks[network].background)
 
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
-        own = {self.network_of(domain, interface) for interface in domain.interfaces.values()}
+        networks = {self.network_of(domain, interface) for interface in domain.interfaces.values()}
         for peer in program.peers:
             try:
                 self.programs_of(peer)
@@ -347,27 +345,28 @@ class ModelSpec(Spec):
             other = self.domains[peer.partition(".")[0]]
             if self.program_of(peer).speaks != program.speaks:
                 yield f"{where}: '{peer}' does not take {program.speaks} traffic"
-            elif own.isdisjoint(self.network_of(other, interface) for interface in other.interfaces.values()):
-                yield f"{where}: '{peer}' is on none of its networks: {listing(sorted(own)) or 'it has none'}"
+            elif networks.isdisjoint(self.network_of(other, interface) for interface in other.interfaces.values()):
+                yield f"{where}: '{peer}' is on none of its networks: {listing(sorted(networks)) or 'it has none'}"
 
     def _circle_problems(self) -> Iterator[str]:
         """Yield applications that wait for one that waits for them: nobody would ever answer."""
         for name, key in ((name, key) for name, domain in self.domains.items() for key in domain.applications):
-            own = f"{name}.{key}"
-            ways = {after: f"{own} -> {after}" for after in self._asked(own, is_awaited=True)}
-            for here in (queue := list(ways)):
-                further = [after for after in self._asked(here, is_awaited=True) if after not in ways]
-                ways |= {after: f"{ways[here]} -> {after}" for after in further}
+            program = f"{name}.{key}"
+            routes = {after: f"{program} -> {after}" for after in self._asked(program, is_awaited=True)}
+            for here in (queue := list(routes)):
+                further = [after for after in self._asked(here, is_awaited=True) if after not in routes]
+                routes |= {after: f"{routes[here]} -> {after}" for after in further}
                 queue += further
-            if own in ways:
-                yield f"domains.{name}.applications.{key}: {ways[own]} is a circle; one of them must answer by itself"
+            if program in routes:
+                circle = f"{routes[program]} is a circle"
+                yield f"domains.{name}.applications.{key}: {circle}; one of them must answer by itself"
 
     def _asked(self, program: str, *, is_awaited: bool = False) -> list[str]:
         """Return the applications that one speaks to (without which it cannot answer), as ``domain.application``."""
         name, key = program.split(".")
-        own = self.domains[name].applications[key]
-        named = own.waits_for if is_awaited else own.peers
-        return [f"{to.partition('.')[0]}.{self.programs_of(to)[0].rpartition('.')[2]}" for to in named]
+        spec = self.domains[name].applications[key]
+        peers = spec.waits_for if is_awaited else spec.peers
+        return [f"{to.partition('.')[0]}.{self.programs_of(to)[0].rpartition('.')[2]}" for to in peers]
 
     def drivers_of(self, name: str) -> dict[str, str]:
         """Return the domain of each driver of a workload by the driver's name: one for each copy it is directed at."""
@@ -384,16 +383,16 @@ class ModelSpec(Spec):
                 programs += [other for other in self._asked(program) if other not in programs]
             asked = dict.fromkeys(program.partition(".")[0] for program in programs[1:])
             behind = [copy for each in asked for copy in self.copies(each)]
-            found |= {driver: [own, *behind] for driver, own in self.drivers_of(name).items()}
+            found |= {driver: [domain, *behind] for driver, domain in self.drivers_of(name).items()}
         return found
 
     def _interface_problems(self, where: str, domain: DomainSpec, interface: InterfaceSpec) -> Iterator[str]:
         host = self.host_of(domain)
         if interface.network is not None and interface.network not in self.networks:
-            yield f"{where}.network '{interface.network}' is none of {listing(list(self.networks))}"
+            yield f"{where}.network '{interface.network}' is none of {listing(self.networks)}"
         elif interface.nic is not None and interface.nic not in self.hosts[host].nics:
-            own = listing(list(self.hosts[host].nics)) or "it has none"
-            yield f"{where}.nic '{interface.nic}' is none of the host's: {own}"
+            nics = listing(self.hosts[host].nics) or "it has none"
+            yield f"{where}.nic '{interface.nic}' is none of the host's: {nics}"
         elif interface.nic is not None and (plug := self.network_of_nic(host, interface.nic)) != (
             interface.network or plug
         ):
@@ -439,7 +438,7 @@ class ModelSpec(Spec):
             )
         agents = workload.agents
         if agents is not None and agents not in self.domains:
-            yield f"workloads.{name}: no domain '{agents}'{did_you_mean(agents, list(self.domains))}"
+            yield f"workloads.{name}: no domain '{agents}'{did_you_mean(agents, self.domains)}"
         elif agents is not None and self.domains[agents].count > 1 and not workload.agents_may_be_many:
             count = self.domains[agents].count
             yield f"workloads.{name}: '{agents}' stands for {count} domains; the agents run in one: count: 1"
