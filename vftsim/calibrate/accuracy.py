@@ -132,13 +132,13 @@ def beside_nulls(
     judge: Callable[[list[Row]], list[Verdict]], rows: list[Row], *, of_all: bool = False
 ) -> list[Verdict]:
     """Judge rows, and beside them those of every null model; ``of_all``: where it says something of all of them."""
-    found = judge(rows)
+    verdicts = judge(rows)
     for null in NAMES:
         others = [other for row in rows if (other := row.by(null)) is not None]
         if of_all and not 0 < len(others) == len(rows):
             continue
-        found = [
+        verdicts = [
             replace(verdict, by_nulls=(*verdict.by_nulls, null)) if other.passed else verdict
-            for verdict, other in zip(found, judge(others), strict=True)
+            for verdict, other in zip(verdicts, judge(others), strict=True)
         ]
-    return found
+    return verdicts

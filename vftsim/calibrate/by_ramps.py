@@ -38,56 +38,56 @@ def planned(
     spec: ValidationSpec, tree: Node, environments: Sequence[str], dataset: Path, settings: Sequence[str]
 ) -> Plays:
     """Return what is played: the ramp of each environment, and its edge step."""
-    found = Plays(dataset, Path(tree.file).parent)
+    plays = Plays(dataset, Path(tree.file).parent)
     for name in environments:
-        named = place(tree, "environments", name, "model")
-        model, found.models[name] = sip_model(named, f"environments.{name}.model", tuple(settings))
-        found.shown.append(model)
-        found.data[name] = measured(dataset, name)
-        ramp = ramp_of(found.models[name])
+        node = place(tree, "environments", name, "model")
+        model, plays.models[name] = sip_model(node, f"environments.{name}.model", tuple(settings))
+        plays.shown.append(model)
+        plays.data[name] = measured(dataset, name)
+        ramp = ramp_of(plays.models[name])
         of_ramp = ramp.with_times(spec.transient, spec.step_duration - spec.transient)
-        found.plays[name] = Play(with_ramp(found.models[name], of_ramp), spec.replications)
+        plays.plays[name] = Play(with_ramp(plays.models[name], of_ramp), spec.replications)
         if step := spec.environments[name].edge_step:
             edge = ramp.at_load(ramp.step_loads()[step - 1])
             edge = edge.with_times(spec.transient, spec.edge_duration - spec.transient)
-            found.plays[f"{name}/step_{step}"] = Play(with_ramp(found.models[name], edge), spec.edge_replications)
-    return found
+            plays.plays[f"{name}/step_{step}"] = Play(with_ramp(plays.models[name], edge), spec.edge_replications)
+    return plays
 
 
-def judge(found: Validated, spec: ValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
+def judge(result: Validated, spec: ValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
     """Hold what was played against what was measured."""
     for name, model in plays.models.items():
         environment, data, runs = spec.environments[name], plays.data[name], seen[name]
-        found.data_sha256[name] = data_sha256(data, data)
-        found.warnings += warnings(plays.folder, name, data)
-        _judge_ramp(found, spec, name, model, data, runs)
+        result.data_sha256[name] = data_sha256(data, data)
+        result.warnings += warnings(plays.folder, name, data)
+        _judge_ramp(result, spec, name, model, data, runs)
         if ramp := system_of(shipped_ramps(), plays.dataset, name):
-            found.left_out += left_out(shipped_ramps(), ramp, runs)
+            result.left_out += left_out(shipped_ramps(), ramp, runs)
         if environment.edge_step is not None:
             edge = seen[f"{name}/step_{environment.edge_step}"]
             rows = compared(name, environment, data, edge, _EDGE_QUANTITIES)
-            found.edge_rows += rows
-            found.add(name, [edge_verdict(rows)])
+            result.edge_rows += rows
+            result.add(name, [edge_verdict(rows)])
             shares = [value for run in edge for (_, quantity), value in run.items() if quantity == "ihs/global"]
-            found.collapse[name] = sum(share > _COLLAPSED_PERCENT for share in shares), len(edge)
-    found.ratios = ratio_rows(found.capacities)
+            result.collapse[name] = sum(share > _COLLAPSED_PERCENT for share in shares), len(edge)
+    result.ratios = ratio_rows(result.capacities)
 
 
 def _judge_ramp(
-    found: Validated, spec: ValidationSpec, name: str, model: ModelSpec, data: Observations, runs: list[Observations]
+    result: Validated, spec: ValidationSpec, name: str, model: ModelSpec, data: Observations, runs: list[Observations]
 ) -> None:
     environment, ramp = spec.environments[name], ramp_of(model)
     # Memory falls with every attempt served: shortened steps serve fewer.
     shortened = spec.step_duration < ramp.transient_ns + ramp.step_ns()
     brought = [labelled(name, at_measured_traffic(run, data, spec.targets.cpu_up_to)) for run in runs]
     rows = compared(name, environment, data, brought, without=("load", "memory") if shortened else ("load",))
-    found.rows += rows
-    found.add(name, verdicts(environment, spec.targets, rows))
-    found.add(name, [stop_verdict(environment, [int(run[STOP_STEP]) for run in runs])])
+    result.rows += rows
+    result.add(name, verdicts(environment, spec.targets, rows))
+    result.add(name, [stop_verdict(environment, [int(run[STOP_STEP]) for run in runs])])
     nulls = null_capacities(Base.of(data, fitted_steps(environment), "cpu"), ramp.step_loads())
     capacities = capacity_rows(name, data, runs, nulls)
-    found.add(name, [row.verdict(ramp.increment) for row in capacities])
-    found.capacities += capacities
+    result.add(name, [row.verdict(ramp.increment) for row in capacities])
+    result.capacities += capacities
 
 
 def compared(
@@ -141,26 +141,26 @@ def verdicts(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> li
 
 
 def _judged(spec: EnvironmentSpec, targets: TargetsSpec, has_delays: bool, rows: list[Row]) -> list[Verdict]:
-    found = [_cpu(spec, targets, rows)]
+    verdicts = [_cpu(spec, targets, rows)]
     if has_delays:
         delays = [row for row in rows if is_percentile(row.quantity)]
         fitted = [r for r in delays if r.sample == "in" and _step(r.phase)]
         next_step = f"step_{spec.fitted_steps + 1}"
         of_next = [r for r in delays if r.phase == next_step]
-        found += [
+        verdicts += [
             _median("in sample", targets.in_sample_median, fitted),
             _median(next_step, targets.next_step_median, of_next),
             _worst(next_step, targets.next_step_worst, of_next),
         ]
     stop = f"step_{spec.stop_step}"
-    return [*found, _stop(stop, targets, [r for r in rows if r.phase == stop and r.quantity.startswith("ihs/")])]
+    return [*verdicts, _stop(stop, targets, [r for r in rows if r.phase == stop and r.quantity.startswith("ihs/")])]
 
 
 def edge_verdict(rows: list[Row]) -> Verdict:
     """The ensemble of an edge step must contain CPU, IHS and retransmissions."""
-    found = ", ".join(f"{r.quantity} {r.low:.1f} to {r.high:.1f} (measured {r.measured:g})" for r in rows)
+    figures = ", ".join(f"{r.quantity} {r.low:.1f} to {r.high:.1f} (measured {r.measured:g})" for r in rows)
     text = f"the central 90 % of {rows[0].n if rows else 0} replications contain the measured edge step"
-    return Verdict(text, all(row.is_inside for row in rows), found)
+    return Verdict(text, all(row.is_inside for row in rows), figures)
 
 
 def stop_verdict(spec: EnvironmentSpec, stops: list[int]) -> Verdict:
@@ -217,10 +217,10 @@ def _stop(phase: str, targets: TargetsSpec, rows: list[Row]) -> Verdict:
     shares = [row for row in rows if row.quantity != "ihs/global"]
     if len(shares) < len(known_parts("ihs")) - 1:
         return Verdict(text, False, f"no replication reached {phase}")
-    found = ", ".join(f"{r.quantity[4:]} {r.predicted:.0f}/{r.measured:.0f}" for r in shares)
+    figures = ", ".join(f"{r.quantity[4:]} {r.predicted:.0f}/{r.measured:.0f}" for r in shares)
     passed = all(abs(row.error) <= limit for row in shares)
     note = " (calibration input)" if shares[0].sample == "input" else ""
-    return Verdict(text + note, passed, f"predicted/measured: {found}")
+    return Verdict(text + note, passed, f"predicted/measured: {figures}")
 
 
 def _step(phase: str) -> int:

@@ -39,30 +39,30 @@ def planned(
     """Return what is played: each run of the environments."""
     labels = (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
     runs = [run for run in labels if run[0] in environments]
-    found = Plays(dataset, Path(tree.file).parent, data={"": measured_runs(dataset, runs)})
+    plays = Plays(dataset, Path(tree.file).parent, data={"": measured_runs(dataset, runs)})
     check_measured(place(tree, "quantities"), spec.quantities, read_dataset(dataset).units())
-    found.models = run_models(tree, spec, runs, settings)
-    found.shown = [Model(name, each) for name, each in found.models.items()]
-    found.plays = {name: Play(each, spec.replications) for name, each in found.models.items()}
-    return found
+    plays.models = run_models(tree, spec, runs, settings)
+    plays.shown = [Model(name, each) for name, each in plays.models.items()]
+    plays.plays = {name: Play(each, spec.replications) for name, each in plays.models.items()}
+    return plays
 
 
-def judge(found: Validated, spec: RunValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
+def judge(result: Validated, spec: RunValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
     """Hold what was played against what was measured."""
     data, dataset = plays.data[""], plays.dataset
     brought = {name: [at_measured_traffic(one, data) for one in runs] for name, runs in seen.items()}
-    found.rows = compared(spec, data, brought, alone_of(spec, dataset))
+    result.rows = compared(spec, data, brought, alone_of(spec, dataset))
     for environment in dict.fromkeys(name.partition("/")[0] for name in seen):
         if ramp := system_of(shipped_ramps(), dataset, environment):
             runs = together(each for name, each in brought.items() if name.startswith(f"{environment}/"))
-            found.left_out += left_out(shipped_ramps(), ramp, runs)
+            result.left_out += left_out(shipped_ramps(), ramp, runs)
     repeats = {
         (f"{environment}/{phase}", quantity): values
         for environment in spec.environments
         for (phase, quantity), values in read_dataset(dataset).repeats(environment).items()
     }
     for target in spec.targets:
-        found.add("", [verdict_beside(spec, target, found.rows, data, repeats)])
+        result.add("", [verdict_beside(spec, target, result.rows, data, repeats)])
 
 
 def together(runs: Iterable[Sequence[Observations]]) -> list[Observations]:
@@ -105,8 +105,8 @@ def verdict_beside(
 ) -> Verdict:
     """Hold the predicted rows that a target is about against it, and null models that say something of all of them."""
     about = [row for row in rows if row.sample == "out" and _is_about(target, row)]
-    (found,) = beside_nulls(partial(_judged, spec, target, data, repeats), about, of_all=True)
-    return found
+    (verdict,) = beside_nulls(partial(_judged, spec, target, data, repeats), about, of_all=True)
+    return verdict
 
 
 def _judged(

@@ -205,12 +205,12 @@ def read_fit(name_or_path: str) -> DrawableFit:
     try:
         if path.stat().st_size > LARGEST_BYTES:
             raise UsageError(f"'{path}' has more than {LARGEST_BYTES >> 20} MiB: no fit of vftsim")
-        found = _File.model_validate_json(path.read_bytes())
+        file = _File.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UsageError(f"'{path}' is no fit that 'vftsim calibrate -o' wrote: {key}: {first['msg']}") from None
-    return _drawable(name_or_path, found)
+    return _drawable(name_or_path, file)
 
 
 def _file_of(name: str) -> Path:
@@ -222,9 +222,9 @@ def _file_of(name: str) -> Path:
     raise UsageError(f"no file '{name}' and no shipped fit of that name; shipped: {listing(shipped_fits())}")
 
 
-def _drawable(name: str, found: _File) -> DrawableFit:
-    bounds = {p.path: p.bounds for p in found.calibration.parameters}
-    parameters = found.parameters
+def _drawable(name: str, file: _File) -> DrawableFit:
+    bounds = {p.path: p.bounds for p in file.calibration.parameters}
+    parameters = file.parameters
     if missing := [key for key in parameters if key not in bounds]:
         raise UsageError(f"'{name}' has a value for {missing[0]}, which its calibration does not fit")
     of_system = ("hosts.", "networks.", "domains.")
@@ -234,9 +234,9 @@ def _drawable(name: str, found: _File) -> DrawableFit:
         {key: min(p.low_95, p.value) for key, p in parameters.items()},
         {key: max(p.high_95, p.value) for key, p in parameters.items()},
         bounds,
-        found.correlations,
-        tuple(text for text in found.calibration.overrides if text.startswith(of_system)),
-        frozenset(p.path for p in found.calibration.parameters if p.environments),
-        found.calibration.name,
-        frozenset(found.undetermined),
+        file.correlations,
+        tuple(text for text in file.calibration.overrides if text.startswith(of_system)),
+        frozenset(p.path for p in file.calibration.parameters if p.environments),
+        file.calibration.name,
+        frozenset(file.undetermined),
     )

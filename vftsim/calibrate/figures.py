@@ -46,17 +46,17 @@ def as_run(seen: Observations, label: str) -> Observations:
 
 def observations_of(record: RunRecord) -> Observations:
     """Return every figure of a run by phase and name."""
-    found: Observations = {}
+    observed: Observations = {}
     phases = [phase for phase in record.phases if phase.name]
     for phase in phases or [record.whole]:
         for owner, outcome in phase.outcomes.items():
-            found |= {(phase.name or WHOLE, name): value for name, value in observed_in(owner, outcome).items()}
+            observed |= {(phase.name or WHOLE, name): value for name, value in observed_in(owner, outcome).items()}
     stepped = {owner for phase in phases for owner in phase.outcomes}
     for owner, outcome in record.whole.outcomes.items():
         if is_service(owner) and owner not in stepped:
             label = phases[-1].name if phases else WHOLE
-            found |= {(label, f"{short_owner(owner)}.{name}"): value for name, value in outcome.columns().items()}
-    return found
+            observed |= {(label, f"{short_owner(owner)}.{name}"): value for name, value in outcome.columns().items()}
+    return observed
 
 
 def observed_in(owner: str, outcome: Outcome) -> dict[str, float]:
@@ -157,7 +157,7 @@ def measured(path: Path, environment: str) -> Observations:
     return restated(dataset, dataset.observations(environment))
 
 
-def restated(dataset: Dataset, found: Observations) -> Observations:
+def restated(dataset: Dataset, observations: Observations) -> Observations:
     """Return observations in the terms of the models: such as the messages of an attempt for the shares of a mix.
 
     Raises
@@ -167,8 +167,8 @@ def restated(dataset: Dataset, found: Observations) -> Observations:
     """
     discover_parts()
     result: Observations = {}
-    for phase in dict.fromkeys(phase for phase, _ in found):
-        of_phase = {quantity: value for (name, quantity), value in found.items() if name == phase}
+    for phase in dict.fromkeys(phase for phase, _ in observations):
+        of_phase = {quantity: value for (name, quantity), value in observations.items() if name == phase}
         for kind in list(Outcome.kinds.values()):
             try:
                 of_phase = kind.restated(of_phase)

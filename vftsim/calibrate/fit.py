@@ -252,15 +252,15 @@ def _traffic(of: Observations, phase: str, data: Observations) -> float:
 
 def observed(specs: Mapping[str, ModelSpec], seed: int, replication: int) -> Observations:
     """Play models, those that are equal once; return all that they give, each's under its name if it has one."""
-    found: Observations = {}
+    observations: Observations = {}
     played: list[tuple[ModelSpec, Observations]] = []
     for name, spec in specs.items():
         seen = next((seen for model, seen in played if model == spec), None)
         if seen is None:
             seen = observe(spec, seed, replication)
             played.append((spec, seen))
-        found |= as_run(seen, name) if name else seen
-    return found
+        observations |= as_run(seen, name) if name else seen
+    return observations
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def left_out(known: Mapping[str, Ramp], ramp: Ramp, runs: Sequence[Observations]
                 yield LeftOut(ramp.system, name, whose, load, low * load, high * load, measured)
 
 
-def section(found: Sequence[LeftOut]) -> str:
+def section(rows: Sequence[LeftOut]) -> str:
     """Return the table with what it says, as Markdown."""
     lines = [
         (
@@ -81,7 +81,7 @@ def section(found: Sequence[LeftOut]) -> str:
             f"{each.low:.0f} to {each.high:.0f}",
             *(f"{value} {'held' if held else '**not**'}" for value, held in zip(each.measured, each.held, strict=True)),
         )
-        for each in found
+        for each in rows
     ]
     limits = (f"{limit:g} %" for limit in LIMITS_PERCENT)
     return "\n\n".join(
@@ -89,17 +89,17 @@ def section(found: Sequence[LeftOut]) -> str:
             "## Seen to tip, each system left out",
             "Loads at which other systems tipped, as shares of the load that fills the CPU, against the capacity "
             "of the "
-            f"system left out at each limit: {counts(found)}.",
+            f"system left out at each limit: {counts(rows)}.",
             markdown_table(("system left out", "learned from", "full load", "range", *limits), lines),
         )
     )
 
 
-def counts(found: Sequence[LeftOut]) -> str:
+def counts(rows: Sequence[LeftOut]) -> str:
     """Return how many capacities the ranges hold, by what they were learned from and whose full load they have."""
-    kinds = dict.fromkeys((each.learned_from, each.full_by) for each in found)
+    kinds = dict.fromkeys((each.learned_from, each.full_by) for each in rows)
     parts = []
     for kind in kinds:
-        held = [is_held for each in found if (each.learned_from, each.full_by) == kind for is_held in each.held]
+        held = [is_held for each in rows if (each.learned_from, each.full_by) == kind for is_held in each.held]
         parts.append(f"{sum(held)} of {len(held)} held from {kind[0]} with the full load of {kind[1]}")
     return "; ".join(parts)

@@ -26,71 +26,71 @@ _SAMPLES = {
 }
 
 
-def page(found: Validated, name: str, made_by: str) -> str:
+def page(validated: Validated, name: str, made_by: str) -> str:
     """Return the report as Markdown."""
-    spec = found.spec
-    parts = _of_runs(found, spec, name, made_by) if isinstance(spec, RunValidationSpec) else []
-    return "\n\n".join(parts or _of_ramps(found, name, made_by)) + "\n"
+    spec = validated.spec
+    parts = _of_runs(validated, spec, name, made_by) if isinstance(spec, RunValidationSpec) else []
+    return "\n\n".join(parts or _of_ramps(validated, name, made_by)) + "\n"
 
 
-def _of_runs(found: Validated, spec: RunValidationSpec, name: str, made_by: str) -> list[str]:
+def _of_runs(validated: Validated, spec: RunValidationSpec, name: str, made_by: str) -> list[str]:
     return [
         f"# {spec.name}: predicted against measured",
         f"Written by `vftsim validate {name}` ({made_by}, seed {spec.seed}): {spec.replications} "
         "replications of each run; a prediction is their mean, the range their central 90 %. CPU is compared at the "
         "measured load. Errors of delays and rates in percent, of CPU and shares in points. `fitted`: the model was "
         "fitted to this run.",
-        *_declared(found, {}),
+        *_declared(validated, {}),
         "## Beside null models",
         "Line and M/M/1 queue know the fitted runs of the system alone, the queue the CPU that is left to it, too; "
         "*same as without* is what was measured of the system alone at the same load, whether the model has seen it or "
-        f"not. {share_that_cannot_tell(found.rows)}: its figure lies within the model's range.",
-        table(groups_of(found.rows)),
-        *_learned(found),
+        f"not. {share_that_cannot_tell(validated.rows)}: its figure lies within the model's range.",
+        table(groups_of(validated.rows)),
+        *_learned(validated),
         "## Every row",
-        _table(_RUN_COLUMNS, found.rows),
+        _table(_RUN_COLUMNS, validated.rows),
     ]
 
 
-def _of_ramps(found: Validated, name: str, made_by: str) -> list[str]:
-    spec = found.spec
+def _of_ramps(validated: Validated, name: str, made_by: str) -> list[str]:
+    spec = validated.spec
     assert isinstance(spec, ValidationSpec)
     parts = [
         "# Accuracy: predicted against measured",
         f"Written by `vftsim validate {name} --report docs/accuracy.md --force` ({made_by}, "
-        f"seed {spec.seed}, measured data {', '.join(f'{n} {h[:12]}' for n, h in found.data_sha256.items())}). "
+        f"seed {spec.seed}, measured data {', '.join(f'{n} {h[:12]}' for n, h in validated.data_sha256.items())}). "
         f"Each ramp: {spec.replications} replications of steps of {spec.step_duration / 1e9:g} s (the lab: 900 s); "
         f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. "
         "A prediction is the mean of the replications that reached the step; the range is their central 90 %. "
         f"CPU up to {spec.targets.cpu_up_to:g} % is brought to the measured load and mix of its step, as fits have it. "
         "Null models know the same in-sample steps: the straight line and the parabola through them over load (of the "
         "logarithm for delays), and an M/M/1 queue whose price of an attempt is their mean; their capacity is the last "
-        f"step below a full CPU. {share_that_cannot_tell(found.rows)}: its figure lies within the model's range. "
+        f"step below a full CPU. {share_that_cannot_tell(validated.rows)}: its figure lies within the model's range. "
         "Memory is compared only when steps have their full length, because it falls with every attempt. "
         "What was fitted to what: `calibration/sip-lab/protocol.md`.",
-        *(f"**Warning**: {warning}." for warning in found.warnings),
-        *_declared(found, {"environment": lambda v: v.environment}),
+        *(f"**Warning**: {warning}." for warning in validated.warnings),
+        *_declared(validated, {"environment": lambda v: v.environment}),
     ]
-    for environment, (bad, n) in found.collapse.items():
+    for environment, (bad, n) in validated.collapse.items():
         interval = binomial_interval(bad, n)
         parts.append(
             f"Probability of collapse in the edge step of `{environment}` (more than 10 % handled inadequately): "
             f"{bad} of {n} replications, 95 % interval {interval.low:.2f} to {interval.high:.2f}."
         )
-    parts += ["## Capacities", _table(_CAPACITIES, found.capacities)]
-    if found.ratios:
-        parts += ["Ratios under the same traffic, replication by replication:", _table(_RATIOS, found.ratios)]
-    parts += _learned(found)
-    if found.edge_rows:
-        parts += ["## Edge step, at full length", _table(_STEP_COLUMNS, found.edge_rows)]
-    parts += ["## Summary of errors", table(groups_of(found.rows))]
+    parts += ["## Capacities", _table(_CAPACITIES, validated.capacities)]
+    if validated.ratios:
+        parts += ["Ratios under the same traffic, replication by replication:", _table(_RATIOS, validated.ratios)]
+    parts += _learned(validated)
+    if validated.edge_rows:
+        parts += ["## Edge step, at full length", _table(_STEP_COLUMNS, validated.edge_rows)]
+    parts += ["## Summary of errors", table(groups_of(validated.rows))]
     for sample, title in _SAMPLES.items():
-        if rows := [row for row in found.rows if row.sample == sample]:
+        if rows := [row for row in validated.rows if row.sample == sample]:
             parts += [f"## {title}", _table(_STEP_COLUMNS, rows)]
     return parts
 
 
-def _declared(found: Validated, first: Columns) -> list[str]:
+def _declared(validated: Validated, first: Columns) -> list[str]:
     columns: Columns = {
         **first,
         "target": lambda v: v.text,
@@ -98,12 +98,12 @@ def _declared(found: Validated, first: Columns) -> list[str]:
         "found": lambda v: v.found,
         "null models that meet it": lambda v: ", ".join(v.by_nulls),
     }
-    return ["## Declared accuracy", _table(columns, found.verdicts)]
+    return ["## Declared accuracy", _table(columns, validated.verdicts)]
 
 
-def _learned(found: Validated) -> list[str]:
+def _learned(validated: Validated) -> list[str]:
     """Return what other systems, and rows that no fit used, tell."""
-    return [*([section(found.left_out)] if found.left_out else []), *structure_error.sections(found.rows)]
+    return [*([section(validated.left_out)] if validated.left_out else []), *structure_error.sections(validated.rows)]
 
 
 def _table(columns: Columns, rows: Iterable[Any]) -> str:

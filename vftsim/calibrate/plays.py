@@ -76,8 +76,8 @@ def played(
     for run_cache, numbered in zip(cache, tasks, strict=True):
         for _ in range(run_cache.there(numbered)):
             count_run()
-    found = together(cache, Workers(_observed, jobs, progress.say, count_run), tasks)
-    return dict(zip(plays, found, strict=True))
+    observed = together(cache, Workers(_observed, jobs, progress.say, count_run), tasks)
+    return dict(zip(plays, observed, strict=True))
 
 
 def _observed(task: tuple[str, ModelSpec, int, int]) -> Observations:

@@ -464,16 +464,17 @@ def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
     return charts
 
 
-def _remarks(found: Prediction, advised_draws: int) -> list[str]:
+def _remarks(prediction: Prediction, advised_draws: int) -> list[str]:
     """Return what the ranges rest on, and what was drawn otherwise than the fit's interval says."""
-    low, high = (f"{100 * x:.0f}" for x in found.range_holds)
+    low, high = (f"{100 * x:.0f}" for x in prediction.range_holds)
+    points, runs = prediction.draws, prediction.draws * prediction.runs
     lines = [
-        f"Nine of ten rests on the outermost of {found.draws * found.runs} runs at {found.draws} points: a range holds "
+        f"Nine of ten rests on the outermost of {runs} runs at {points} points: a range holds "
         f"{low} to {high} % of further runs (95 %, runs of a point counted as one)"
     ]
     if advised_draws:
         lines[0] += f"; few points: with --draws {advised_draws} the ranges may come out wider or narrower"
-    counts = [figure.learned_from for figure in found.figures if figure.learned_from]
+    counts = [figure.learned_from for figure in prediction.figures if figure.learned_from]
     if counts:
         lines.append(
             f"With structure error: the wider of that range and of the errors of {min(counts)} to {max(counts)} "
@@ -481,9 +482,9 @@ def _remarks(found: Prediction, advised_draws: int) -> list[str]:
         )
         if min(counts) < ENOUGH:
             lines[-1] += f"; of fewer than {ENOUGH} it holds less"
-    if found.undetermined:
-        keys = ", ".join(found.undetermined)
+    if prediction.undetermined:
+        keys = ", ".join(prediction.undetermined)
         lines.append(f"Not told by the data, so drawn evenly from what the fit took as possible beforehand: {keys}")
-    if found.refused:
-        lines.append(f"Drawn again, as the model's own checks refuse them: {found.refused} points")
+    if prediction.refused:
+        lines.append(f"Drawn again, as the model's own checks refuse them: {prediction.refused} points")
     return lines

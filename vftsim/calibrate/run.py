@@ -252,18 +252,18 @@ def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:
     )
 
 
-def _profile(done: Calibrated, found: Profile) -> Chart:
+def _profile(done: Calibrated, profile: Profile) -> Chart:
     """Return the least squares over a parameter's box; up to the line the data do not refuse a value."""
-    factor, unit = (1e-6, ", ms") if done.record["parameters"][found.path]["unit"] == "ns" else (1.0, "")
-    points = [Point(value * factor, squares) for value, squares in zip(found.values, found.squares, strict=True)]
+    factor, unit = (1e-6, ", ms") if done.record["parameters"][profile.path]["unit"] == "ns" else (1.0, "")
+    points = [Point(value * factor, squares) for value, squares in zip(profile.values, profile.squares, strict=True)]
     return Chart(
-        f"Profile of {found.path}",
-        f"{found.path.rpartition('.')[2]}{unit}",
+        f"Profile of {profile.path}",
+        f"{profile.path.rpartition('.')[2]}{unit}",
         "squares over the fit's",
         [Series("the other parameters free", points)],
-        [(found.limit, "95 %")],
+        [(profile.limit, "95 %")],
         scale="log",
-        at=[(done.fit.values[found.path] * factor, "fitted")],
+        at=[(done.fit.values[profile.path] * factor, "fitted")],
     )
 
 

@@ -101,7 +101,7 @@ def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:
     measured = {
         name: restated(dataset, dataset.observations(name)) for name in dict.fromkeys(name for name, _ in wanted)
     }
-    found: Observations = {}
+    observations: Observations = {}
     for environment, phase in wanted:
         seen = measured[environment]
         of_phase = {quantity: value for (name, quantity), value in seen.items() if name == phase}
@@ -110,5 +110,5 @@ def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:
             raise ModelFileError(
                 f"nothing was measured in the phase '{phase}' of '{environment}'; it has {there}", str(dataset.path)
             )
-        found |= {(f"{environment}/{phase}", quantity): value for quantity, value in of_phase.items()}
-    return found
+        observations |= {(f"{environment}/{phase}", quantity): value for quantity, value in of_phase.items()}
+    return observations

@@ -174,7 +174,7 @@ class LeftOutRows:
 
 def each_left_out(rows: Sequence[HeldOut]) -> list[LeftOutRows]:
     """Judge every held-out row by the range that the rows of other runs, or other environments, tell."""
-    found: dict[tuple[str, str], list[tuple[bool, bool, bool]]] = {}
+    by_kind: dict[tuple[str, str], list[tuple[bool, bool, bool]]] = {}
     from_runs = {run: _without(rows, *run) for run in dict.fromkeys((r.environment, r.phase) for r in rows)}
     from_others = {name: _without(rows, name) for name in dict.fromkeys(r.environment for r in rows)}
     for row in rows:
@@ -182,8 +182,8 @@ def each_left_out(rows: Sequence[HeldOut]) -> list[LeftOutRows]:
         for error in (from_runs[row.environment, row.phase], from_others[row.environment]):
             low, high = error.around(row.quantity, row.predicted, row.low, row.high)
             inside.append(low <= row.measured <= high)
-        found.setdefault((row.environment, row.kind), []).append((inside[0], inside[1], inside[2]))
-    return [LeftOutRows(*key, len(judged), *map(sum, zip(*judged, strict=True))) for key, judged in found.items()]
+        by_kind.setdefault((row.environment, row.kind), []).append((inside[0], inside[1], inside[2]))
+    return [LeftOutRows(*key, len(judged), *map(sum, zip(*judged, strict=True))) for key, judged in by_kind.items()]
 
 
 def _without(rows: Sequence[HeldOut], environment: str, phase: str | None = None) -> StructureError:

@@ -73,11 +73,11 @@ class Group:
 
 def groups_of(rows: Iterable[Row]) -> list[Group]:
     """Return the rows by environment, sample and kind, without those that are not summed up."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
+    by_key: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         if kind := kind_of(row.quantity):
-            found.setdefault((row.environment, row.sample, kind), []).append(row)
-    return [Group(*key, members) for key, members in found.items() if _errors(members)]
+            by_key.setdefault((row.environment, row.sample, kind), []).append(row)
+    return [Group(*key, members) for key, members in by_key.items() if _errors(members)]
 
 
 def table(groups: Sequence[Group]) -> str:

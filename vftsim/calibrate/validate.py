@@ -52,12 +52,12 @@ def run_validation(
     if unknown := [name for name in environments if name not in spec.environments]:
         raise UsageError(f"no environment '{unknown[0]}'; there are {', '.join(spec.environments)}")
     chosen = [name for name in spec.environments if not environments or name in environments]
-    started, found, dataset = utc_now(), Validated(spec), dataset_path(place(tree, "dataset"))
+    started, validated, dataset = utc_now(), Validated(spec), dataset_path(place(tree, "dataset"))
     if isinstance(spec, RunValidationSpec):
         plays = by_runs.planned(spec, tree, chosen, dataset, settings)
-        by_runs.judge(found, spec, plays, played(plays.plays, spec.seed, jobs, progress, store))
+        by_runs.judge(validated, spec, plays, played(plays.plays, spec.seed, jobs, progress, store))
     else:
         plays = by_ramps.planned(spec, tree, chosen, dataset, settings)
-        by_ramps.judge(found, spec, plays, played(plays.plays, spec.seed, jobs, progress, store))
-    found.manifest = manifest(plays.shown, "validate", spec.seed, spec.replications, jobs, started)
-    return found
+        by_ramps.judge(validated, spec, plays, played(plays.plays, spec.seed, jobs, progress, store))
+    validated.manifest = manifest(plays.shown, "validate", spec.seed, spec.replications, jobs, started)
+    return validated

@@ -231,8 +231,8 @@ def judge(record: Record, results: Results) -> Judgement:
     if record.spec.judgement is None:
         return Judgement(record, results)
     module = importlib.import_module(f"vftsim.records.forms.{record.spec.forms}")
-    found: Judgement = getattr(module, record.spec.judgement)(record, results)
-    return found
+    judgement: Judgement = getattr(module, record.spec.judgement)(record, results)
+    return judgement
 
 
 class _Blank(dict[str, Any]):
@@ -294,23 +294,23 @@ def lead_verdict(lead: Sequence[float], *, beyond: float = 0.0, against: float =
     It holds where the mean lead is at least ``beyond``, its 95 % interval above 0; it is missed where the other leads
     by ``against`` like that.  Else two one-sided tests say whether the difference is within ``same``, if given.
     """
-    found = t_interval(lead)
-    if found.low > 0.0 and found.mean >= beyond:
+    interval = t_interval(lead)
+    if interval.low > 0.0 and interval.mean >= beyond:
         return HOLDS
-    if found.high < 0.0 and found.mean <= -against:
+    if interval.high < 0.0 and interval.mean <= -against:
         return MISSED
     return NOISE if same is None or _is_within(lead, same) else UNDECIDED
 
 
 def same_verdict(differences: Sequence[float], margin: float, *, only_less: bool = False) -> str:
     """Judge whether differences are shown to be within a margin; ``only_less``: not below it."""
-    found = t_interval(differences, _ONE_SIDED)
-    if found.low > -margin and (only_less or found.high < margin):
+    interval = t_interval(differences, _ONE_SIDED)
+    if interval.low > -margin and (only_less or interval.high < margin):
         return HOLDS
-    outside = found.high < -margin or (found.low > margin and not only_less)
+    outside = interval.high < -margin or (interval.low > margin and not only_less)
     return MISSED if outside else UNDECIDED
 
 
 def _is_within(differences: Sequence[float], margin: float) -> bool:
-    found = t_interval(differences, _ONE_SIDED)
-    return -margin < found.low and found.high < margin
+    interval = t_interval(differences, _ONE_SIDED)
+    return -margin < interval.low and interval.high < margin
