@@ -10,7 +10,7 @@ import typer
 
 import vftsim
 from vftsim.cli.common import Study, declared, spread
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.errors import UsageError
 from vftsim.interface.common import Plan, conducted
 
@@ -47,11 +47,11 @@ def look(
         Where.
     """
     asked = {"depth": depth, "names": names, "after_s": after_s, "share": share, "free_percent": free_percent}
-    return Plan("look", "looking", (), lambda: None, lambda *_: asked | {"way": way}, directory, force, progress)
+    return Plan("look", "looking", (), lambda: None, lambda *_: asked | {"way": way})
 
 
 def app_of(seen):
-    def conduct(asked: Asked, extra: int = 0, *, common: Study) -> None:
+    def conduct(call: StudyCall, extra: int = 0, *, common: Study) -> None:
         """Look here.
 
         Parameters
@@ -59,7 +59,7 @@ def app_of(seen):
         extra : --extra
             More.
         """
-        seen.append((asked.arguments, asked.plan(way="right").study(None, None), extra))
+        seen.append((call.arguments, call.plan(way="right").study(None, None), extra))
 
     app = typer.Typer()
     app.command()(spread(declared(made_from(look, Study, before={"extra": "share"}, depth=3)(conduct))))

@@ -26,7 +26,7 @@ _PLAIN: Mapping[str, Any] = {"int": int, "float": float, "bool": bool}
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudyCall:
     """What the command line asks of a study.
 
     Parameters
@@ -50,27 +50,27 @@ class Asked:
 class _Parameter:
     """A parameter of a study, as the command line has it."""
 
-    told: inspect.Parameter
+    parameter: inspect.Parameter
     entry: Mapping[str, str]
 
     @property
     def unit(self) -> str:
         """Unit of what is a number with its unit there."""
-        is_number = str(self.told.annotation).startswith("float")
+        is_number = str(self.parameter.annotation).startswith("float")
         return {"TIME": "s", "PERCENT": "%"}.get(self.entry["metavar"], "") if is_number else ""
 
     @property
     def base(self) -> float:
         """What the study's unit is in that of quantities."""
-        return 1e9 if self.unit == "s" else 1.0 if self.told.name.endswith("_percent") else 100.0
+        return 1e9 if self.unit == "s" else 1.0 if self.parameter.name.endswith("_percent") else 100.0
 
     @property
     def kind(self) -> Any:
         """What is typed."""
-        plain = str(self.told.annotation).removesuffix(" | None")
+        plain = str(self.parameter.annotation).removesuffix(" | None")
         if is_choice(self.entry["metavar"]):
             choice: Any = StrEnum
-            return choice(self.told.name, {word: word for word in self.entry["metavar"].split("|")})
+            return choice(self.parameter.name, {word: word for word in self.entry["metavar"].split("|")})
         if plain.startswith("Sequence"):
             return list[str]
         return str if self.unit else _PLAIN.get(plain, str)
@@ -82,7 +82,7 @@ class _Parameter:
         elif self.unit and isinstance(default, float):
             default = f"{default if self.unit == 's' else self.base * default:g} {self.unit}"
         return inspect.Parameter(
-            self.told.name,
+            self.parameter.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=default,
             annotation=self.kind | None if default is None else self.kind,
@@ -111,7 +111,7 @@ def made_from(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return what makes a command from a study and a function that has it conducted.
 
-    The function takes what is asked, its own options, and the common ones.
+    The function takes the call, its own options, and the common ones.
 
     Parameters
     ----------
@@ -130,13 +130,13 @@ def made_from(
     entries = {**entries_of(options.__doc__ or ""), **entries_of(doc)}
     has = {each.name for each in fields(kind)}
     common_ones = {name: field for name, field in _COMMON.items() if name in signature and field in has}
-    asked = [
+    names = [
         name
         for name in dict.fromkeys([*entries_of(doc), *signature])
         if name not in {"progress", *common_ones, *without}
     ]
-    asked.sort(key=lambda name: entries[name]["flags"] != "")  # arguments first
-    theirs = {name: _Parameter(signature[name], entries[name]) for name in asked}
+    names.sort(key=lambda name: entries[name]["flags"] != "")  # arguments first
+    theirs = {name: _Parameter(signature[name], entries[name]) for name in names}
 
     def make(conduct: Callable[..., None]) -> Callable[..., None]:
         own_options = dict(inspect.signature(conduct, eval_str=True).parameters)
@@ -153,9 +153,9 @@ def made_from(
                 del arguments["overrides"]
             if "Model" in str(getattr(signature.get("model"), "annotation", "")):
                 arguments["model"] = common.loaded(arguments["model"])
-            conduct(Asked(study, arguments), common=common, **given)
+            conduct(StudyCall(study, arguments), common=common, **given)
 
-        shown = {name: one.with_default(defaults.get(name, one.told.default)) for name, one in theirs.items()}
+        shown = {name: one.with_default(defaults.get(name, one.parameter.default)) for name, one in theirs.items()}
         placed = _placed({**shown, **own_options}, before or {})
         parameters = [*placed.values(), common.replace(annotation=kind)]
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -194,8 +194,8 @@ def _placed(parameters: dict[str, inspect.Parameter], before: Mapping[str, str])
 def as_it_is(study: Callable[..., Any]) -> Callable[..., None]:
     """Return the command of a study that does nothing besides."""
 
-    def conduct(asked: Asked, *, common: ModelStudy) -> None:
-        plan = asked.plan()
+    def conduct(call: StudyCall, *, common: ModelStudy) -> None:
+        plan = call.plan()
         common.show_all(plan, common.conduct(plan))
 
     conduct.__doc__ = inspect.cleandoc(study.__doc__ or "").partition(PARAMETERS)[0]

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from vftsim.cli.common import ModelStudy
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.errors import UsageError
 from vftsim.interface import studies
 
 
 @made_from(studies.availability, beside=[studies.simulated_years])
-def availability(asked: Asked, *, common: ModelStudy) -> None:
+def availability(call: StudyCall, *, common: ModelStudy) -> None:
     """Say how long the service is down in a year, how long unprotected, and what clients lose.
 
     Years are put together from simulated failovers by a Markov chain of the hosts' failures; with --simulate they are
     simulated, with faults of every kind.
     """
-    if "years" not in asked.arguments:
-        plan = asked.plan()
-    elif "after_s" in asked.arguments:
+    if "years" not in call.arguments:
+        plan = call.plan()
+    elif "after_s" in call.arguments:
         raise UsageError("--after is about single failovers; --simulate watches a fault until redundancy is back")
     else:
         from vftsim.study.designs.availability import DEFAULT_CRASHES
         from vftsim.study.runs.replicate import fewer_crashes
 
-        model, crashes = asked.arguments["model"], asked.arguments.get("crashes")
+        model, crashes = call.arguments["model"], call.arguments.get("crashes")
         chosen, count = fewer_crashes(model, crashes, DEFAULT_CRASHES, common.quick)
-        plan = asked.plan(studies.simulated_years, model=chosen, crashes=count)
+        plan = call.plan(studies.simulated_years, model=chosen, crashes=count)
     common.show(common.conduct(plan))

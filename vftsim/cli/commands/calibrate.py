@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from vftsim.cli.common import Work
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.interface import labs
 
 
 @made_from(labs.calibrate, Work, before={"output": "keep"})
 def calibrate(
-    asked: Asked,
+    call: StudyCall,
     output: Path | None = None,
     at: str | None = None,
     profile: bool = False,
@@ -38,7 +38,7 @@ def calibrate(
 
     if output is not None:
         check_target(output, common.force)
-    plan = asked.plan(jobs=checked_jobs(common.jobs))
+    plan = call.plan(jobs=checked_jobs(common.jobs))
     done = common.conduct(plan, at=at, profile=profile, laboratories=coverage)
     if output is not None:
         write_whole(output, lambda path: fitted.write(path, done.record))

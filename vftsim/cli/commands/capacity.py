@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import interrupted
 from vftsim.interface import studies
 
@@ -16,7 +16,7 @@ from vftsim.interface import studies
     before={"window": "headroom_percent", "probability": "vary", "resolution": "vary", "budget": "vary"},
 )
 def capacity(
-    asked: Asked,
+    call: StudyCall,
     window: str | None = None,
     probability: float | None = None,
     resolution: float | None = None,
@@ -41,7 +41,7 @@ def capacity(
 
     window_ns = None if window is None else round(options.parse_quantity("--window", window, DURATION))
     search = {"probability": probability, "resolution": resolution, "budget": budget}
-    found = common.conduct(asked.plan(), window_ns=window_ns, **search)
+    found = common.conduct(call.plan(), window_ns=window_ns, **search)
     common.show(found)
     if found.interrupted:
         goes_on = f"; it is in '{common.output}', the same command goes on" if common.output else ""

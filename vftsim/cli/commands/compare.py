@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     before={"figures": "replications", "mtbf": "prices", "restart": "prices"},
     prices=True,
 )
-def compare(asked: Asked, mtbf: str | None = None, restart: str | None = None, *, common: ScaledStudy) -> None:
+def compare(call: StudyCall, mtbf: str | None = None, restart: str | None = None, *, common: ScaledStudy) -> None:
     """Compare systems in any figures under common random numbers, with intervals of the differences.
 
     Of models with a SIP benchmark the capacities are compared if no figure is asked for. With --protection: one model
@@ -40,7 +40,7 @@ def compare(asked: Asked, mtbf: str | None = None, restart: str | None = None, *
     restart : --restart TIME
         Time in which somebody brings back what does not come back by itself (default 77 s). With --protection.
     """
-    given = asked.arguments
+    given = call.arguments
     models = [_variant(name, common) for name in given["models"]]
     if "protection" in given:
         if given.get("figures"):
@@ -48,7 +48,7 @@ def compare(asked: Asked, mtbf: str | None = None, restart: str | None = None, *
         times = _times(mtbf, restart)
         if len(models) != 1:
             raise UsageError("--protection compares mechanisms on one model; name one")
-        found = common.conduct(asked.plan(studies.decide, model=models[0]), **times)
+        found = common.conduct(call.plan(studies.decide, model=models[0]), **times)
     else:
         of_mechanisms = {
             "--objective": given.get("objectives"),
@@ -58,7 +58,7 @@ def compare(asked: Asked, mtbf: str | None = None, restart: str | None = None, *
         }
         if named := next((option for option, value in of_mechanisms.items() if value), None):
             raise UsageError(f"{named} judges mechanisms: name them with --protection")
-        found = common.conduct(asked.plan(models=models))
+        found = common.conduct(call.plan(models=models))
     common.show(found)
     if found.interrupted:
         if "protection" in given:

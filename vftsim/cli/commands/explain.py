@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.window import Window
 from vftsim.errors import UsageError
 from vftsim.interface import models
@@ -13,12 +13,12 @@ _HAPPENED = {"packet": "sent and delivered", "exchange": "begun and ended", "out
 
 
 @made_from(models.explain, Window, without=("start_s", "length_s", "replication"))
-def explain(asked: Asked, as_json: bool = False, *, common: Window) -> None:
+def explain(call: StudyCall, as_json: bool = False, *, common: Window) -> None:
     """Decompose the time of one packet, exchange or held output in a window into its parts; they sum to the total."""
     from vftsim.report.screen import print_json, print_text
     from vftsim.tracing.explain import WHICH, explained
 
-    model, of, packet = (asked.arguments[name] for name in ("model", "of", "which"))
+    model, of, packet = (call.arguments[name] for name in ("model", "of", "which"))
     if packet not in WHICH and not packet.isdecimal():
         raise UsageError(f"--packet: a number from 0, or one of {', '.join(WHICH)}; got '{packet}'")
     found = explained(common.recorded(model.spec), of, packet)

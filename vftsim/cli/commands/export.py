@@ -33,10 +33,10 @@ def export(
     from vftsim.study.runs.results import csv_text
     from vftsim.study.store.files import write_file
 
-    asked = [(path, suffix) for path, suffix in ((parquet, ".parquet"), (csv, ".csv")) if path is not None]
-    if not asked:
+    outputs = [(path, suffix) for path, suffix in ((parquet, ".parquet"), (csv, ".csv")) if path is not None]
+    if not outputs:
         raise UsageError("say what to write: --parquet FILE, --csv FILE or both")
-    for path, suffix in asked:
+    for path, suffix in outputs:
         check_target(path, force, suffix)
     if parquet is not None:
         extra("pyarrow", "parquet", "--parquet")
@@ -45,5 +45,5 @@ def export(
         write_whole(parquet, lambda path: table.to_parquet(path, engine="pyarrow", index=False))
     if csv is not None:
         write_whole(csv, lambda path: write_file(path, csv_text(table).encode()))
-    names = " and ".join(str(path) for path, _ in asked)
+    names = " and ".join(str(path) for path, _ in outputs)
     print_text(f"Written: {names} ({len(table)} runs, {len(table.columns)} columns)")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from vftsim.cli.common import ModelStudy
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.interface import studies
 
 
 @made_from(studies.failover, prices=True)
-def failover(asked: Asked, plot: Path | None = None, *, common: ModelStudy) -> None:
+def failover(call: StudyCall, plot: Path | None = None, *, common: ModelStudy) -> None:
     """Let the primary's host crash at many instants; show detection, takeover, outage, and what clients lost.
 
     Parameters
@@ -22,7 +22,7 @@ def failover(asked: Asked, plot: Path | None = None, *, common: ModelStudy) -> N
 
     if plot is not None:
         check_target(plot, common.force, ".png")
-    found = common.conduct(asked.plan(), plot)
+    found = common.conduct(call.plan(), plot)
     if plot is not None:
         from vftsim.report.charts import figure_of
         from vftsim.study.designs.failover import failover_charts

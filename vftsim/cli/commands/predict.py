@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from vftsim.cli.common import ScaledStudy
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.interface import labs
 
 
 @made_from(labs.predict, ScaledStudy, fit=())
-def predict(asked: Asked, *, common: ScaledStudy) -> None:
+def predict(call: StudyCall, *, common: ScaledStudy) -> None:
     """Predict with the uncertainty of replications, fitted parameters and structure, apart and together."""
     from vftsim.calibrate.prediction import usual
 
-    figures = ("*",) if common.as_json or common.as_csv else tuple(usual(asked.arguments["model"]))
-    common.show(common.conduct(asked.plan(**{"fit": (), "figures": figures} | asked.arguments)))
+    figures = ("*",) if common.as_json or common.as_csv else tuple(usual(call.arguments["model"]))
+    common.show(common.conduct(call.plan(**{"fit": (), "figures": figures} | call.arguments)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
@@ -62,7 +62,7 @@ class Runs(ScaledStudy):
 
 @made_from(studies.run, Runs, before={"precision": "resume", "figure": "resume"}, replications=None)
 def run(
-    asked: Asked,
+    call: StudyCall,
     shard: str | None = None,
     precision: str | None = None,
     figure: list[str] | None = None,
@@ -79,15 +79,15 @@ def run(
         With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of the first
         workload's, of its first step).
     """
-    if ((common.force and common.report is None) or asked.arguments["resume"]) and common.output is None:
+    if ((common.force and common.report is None) or call.arguments["resume"]) and common.output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
     from vftsim.study.runs.shard import Shard
 
     share = Shard.parse(shard)
     if shard is not None and (common.output is None or precision is not None):
         raise UsageError("--shard: goes with -o DIR, and not with --precision, which looks at all replications")
-    plan = asked.plan(**({} if precision is None else {"replications": 1}))
-    rule = _rule(plan.models[0], precision, figure or [], asked.arguments.get("replications"))
+    plan = call.plan(**({} if precision is None else {"replications": 1}))
+    rule = _rule(plan.models[0], precision, figure or [], call.arguments.get("replications"))
     result = common.conduct(plan, rule=rule, shard=share)
     if result.interrupted:
         common.show(result)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vftsim.cli.common import Study
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import designs
@@ -20,7 +20,7 @@ _MOST_LISTED = 40
 
 @made_from(designs.study, Study, before={"dry_run": "points", "gen_config": "points"}, file=None)
 def study(
-    asked: Asked,
+    call: StudyCall,
     dry_run: bool = False,
     gen_config: str | None = None,
     shard: str | None = None,
@@ -39,12 +39,12 @@ def study(
         Print a study file for a model to begin with.
     """
     if gen_config is not None:
-        _print_template(gen_config, asked.arguments.get("file"))
+        _print_template(gen_config, call.arguments.get("file"))
         return
-    if "file" not in asked.arguments:
+    if "file" not in call.arguments:
         raise UsageError("name a study file, or a shipped study; --gen-config MODEL prints one to begin with")
     share = common.share(shard)
-    plan = asked.plan()
+    plan = call.plan()
     if dry_run:
         spec, points = plan.about
         _print_plan(spec, points, plan.folder, common.jobs)

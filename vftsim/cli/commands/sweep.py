@@ -6,14 +6,14 @@ from pathlib import Path
 
 from vftsim.cli import options
 from vftsim.cli.common import ModelStudy
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
 
 
 @made_from(studies.sweep)
-def sweep(asked: Asked, duration: str | None = None, shard: str | None = None, *, common: ModelStudy) -> None:
+def sweep(call: StudyCall, duration: str | None = None, shard: str | None = None, *, common: ModelStudy) -> None:
     """Simulate a grid of settings under the same traffic; killed or interrupted, the same command goes on.
 
     Parameters
@@ -22,18 +22,18 @@ def sweep(asked: Asked, duration: str | None = None, shard: str | None = None, *
         Measured time of a steady state: short for --set measure.duration=TIME.
     """
     share = common.share(shard)
-    model, scheduler, protection = (asked.arguments.get(name) for name in ("model", "scheduler", "protection"))
+    model, scheduler, protection = (call.arguments.get(name) for name in ("model", "scheduler", "protection"))
     instead = {}
     if duration is not None:
         if common.quick:
             raise UsageError("--quick and --duration both set the measured time: choose one")
         from vftsim.study.designs.sweep_grid import with_duration
 
-        axes = asked.arguments.get("grid", ())
+        axes = call.arguments.get("grid", ())
         instead["overrides"] = with_duration(model, axes, tuple(common.set_ or ()), _duration_ns(duration))
     about = [text for text in (Path(model).stem if model else None, scheduler, protection) if text]
     folder = common.output or Path("-".join(["sweep", *(about if scheduler or protection else [*about, "default"])]))
-    result = common.conduct(asked.plan(directory=folder, **instead), shard=share)
+    result = common.conduct(call.plan(directory=folder, **instead), shard=share)
     common.show(result)
     tables = "results.csv, replications.csv, " + ("crossovers.csv, " if result.grid.protections else "")
     figures = "charts.png, " if result.is_drawn else "no charts of so many points, "

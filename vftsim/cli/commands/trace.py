@@ -62,16 +62,16 @@ def trace(
     """
     from vftsim.cli.files import check_target, write_whole
 
-    asked = [path for path in (output, gantt, pcap) if path is not None]
-    if not asked and beside is None:
+    outputs = [path for path in (output, gantt, pcap) if path is not None]
+    if not outputs and beside is None:
         raise UsageError(
             "say what to write: -o schedule.json, --gantt schedule.png, --pcap packets.pcap or several, or what to lay "
             "the schedule beside: --beside FILE"
         )
     if beside is None and (match or cycles):
         raise UsageError("--match and --cycles are about the recording of --beside FILE")
-    if len(set(asked)) < len(asked):
-        raise UsageError(f"'{asked[-1]}' cannot be two things at once; name two files")
+    if len(set(outputs)) < len(outputs):
+        raise UsageError(f"'{outputs[-1]}' cannot be two things at once; name two files")
     for path, suffix in ((output, ""), (gantt, ".png"), (pcap, ".pcap")):
         if path is not None:
             check_target(path, force, suffix)
@@ -93,8 +93,8 @@ def trace(
         write_whole(pcap, lambda path: write_pcap(recorded, Point(point.value), path))
     if real is not None:
         print_blocks(schedule_blocks(recorded, real, pairs))
-    if asked:
-        _say_written(recorded, asked, output is not None)
+    if outputs:
+        _say_written(recorded, outputs, output is not None)
 
 
 def _say_written(recorded: Trace, paths: Sequence[Path], is_for_perfetto: bool) -> None:

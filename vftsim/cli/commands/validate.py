@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from vftsim.cli.common import Work
-from vftsim.cli.from_study import Asked, made_from
+from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import OUTSIDE
 from vftsim.interface import labs
 
@@ -47,7 +47,7 @@ class Validating(Work):
 
 
 @made_from(labs.validate, Validating, before={"set_": "keep"})
-def validate(asked: Asked, set_: list[str] | None = None, *, common: Validating) -> None:
+def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validating) -> None:
     """Predict every measured row; exit code 1 when the declared accuracy is missed."""
     from vftsim.calibrate import structure_error
     from vftsim.calibrate.page import page
@@ -59,11 +59,11 @@ def validate(asked: Asked, set_: list[str] | None = None, *, common: Validating)
     rows = common.rows
     made_by = source_stamp(Path(__file__).resolve().parent) if rows else ""
     settings = set_ or []
-    found = common.conduct(asked.plan(jobs=checked_jobs(common.jobs)), settings=settings)
+    found = common.conduct(call.plan(jobs=checked_jobs(common.jobs)), settings=settings)
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
-        typed = " ".join([asked.arguments["name_or_path"], *(f"--set {shlex.quote(text)}" for text in settings)])
+        typed = " ".join([call.arguments["name_or_path"], *(f"--set {shlex.quote(text)}" for text in settings)])
         text = page(found, typed, made_by)
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
