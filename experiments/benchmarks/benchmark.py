@@ -211,6 +211,7 @@ import vftsim.composition.model
 done("parts of models")
 from vftsim.study.runs.model import load_model
 from vftsim.study.designs.run import run_study
+from vftsim.study.runs.execution import Execution
 import vftsim.study.runs.estimate
 done("studies")
 model = load_model("lab-virtual", sys.argv[1:])
@@ -218,7 +219,7 @@ done("the model: read and checked")
 from vftsim.composition.one_kernel import the_kernel
 the_kernel()
 done("the engine: llvmlite, kernel")
-result = run_study(model, 1, 1, 1)
+result = run_study(model, 1, Execution(1, 1))
 done("the run, and what made it (manifest)")
 with contextlib.redirect_stdout(io.StringIO()):
     result.print_tables()

@@ -36,8 +36,8 @@ from vftsim.study.designs.sensitivity import Request as Question
 from vftsim.study.designs.sensitivity import Sensitivity, sensitivity, shortened
 from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.objective import read_objective
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.runs.progress import Silent
 from vftsim.study.store.store import Opening, Store
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
@@ -158,9 +158,9 @@ def rank(one: Ranking, folder: Path, jobs: int | None) -> list[list[str]]:
     """Return rows of factors with both shares, in the grid's order."""
     question = one.question()
     figure = one_figure(one.figure, question.base.spec)
-    found = sensitivity(question, folder / "sensitivity", jobs)
+    found = sensitivity(question, folder / "sensitivity", Execution(jobs=jobs))
     with Store(folder / "grid", "grid", Opening.CONTINUE) as store:
-        shares = grid_shares(question, figure, Evaluator((figure,), GRID_SEED, 0.95, store, jobs or 1, Silent()))
+        shares = grid_shares(question, figure, Evaluator((figure,), 0.95, Execution(GRID_SEED, jobs or 1, store=store)))
     order, short = sorted(shares, key=lambda name: -shares[name]), shortened(list(shares))
     places = {each.name: place for place, each in enumerate(found.effects, 1)}
     own = {each.name: each.total for each in found.effects}
@@ -195,9 +195,9 @@ def open_order(found: Sensitivity) -> set[str]:
 def decide(one: Decide, folder: Path, jobs: int | None) -> list[str]:
     """Return a row with the choice and the interval of the grid's best."""
     request = one.choice()
-    found = optimize(request, folder / "optimize", jobs)
+    found = optimize(request, folder / "optimize", Execution(jobs=jobs))
     with Store(folder / "grid", "grid", Opening.CONTINUE) as store:
-        evaluate = Evaluator(request.figures, GRID_SEED, request.interval, store, jobs or 1, Silent())
+        evaluate = Evaluator(request.figures, request.interval, Execution(GRID_SEED, jobs or 1, store=store))
         every = measured(evaluate, request, found.candidates, GRID_RUNS)
     known = [each.cost for each in every if each.verdict == MET]
     open_yet = [each.cost for each in every if each.verdict != MISSED]

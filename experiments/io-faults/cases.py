@@ -243,13 +243,13 @@ def remember_simulations() -> None:
     from vftsim.calibrate import fit as calibrate_fit
     from vftsim.calibrate import plays
     from vftsim.records import judge, runner
-    from vftsim.study.designs import constant_load, crash, failover
+    from vftsim.study.designs import crash, failover, search_levels
     from vftsim.study.runs import replicate
     from vftsim.tracing import trace
 
     for owner, name in (
         (replicate, "_simulate"),
-        (constant_load.ConstantLoad, "__call__"),
+        (search_levels.JudgedLoad, "__call__"),
         (crash, "simulate_crash"),
         (failover, "simulate_crash"),
         (calibrate_fit, "_residuals"),

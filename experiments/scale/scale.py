@@ -37,6 +37,7 @@ from vftsim.study.designs.points import points_of
 from vftsim.study.designs.runner import Runner, simulate
 from vftsim.study.designs.study_spec import read_study
 from vftsim.study.runs.cluster import Cluster
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.store import Opening, Store
 
@@ -77,7 +78,7 @@ def design(points: int, folder: Path) -> dict[str, float]:
     before = resident_bytes()
     with timed(found, "point_ms", points), Store(folder / "design", "study") as store:
         made = points_of(spec, place)
-        runner = Runner(made, 1, simulate, lambda *_: None, store)
+        runner = Runner(made, simulate, lambda *_: None, Execution(1, store=store))
     found["point_kB"] = (resident_bytes() - before) / points / 1e3
     assert len(runner.identities) == points
     return found

@@ -12,7 +12,7 @@ from vftsim.calibrate.fit import fit, starts_of
 from vftsim.calibrate.run import _identity
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
-from vftsim.study.store.resumable import RunCache, kept_in
+from vftsim.study.store.resumable import RunCache, optional_store
 
 COST = f"{PROXY}.touch_cost"
 LOW, SPAN = 300_000.0, 1_200_000.0
@@ -80,7 +80,7 @@ def test_a_fit_with_more_starts_and_replications_goes_on_from_one_with_fewer(pla
     few, many = wanted(), wanted(starts=4, replications=2)
     identity = _identity(few, lab(), MEASURED)
     assert _identity(many, lab(), MEASURED) == identity
-    with kept_in(tmp_path / "kept", "calibration") as store:
+    with optional_store(tmp_path / "kept", "calibration") as store:
         fit(few, lab(), MEASURED, cache=RunCache(store, identity))
         found = fit(many, lab(), MEASURED, cache=RunCache(store, identity))
         assert set(played.values()) == {1}

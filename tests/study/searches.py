@@ -2,10 +2,10 @@
 
 from vftsim.study.designs.capacity import searched
 from vftsim.study.designs.find_capacity import constant_load_studies
-from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.runs.execution import Execution
 
 
 def search_study(model, seed, jobs, *, settings, stop=None, store=None):
     """The capacity at constant load; with a stop the failover-safe capacity."""
-    request = CapacityRequest(seed=seed, jobs=jobs, store=store)
-    return searched(model, request, settings, constant_load_studies(model, seed, None, stop))
+    studies = constant_load_studies(model, seed, None, stop)
+    return searched(model, Execution(seed, jobs, store=store), settings, studies, prices=True)

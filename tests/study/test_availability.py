@@ -10,6 +10,8 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, Pair, availability_study, restart_unavailability
+from vftsim.study.designs.failover import Crashes
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.store.files import to_json
 
@@ -72,7 +74,7 @@ def test_everything_that_takes_longer_costs_availability():
 @pytest.fixture(scope="module")
 def year(tiny):
     return availability_study(
-        tiny, ["none", "ha_restart", "lockstep"], YEAR_S, 2, 1, 1, restart_s=90.0, after_ns=5 * _S
+        tiny, ["none", "ha_restart", "lockstep"], YEAR_S, Crashes(2, after_ns=5 * _S), Execution(1, 1), restart_s=90.0
     )
 
 
@@ -140,7 +142,7 @@ def silent(retry="0 ms"):
 
 def test_clients_that_never_ask_again_are_not_an_outage_without_end(capsys):
     """The secondary is live after some 3 s, and nobody asks it: that is no restart of 77 s."""
-    found = availability_study(silent(), ["none", "lockstep"], 360_000.0, 2, 1, 1, after_ns=5 * _S)
+    found = availability_study(silent(), ["none", "lockstep"], 360_000.0, Crashes(2, after_ns=5 * _S), Execution(1, 1))
     none, lockstep = found.rows
     assert (none["outage_s"], none["not_asked_again"]) == (77.0, 0)
     assert 2.1 < lockstep["outage_s"] < 3.5
@@ -153,10 +155,12 @@ def test_clients_that_never_ask_again_are_not_an_outage_without_end(capsys):
 
 def test_a_run_that_ends_before_the_takeover_is_refused():
     with pytest.raises(UsageError, match="lockstep: a run ended before the guest was back"):
-        availability_study(silent("200 ms"), ["none", "lockstep"], 360_000.0, 2, 1, 1, after_ns=2 * _S)
+        availability_study(
+            silent("200 ms"), ["none", "lockstep"], 360_000.0, Crashes(2, after_ns=2 * _S), Execution(1, 1)
+        )
 
 
 def test_mistakes_are_named(tiny):
     for times in ({"mtbf_s": 0.0}, {"mtbf_s": math.inf}, {"mtbf_s": 1.0, "restart_s": -1.0}):
         with pytest.raises(UsageError, match="--mtbf"):
-            availability_study(tiny, ["none"], crashes=2, jobs=1, **times)
+            availability_study(tiny, ["none"], crashes=Crashes(2), execution=Execution(1, 1), **times)

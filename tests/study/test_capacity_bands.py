@@ -11,6 +11,7 @@ from vftsim.study.designs.find_capacity import capacity_takes, find_capacity
 from vftsim.study.designs.protections import under
 from vftsim.study.designs.search_levels import CapacityRequest
 from vftsim.study.runs.estimate import needs_of
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 STEPS = "{initial: 10 /s, increment: 2 /s, duration: 4 s, transient: 1 s, most: 14}"
@@ -96,8 +97,8 @@ def server(tmp_path):
 
 
 def streams(model, **wishes):
-    request = CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5, **wishes)
-    return find_capacity(model, request)
+    request = CapacityRequest(resolution=1.0, probability=0.5, **wishes)
+    return find_capacity(model, request, Execution(3, 1))
 
 
 @pytest.mark.thorough

@@ -13,6 +13,7 @@ from vftsim.study.designs.decision_crossovers import Asked
 from vftsim.study.designs.decision_figures import computed
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 pytestmark = pytest.mark.thorough
@@ -45,7 +46,7 @@ def decided(tmp_path, text, kinds, *objectives, replications=2, **asked):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failover, "AFTER_NS", 3 * S)
         patch.setattr(failover, "STEADY_AFTER_NS", 3 * S)
-        return decide(load_model(path), kinds, replications, 1, 1, asked=question)
+        return decide(load_model(path), kinds, replications, question, Execution(1, 1))
 
 
 @pytest.fixture(scope="module")

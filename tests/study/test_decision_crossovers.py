@@ -11,7 +11,7 @@ from test_decision import JOB, WEB, decided
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Chart
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.decision_crossovers import found_order
+from vftsim.study.designs.decision_crossovers import order_of
 from vftsim.study.designs.decision_figures import Protected
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.designs.protections import fitting
@@ -103,7 +103,7 @@ def at_prices(**prices):
 def test_prices_cross_where_the_line_between_two_values_says():
     """The difference goes from -10 to 10 over a factor of four: it is 0 at a factor of two."""
     points = {1.0: at_prices(a=10.0, b=20.0, c=90.0), 4.0: at_prices(a=30.0, b=20.0, c=90.0)}
-    found = found_order(SharedKnob("load", "", (1.0, 4.0)), points, ["a", "b", "c"], [])
+    found = order_of(SharedKnob("load", "", (1.0, 4.0)), points, ["a", "b", "c"], [])
     (change,) = found.changes
     assert (change.what, change.before, change.after, change.low, change.high) == ("price", "a", "b", 1.0, 4.0)
     assert change.at.mean == pytest.approx(2.0)
@@ -121,7 +121,7 @@ def test_each_stretch_ends_by_a_change_of_its_own():
             each = points[place][kind]
             points[place][kind] = replace(each, computed={**each.computed, "work": {0: work, 1: work}})
     asked = Objective("work", ">=", 90.0)
-    found = found_order(SharedKnob("load", "", (1.0, 2.0, 4.0)), points, ["a", "b", "c"], [asked])
+    found = order_of(SharedKnob("load", "", (1.0, 2.0, 4.0)), points, ["a", "b", "c"], [asked])
     assert [(kind, why.before if why else None) for kind, _, _, why in found.stretches()] == [
         ("a", "a"),
         ("b", "b"),
@@ -132,7 +132,7 @@ def test_each_stretch_ends_by_a_change_of_its_own():
 def test_prices_of_those_that_do_not_meet_what_is_asked_change_no_order():
     points = {1.0: at_prices(a=10.0, b=20.0), 4.0: at_prices(a=30.0, b=20.0)}
     asked = Objective("price", "<=", 25.0)
-    found = found_order(SharedKnob("load", "", (1.0, 4.0)), points, ["a", "b"], [asked])
+    found = order_of(SharedKnob("load", "", (1.0, 4.0)), points, ["a", "b"], [asked])
     (change,) = found.changes
     # Its replications rise from 10 to 30 and from 11 to 31 over a factor of four, linearly in its logarithm.
     assert (change.what, change.before, change.after) == (str(asked), "a", "")

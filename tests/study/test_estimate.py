@@ -13,7 +13,7 @@ import pytest
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.study.designs.availability import year_takes
-from vftsim.study.designs.failover import crashes_take
+from vftsim.study.designs.failover import Crashes
 from vftsim.study.runs import estimate as limits
 from vftsim.study.runs.estimate import (
     EVENTS_PER_S,
@@ -198,10 +198,10 @@ def test_seconds_count_what_is_drawn(monkeypatch):
 def test_crashes_are_told_as_long_as_they_are_looked_at():
     """A run goes on for ``--after`` behind the last crash."""
     model = load_model("lab-virtual")
-    short, long = (crashes_take(model, 1, 10.0, 10**9, after) for after in (60 * 10**9, 3000 * 10**9))
+    short, long = (Crashes(1, 10.0, after_ns=after).takes(model) for after in (60 * 10**9, 3000 * 10**9))
     assert long.events > 10 * short.events
     media = load_model("xen-media")
-    hour, usual = (year_takes(media, ["none"], 1, after) for after in (3000 * 10**9, None))
+    hour, usual = (year_takes(media, ["none"], Crashes(1, after_ns=after)) for after in (3000 * 10**9, None))
     assert hour.events > 100 * usual.events
 
 

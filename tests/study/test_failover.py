@@ -11,8 +11,9 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.report.terminal import as_text
 from vftsim.study.designs import crash, failover
 from vftsim.study.designs.crash import PARTS, CrashTask, Gap, parts_of, planned_reprotection_ns, simulate_crash, without
-from vftsim.study.designs.failover import crash_instants, failover_study
+from vftsim.study.designs.failover import Crashes, crash_instants, failover_study
 from vftsim.study.designs.protections import under
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 S, MS = 1_000_000_000, 1_000_000
@@ -24,7 +25,7 @@ FATAL = ("micro_checkpoint", "none")
 @pytest.fixture(scope="module")
 def study(tiny):
     """Return the failovers of the tiny model under a mechanism; each is simulated once."""
-    return cache(lambda kind: failover_study(under(tiny, kind), 2, 1, 1, after_ns=SOON))
+    return cache(lambda kind: failover_study(under(tiny, kind), Crashes(2, after_ns=SOON), Execution(1, 1)))
 
 
 def task_at(model, crash_ns, after_ns=SOON):
@@ -142,7 +143,7 @@ def test_a_checkpoint_rolls_back_as_the_closed_form_says(tmp_path):
     path = tmp_path / "still.yaml"
     own = "    protection: {kind: checkpoint, memory: {touch_rate: 0 /s}, suspend_request: 0 ms}\n"
     path.write_text(TINY.replace("  sut:\n", "  sut:\n" + own))
-    found = failover_study(load_model(path), 10, 3, 1, after_ns=SOON)
+    found = failover_study(load_model(path), Crashes(10, after_ns=SOON), Execution(3, 1))
     least_s = 0.5e-3 + 65_536 * 8e-9 + 74.5e-6
     back_s = found.figures()["rollback_s"]
     assert all(least_s <= value <= least_s + 0.2 for value in back_s)
@@ -155,7 +156,9 @@ def test_a_checkpoint_rolls_back_as_the_closed_form_says(tmp_path):
 
 @pytest.mark.thorough
 def test_the_number_of_workers_does_not_matter(tiny):
-    alone, together = (failover_study(under(tiny, "lockstep"), 2, 5, jobs, after_ns=SOON) for jobs in (1, 2))
+    alone, together = (
+        failover_study(under(tiny, "lockstep"), Crashes(2, after_ns=SOON), Execution(5, jobs)) for jobs in (1, 2)
+    )
     assert alone.failovers == together.failovers
 
 
@@ -179,21 +182,21 @@ class Counting:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_is_shown_with_any_number_of_workers(tiny, jobs):
     progress = Counting()
-    failover_study(under(tiny, "none"), 2, 1, jobs, after_ns=S, progress=progress)
+    failover_study(under(tiny, "none"), Crashes(2, after_ns=S), Execution(1, jobs, progress))
     assert (progress.units, progress.done) == (2, 2)
 
 
 def test_mistakes_are_named(tiny):
     with pytest.raises(UsageError, match="--over"):
-        failover_study(tiny, 2, 1, 1, span_ns=0)
+        failover_study(tiny, Crashes(2, span_ns=0), Execution(1, 1))
     with pytest.raises(UsageError, match="--after"):
-        failover_study(tiny, 2, 1, 1, after_ns=0)
+        failover_study(tiny, Crashes(2, after_ns=0), Execution(1, 1))
     with pytest.raises(UsageError, match="--load: above 0"):
-        failover_study(tiny, 2, 1, 1, load=0.0)
+        failover_study(tiny, Crashes(2, load=0.0), Execution(1, 1))
     with pytest.raises(UsageError, match="--domain: domain 'sud'"):
-        failover_study(tiny, 2, 1, 1, domain="sud")
+        failover_study(tiny, Crashes(2, domain="sud"), Execution(1, 1))
     with pytest.raises(UsageError, match="has no benchmark"):
-        failover_study(load_model("xen-media-turnkey"), 2, 1, 1, load=5.0, domain="media")
+        failover_study(load_model("xen-media-turnkey"), Crashes(2, load=5.0, domain="media"), Execution(1, 1))
 
 
 @pytest.mark.thorough
@@ -216,7 +219,9 @@ def test_there_are_no_other_mechanisms():
 @pytest.mark.parametrize("kind", ["checkpoint", "coarse_lockstep", "event_sync", "micro_checkpoint", "none"])
 def test_a_media_host_fails_over(kind, capsys):
     sets = ["workloads.media.streams=5", "workloads.signaling.calls_per_s=1"]
-    found = failover_study(under(load_model("xen-media-turnkey", sets), kind), 2, 1, 1, after_ns=3 * S)
+    found = failover_study(
+        under(load_model("xen-media-turnkey", sets), kind), Crashes(2, after_ns=3 * S), Execution(1, 1)
+    )
     print(as_text(found.blocks(), 1000))
     assert "packets lost: media" in capsys.readouterr().out
     assert len(found.recovered) == (0 if kind in FATAL else 2)
@@ -247,7 +252,7 @@ def test_less_fails_where_the_guest_does_more_without_its_protection(tmp_path):
     """Clients in a closed loop get an answer an epoch of 200 ms, and one each 20 ms after the takeover."""
     path = tmp_path / "loop.yaml"
     path.write_text(CLOSED_LOOP)
-    found = failover_study(load_model(path), 2, 1, 1, after_ns=3 * S)
+    found = failover_study(load_model(path), Crashes(2, after_ns=3 * S), Execution(1, 1))
     for each in found.failovers:
         alone_s = 1.0 + 3.0 - each.crash_s - each.back_s
         most = alone_s * 4 / 0.02 - (alone_s + each.back_s) * 4 / 0.2

@@ -15,6 +15,7 @@ from vftsim.study.designs.compare import compare_study
 from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.names import family, one
 from vftsim.study.figures.summary import Summary
+from vftsim.study.runs.execution import Execution
 
 LOOP = """format: 2
 name: loop
@@ -71,12 +72,14 @@ def test_short_names_mean_what_they_say(loop):
 def test_a_wrong_name_is_refused_before_the_work(loop, name, message, monkeypatch):
     monkeypatch.setattr("vftsim.study.designs.compare.replicate", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(UsageError, match=message):
-        compare_study([loop(), loop()], 2, figures=[name])
+        compare_study([loop(), loop()], 2, Execution(), figures=[name])
     check_names(["load.latency.p99_9", "domains.vm.protection.counted.states_taken"], [loop().spec])
 
 
 def test_models_are_compared_on_any_figure_with_pairs(loop):
-    found = compare_study([loop(), loop("domains.vm.protection=null")], 3, figures=["load.latency.p99_9"], jobs=1)
+    found = compare_study(
+        [loop(), loop("domains.vm.protection=null")], 3, Execution(1, 1), figures=["load.latency.p99_9"]
+    )
     (address,) = found.addresses
     less, plain, held = found.difference_of(1, address), found.estimate(1, address), found.estimate(0, address)
     assert less.mean == pytest.approx(plain.mean - held.mean)
@@ -90,7 +93,7 @@ def test_models_are_compared_on_any_figure_with_pairs(loop):
 
 
 def test_unequal_loads_are_named(loop):
-    found = compare_study([loop(), loop("workloads.load.clients=2")], 2, jobs=1)
+    found = compare_study([loop(), loop("workloads.load.clients=2")], 2, Execution(1, 1))
     notes = [block.text for block in found.blocks() if isinstance(block, Note)]
     assert any("workloads.load is offered at 4, 2" in text for text in notes)
 
@@ -103,15 +106,17 @@ def test_a_figure_of_a_part_from_outside_is_compared_by_its_declaration_alone(lo
     again = declare.ratio(RequestLoop.declared["repeated"], RequestLoop.declared["requests"], unit="%", headline=True)
     again.__set_name__(RequestLoop, "asked_again")
     monkeypatch.setattr(RequestLoop, "declared", {**RequestLoop.declared, "asked_again": again})
-    found = compare_study([loop(), loop("workloads.load.retry=1 ms")], 2, figures=["load.asked_again"], jobs=1)
+    found = compare_study([loop(), loop("workloads.load.retry=1 ms")], 2, Execution(1, 1), figures=["load.asked_again"])
     (address,) = found.addresses
     assert (found.estimate(0, address).mean, found.estimate(1, address).mean > 10) == (0.0, True)
-    assert compare_study([loop(), loop()], 2, jobs=1).addresses[-4:], "and it leads"
+    assert compare_study([loop(), loop()], 2, Execution(1, 1)).addresses[-4:], "and it leads"
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_no_line_is_longer_than_the_terminal_is_wide(loop, width):
-    found = compare_study([loop(), loop("domains.vm.protection.interval=50 ms"), loop("domains.vm.protection=null")], 2)
+    found = compare_study(
+        [loop(), loop("domains.vm.protection.interval=50 ms"), loop("domains.vm.protection=null")], 2, Execution()
+    )
     assert max(map(len, as_text(found.blocks(), width).splitlines())) <= width
 
 
@@ -141,7 +146,7 @@ def test_a_figure_has_the_digits_of_its_interval(estimate, expected):
 def test_tables_have_what_outcomes_declare_and_the_summary_names_it(loop):
     from vftsim.study.designs.run import run_study
 
-    found = run_study(loop(), 2, jobs=1)
+    found = run_study(loop(), 2, Execution(1, 1))
     assert list(found.tables) == ["figures", "delays", "percentiles", "windows", "timeline", "drops"]
     delay = found.tables["delays"].query("metric == 'load.latency' and replication == 1").iloc[0]
     outcome = found.records[1][1].whole.outcomes["workloads.load"]
@@ -173,7 +178,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     )
     lost.__set_name__(PhaseRecord, "lost_share")
     monkeypatch.setattr(PhaseRecord, "declared", {**PhaseRecord.declared, "lost_share": lost})
-    found = run_study(tiny, 2, seed=7, jobs=1)
+    found = run_study(tiny, 2, Execution(7, 1))
     name = "workloads.calls.at_10.lost_share"
     assert name in set(found.summary["figure"]), "in files and JSON"
     assert "lost, %" in str(found), "in the terminal"
@@ -184,11 +189,11 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     assert one_figure("calls.at_10.lost_share", tiny.spec), "as an objective"
     assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)
     assert ("step_1", "lost") in observations_of(found.records[0][1]), "in a dataset, a fit and a prediction"
-    assert name in str(compare_study([tiny, tiny], 1, figures=["calls.at_10.lost_share"], jobs=1))
+    assert name in str(compare_study([tiny, tiny], 1, Execution(1, 1), figures=["calls.at_10.lost_share"]))
 
 
 def test_a_figure_that_no_run_has_is_named(tiny):
     """The tiny server is full at 29 attempts a second: no ramp of it reaches 50."""
-    found = compare_study([tiny, tiny], 1, figures=["calls.at_10.cpu", "calls.at_50.cpu"], jobs=1)
+    found = compare_study([tiny, tiny], 1, Execution(1, 1), figures=["calls.at_10.cpu", "calls.at_50.cpu"])
     assert found.without_value == ["calls.at_50.cpu"]
     assert "calls.at_50.cpu: no run of any model has it" in str(found)

@@ -6,6 +6,7 @@ answer's delay beyond is N - 20 ms.
 """
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from vftsim.study.designs.find_capacity import knob_capacity
 from vftsim.study.designs.knob import knob_of
 from vftsim.study.designs.search_levels import CapacityRequest
 from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 SERVER = """\
@@ -30,7 +32,7 @@ workloads:
   load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}
 measure: {duration: 100 ms, warm_up: 100 ms}
 """
-ASKED = CapacityRequest(seed=1, jobs=1, probability=0.5, resolution=1.0, budget=60)
+ASKED = CapacityRequest(probability=0.5, resolution=1.0, budget=60)
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +43,12 @@ def server(tmp_path_factory):
 
 
 def turned(model, request):
-    (found,) = knob_capacity(model, request).searches.values()
+    (found,) = knob_capacity(model, request, Execution(1, 1)).searches.values()
     return found
 
 
 def asking(**more):
-    return CapacityRequest(
-        **{**{f: getattr(ASKED, f) for f in ("seed", "jobs", "probability", "resolution", "budget")}, **more}
-    )
+    return replace(ASKED, **more)
 
 
 @pytest.mark.thorough
@@ -113,13 +113,13 @@ def test_the_command_prints_the_answer_and_writes_json(server, capsys):
 )
 def test_what_cannot_be_answered_is_said(server, change, message):
     with pytest.raises(UsageError, match=message):
-        knob_capacity(server, asking(**change))
+        knob_capacity(server, asking(**change), Execution(1, 1))
 
 
 def test_a_model_without_a_load_names_the_option(server):
     spec = server.spec.model_copy(update={"workloads": {}})
     with pytest.raises(UsageError, match="--vary names a key"):
-        knob_capacity(type(server)("empty", spec), ASKED)
+        knob_capacity(type(server)("empty", spec), ASKED, Execution(1, 1))
 
 
 def test_levels_are_written_in_the_keys_own_unit(server):

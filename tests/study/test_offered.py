@@ -8,9 +8,10 @@ from tests.study.tiny import tiny
 from vftsim.cli.main import main
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.study.designs.failover import failover_study
+from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import knob_capacity, stream_capacity
 from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 HOST = """\
@@ -73,8 +74,8 @@ def test_what_is_offered_in_full_is_not_spoken_of(written, capsys):
 
 def test_a_search_passes_no_load_that_was_not_offered(written, capsys):
     model = load_model(written(UDP, "{kind: udp_sink}"))
-    asked = CapacityRequest(seed=1, jobs=1, probability=0.5, resolution=0.2, budget=100)
-    ((key, found),) = knob_capacity(model, asked).searches.items()
+    asked = CapacityRequest(probability=0.5, resolution=0.2, budget=100)
+    ((key, found),) = knob_capacity(model, asked, Execution(1, 1)).searches.items()
     passed = [probe.level for probe in found.result.probes if str(probe.decision) == "pass"]
     assert max(passed) <= FRAME + 0.05
     assert found.result.answer == "at least", "the guest itself lost nothing"
@@ -91,8 +92,8 @@ def test_a_search_passes_no_load_that_was_not_offered(written, capsys):
 def test_a_line_that_carries_fewer_streams_than_asked_bounds_their_search(written):
     """A stream is 238 bytes in 20 ms, 95.2 kbit/s: a line of 1 Mbit/s carries ten of them."""
     model = load_model(written(RTP.replace("40", "8"), "{kind: media_relay, packet_cost: 10 us}", "1 Mbit/s"))
-    asked = CapacityRequest(seed=1, jobs=1, probability=0.5, resolution=1.0, budget=100)
-    assert stream_capacity(model, asked).searches["streams"].result.estimate.low <= 10
+    asked = CapacityRequest(probability=0.5, resolution=1.0, budget=100)
+    assert stream_capacity(model, asked, Execution(1, 1)).searches["streams"].result.estimate.low <= 10
 
 
 def test_tcp_names_the_clients_link_where_the_line_is_faster(written, capsys):
@@ -154,7 +155,7 @@ def test_a_fault_after_the_step_at_which_a_ramp_ended_is_said(tmp_path, capsys):
 def test_a_failover_is_watched_for_no_longer_than_a_run_may_last(written):
     model = load_model(written(ASKING, "{kind: service}"))
     with pytest.raises(UsageError, match="--after"):
-        failover_study(model, 1, after_ns=3653 * 86_400 * 10**9)
+        failover_study(model, Crashes(1, after_ns=3653 * 86_400 * 10**9), Execution())
 
 
 def test_what_the_line_cannot_carry_is_said_before_the_work(written, capsys):

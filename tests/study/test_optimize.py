@@ -16,8 +16,9 @@ from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.choice import optimize
 from vftsim.study.designs.optimize import MET, MISSED, OPEN, Request, Search, read_choice, verdict_of
 from vftsim.study.designs.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
-from vftsim.study.designs.runner import simulate
+from vftsim.study.designs.runner import Evaluator, simulate
 from vftsim.study.figures.objective import read_objective
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=200", "measure.duration=100 ms", "measure.warm_up=50 ms")
@@ -132,7 +133,7 @@ class Known:
 def searched(monkeypatch, rule, **more):
     known = Known(rule)
     monkeypatch.setattr(module, "measured", known)
-    search = Search(request(**more), None, None)
+    search = Search(request(**more), Evaluator((LOSS,), 0.9, Execution()), None)
     return search, search.run(), known
 
 
@@ -200,7 +201,7 @@ def test_nothing_is_chosen_where_nothing_does(monkeypatch):
 
 @pytest.mark.thorough
 def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeypatch):
-    whole = optimize(request(choices=FEW), tmp_path / "whole", 1)
+    whole = optimize(request(choices=FEW), tmp_path / "whole", Execution(1, 1))
     assert whole.winner is not None
     assert whole.is_settled
     cheaper = whole.candidates[: whole.candidates.index(whole.winner)]
@@ -220,8 +221,8 @@ def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(evaluator, "simulate", ended)
         with pytest.raises(KeyboardInterrupt, match="8 finished runs"):
-            optimize(request(choices=FEW), tmp_path / "s", 1)
-    again = optimize(request(choices=FEW), tmp_path / "s", 1)
+            optimize(request(choices=FEW), tmp_path / "s", Execution(1, 1))
+    again = optimize(request(choices=FEW), tmp_path / "s", Execution(1, 1))
     assert again.to_pandas().equals(whole.to_pandas())
     for name in ("configurations.csv", "answer.json", "charts.png", "manifest.json"):
         assert (tmp_path / "s" / name).stat().st_size > 0
@@ -269,7 +270,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         ({"budget": 3}, "--budget"),
     ):
         with pytest.raises(UsageError, match=why):
-            optimize(request(**wrong), tmp_path / "s", 1)
+            optimize(request(**wrong), tmp_path / "s", Execution(1, 1))
     assert not (tmp_path / "s").exists()
 
 

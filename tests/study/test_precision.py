@@ -7,6 +7,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
 from vftsim.study.designs.run import precision_rule, run_study, watched_in
 from vftsim.study.runs import replicate
+from vftsim.study.runs.execution import Execution
 
 pytestmark = pytest.mark.thorough
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.thorough
 @pytest.fixture(scope="module")
 def loose(tiny):
     """CPU of step 1 within 60 %: reached at the first look, ten replications, and confirmed by five more."""
-    return run_study(tiny, 1, seed=5, jobs=1, rule=precision_rule(tiny, 60.0, [], 30))
+    return run_study(tiny, 1, Execution(5, 1), rule=precision_rule(tiny, 60.0, [], 30))
 
 
 def test_it_stops_when_the_figure_is_known(loose):
@@ -26,13 +27,13 @@ def test_it_stops_when_the_figure_is_known(loose):
 
 
 def test_the_replications_are_those_of_a_plain_run(tiny, loose):
-    plain = run_study(tiny, 2, seed=5, jobs=1)
+    plain = run_study(tiny, 2, Execution(5, 1))
     assert plain.to_pandas().equals(loose.to_pandas().query("replication < 2"))
 
 
 def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "out"
-    run_study(tiny, 14, seed=5, jobs=1, directory=folder)
+    run_study(tiny, 14, Execution(5, 1), directory=folder)
     asked = []
     simulate = replicate._simulate
 
@@ -42,7 +43,7 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
 
     monkeypatch.setattr(replicate, "_simulate", counted)
     rule = precision_rule(tiny, 60.0, [], 30)
-    result = run_study(tiny, 1, seed=5, jobs=1, directory=folder, resume=True, rule=rule)
+    result = run_study(tiny, 1, Execution(5, 1), directory=folder, resume=True, rule=rule)
     assert asked == [14]
     assert result.precision.n == 15
 

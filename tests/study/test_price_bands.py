@@ -13,9 +13,10 @@ from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.prices import at_prices, prices_of
 from vftsim.spec import Spec
 from vftsim.stats import Estimate
-from vftsim.study.designs.failover import crashes_of_each
+from vftsim.study.designs.failover import Crashes, crashes_of_each
 from vftsim.study.designs.protections import under
 from vftsim.study.figures.price_bands import ALL, Effect, band_of, effects_of, variants, widened
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 COVERAGE = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "prices" / "coverage.py"))
@@ -213,7 +214,10 @@ def test_the_price_that_decides_is_found(job):
 def test_an_outage_moves_by_what_its_parts_do(job):
     model = under(job, "checkpoint")
     ends = [each for each in variants(model, "vm") if each.price == "failover.go_live"]
-    low, high, own = (each.failovers[0].away_s for each in crashes_of_each([*(e.model for e in ends), model], 1, 1, 1))
+    low, high, own = (
+        each.failovers[0].away_s
+        for each in crashes_of_each([*(e.model for e in ends), model], Crashes(1), Execution(1, 1))
+    )
     assert high - own == pytest.approx(0.9, abs=1e-6)
     assert own - low == pytest.approx(0.09, abs=1e-6)
 

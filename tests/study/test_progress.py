@@ -9,6 +9,7 @@ from tiny import TINY
 from vftsim.composition.run import Run
 from vftsim.study.runs import progress as shown
 from vftsim.study.runs.estimate import length_ns, share_by
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Bar, Lines, Silent
 from vftsim.study.runs.replicate import replicate
@@ -80,7 +81,7 @@ def test_a_ramp_in_parts_is_the_same_ramp(tmp_path):
 @pytest.mark.thorough
 def test_progress_grows_within_a_replication_and_never_falls(tmp_path):
     noted = Noting()
-    replicate([tiny(tmp_path)], 2, progress=noted)
+    replicate([tiny(tmp_path)], 2, Execution(progress=noted))
     assert noted.parts == sorted(noted.parts)
     assert noted.parts[0] < 0.1, "it moves from the beginning"
     assert sum(1.0 < part < 2.0 for part in noted.parts) > 3

@@ -10,8 +10,9 @@ from vftsim.cli.main import main
 from vftsim.composition.branches import Branches
 from vftsim.errors import UsageError
 from vftsim.study.designs.rare import rare_study, read_event, request_for
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.store.resumable import kept_in
+from vftsim.study.store.resumable import optional_store
 
 QUEUE = """\
 format: 2
@@ -52,7 +53,7 @@ def chance(limit, arrivals_per_s=300.0, services_per_s=1000.0, seconds=0.1, *, l
 
 
 def asked(path, event, trials=30, repetitions=10, levels=None, *, settings=(), brute_force=False, seed=1):
-    return request_for(load_model(path, settings), event, levels, trials, repetitions, seed, brute_force=brute_force)
+    return request_for(load_model(path, settings), event, levels, trials, repetitions, brute_force=brute_force)
 
 
 def test_a_branch_is_the_same_whatever_was_continued_before_and_another_is_not(path):
@@ -92,7 +93,7 @@ def test_a_run_stops_where_the_level_reaches_its_limit_and_goes_on_from_there(pa
     ],
 )
 def test_the_interval_holds_the_exact_chance(path, event, settings, exact):
-    found = rare_study(asked(path, event, 40, 10, "2,4,6,8", settings=settings), 1)
+    found = rare_study(asked(path, event, 40, 10, "2,4,6,8", settings=settings), Execution(1, 1))
     assert 1e-5 < exact < 1e-3
     assert found.probability.low < exact < found.probability.high
     assert exact / 2 < found.probability.mean < 2 * exact
@@ -100,17 +101,17 @@ def test_the_interval_holds_the_exact_chance(path, event, settings, exact):
 
 @pytest.mark.thorough
 def test_brute_force_says_the_same_where_it_can(path):
-    found = rare_study(asked(path, "queue.held >= 5", 60, 12, brute_force=True), 1)
+    found = rare_study(asked(path, "queue.held >= 5", 60, 12, brute_force=True), Execution(1, 1))
     assert found.probability.low < chance(5) < found.probability.high
 
 
 def test_workers_and_what_is_kept_change_nothing(path, tmp_path):
     request = asked(path, "queue.held >= 6", 8, 3)
-    alone = rare_study(request, 1)
-    with kept_in(tmp_path / "out", "rare") as store:
-        first = rare_study(asked(path, "queue.held >= 6", 8, 2), 1, store=store)
-    with kept_in(tmp_path / "out", "rare") as store:
-        more = rare_study(request, 1, store=store)
+    alone = rare_study(request, Execution(1, 1))
+    with optional_store(tmp_path / "out", "rare") as store:
+        first = rare_study(asked(path, "queue.held >= 6", 8, 2), Execution(1, 1, store=store))
+    with optional_store(tmp_path / "out", "rare") as store:
+        more = rare_study(request, Execution(1, 1, store=store))
     assert first.repetitions == alone.repetitions[:2] == more.repetitions[:2]
     assert more.levels == alone.levels
     assert more.repetitions == alone.repetitions
@@ -119,7 +120,7 @@ def test_workers_and_what_is_kept_change_nothing(path, tmp_path):
 @pytest.mark.thorough
 def test_two_workers_say_the_same(path):
     request = asked(path, "queue.held >= 6", 8, 3)
-    assert rare_study(request, 2).repetitions == rare_study(request, 1).repetitions
+    assert rare_study(request, Execution(1, 2)).repetitions == rare_study(request, Execution(1, 1)).repetitions
 
 
 def test_the_command(path, tmp_path, capsys):
@@ -159,4 +160,4 @@ def test_a_backlog_is_a_time_and_losses_are_beyond_every_queue(path):
 def test_without_the_compiled_engine_nothing_can_be_continued(path, monkeypatch):
     monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
     with pytest.raises(UsageError, match="only the engine 'compiled'"):
-        rare_study(asked(path, "queue.held >= 4"), 1)
+        rare_study(asked(path, "queue.held >= 4"), Execution(1, 1))

@@ -11,6 +11,7 @@ from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.points import price_ranges, read_range, span_of
 from vftsim.study.designs.runner import simulate
 from vftsim.study.designs.sensitivity import Request, sensitivity, shortened
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=40", "measure.duration=100 ms", "measure.warm_up=50 ms")
@@ -51,7 +52,7 @@ def shares_on_paper(ends, low, high):
 @pytest.mark.thorough
 def test_shares_are_those_of_the_closed_form(tmp_path):
     pytest.importorskip("SALib")
-    found = sensitivity(request(), tmp_path / "s", 1)
+    found = sensitivity(request(), tmp_path / "s", Execution(1, 1))
     names = [each.name for each in found.effects]
     assert names == ["workloads.media.streams", "domains.dom0.driver.receive_cost", "domains.cpu1.weight"]
     streams, cost, weight = found.effects
@@ -86,11 +87,11 @@ def test_an_ended_study_goes_on_to_the_same_answer(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(evaluator, "simulate", ended)
         with pytest.raises(KeyboardInterrupt, match="12 finished runs are in"):
-            sensitivity(small, tmp_path / "s", 1)
+            sensitivity(small, tmp_path / "s", Execution(1, 1))
     monkeypatch.setattr(evaluator, "simulate", lambda task: ran.append(task) or simulate(task))
-    found = sensitivity(small, tmp_path / "s", 1)
+    found = sensitivity(small, tmp_path / "s", Execution(1, 1))
     again = len(ran)
-    whole = sensitivity(small, tmp_path / "whole", 1)
+    whole = sensitivity(small, tmp_path / "whole", Execution(1, 1))
     assert again == len(ran) - again - 12
     assert found.to_pandas().equals(whole.to_pandas())
 
@@ -180,7 +181,7 @@ def test_the_library_is_named_where_it_is_missing(monkeypatch, capsys, tmp_path)
 
     monkeypatch.setattr(extras.importlib, "import_module", missing)
     with pytest.raises(UsageError, match=r"needs SALib: pip install 'vftsim\[sensitivity\]'"):
-        sensitivity(request(), tmp_path / "s", 1)
+        sensitivity(request(), tmp_path / "s", Execution(1, 1))
     assert not (tmp_path / "s").exists()
 
 

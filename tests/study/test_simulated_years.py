@@ -12,6 +12,7 @@ from vftsim.study.designs.availability import Pair
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import ALL, kinds_named, under
 from vftsim.study.designs.simulated_years import TRAFFIC, Machine, Rate, YearTask, simulate_year, simulated_years
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 MODEL = Path(__file__).parents[2] / "experiments" / "years" / "mixed-faults.yaml"
@@ -122,7 +123,7 @@ def test_what_a_fault_does_depends_on_the_mechanism():
 
 @pytest.mark.thorough
 def test_two_years_beside_the_chain_and_in_words():
-    found = simulated_years(load_model(MODEL), ("none", "event_sync"), 60 * DAY_S, 2, 4, jobs=1)
+    found = simulated_years(load_model(MODEL), ("none", "event_sync"), 60 * DAY_S, 2, 4, Execution(1, 1))
     for each in found.found.values():
         assert each.down_s.mean == pytest.approx(each.chain_down_s, rel=0.02)
         assert [sum(own.down_by.values()) for own in each.years] == [own.down_s for own in each.years]
@@ -139,7 +140,7 @@ def test_two_years_beside_the_chain_and_in_words():
 
 @pytest.mark.slow
 def test_ten_years_of_every_mechanism_agree_with_its_chain():
-    found = simulated_years(load_model(MODEL), kinds_named(ALL), 10 * DAY_S, 10, 10, jobs=2)
+    found = simulated_years(load_model(MODEL), kinds_named(ALL), 10 * DAY_S, 10, 10, Execution(1, 2))
     beyond = [kind for kind, each in found.found.items() if not each.agrees]
     # Intervals of 95 % each.
     assert len(beyond) <= 1

@@ -16,6 +16,7 @@ from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
 from vftsim.study.designs.run import run_study
 from vftsim.study.designs.sweep import run_sweep
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import write_file
@@ -89,19 +90,19 @@ def test_a_directory_that_merely_holds_a_manifest_survives_run_force(tiny, tmp_p
     web = foreign(tmp_path)[0]
     for options in ({}, {"force": True}, {"resume": True}):
         with pytest.raises(UsageError, match="is no result of vftsim; choose another name"):
-            run_study(tiny, 1, seed=1, jobs=1, directory=web, **options)
+            run_study(tiny, 1, Execution(1, 1), directory=web, **options)
     assert names(web) == ["index.html", "manifest.json"]
 
 
 @pytest.mark.thorough
 def test_the_users_own_files_survive_everything(tiny, tmp_path):
     out = tmp_path / "out"
-    run_study(tiny, 1, seed=1, jobs=1, directory=out)
+    run_study(tiny, 1, Execution(1, 1), directory=out)
     (out / "NOTES.md").write_text("mine")
     (out / "plots").mkdir()
     (out / "plots" / "sketch.png").write_text("mine")
-    run_study(tiny, 2, seed=1, jobs=1, directory=out, resume=True)
-    run_study(tiny, 1, seed=2, jobs=1, directory=out, force=True)
+    run_study(tiny, 2, Execution(1, 1), directory=out, resume=True)
+    run_study(tiny, 1, Execution(2, 1), directory=out, force=True)
     assert (out / "NOTES.md").read_text() == (out / "plots" / "sketch.png").read_text() == "mine"
 
 
@@ -160,7 +161,7 @@ def test_run_force_on_a_sweep_is_refused(tiny, tmp_path):
     with Store(out, "sweep", Opening.CONTINUE) as store:
         store.keep(ONE, 0, {})
     with pytest.raises(UsageError, match="holds a sweep, not a run"):
-        run_study(tiny, 1, seed=1, jobs=1, directory=out, force=True)
+        run_study(tiny, 1, Execution(1, 1), directory=out, force=True)
     with Store(out, "sweep", Opening.CONTINUE) as store:
         assert store.known(ONE) == {0: {}}
 
@@ -172,7 +173,7 @@ def test_one_writer_and_a_message_that_names_it(tiny, tmp_path):
             with pytest.raises(UsageError, match=f"in use by process {os.getpid()} on "):
                 Store(out, "run", opening)
         with pytest.raises(UsageError, match="in use by"):
-            run_study(tiny, 1, seed=1, jobs=1, directory=out, force=True)
+            run_study(tiny, 1, Execution(1, 1), directory=out, force=True)
 
 
 def test_a_holder_that_says_its_name_late_is_named(tmp_path, monkeypatch):
@@ -216,13 +217,13 @@ def test_two_writers_at_once_mix_nothing(tiny_path, tmp_path):
 @pytest.mark.thorough
 def test_a_result_never_shrinks_and_says_so(tiny, tmp_path):
     out = tmp_path / "out"
-    run_study(tiny, 3, seed=1, jobs=1, directory=out)
-    again = run_study(tiny, 2, seed=1, jobs=1, directory=out, resume=True)
+    run_study(tiny, 3, Execution(1, 1), directory=out)
+    again = run_study(tiny, 2, Execution(1, 1), directory=out, resume=True)
     assert [number for number, _ in again.records] == [0, 1, 2]
     assert again.remarks == [
         "2 replications were asked for and the result held more; it never shrinks and has 3",
     ]
-    assert run_study(tiny, 3, seed=1, jobs=1, directory=out, resume=True).remarks == []
+    assert run_study(tiny, 3, Execution(1, 1), directory=out, resume=True).remarks == []
 
 
 def test_a_damaged_replication_is_named_and_computed_again(tmp_path):
@@ -318,8 +319,8 @@ def test_places_that_cannot_be_written_are_refused_before_the_work(tmp_path):
 def test_sweep_force_replaces_at_the_end_alone(tmp_path):
     small = ["workloads.signaling=null", "measure.duration=100 ms", "measure.warm_up=100 ms"]
     grid = make_grid("xen-media", None, ["streams=10"], small)
-    run_sweep(grid, tmp_path / "s", 1, 1, 1)
-    again = run_sweep(grid, tmp_path / "s", 1, 2, 1, force=True)
+    run_sweep(grid, tmp_path / "s", 1, Execution(1, 1))
+    again = run_sweep(grid, tmp_path / "s", 1, Execution(2, 1), force=True)
     assert (again.already, again.manifest["seed"]) == (0, 2)
-    assert run_sweep(grid, tmp_path / "s", 1, 2, 1).already == 1
-    assert run_sweep(grid, tmp_path / "s", 1, 1, 1).already == 0, "gone with what it was part of"
+    assert run_sweep(grid, tmp_path / "s", 1, Execution(2, 1)).already == 1
+    assert run_sweep(grid, tmp_path / "s", 1, Execution(1, 1)).already == 0, "gone with what it was part of"

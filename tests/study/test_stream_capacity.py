@@ -16,11 +16,12 @@ from vftsim.composition.views import STREAMS, calls_of, loaded_by, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
-from vftsim.study.designs.find_capacity import KnobLoad, WithCalls, at_streams, saturating_streams, stream_capacity
-from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.designs.find_capacity import Meets, Streams, at_streams, saturating_streams, stream_capacity
+from vftsim.study.designs.search_levels import CapacityRequest, JudgedLoad
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
 from vftsim.study.figures.summary import Summary
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Workers
 from vftsim.workloads.flow import FlowResult
@@ -50,13 +51,13 @@ measure:
 FILLS = 20
 
 
-def searched_streams(model, request):
-    return stream_capacity(model, request).searches["streams"]
+def searched_streams(model, jobs=1, **asked):
+    return stream_capacity(model, CapacityRequest(**asked), Execution(3, jobs)).searches["streams"]
 
 
 def load_of(model):
     limit = Objective(f"{loaded_by(model.spec, STREAMS)}.loss", "<=", 0.1)
-    return KnobLoad(model.spec, 1, WithCalls(), (limit,))
+    return JudgedLoad(model.spec, 1, Streams(), Meets((limit,)))
 
 
 def watched(load, streams, replication):
@@ -73,7 +74,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(server):
-    return searched_streams(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
+    return searched_streams(server, resolution=1.0, probability=0.5)
 
 
 def test_the_pilot_finds_the_load_that_fills_the_cpu(server):
@@ -103,7 +104,7 @@ def test_the_cpu_is_named_and_the_buffer_that_overflows(found):
 
 
 def test_the_answer_does_not_depend_on_the_number_of_workers(server, found):
-    two = searched_streams(server, CapacityRequest(seed=3, jobs=2, resolution=1.0, probability=0.5))
+    two = searched_streams(server, 2, resolution=1.0, probability=0.5)
     assert two.result == found.result
     assert two.figures == found.figures
     assert two.resources.equals(found.resources)
@@ -111,9 +112,7 @@ def test_the_answer_does_not_depend_on_the_number_of_workers(server, found):
 
 @pytest.mark.slow
 def test_a_looser_limit_carries_more(server, found):
-    loose = searched_streams(
-        server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5, loss_limit_percent=20.0)
-    )
+    loose = searched_streams(server, resolution=1.0, probability=0.5, loss_limit_percent=20.0)
     assert loose.result.estimate.low > found.result.estimate.high
     assert loose.for_machines()["loss_limit_percent"] == 20.0
 
@@ -165,7 +164,7 @@ def test_ctrl_c_keeps_what_was_judged(server, monkeypatch):
         return run(self, tasks)
 
     monkeypatch.setattr(Workers, "as_they_come", pressed)
-    study = searched_streams(server, CapacityRequest(seed=3, jobs=1))
+    study = searched_streams(server)
     assert study.interrupted
     assert sum(probe.runs for probe in study.result.probes) == 2
     assert study.resources.empty
@@ -176,7 +175,7 @@ def test_ctrl_c_while_resources_are_watched_keeps_the_capacity(server, found, mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr("vftsim.study.designs.level_search.watch", pressed)
-    study = searched_streams(server, CapacityRequest(seed=3, jobs=1, resolution=1.0, probability=0.5))
+    study = searched_streams(server, resolution=1.0, probability=0.5)
     assert study.interrupted
     assert study.result == found.result
 
@@ -188,7 +187,7 @@ def test_a_model_without_streams_is_refused(server):
     ):
         model = load_model(server.label, [change])
         with pytest.raises(UsageError, match=message):
-            stream_capacity(model, CapacityRequest(jobs=1))
+            stream_capacity(model, CapacityRequest(), Execution(jobs=1))
 
 
 def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch):

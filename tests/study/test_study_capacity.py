@@ -10,7 +10,7 @@ from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.capacity import CapacityStudy
 from vftsim.study.designs.compare import Comparison, compare_study
-from vftsim.study.designs.constant_load import ConstantLoad, Stop
+from vftsim.study.designs.constant_load import Stop, constant_load
 from vftsim.study.designs.find_capacity import ramp_study, saturating_saps
 from vftsim.study.designs.ramp import RampCapacity
 from vftsim.study.designs.search_levels import (
@@ -22,6 +22,7 @@ from vftsim.study.designs.search_levels import (
     search_levels,
 )
 from vftsim.study.figures.resources import WatchedRun, watch
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Silent
 from vftsim.workloads.ims_bench.workload import busy_ns
@@ -32,7 +33,7 @@ S = 1_000_000_000
 
 @pytest.fixture(scope="module")
 def ramps(tiny):
-    return ramp_study(tiny, CapacityRequest(replications=6, seed=3, jobs=1))
+    return ramp_study(tiny, CapacityRequest(replications=6), Execution(3, 1))
 
 
 def test_the_ramp_stops_where_the_cpu_is_full(ramps):
@@ -121,7 +122,7 @@ def test_the_full_load_is_where_the_arithmetic_puts_it(ramps):
 
 def test_a_limit_above_the_stop_rule_is_refused(tiny):
     with pytest.raises(UsageError, match="cannot be judged"):
-        ramp_study(tiny, CapacityRequest(replications=1, ihs_limit_percent=50.0))
+        ramp_study(tiny, CapacityRequest(replications=1, ihs_limit_percent=50.0), Execution())
 
 
 def test_saturation_is_where_the_arithmetic_puts_it(tiny):
@@ -130,7 +131,7 @@ def test_saturation_is_where_the_arithmetic_puts_it(tiny):
     An attempt's work is 34 ms with a standard deviation of about 27 ms (calls 52, others 16 ms, gamma
     demands) and the number of attempts is Poisson, so CPU use has a relative error of 1.3 / sqrt(600).
     """
-    saturated = saturating_saps(ConstantLoad(tiny.spec, 1, 10.0))
+    saturated = saturating_saps(constant_load(tiny.spec, 1, 10.0))
     assert saturated == pytest.approx(29.4, rel=3.5 * 1.3 / 600**0.5)
 
 
@@ -180,7 +181,7 @@ def test_search_does_not_depend_on_the_number_of_workers(tiny):
 
 
 def stopped(spec, saps, length_s):
-    return ConstantLoad(spec, 1, 10.0, Stop(length_s * S, window_ns=10 * S, observed_ns=4 * S))
+    return constant_load(spec, 1, 10.0, Stop(length_s * S, window_ns=10 * S, observed_ns=4 * S))
 
 
 def test_a_server_with_headroom_survives_a_stop_and_a_full_one_does_not(tiny):
@@ -221,23 +222,23 @@ def test_compare_pairs_the_same_traffic(tiny, tiny_path):
             "workloads.calls.steps.most=12",
         ],
     )
-    result = compare_study([fast, tiny], 3, seed=3, jobs=1)
+    result = compare_study([fast, tiny], 3, Execution(3, 1))
     assert result.ratio(1).kind == "range"
     assert 0.2 < result.ratio(1).mean < 0.9
     docs = [capacity.docs for capacity in result.capacities]
     assert result.difference(1).mean == sorted(b - a for a, b in zip(*docs, strict=True))[1]
-    same = compare_study([tiny, tiny], 2, seed=3, jobs=1)
+    same = compare_study([tiny, tiny], 2, Execution(3, 1))
     assert same.difference(1).mean == 0.0
 
 
 def test_one_model_is_nothing_to_compare(tiny):
     with pytest.raises(UsageError, match="at least two"):
-        compare_study([tiny])
+        compare_study([tiny], 1, Execution())
 
 
 def test_packets_that_are_lost_only_after_the_watched_time_are_no_loss_in_it(tiny):
     """At twice what the CPU carries the socket buffer is full some seconds later."""
-    task = WatchedRun(ConstantLoad(tiny.spec, 1, 10.0), 60.0, 0, 2_000_000_000, 2_020_000_000)
+    task = WatchedRun(constant_load(tiny.spec, 1, 10.0), 60.0, 0, 2_000_000_000, 2_020_000_000)
     found = watch(task)
     lost = [rate for name, unit, rate in found if unit == "packets/s"]
     assert lost

@@ -11,11 +11,12 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.study.designs import study as module
-from vftsim.study.designs.past import digest_of, is_as_kept, kept_run, read_points, write_points
+from vftsim.study.designs.past import digest_of, is_reproduced, read_points, stored_run, write_points
 from vftsim.study.designs.points import StudyPoint, points_of, size_of, span_of
 from vftsim.study.designs.runner import simulate
 from vftsim.study.designs.study import run_study_file, template
 from vftsim.study.designs.study_spec import StudySpec, changed, read_study, shipped_studies, study_schema
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Interrupted
 
@@ -133,14 +134,14 @@ def test_a_wrong_response_is_refused_and_nothing_is_written(tmp_path, capsys):
 
 def test_a_study_goes_on_with_more_points_and_replications(tmp_path, monkeypatch):
     spec, few = points(tmp_path, SMALL)
-    first = run_study_file(spec, few, tmp_path / "s", 1)
+    first = run_study_file(spec, few, tmp_path / "s", Execution(1, 1))
     assert (first.finished, first.already) == (4, 0)
     ran = []
     monkeypatch.setattr(module, "simulate", lambda task: ran.append(task.replication) or simulate(task))
     more, many = points(
         tmp_path, SMALL.replace("[10, 20]", "[10, 20, 30]").replace("replications: 2", "replications: 3")
     )
-    second = run_study_file(more, many, tmp_path / "s", 1)
+    second = run_study_file(more, many, tmp_path / "s", Execution(1, 1))
     assert (second.finished, second.already, sorted(ran)) == (9, 4, [0, 1, 2, 2, 2])
     assert second.responses.values(0, "domains.dom0.cpu")[1] == first.responses.values(0, "domains.dom0.cpu")[1]
 
@@ -162,7 +163,7 @@ def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
         assert "2 runs are kept" in capsys.readouterr().err
         left[0] = 0
         with pytest.raises(Interrupted):
-            run_study_file(*points(tmp_path, SMALL), tmp_path / "none", 1)
+            run_study_file(*points(tmp_path, SMALL), tmp_path / "none", Execution(1, 1))
     assert run(tmp_path, tmp_path / "s") == 0
     for name in FILES:
         assert (tmp_path / "s" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -188,7 +189,7 @@ def test_merged_shards_are_the_whole(tmp_path, text, capsys):
 def test_a_precision_takes_as_many_replications_as_its_point_needs(tmp_path):
     text = SMALL.replace("streams: [10, 20]", "streams: [4, 400]").replace("media.loss", "media.delay.p99")
     spec, found = points(tmp_path, text + "precision: {percent: 5 %, most: 22, of: [media.delay.p99]}\n")
-    result = run_study_file(spec, found, tmp_path / "s", 1)
+    result = run_study_file(spec, found, tmp_path / "s", Execution(1, 1))
     counts = list(map(len, result.responses.done))
     assert counts[0] == 15, "the first look, and five that confirm it"
     assert counts[1] == 22, "nearly full, much spread: all that it may take"
@@ -198,9 +199,9 @@ def test_a_precision_takes_as_many_replications_as_its_point_needs(tmp_path):
 def test_a_run_is_replayed_to_the_last_bit(tmp_path, capsys):
     written(tmp_path)
     assert run(tmp_path, tmp_path / "s") == 0
-    one = kept_run(tmp_path / "s", 3)
+    one = stored_run(tmp_path / "s", 3)
     assert (one.point.values, one.replication) == ({"streams": "20"}, 1)
-    assert is_as_kept(tmp_path / "s", one) is True
+    assert is_reproduced(tmp_path / "s", one) is True
     for point in read_points(tmp_path / "s"):
         assert digest_of(point) == point.sha256
     capsys.readouterr()

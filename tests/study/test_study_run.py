@@ -15,20 +15,21 @@ from vftsim.stats import DelayHistogram
 from vftsim.study.designs.run import run_study
 from vftsim.study.runs import estimate
 from vftsim.study.runs import replicate as replicate_module
-from vftsim.study.runs.replicate import check_study, replicate
+from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.results import RunResult, csv_text
 from vftsim.study.store.files import to_json
 
 
 @pytest.fixture(scope="module")
 def result(tiny):
-    return run_study(tiny, 3, seed=7, jobs=1)
+    return run_study(tiny, 3, Execution(7, 1))
 
 
 @pytest.mark.thorough
 def test_two_workers_give_the_same_tables_to_the_last_bit(tiny, result, monkeypatch):
     monkeypatch.setattr(estimate, "WORTH_WORKERS_S", 0.0)
-    parallel = run_study(tiny, 3, seed=7, jobs=2)
+    parallel = run_study(tiny, 3, Execution(7, 2))
     assert list(parallel.tables) == list(result.tables)
     for name, table in result.tables.items():
         assert csv_text(parallel.tables[name]) == csv_text(table), name
@@ -43,14 +44,14 @@ def test_a_study_shorter_than_the_start_of_workers_begins_none(tiny, monkeypatch
         raise BegunError
 
     monkeypatch.setattr("vftsim.study.runs.workers._parallel", begin)
-    assert len(run_study(tiny, 3, seed=7, jobs=2).records) == 3
+    assert len(run_study(tiny, 3, Execution(7, 2)).records) == 3
     monkeypatch.setattr(estimate, "WORTH_WORKERS_S", 2 * estimate.needs_of(tiny.spec).seconds)
     with pytest.raises(BegunError):
-        run_study(tiny, 3, seed=7, jobs=2)
+        run_study(tiny, 3, Execution(7, 2))
 
 
 def test_another_seed_gives_other_tables(tiny, result):
-    other = run_study(tiny, 1, seed=8, jobs=1)
+    other = run_study(tiny, 1, Execution(8, 1))
     assert (
         other.to_pandas()["effective_saps"].tolist()
         != result.to_pandas()["effective_saps"].tolist()[: len(other.to_pandas())]
@@ -99,7 +100,7 @@ def test_percentiles_are_those_of_all_runs_together(result):
 
 @pytest.mark.thorough
 def test_one_replication_has_no_interval(tiny):
-    summary = run_study(tiny, 1, seed=7, jobs=1).summary
+    summary = run_study(tiny, 1, Execution(7, 1)).summary
     assert set(summary[summary["metric"] == "cpu_percent"]["interval"]) == {"none"}
     assert summary[summary["metric"] == "cpu_percent"]["low"].isna().all()
 
@@ -114,7 +115,7 @@ def test_json_round_trip(result):
 @pytest.mark.thorough
 def test_a_result_directory_has_manifest_tables_and_charts(tiny, tmp_path):
     folder = tmp_path / "out"
-    run_study(tiny, 2, seed=7, jobs=1, directory=folder)
+    run_study(tiny, 2, Execution(7, 1), directory=folder)
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["replications"] == [0, 1]
     assert manifest["state"] == "finished"
@@ -154,14 +155,14 @@ def test_a_result_directory_has_manifest_tables_and_charts(tiny, tmp_path):
 @pytest.mark.thorough
 def test_equal_runs_write_equal_files(tiny, tmp_path):
     for name in ("a", "b"):
-        run_study(tiny, 2, seed=7, jobs=1, directory=tmp_path / name)
+        run_study(tiny, 2, Execution(7, 1), directory=tmp_path / name)
     for file in sorted((tmp_path / "a").rglob("*")):
         if file.is_file() and file.suffix not in {".json", ".sqlite"}:
             assert file.read_bytes() == (tmp_path / "b" / file.relative_to(tmp_path / "a")).read_bytes(), file.name
 
 
 def test_the_manifest_names_what_determines_results_and_differs_in_its_times_alone(tiny):
-    first, second = (run_study(tiny, 1, seed=7, jobs=1).manifest for _ in range(2))
+    first, second = (run_study(tiny, 1, Execution(7, 1)).manifest for _ in range(2))
     assert first["python"] == platform.python_version()
     assert first["packages"]["numpy"] == np.__version__
     assert first["packages"]["simpy"] == simpy.__version__
@@ -172,19 +173,19 @@ def test_the_manifest_names_what_determines_results_and_differs_in_its_times_alo
 @pytest.mark.thorough
 def test_an_existing_result_is_not_overwritten_unasked(tiny, tmp_path):
     folder = tmp_path / "out"
-    run_study(tiny, 1, seed=7, jobs=1, directory=folder)
+    run_study(tiny, 1, Execution(7, 1), directory=folder)
     before = (folder / "manifest.json").read_bytes()
     with pytest.raises(UsageError, match="--resume continues it, --force replaces it"):
-        run_study(tiny, 1, seed=7, jobs=1, directory=folder)
+        run_study(tiny, 1, Execution(7, 1), directory=folder)
     assert (folder / "manifest.json").read_bytes() == before
-    run_study(tiny, 1, seed=9, jobs=1, directory=folder, force=True)
+    run_study(tiny, 1, Execution(9, 1), directory=folder, force=True)
     assert json.loads((folder / "manifest.json").read_text())["seed"] == 9
 
 
 @pytest.mark.thorough
 def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "out"
-    run_study(tiny, 2, seed=7, jobs=1, directory=folder)
+    run_study(tiny, 2, Execution(7, 1), directory=folder)
     ran = []
     simulate = replicate_module._simulate
 
@@ -193,17 +194,17 @@ def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
         return simulate(task)
 
     monkeypatch.setattr(replicate_module, "_simulate", counted)
-    more = run_study(tiny, 3, seed=7, jobs=1, directory=folder, resume=True)
+    more = run_study(tiny, 3, Execution(7, 1), directory=folder, resume=True)
     assert ran == [2]
-    assert csv_text(more.to_pandas()) == csv_text(run_study(tiny, 3, seed=7, jobs=1).to_pandas())
+    assert csv_text(more.to_pandas()) == csv_text(run_study(tiny, 3, Execution(7, 1)).to_pandas())
 
 
 @pytest.mark.thorough
 def test_resume_refuses_another_study(tiny, tmp_path):
     folder = tmp_path / "out"
-    run_study(tiny, 1, seed=7, jobs=1, directory=folder)
+    run_study(tiny, 1, Execution(7, 1), directory=folder)
     with pytest.raises(UsageError, match="different seed"):
-        run_study(tiny, 2, seed=8, jobs=1, directory=folder, resume=True)
+        run_study(tiny, 2, Execution(8, 1), directory=folder, resume=True)
 
 
 @pytest.mark.thorough
@@ -219,12 +220,12 @@ def test_a_killed_run_goes_on_from_what_had_arrived(tiny, tmp_path, monkeypatch)
 
     monkeypatch.setattr(replicate_module, "_simulate", dies)
     with pytest.raises(RuntimeError, match="killed"):
-        run_study(tiny, 4, seed=7, jobs=1, directory=folder)
+        run_study(tiny, 4, Execution(7, 1), directory=folder)
     assert [path.name for path in folder.iterdir()] == ["vftsim.sqlite"]
     monkeypatch.setattr(replicate_module, "_simulate", simulate)
     with pytest.raises(UsageError, match="holds a run with 2 finished replications"):
-        run_study(tiny, 4, seed=7, jobs=1, directory=folder)
-    whole = run_study(tiny, 4, seed=7, jobs=1, directory=folder, resume=True)
+        run_study(tiny, 4, Execution(7, 1), directory=folder)
+    whole = run_study(tiny, 4, Execution(7, 1), directory=folder, resume=True)
     assert [number for number, _ in whole.records] == [0, 1, 2, 3]
     assert (folder / "summary.csv").exists()
 
@@ -235,7 +236,7 @@ def test_a_bug_before_the_first_replication_leaves_nothing(tiny, tmp_path, monke
 
     monkeypatch.setattr(replicate_module, "_simulate", dies)
     with pytest.raises(RuntimeError):
-        run_study(tiny, 2, seed=7, jobs=1, directory=tmp_path / "out")
+        run_study(tiny, 2, Execution(7, 1), directory=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -245,7 +246,7 @@ def test_interruption_keeps_what_had_arrived(tiny):
         if replication == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
-    (done,) = replicate([tiny], 5, seed=7, jobs=1, on_result=interrupt_after_two)
+    (done,) = replicate([tiny], 5, Execution(7, 1), on_result=interrupt_after_two)
     assert done.interrupted
     assert sorted(done.records) == [0, 1]
 
@@ -253,4 +254,4 @@ def test_interruption_keeps_what_had_arrived(tiny):
 @pytest.mark.parametrize(("replications", "seed", "jobs"), [(0, 1, 1), (1, -1, 1), (1, 2**128, 1), (1, 1, 0)])
 def test_numbers_that_make_no_sense_are_refused(replications, seed, jobs):
     with pytest.raises(UsageError):
-        check_study(replications, seed, jobs)
+        Execution(seed, jobs).check(replications)

@@ -4,6 +4,7 @@ import pytest
 
 from vftsim.kernel.choose import VARIABLE
 from vftsim.study.designs.run import run_study
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 MODEL = """
@@ -24,7 +25,7 @@ def test_the_summary_has_the_cpu_time_of_every_domain(tmp_path, monkeypatch):
     """6 ms of 10 and 1 ms of 20: 65 %, or less by what the load delays the other's cycles."""
     monkeypatch.setenv(VARIABLE, "simpy")
     (tmp_path / "two.yaml").write_text(MODEL)
-    summary = run_study(load_model(str(tmp_path / "two.yaml")), 1, seed=1, jobs=1).summary
+    summary = run_study(load_model(str(tmp_path / "two.yaml")), 1, Execution(1, 1)).summary
     found = dict(zip(summary["figure"], summary["estimate"], strict=True))
     assert found["domains.vm.cpu"] == pytest.approx(63.0, abs=3.0)
     assert found["domains.idle.cpu"] == 0.0

@@ -8,6 +8,7 @@ from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.protections import MEANINGS, has_parameter
 from vftsim.study.designs.sweep import run_sweep
+from vftsim.study.runs.execution import Execution
 
 pytestmark = pytest.mark.thorough
 
@@ -80,7 +81,7 @@ def test_a_mechanism_that_does_not_fit_is_refused_with_the_reason(path):
 def swept(path, tmp_path_factory):
     """Kemari stops the guest as often whatever the interval; Remus less and less."""
     grid = make_grid(path, None, ["checkpoint_interval=2 ms,25 ms,400 ms"], ONE_STEP, "none,checkpoint,event_sync")
-    return run_sweep(grid, tmp_path_factory.mktemp("swept") / "s", 2, 1, 1)
+    return run_sweep(grid, tmp_path_factory.mktemp("swept") / "s", 2, Execution(1, 1))
 
 
 def of(result, kind, interval):

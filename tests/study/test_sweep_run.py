@@ -22,6 +22,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs import sweep as module
 from vftsim.study.designs import sweep_grid
 from vftsim.study.designs.sweep import run_sweep
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DATABASE
@@ -42,54 +43,54 @@ def small_grid(scheduler=None, streams="10,20", more=()):
 
 
 def test_a_point_is_what_run_media_gives(tmp_path):
-    result = run_sweep(small_grid(), tmp_path / "s", 2, 5, 1)
+    result = run_sweep(small_grid(), tmp_path / "s", 2, Execution(5, 1))
     spec = load_model("xen-media", [*SMALL, "workloads.media.streams=20"]).spec
     alone = run_model(spec, 5, 1)
     outcomes = alone.whole.outcomes
     assert result.points[1].values[1]["workloads.media.delay.p99"] == outcomes["workloads.media"].delay_ms(99) > 0
     assert result.points[1].values[1]["domains.media.cpu"] == outcomes["domains.media"].cpu
-    again = run_sweep(small_grid(), tmp_path / "s", 2, 5, 1, figures=["media.delivered"])
+    again = run_sweep(small_grid(), tmp_path / "s", 2, Execution(5, 1), figures=["media.delivered"])
     assert (again.already, again.points[1].values[1]) == (
         4,
         {"workloads.media.delivered": outcomes["workloads.media"].delivered},
     ), "any figure is told from what is there"
     with pytest.raises(UsageError, match=r"there is no figure 'media\.deliverd'; nearest: workloads\.media\.delivered"):
-        run_sweep(small_grid(), tmp_path / "s", 2, 5, 1, figures=["media.deliverd"])
+        run_sweep(small_grid(), tmp_path / "s", 2, Execution(5, 1), figures=["media.deliverd"])
 
 
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
-    first = run_sweep(small_grid(), tmp_path / "s", 1, 1, 1)
+    first = run_sweep(small_grid(), tmp_path / "s", 1, Execution(1, 1))
     ran = []
     monkeypatch.setattr(module, "simulate", lambda task: ran.append(task) or NOTHING)
-    more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, 1, 1)
+    more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, Execution(1, 1))
     assert (more.already, [task.spec.workloads["media"].streams for task in ran]) == (2, [30])
     assert [each.marks for each in more.points[:2]] == [each.marks for each in first.points]
-    for more, other in (
-        ([], {"seed": 2}),
-        (["measure.duration=200 ms"], {}),
-        (["measure.warm_up=200 ms"], {}),
-        ([], {"force": True}),
+    for more, seed, other in (
+        ([], 2, {}),
+        (["measure.duration=200 ms"], 1, {}),
+        (["measure.warm_up=200 ms"], 1, {}),
+        ([], 1, {"force": True}),
     ):
         ran.clear()
-        run_sweep(small_grid(more=more), tmp_path / "s", replications=1, jobs=1, **other)
-        assert len(ran) == 2, (more, other)
+        run_sweep(small_grid(more=more), tmp_path / "s", 1, Execution(seed, 1), **other)
+        assert len(ran) == 2, (more, seed, other)
 
 
 @pytest.mark.thorough
 def test_a_refusing_scheduler_is_named(tmp_path):
-    result = run_sweep(small_grid("native,round_robin"), tmp_path / "s", 1, 1, 1)
+    result = run_sweep(small_grid("native,round_robin"), tmp_path / "s", 1, Execution(1, 1))
     assert list(result.refusals) == ["native"]
     assert "needs a pCPU of its own" in result.refusals["native"]
     assert set(result.results["scheduler"]) == {"round_robin"}
     assert result.finished == result.wanted == 2
     with pytest.raises(UsageError, match="no point could be run: native"):
-        run_sweep(small_grid("native"), tmp_path / "n", 1, 1, 1)
+        run_sweep(small_grid("native"), tmp_path / "n", 1, Execution(1, 1))
     assert not (tmp_path / "n").exists()
 
 
 def test_an_axis_that_a_scheduler_does_not_read_is_named(tmp_path):
     grid = make_grid("xen-media", "round_robin", ["weight=256,512", "streams=10,20"], SMALL)
-    result = run_sweep(grid, tmp_path / "s", 1, 1, 1)
+    result = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1))
     assert result.without_effect() == [("round_robin", "weight")]
 
 
@@ -100,11 +101,11 @@ def test_interrupted_keeps_what_is_done(tmp_path, monkeypatch):
         return NOTHING
 
     monkeypatch.setattr(module, "simulate", stop_at_second)
-    result = run_sweep(small_grid(), tmp_path / "s", 1, 1, 1)
+    result = run_sweep(small_grid(), tmp_path / "s", 1, Execution(1, 1))
     assert (result.interrupted, result.finished, result.wanted) == (True, 1, 2)
     assert result.manifest["state"] == "interrupted"
     with pytest.raises(Interrupted):
-        run_sweep(small_grid(streams="20"), tmp_path / "empty", 1, 1, 1)
+        run_sweep(small_grid(streams="20"), tmp_path / "empty", 1, Execution(1, 1))
     assert not (tmp_path / "empty").exists()
 
 
@@ -126,7 +127,7 @@ def whole(tmp_path_factory):
     """The same sweep, never interrupted."""
     folder = tmp_path_factory.mktemp("sweeps") / "whole"
     grid = make_grid("xen-media", None, [GRID], LONG)
-    run_sweep(grid, folder, 1, 1, 1)
+    run_sweep(grid, folder, 1, Execution(1, 1))
     return folder
 
 
@@ -170,7 +171,7 @@ def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, mo
     gc.collect()
     made = [each for each in gc.get_objects() if isinstance(each, Model) and id(each) not in before]
     assert len(made) <= 4, "the base, and points that were looked at last"
-    result = run_sweep(grid, tmp_path / "s", 1, 1, 1)
+    result = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1))
     assert len(made_at) <= 3 * len(streams) + 2, "to be checked, to be estimated, to be run; never to be told of"
     assert [point.model.spec.workloads["media"].streams for point in grid.points] == [*streams]
     assert result.finished == len(streams)

@@ -10,6 +10,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs.find_capacity import ramp_study
 from vftsim.study.designs.ramp import Experience, experience_of, tipping_of
 from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 FIRM, FRAGILE = Ramp("firm", (), 90.0, 95.0, 100.0), Ramp("fragile", (), 30.0, 40.0, 50.0)
@@ -56,7 +57,7 @@ def test_two_cpus_are_filled_by_twice_the_load(tiny_path):
     two = ["hosts.host.pcpus=2", "domains.sut.vcpus=2"]
     full = {
         pinned: ramp_study(
-            load_model(tiny_path, [*two, *pinned]), CapacityRequest(replications=2, seed=3, jobs=1)
+            load_model(tiny_path, [*two, *pinned]), CapacityRequest(replications=2), Execution(3, 1)
         ).ramp.full_saps
         for pinned in ((), ("domains.sut.affinity=[0]",))
     }
@@ -65,7 +66,7 @@ def test_two_cpus_are_filled_by_twice_the_load(tiny_path):
 
 
 def test_a_capacity_shows_it_beside_the_models_limit(tiny):
-    study = ramp_study(tiny, CapacityRequest(replications=2, seed=3, jobs=1), KNOWN)
+    study = ramp_study(tiny, CapacityRequest(replications=2), Execution(3, 1), KNOWN)
     full = study.ramp.full_saps
     row = study.to_pandas().iloc[0]
     assert row["tipped_from_saps"] == pytest.approx(0.6 * full)

@@ -13,12 +13,14 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import availability_study
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.designs.decision import decide
-from vftsim.study.designs.failover import failover_study
+from vftsim.study.designs.decision_crossovers import Asked
+from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import knob_capacity, ramp_study
 from vftsim.study.designs.run import run_study
 from vftsim.study.designs.search_levels import CapacityRequest, SearchSettings
 from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.figures.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.results import RunResult, model_yaml
 
@@ -43,7 +45,7 @@ def fitted(path):
 @pytest.fixture(scope="module")
 def run(path):
     """A run whose pre-registration is at a rate above every step: it is no load step, and never marked."""
-    return run_study(load_model(path, ["workloads.calls.pre_registration.rate=40 /s"]), 1, seed=3, jobs=1)
+    return run_study(load_model(path, ["workloads.calls.pre_registration.rate=40 /s"]), 1, Execution(3, 1))
 
 
 def row_of(text, first):
@@ -79,7 +81,7 @@ def test_all_tables_of_a_run_mark_their_phases(run):
 
 
 def test_a_model_that_says_nothing_has_nothing_marked(tiny):
-    found = run_study(tiny, 1, seed=3, jobs=1)
+    found = run_study(tiny, 1, Execution(3, 1))
     assert "*" not in str(found)
     assert "calibrat" not in str(found)
     assert "no domain of validity is known: what was fitted is not said of tiny\n" in str(found)
@@ -87,7 +89,7 @@ def test_a_model_that_says_nothing_has_nothing_marked(tiny):
 
 
 def test_a_ramp_marks_loads_outside(fitted):
-    found = ramp_study(fitted, CapacityRequest(replications=2, seed=1, jobs=1))
+    found = ramp_study(fitted, CapacityRequest(replications=2), Execution(1, 1))
     text, beyond = str(found), [load for load in found.ramp.loads if load > 20]
     assert beyond == found.for_machines()["outside_calibration"]
     assert f"{found.ramp.fails.saps:g}{MARK}" in text
@@ -99,7 +101,7 @@ def test_a_ramp_marks_loads_outside(fitted):
 def test_a_comparison_names_the_domain_of_each_model(fitted, tiny, path):
     other = path.with_name("other.yaml")
     other.write_text(FITTED.replace("[10 /s, 20 /s]", "[10 /s, 25 /s]"))
-    found = compare_study([fitted, load_model(other), tiny], 1, seed=1, jobs=1)
+    found = compare_study([fitted, load_model(other), tiny], 1, Execution(1, 1))
     text = " ".join(str(found).split())
     both = f"{fitted.label} 10 to 20 attempts/s (bench, steps 1 and 2); {other} 10 to 25 attempts/s"
     assert f"* outside what was calibrated: {both}" in text
@@ -122,11 +124,13 @@ def test_a_search_marks_its_answer_and_its_curve(path):
 def test_a_search_of_the_load_by_its_key_marks_it_and_of_another_key_names_it(path):
     model = load_model(path, BRIEF)
     asked = {"seed": 1, "jobs": 1, "probability": 0.5, "budget": 16, "objectives": ("calls.step_1.ihs <= 10",)}
-    load = knob_capacity(model, CapacityRequest(vary="workloads.calls.steps.initial", **asked))
+    load = knob_capacity(model, CapacityRequest(vary="workloads.calls.steps.initial", **asked), Execution(1, 1))
     (searched,) = load.searches.values()
     assert load.for_machines()["outside_calibration"] == sorted(x for x in searched.loads if not 10 <= x <= 20)
     assert str(load).count(BELOW) == 1
-    cost = knob_capacity(model, CapacityRequest(vary="domains.sut.applications.proxy.touch_cost", **asked))
+    cost = knob_capacity(
+        model, CapacityRequest(vary="domains.sut.applications.proxy.touch_cost", **asked), Execution(1, 1)
+    )
     assert cost.for_machines()["outside_calibration"] == []
     assert BELOW not in str(cost)
     assert "not covered by the calibration: domains.sut.applications.proxy.touch_cost" in str(cost)
@@ -139,7 +143,7 @@ def test_a_sweep_marks_figures_of_loads_outside_and_names_its_axes(path, tmp_pat
         ["workloads.calls.steps.initial=10/s,25/s", "domains.sut.cpu_inflation=1,1.1"],
         ["workloads.calls.steps.most=1"],
     )
-    found = run_sweep(grid, tmp_path, 1, 1, 1)
+    found = run_sweep(grid, tmp_path, 1, Execution(1, 1))
     text, said = str(found), found.for_machines()["outside_calibration"]
     assert "not covered by the calibration: domains.sut.cpu_inflation\n" in text
     assert text.count(BELOW) == 1
@@ -265,7 +269,7 @@ LOW = "workloads.calls.steps.initial=5 /s"
 
 @pytest.mark.parametrize("settings", [(), (LOW,)])
 def test_the_load_of_failovers_is_marked(path, capsys, settings):
-    study = failover_study(load_model(path, (*BRIEF, *settings)), 1, jobs=1, after_ns=10**9)
+    study = failover_study(load_model(path, (*BRIEF, *settings)), Crashes(1, after_ns=10**9), Execution(1, 1))
     print(as_text(study.blocks(), 1000))
     out = capsys.readouterr().out
     assert ("load: 5 attempts a second *;" in out) == (BELOW in out) == bool(settings)
@@ -273,13 +277,15 @@ def test_the_load_of_failovers_is_marked(path, capsys, settings):
 
 
 def test_a_load_of_failovers_that_is_asked_for_is_marked(path):
-    study = failover_study(load_model(path, BRIEF), 1, jobs=1, load=25.0, after_ns=10**9)
+    study = failover_study(load_model(path, BRIEF), Crashes(1, load=25.0, after_ns=10**9), Execution(1, 1))
     assert study.outside == [25.0]
 
 
 @pytest.mark.parametrize("settings", [(), (LOW,)])
 def test_a_year_of_failovers_outside_is_marked(path, capsys, settings):
-    study = availability_study(load_model(path, (*BRIEF, *settings)), ["none"], 1e6, 1, jobs=1, after_ns=10**9)
+    study = availability_study(
+        load_model(path, (*BRIEF, *settings)), ["none"], 1e6, Crashes(1, after_ns=10**9), Execution(1, 1)
+    )
     print(as_text(study.blocks(), 1000))
     out = capsys.readouterr().out
     assert ("A year *" in out) == (BELOW in out) == bool(settings)
@@ -290,7 +296,7 @@ def test_a_year_of_failovers_outside_is_marked(path, capsys, settings):
 def test_figures_of_mechanisms_outside_are_marked(path, capsys, settings):
     """The ramp ends above 20 attempts a second; other figures are those of the first step."""
     longer = ("workloads.calls.steps.duration=3 s", "workloads.calls.steps.transient=1 s")
-    found = decide(load_model(path, (*longer, *settings)), ["none"], 1, jobs=1)
+    found = decide(load_model(path, (*longer, *settings)), ["none"], 1, Asked(), Execution(1, 1))
     said = {name for _, name in found.for_machines()["outside_calibration"]}
     assert said == ({one.name for one in found.quantities} if settings else {"capacity"})
     print(as_text(found.blocks(), 1000))

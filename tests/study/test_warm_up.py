@@ -7,6 +7,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import warm_up
 from vftsim.study.designs.warm_up import PILOTS, WarmUpStudy, warm_up_study
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 S = 1_000_000_000
@@ -35,7 +36,7 @@ def test_what_does_not_settle_is_not_enough(tiny):
 @pytest.mark.thorough
 def test_the_pilots_see_the_start_of_the_step(tiny_path):
     """60 s at 5 attempts a second, sampled each second from the first: 60 samples a series."""
-    study = warm_up_study(load_model(tiny_path, LONG), 1, 1, 5.0)
+    study = warm_up_study(load_model(tiny_path, LONG), Execution(1, 1), 5.0)
     assert {found.length for found in study.found.values()} == {60}
     assert {found.pilots for found in study.found.values()} == {PILOTS}
     assert study.found["cpu_percent"].averaged[-1] == pytest.approx(5 * 8.5 * 0.4, rel=0.5)
@@ -43,7 +44,7 @@ def test_the_pilots_see_the_start_of_the_step(tiny_path):
 
 def test_other_systems_have_no_series():
     with pytest.raises(UsageError, match="no workload that plays steps"):
-        warm_up_study(load_model("xen-media"), 1, 1)
+        warm_up_study(load_model("xen-media"), Execution(1, 1))
 
 
 @pytest.mark.thorough

@@ -11,7 +11,8 @@ from vftsim.composition.run import Run, run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine
 from vftsim.spec import load
-from vftsim.study.designs.failover import failover_study
+from vftsim.study.designs.failover import Crashes, failover_study
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.tracing.explain import explain
 from vftsim.tracing.trace import run_traced
@@ -342,7 +343,9 @@ def test_the_middle_tier_fails_over_under_three_mechanisms(monkeypatch):
     monkeypatch.setenv("VFTSIM_ENGINE", "compiled")
     outage_s = {}
     for kind in ("lockstep", "checkpoint", "ha_restart"):
-        found = failover_study(load_model("three-tier", [f"domains.app.protection={{kind: {kind}}}"]), 2, jobs=1)
+        found = failover_study(
+            load_model("three-tier", [f"domains.app.protection={{kind: {kind}}}"]), Crashes(2), Execution(1, 1)
+        )
         assert len(found.recovered) == 2
         outage_s[kind] = found.mean("outage_s").mean
     assert outage_s["checkpoint"] < outage_s["lockstep"] < 4

@@ -74,7 +74,7 @@ def played(
 
     progress.total(total)
     for run_cache, numbered in zip(cache, tasks, strict=True):
-        for _ in range(run_cache.there(numbered)):
+        for _ in range(run_cache.count_stored(numbered)):
             count_run()
     observed = together(cache, Workers(_observed, jobs, progress.say, count_run), tasks)
     return dict(zip(plays, observed, strict=True))

@@ -308,7 +308,7 @@ def _played(
 ) -> dict[str, list[dict[str, float]]]:
     """Play every run of each structure; figures that the first run lacks are refused before the others are played."""
     numbered = {name: dict(enumerate(queued)) for name, queued in tasks.items()}
-    show.total(sum(len(queued) - caches[name].there(queued) for name, queued in numbered.items()))
+    show.total(sum(len(queued) - caches[name].count_stored(queued) for name, queued in numbered.items()))
     found: dict[str, list[dict[str, float]]] = {}
     for name, queued in numbered.items():
         first = caches[name].in_order(pool, {0: queued.pop(0)})

@@ -39,10 +39,10 @@ class Window:
     def recorded(self, spec: ModelSpec) -> Trace:
         """Run a checked model up to the end of the window and return what was recorded in it."""
         from vftsim.spec import DURATION
-        from vftsim.study.runs.replicate import check_study
+        from vftsim.study.runs.execution import Execution
         from vftsim.tracing.trace import window_traced
 
-        check_study(1, self.seed, 1)
+        Execution(self.seed, 1).check()
         if self.replication < 0:
             raise UsageError("--replication: 0 or above")
         start_ns, length_ns = (

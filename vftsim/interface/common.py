@@ -35,8 +35,8 @@ class Plan(Generic[Answered]):
     takes : callable, optional
         Estimates how much time and memory.
     study : callable
-        Makes the answer, of ``store`` and ``progress``.  It and ``takes`` take by name what only the command line can
-        ask for.
+        Makes the answer, of a store and a display of progress.  It and ``takes`` take by name what only the command
+        line can ask for.
     files : str
         What the directory holds then, where people are told so.
     about : tuple
@@ -74,8 +74,8 @@ class Plan(Generic[Answered]):
         """Return the answer, and remarks on the directory."""
         from vftsim.study.store.resumable import answer_in
 
-        study: Any = functools.partial(self.study, progress=show, **more)
-        return answer_in(self.folder, self.command, self.force, lambda store: study(store=store))
+        study: Any = self.study
+        return answer_in(self.folder, self.command, self.force, lambda store: study(store, show, **more))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class WrittenPlan(Plan[Answered]):
 
     def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
         """Return the answer, and remarks on the directory."""
-        found: Any = self.study(self.folder, force=self.force, progress=show, **more)
+        found: Any = self.study(self.folder, self.force, progress=show, **more)
         return found, found.remarks
 
 

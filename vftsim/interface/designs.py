@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +49,7 @@ def study(
     from vftsim.study.designs.points import change_for, points_of
     from vftsim.study.designs.study import COMMAND, run_study_file, takes
     from vftsim.study.designs.study_spec import changed, read_study
+    from vftsim.study.runs.execution import Execution
 
     spec, folder = read_study(str(file))
     spec = changed(spec, points, replications, seed)
@@ -59,7 +59,7 @@ def study(
         f"study {spec.name}",
         [],
         lambda **_: takes(spec, made),
-        partial(run_study_file, spec, made, jobs=jobs),
+        lambda folder, force, **how: run_study_file(spec, made, folder, Execution(spec.seed, jobs, **how), force=force),
         "results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite",
         about=(spec, made),
         directory=f"study-{spec.name}",
@@ -113,12 +113,13 @@ def sensitivity(
     from vftsim.calibrate.spans import spans_named
     from vftsim.study.designs.sensitivity import COMMAND, Request
     from vftsim.study.designs.sensitivity import sensitivity as sensitivity_study
+    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import load_model
 
     base = as_model(load_model(str(model), overrides), quick=quick)
     spans = spans_named(base.spec, ranges, prices=prices, fit=fit)
     request = Request(
-        str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications, seed, quick
+        str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications, quick
     )
     request.check()
     return WrittenPlan(
@@ -126,7 +127,7 @@ def sensitivity(
         f"sensitivity of {base.name}",
         [base],
         request.takes,
-        partial(sensitivity_study, request, jobs=jobs),
+        lambda folder, force, **how: sensitivity_study(request, folder, Execution(seed, jobs, **how), force=force),
         "sensitivity.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
         directory=f"sensitivity-{Path(model).stem}",
     )
@@ -172,6 +173,7 @@ def optimize(
     """
     from vftsim.study.designs.choice import optimize as optimize_study
     from vftsim.study.designs.optimize import COMMAND, Request
+    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import load_model
 
     base = as_model(load_model(str(model), overrides), quick=quick)
@@ -185,7 +187,6 @@ def optimize(
         confidence=confidence,
         looks=looks,
         budget=budget,
-        seed=seed,
         quick=quick,
     )
     return WrittenPlan(
@@ -193,7 +194,7 @@ def optimize(
         f"optimize {base.name}",
         [base],
         request.takes,
-        partial(optimize_study, request, jobs=jobs),
+        lambda folder, force, **how: optimize_study(request, folder, Execution(seed, jobs, **how), force=force),
         "configurations.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
         directory=f"optimize-{Path(model).stem}",
     )
@@ -232,13 +233,14 @@ def rare(
         No levels: every trial is a run from time 0.
     """
     from vftsim.study.designs.rare import rare_study, request_for
+    from vftsim.study.runs.execution import Execution
 
     chosen = as_model(model, quick=quick)
-    request = request_for(chosen, event, levels, trials, repetitions, seed, brute_force=brute_force)
+    request = request_for(chosen, event, levels, trials, repetitions, brute_force=brute_force)
     return Plan(
         "rare",
         f"rare event of {chosen.name}",
         [chosen],
         request.takes,
-        partial(rare_study, request, jobs),
+        lambda store, show: rare_study(request, Execution(seed, jobs, show, store)),
     )

@@ -85,10 +85,10 @@ def replay(directory: str | Path, run: int) -> bool | None:
     UsageError
         There is no such run, or its model cannot be made again as it was.
     """
-    from vftsim.study.designs.past import is_as_kept, kept_run
+    from vftsim.study.designs.past import is_reproduced, stored_run
 
     folder = Path(directory)
-    return is_as_kept(folder, kept_run(folder, run))
+    return is_reproduced(folder, stored_run(folder, run))
 
 
 def check(directory: str | Path, *, repair: bool = False) -> CheckReport:

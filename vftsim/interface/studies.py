@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
     from vftsim.study.designs.warm_up import WarmUpStudy
     from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.model import Model
+    from vftsim.study.runs.progress import Progress
     from vftsim.study.runs.results import RunResult
+    from vftsim.study.store.store import Store
 
 
 @conducted
@@ -51,18 +52,23 @@ def run(
     """
     from vftsim.study.designs.run import run_study
     from vftsim.study.runs.estimate import total
+    from vftsim.study.runs.execution import Execution
 
     chosen = as_model(model, quick=quick)
 
     def takes(rule: StoppingRule | None = None, **_: object) -> Needs:
         return total([chosen.spec], replications if rule is None else rule.budget)
 
+    def study(folder: Path | None, force: bool, rule: StoppingRule | None = None, **how: Any) -> RunResult:
+        execution = Execution(seed, jobs, **how)
+        return run_study(chosen, replications, execution, directory=folder, force=force, resume=resume, rule=rule)
+
     return WrittenPlan(
         "run",
         f"run {chosen.name}",
         [chosen],
         takes,
-        lambda folder, **how: run_study(chosen, replications, seed, jobs, directory=folder, resume=resume, **how),
+        study,
         "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite",
     )
 
@@ -119,13 +125,12 @@ def capacity(
     from vftsim.errors import UsageError
     from vftsim.study.designs.find_capacity import capacity_takes, find_capacity
     from vftsim.study.designs.search_levels import CapacityRequest
+    from vftsim.study.runs.execution import Execution
 
     if method not in (None, "ramp", "search"):
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
     chosen = as_model(model, quick=quick)
     request = CapacityRequest(
-        seed=seed,
-        jobs=jobs,
         quick=quick,
         method=method,
         replications=replications,
@@ -143,7 +148,7 @@ def capacity(
         f"capacity of {chosen.name}",
         [chosen],
         lambda **more: capacity_takes(chosen, replace(request, **more)),
-        lambda **how: find_capacity(chosen, replace(request, **how)),
+        lambda store, show, **more: find_capacity(chosen, replace(request, **more), Execution(seed, jobs, show, store)),
     )
 
 
@@ -172,6 +177,7 @@ def compare(
     """
     from vftsim.study.designs.compare import compare_study
     from vftsim.study.runs.estimate import total
+    from vftsim.study.runs.execution import Execution
 
     chosen = [as_model(each, quick=quick) for each in models]
     return Plan(
@@ -179,7 +185,7 @@ def compare(
         "compare",
         chosen,
         lambda: total([each.spec for each in chosen], replications),
-        partial(compare_study, chosen, replications, seed, jobs, figures=figures),
+        lambda store, show: compare_study(chosen, replications, Execution(seed, jobs, show, store), figures=figures),
     )
 
 
@@ -220,6 +226,7 @@ def decide(
     from vftsim.study.designs.decision_crossovers import Asked
     from vftsim.study.designs.protections import fitting, kinds_named
     from vftsim.study.figures.objective import read_objective
+    from vftsim.study.runs.execution import Execution
 
     chosen, kinds = as_model(model, quick=quick), kinds_named(protection)
     asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
@@ -228,8 +235,8 @@ def decide(
         "compare",
         [chosen],
         lambda **more: decision_takes(fitting(chosen, kinds)[0], replications, replace(asked, **more)),
-        lambda store, progress, **more: decide_study(
-            chosen, kinds, replications, seed, jobs, asked=replace(asked, **more), progress=progress, store=store
+        lambda store, show, **more: decide_study(
+            chosen, kinds, replications, replace(asked, **more), Execution(seed, jobs, show, store)
         ),
     )
 
@@ -271,15 +278,17 @@ def sweep(
 
     from vftsim.study.designs.sweep import run_sweep
     from vftsim.study.designs.sweep_grid import plan_grid
+    from vftsim.study.runs.execution import Execution
 
     points = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
     if quick:
         points = points.quick()
 
-    def study(folder: Path | None, **how: Any) -> SweepResult:
+    def study(folder: Path | None, force: bool, **how: Any) -> SweepResult:
         with TemporaryDirectory() as elsewhere:
             kept = folder or Path(elsewhere) / "sweep"
-            return run_sweep(points.grid(), kept, replications, seed, jobs, figures=figures, **how)
+            execution = Execution(seed, jobs, **how)
+            return run_sweep(points.grid(), kept, replications, execution, force=force, figures=figures)
 
     return WrittenPlan("sweep", f"sweep of {points.base.name}", [], lambda **_: points.takes(replications), study)
 
@@ -321,22 +330,22 @@ def failover(
     prices : --prices/--no-prices
         Play prices of the mechanism at both ends of their ranges, for bands.
     """
-    from vftsim.study.designs.failover import DEFAULT_CRASHES, bands_take, crashes_take, failover_study
+    from vftsim.study.designs.failover import DEFAULT_CRASHES, Crashes, failover_study
     from vftsim.study.designs.protections import under
+    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.replicate import fewer_crashes
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     chosen = asked if protection is None else under(asked, protection, domain)
-    span_ns, after_ns = round(over_s * 1e9), to_ns(after_s)
+    spread = Crashes(count, load, domain, round(over_s * 1e9), to_ns(after_s))
 
     def takes() -> Needs:
-        found = crashes_take(chosen, count, load, span_ns, after_ns, domain)
-        return found + bands_take(chosen, load, domain, after_ns) if prices else found
+        return spread.takes(chosen) + spread.bands_take(chosen) if prices else spread.takes(chosen)
 
-    study = partial(failover_study, chosen, count, seed, jobs, load=load, domain=domain, span_ns=span_ns)
-    return Plan(
-        "failover", f"failovers of {chosen.name}", [asked], takes, partial(study, after_ns=after_ns, prices=prices)
-    )
+    def study(store: Store | None, show: Progress) -> FailoverStudy:
+        return failover_study(chosen, spread, Execution(seed, jobs, show, store), prices=prices)
+
+    return Plan("failover", f"failovers of {chosen.name}", [asked], takes, study)
 
 
 @conducted
@@ -368,6 +377,7 @@ def simulated_years(
     from vftsim.study.designs.protections import kinds_named
     from vftsim.study.designs.simulated_years import simulated_years as study
     from vftsim.study.designs.simulated_years import years_take
+    from vftsim.study.runs.execution import Execution
 
     chosen, kinds = as_model(model), kinds_named(protection)
     return Plan(
@@ -375,7 +385,9 @@ def simulated_years(
         f"years of {chosen.name}",
         [chosen],
         lambda: years_take(chosen, kinds, mtbf_s, years, crashes),
-        partial(study, chosen, kinds, mtbf_s, years, crashes, seed, jobs, restart_s=restart_s),
+        lambda store, show: study(
+            chosen, kinds, mtbf_s, years, crashes, Execution(seed, jobs, show, store), restart_s=restart_s
+        ),
     )
 
 
@@ -411,19 +423,22 @@ def availability(
         How long a run goes on after a crash and a restart (default: until queues have gone).
     """
     from vftsim.study.designs.availability import DEFAULT_CRASHES, availability_study, year_takes
+    from vftsim.study.designs.failover import Crashes
     from vftsim.study.designs.protections import kinds_named
+    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.replicate import fewer_crashes
 
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    kinds, after_ns = kinds_named(protection), to_ns(after_s)
+    kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns(after_s))
 
-    return Plan(
-        "availability",
-        f"failovers of {chosen.name}",
-        [chosen],
-        lambda: year_takes(chosen, kinds, count, after_ns),
-        partial(availability_study, chosen, kinds, mtbf_s, count, seed, jobs, restart_s=restart_s, after_ns=after_ns),
-    )
+    def study(store: Store | None, show: Progress) -> AvailabilityStudy:
+        execution = Execution(seed, jobs, show, store)
+        return availability_study(chosen, kinds, mtbf_s, spread, execution, restart_s=restart_s)
+
+    def takes() -> Needs:
+        return year_takes(chosen, kinds, spread)
+
+    return Plan("availability", f"failovers of {chosen.name}", [chosen], takes, study)
 
 
 @conducted
@@ -446,6 +461,7 @@ def pilot(
         Attempts a second (default: the model's first step).
     """
     from vftsim.study.designs.warm_up import pilots_take, warm_up_study
+    from vftsim.study.runs.execution import Execution
 
     chosen = as_model(model, quick=quick)
     return Plan(
@@ -453,5 +469,5 @@ def pilot(
         f"pilots of {chosen.name}",
         [chosen],
         lambda: pilots_take(chosen, load),
-        partial(warm_up_study, chosen, seed, jobs, load),
+        lambda store, show: warm_up_study(chosen, Execution(seed, jobs, show, store), load),
     )

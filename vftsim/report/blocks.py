@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -161,6 +161,23 @@ class Chart:
     x_scale: Literal["linear", "log"] = "linear"
 
 
+def dot_chart(
+    title: str,
+    y: str,
+    names: Sequence[str],
+    lines: Mapping[str, Sequence[Estimate | float | None]],
+    *,
+    limits: Sequence[tuple[float, str]] = (),
+    scale: Literal["linear", "log", "symlog"] = "linear",
+) -> Chart:
+    """Return a chart of things that have a name: a dot for each that is known, in each of some lines by name."""
+    series = [
+        Series(line, [Point.of(float(n), cell) for n, cell in enumerate(cells) if cell is not None], "dots")
+        for line, cells in lines.items()
+    ]
+    return Chart(title, "", y, series, limits, scale=scale, names=names)
+
+
 @dataclass(frozen=True)
 class Bars:
     """Lengths made of parts, one bar below the other: outages.
@@ -244,6 +261,11 @@ def _estimated(e: Estimate) -> tuple[str, str]:
 def in_words(cell: Cell, unit: str = "") -> str:
     """Return a cell with its interval and unit as part of a sentence."""
     return " ".join(part for part in (*shown(cell), unit) if part)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Return a heading with the unit in brackets, if there is one."""
+    return f"{text} ({unit})" if unit else text
 
 
 def fixed(value: float, decimals: int) -> str:

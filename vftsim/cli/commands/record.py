@@ -43,7 +43,6 @@ def record(
     """
     from vftsim.cli.files import check_target
     from vftsim.records.runner import read
-    from vftsim.study.runs.replicate import check_study
     from vftsim.study.runs.workers import checked_jobs
 
     if curve is not None and model:
@@ -52,7 +51,6 @@ def record(
     if output is not None:
         check_target(output, common.force, ".md" if curve is None else ".png")
     workers = checked_jobs(common.jobs)
-    check_study(1, 1, workers)
     chosen = chosen.quick() if quick else chosen
     if curve is not None and common.report is not None:
         raise UsageError("--report: a page is of the statements; a curve has its figure (-o FILE.png)")

@@ -12,7 +12,7 @@ from vftsim.cli.output import OUTSIDE
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    from vftsim.study.designs.past import KeptRun
+    from vftsim.study.designs.past import StoredRun
 
 
 def replay(
@@ -51,24 +51,24 @@ def replay(
     options.use_engine(options.EngineName.simpy if debugger else engine)
     from vftsim.cli.files import check_target
     from vftsim.report.screen import print_text
-    from vftsim.study.designs.past import is_as_kept, kept_run
+    from vftsim.study.designs.past import is_reproduced, stored_run
 
     if trace is not None:
         check_target(trace, force)
-    kept = kept_run(directory, run)
+    kept = stored_run(directory, run)
     if trace is not None:
         _write_trace(kept, trace, start, length)
     if debugger:
         _debug(kept)
         return
-    is_same = is_as_kept(directory, kept)
+    is_same = is_reproduced(directory, kept)
     outcomes = {None: "not kept, so not compared", True: "equal to what was kept, to the last bit"}
     print_text(f"{kept.name}: {outcomes.get(is_same, 'NOT what was kept')}.")
     if is_same is False:
         raise typer.Exit(OUTSIDE)
 
 
-def _write_trace(kept: KeptRun, path: Path, start: str | None, length: str | None) -> None:
+def _write_trace(kept: StoredRun, path: Path, start: str | None, length: str | None) -> None:
     from vftsim.cli.files import write_whole
     from vftsim.cli.window import Window
     from vftsim.report.screen import print_text
@@ -82,7 +82,7 @@ def _write_trace(kept: KeptRun, path: Path, start: str | None, length: str | Non
     )
 
 
-def _debug(kept: KeptRun) -> None:
+def _debug(kept: StoredRun) -> None:
     import pdb
 
     from vftsim.composition.run import run_model

@@ -33,8 +33,8 @@ def head(models: Sequence[Mapping[str, Any]], seed: int) -> list[Note]:
     notes = []
     for model in models:
         changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
-        said = "".join(f"; {change}" for change in changes)
-        notes.append(Note(f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{said}"))
+        changed = "".join(f"; {change}" for change in changes)
+        notes.append(Note(f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{changed}"))
         for setting in model["without_effect"]:
             key, _, why = setting.partition(": ")
             notes.append(Note(f"{key} has no effect: {why}", warns=True))
@@ -57,15 +57,15 @@ def outside_notes(*models: Model) -> list[Note]:
     return [Note(line, warns=True)] if line else []
 
 
-def missing_notes(found: Iterable[Missing]) -> list[Note]:
+def missing_notes(missing: Iterable[Missing]) -> list[Note]:
     """Return what was asked and did not happen: figures are of what did."""
-    return [Note(str(each), warns=True) for each in found]
+    return [Note(str(each), warns=True) for each in missing]
 
 
 def marked(spec: ModelSpec | None, load: float, cell: Estimate | float | str | None = None) -> Cell:
     """Return a load, or another figure at it, with an asterisk if the load is outside of the calibration."""
-    found = load if cell is None else cell
-    return Marked(found, MARK) if spec is not None and is_outside(spec, load) else found
+    shown = load if cell is None else cell
+    return Marked(shown, MARK) if spec is not None and is_outside(spec, load) else shown
 
 
 def within(spec: ModelSpec) -> tuple[float, float] | None:

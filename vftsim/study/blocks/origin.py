@@ -15,7 +15,7 @@ _DIGITS = 16
 
 def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
     """Return how far the models are calibrated, the command, seed, versions, hashes, and the models in full."""
-    said = [
+    facts = [
         ("command", command_of(manifest)),
         ("vftsim", _version(manifest)),
         ("seed, streams", f"{manifest['seed']}, {manifest['stream_scheme']}"),
@@ -28,7 +28,7 @@ def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
     trust = [fact for model in manifest["models"] for fact in _trust(model, len(manifest["models"]) > 1)]
     return [
         *([Facts("How far the model is known", trust)] if trust else []),
-        Facts("How to get it again", said),
+        Facts("How to get it again", facts),
         *(
             Listing(f"The model {model['label']}, all values written out", in_yaml(model["resolved"]))
             for model in manifest["models"]
@@ -84,18 +84,18 @@ def _model(model: Mapping[str, Any]) -> tuple[str, str]:
 def _trust(model: Mapping[str, Any], is_one_of_several: bool) -> list[tuple[str, str]]:
     """Return what a model was fitted to, what is not covered by that, and what its costs rest on."""
     of = f"{model['label']}: " if is_one_of_several else ""
-    found = []
+    facts = []
     if calibrated := model["resolved"].get("calibrated"):
         low, high = calibrated["loads"]
-        found.append((f"{of}fitted to", f"{calibrated['by']}, loads from {low} to {high}"))
+        facts.append((f"{of}fitted to", f"{calibrated['by']}, loads from {low} to {high}"))
     else:
-        found.append((f"{of}fitted to", "the model does not say"))
+        facts.append((f"{of}fitted to", "the model does not say"))
     if keys := model.get("not_covered"):
-        found.append((f"{of}not covered by that", ", ".join(keys)))
+        facts.append((f"{of}not covered by that", ", ".join(keys)))
     if (measured := model["resolved"].get("measured") or {}).get("capacity") is not None:
-        found.append((f"{of}measured capacity", str(measured["capacity"])))
-    found += [(f"{of}costs", text) for text in model.get("costs", ())]
-    return found
+        facts.append((f"{of}measured capacity", str(measured["capacity"])))
+    facts += [(f"{of}costs", text) for text in model.get("costs", ())]
+    return facts
 
 
 B = TypeVar("B", bound=Block)
@@ -114,7 +114,7 @@ def beside(
         How they are called beside each other.
     """
     named = list(zip(labels, parts, strict=True))
-    found: list[Block] = [
+    page: list[Block] = [
         *(
             Note(f"{label}: {note.text}")
             for label, blocks in named
@@ -134,19 +134,17 @@ def beside(
         differences(manifests, labels),
     ]
     for title in dict.fromkeys(table.title for _, blocks in named for table in _of(blocks, Table)):
-        found += [
+        page += [
             replace(table, title=f"{title}, {label}" if title else label)
             for label, blocks in named
             for table in _of(blocks, Table)
             if table.title == title
         ]
-    found += [
-        replace(each, title=f"{label}: {each.title}") for label, blocks in named for each in _of(blocks, Timeline)
-    ]
+    page += [replace(each, title=f"{label}: {each.title}") for label, blocks in named for each in _of(blocks, Timeline)]
     origins = [(label, origin_blocks(manifest)) for label, manifest in zip(labels, manifests, strict=True)]
-    found += [replace(e, title=f"{e.title}: {label}") for label, blocks in origins for e in _of(blocks, Facts)]
-    found += [replace(e, title=f"{e.title}: {label}") for label, blocks in origins for e in _of(blocks, Listing)]
-    return found
+    page += [replace(e, title=f"{e.title}: {label}") for label, blocks in origins for e in _of(blocks, Facts)]
+    page += [replace(e, title=f"{e.title}: {label}") for label, blocks in origins for e in _of(blocks, Listing)]
+    return page
 
 
 def _of(blocks: Sequence[Block], kind: type[B]) -> list[B]:
@@ -161,15 +159,15 @@ def _charts(named: Sequence[tuple[str, Sequence[Block]]]) -> list[Block]:
         for chart in _of(blocks, Chart):
             every.setdefault((chart.title, tuple(chart.names)), []).append((label, chart))
         alone += [replace(bars, title=f"{bars.title}: {label}") for bars in _of(blocks, Bars)]
-    return [*(replace(own[0][1], series=_together(own)) for own in every.values()), *alone]
+    return [*(replace(charts[0][1], series=_together(charts)) for charts in every.values()), *alone]
 
 
-def _together(own: Sequence[tuple[str, Chart]]) -> list[Series]:
+def _together(charts: Sequence[tuple[str, Chart]]) -> list[Series]:
     """Return the lines of a chart of several results, then what was measured: so each result has its own colour."""
     lines = [
         replace(series, name=f"{label}: {series.name}")
-        for label, chart in own
+        for label, chart in charts
         for series in chart.series
         if series.style != "measured"
     ]
-    return [*lines, *(series for series in own[0][1].series if series.style == "measured")]
+    return [*lines, *(series for series in charts[0][1].series if series.style == "measured")]

@@ -12,7 +12,7 @@ from vftsim.labs.dataset import Observations
 from vftsim.labs.ramps import shipped_observations
 from vftsim.outcome.declare import Delays, Quotient
 from vftsim.outcome.declare import Series as Sampled
-from vftsim.report.blocks import Chart, Point, Series
+from vftsim.report.blocks import Chart, Point, Series, dot_chart, with_unit
 from vftsim.stats import DelayHistogram, Estimate
 from vftsim.study.blocks.head import within
 from vftsim.study.figures.names import Address
@@ -72,8 +72,8 @@ def _over_load(
     groups: dict[tuple[str, str, str], dict[str, list[Row]]] = {}
     for row in summary.rows.values():
         is_step = row.address.phase and row.phase.load is not None and row.phase.name.startswith("step_")
-        if is_step and (place := named(row.address)) is not None:
-            groups.setdefault((row.address.owner, *place[:2]), {}).setdefault(place[2], []).append(row)
+        if is_step and (titles := named(row.address)) is not None:
+            groups.setdefault((row.address.owner, *titles[:2]), {}).setdefault(titles[2], []).append(row)
     seen = shipped_observations(spec.measured.system)
     for (owner, title, axis), lines in groups.items():
         first = next(iter(lines.values()))[0]
@@ -81,11 +81,10 @@ def _over_load(
         if first.address.entry.leads:
             series += [each for name, rows in lines.items() if (each := _measured(name, rows[0].address, seen)).points]
         if series:
-            unit = first.address.entry.unit
             yield Chart(
                 f"{title}, {owner}",
                 "load asked for (/s)",
-                f"{axis} ({unit})" if unit else axis,
+                with_unit(axis, first.address.entry.unit),
                 series,
                 _limits(first),
                 within(spec),
@@ -115,8 +114,8 @@ def _limits(row: Row) -> list[tuple[float, str]]:
 
 
 def _points(summary: Summary, rows: Sequence[Row]) -> list[Point]:
-    found = [(row.phase.load, summary.estimate(row.address.text)) for row in rows]
-    return [Point.of(load, e) for load, e in found if load is not None and e is not None]
+    estimates = [(row.phase.load, summary.estimate(row.address.text)) for row in rows]
+    return [Point.of(load, e) for load, e in estimates if load is not None and e is not None]
 
 
 def _side_by_side(summary: Summary) -> list[Chart]:
@@ -126,12 +125,11 @@ def _side_by_side(summary: Summary) -> list[Chart]:
         what = words(address)
         groups.setdefault((what, address.entry.unit), []).append((address, e))
     charts = []
-    for (what, unit), own in groups.items():
-        if len(own) > 1:
-            series = [Series(what, [Point.of(float(place), e) for place, (_, e) in enumerate(own)], "dots")]
-            names = [address.owner.partition(".")[2] or address.owner for address, _ in own]
+    for (what, unit), estimates in groups.items():
+        if len(estimates) > 1:
+            names = [address.owner.partition(".")[2] or address.owner for address, _ in estimates]
             title = f"{what[:1].upper()}{what[1:]}"
-            charts.append(Chart(title, "", f"{what} ({unit})" if unit else what, series, names=names))
+            charts.append(dot_chart(title, with_unit(what, unit), names, {what: [e for _, e in estimates]}))
     return charts
 
 
@@ -190,14 +188,14 @@ def _over_time(number: int, record: RunRecord) -> list[Chart]:
 def _sliced(stretches: Sequence[Sequence[tuple[float, float]]]) -> list[Point]:
     """Return samples in slices, so few that a chart can show them, and a gap behind each stretch."""
     size = math.ceil(sum(map(len, stretches)) / _MOST_SLICES)
-    found = []
+    points = []
     for stretch in stretches:
         for first in range(0, len(stretch), size):
             times_s, values = zip(*stretch[first : first + size], strict=True)
             middle_s, mean = (sum(each) / len(each) for each in (times_s, values))
-            found.append(Point(middle_s, mean, min(values), max(values)))
-        found.append(Point(stretch[-1][0], math.nan))
-    return found
+            points.append(Point(middle_s, mean, min(values), max(values)))
+        points.append(Point(stretch[-1][0], math.nan))
+    return points
 
 
 def scale_of(series: Sequence[Series]) -> Literal["linear", "log", "symlog"]:

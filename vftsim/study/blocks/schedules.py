@@ -24,16 +24,16 @@ def schedule_blocks(model: Trace, recorded: Trace, pairs: Mapping[str, str]) -> 
     pairs : mapping
         The name in the recording of a vCPU of the model.
     """
-    own, real = ({one.name: one for one in scheduled(trace)} for trace in (model, recorded))
-    paired = [(own.get(name, _nothing(name)), real.get(other, _nothing(other))) for name, other in pairs.items()]
+    simulated, real = ({one.name: one for one in scheduled(trace)} for trace in (model, recorded))
+    paired = [(simulated.get(name, _nothing(name)), real.get(other, _nothing(other))) for name, other in pairs.items()]
     rows: list[Sequence[Cell]] = []
     for ours, theirs in paired:
         rows += [[f"{ours.name}, model", *_cells(ours)], [f"{theirs.name}, recorded", *_cells(theirs)]]
     used = {name for pair in paired for name in (pair[0].name, pair[1].name)}
-    rest = [each for each in (*own.values(), *real.values()) if each.name not in used]
+    rest = [each for each in (*simulated.values(), *real.values()) if each.name not in used]
     shown = [each for each in rest if each.share_percent >= _LEAST_PERCENT][:MOST_SHOWN]
     others: list[Sequence[Cell]] = [
-        [f"{each.name}, {'model' if each.name in own else 'recorded'}", *_cells(each)] for each in shown
+        [f"{each.name}, {'model' if each.name in simulated else 'recorded'}", *_cells(each)] for each in shown
     ]
     columns = ("who", "CPU %", "switches /s", "slice ms", "wait p50 ms", "wait p95 ms", "longest ms")
     spans = f"Model: {_span(model)}; recorded: {_span(recorded)}."
@@ -62,21 +62,21 @@ def _gap(pairs: Sequence[tuple[Scheduled, Scheduled]]) -> Iterator[str]:
     """Yield how far the model is from the recording, over all pairs."""
     if not pairs:
         return
-    points = max(abs(own.share_percent - real.share_percent) for own, real in pairs)
-    said = [f"CPU within {points:.1f} points"]
-    switches = [own.switches_per_s / real.switches_per_s for own, real in pairs if real.switches_per_s]
+    points = max(abs(simulated.share_percent - real.share_percent) for simulated, real in pairs)
+    parts = [f"CPU within {points:.1f} points"]
+    switches = [simulated.switches_per_s / real.switches_per_s for simulated, real in pairs if real.switches_per_s]
     waits = [
         ours / theirs
-        for own, real in pairs
-        if (ours := own.wait_ms(95.0)) is not None and (theirs := real.wait_ms(95.0))
+        for simulated, real in pairs
+        if (ours := simulated.wait_ms(95.0)) is not None and (theirs := real.wait_ms(95.0))
     ]
     ratios = (("switches", switches), ("wait p95", waits))
-    said += [f"{_range(found)} times the {what}" for what, found in ratios if found]
-    yield ", ".join(said)
+    parts += [f"{_range(found)} times the {what}" for what, found in ratios if found]
+    yield ", ".join(parts)
 
 
-def _range(found: Sequence[float]) -> str:
-    low, high = f"{min(found):.2g}", f"{max(found):.2g}"
+def _range(ratios: Sequence[float]) -> str:
+    low, high = f"{min(ratios):.2g}", f"{max(ratios):.2g}"
     return low if low == high else f"{low} to {high}"
 
 

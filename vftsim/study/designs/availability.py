@@ -14,30 +14,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
-from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Counted, Note, Point, Series, Table
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart
 from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.failover import ASK_AGAIN, SPAN_NS, FailoverStudy, crashes_take, failover_study
+from vftsim.study.designs.failover import ASK_AGAIN, Crashes, FailoverStudy, failover_study
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import frame
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.results import CONFIDENCE, rows
-from vftsim.study.runs.workers import checked_jobs
-from vftsim.study.store.manifest import manifest, utc_now
 from vftsim.study.store.opened import model_of, number, read_answer, read_manifest
-from vftsim.study.store.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,13 +77,13 @@ class AvailabilityStudy(Printed):
     @classmethod
     def opened(cls, folder: Path) -> AvailabilityStudy:
         """Return what the directory of a result holds."""
-        said, data = read_manifest(folder), read_answer(folder)
+        manifest, answer = read_manifest(folder), read_answer(folder)
         never = {"reprotection_s", "nines"}
-        found = tuple(
+        years = tuple(
             {k: number(v, math.inf if k in never else math.nan) if v is None else v for k, v in row.items()}
-            for row in data["availability"]
+            for row in answer["availability"]
         )
-        return cls(model_of(said), data["mtbf_s"], data["restart_s"], found, data["refused"], said)
+        return cls(model_of(manifest), answer["mtbf_s"], answer["restart_s"], years, answer["refused"], manifest)
 
     def blocks(self) -> list[Block]:
         """Return how long the service is down with each mechanism, and what that rests on."""
@@ -195,14 +192,10 @@ def availability_study(
     model: Model,
     kinds: Sequence[str],
     mtbf_s: float,
-    crashes: int = DEFAULT_CRASHES,
-    seed: int = 1,
-    jobs: int | None = None,
+    crashes: Crashes,
+    execution: Execution,
     *,
     restart_s: float = DEFAULT_RESTART_S,
-    after_ns: int | None = None,
-    progress: Progress | None = None,
-    store: Store | None = None,
 ) -> AvailabilityStudy:
     """Simulate failovers of every mechanism, and put a year together from them.
 
@@ -214,8 +207,6 @@ def availability_study(
         Mean time between failures of a host.
     restart_s : float
         Length of an outage that no mechanism shortens.
-    after_ns : int, optional
-        How long a run goes on after a crash.
 
     Raises
     ------
@@ -224,20 +215,18 @@ def availability_study(
     """
     if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
-    started, workers = utc_now(), checked_jobs(jobs)
     chosen, refused = fitting(model, kinds)
-    table = []
-    for kind, each in chosen.items():
-        study = failover_study(each, crashes, seed, workers, after_ns=after_ns, progress=progress, store=store)
-        table.append(year_of(study, kind, mtbf_s, restart_s, rate_of(model)))
-    said = manifest([model], "availability", seed, crashes, workers, started)
-    return AvailabilityStudy(model, mtbf_s, restart_s, tuple(table), refused, said)
+    years = tuple(
+        year_of(failover_study(each, crashes, execution), kind, mtbf_s, restart_s, rate_of(model))
+        for kind, each in chosen.items()
+    )
+    manifest = execution.manifest([model], "availability", crashes.count)
+    return AvailabilityStudy(model, mtbf_s, restart_s, years, refused, manifest)
 
 
-def year_takes(model: Model, kinds: Sequence[str], crashes: int, after_ns: int | None = None) -> Needs:
+def year_takes(model: Model, kinds: Sequence[str], crashes: Crashes) -> Needs:
     """Return what such a study takes."""
-    chosen, _ = fitting(model, kinds)
-    return sum((crashes_take(each, crashes, None, SPAN_NS, after_ns) for each in chosen.values()), Needs())
+    return sum((crashes.takes(each) for each in fitting(model, kinds)[0].values()), Needs())
 
 
 def rate_of(model: Model) -> float:
@@ -291,15 +280,15 @@ def _outage_s(study: FailoverStudy, restart_s: float) -> float:
 
 def _reprotection_s(study: FailoverStudy) -> float:
     """Return the mean time from the end of an outage until protection is restored; infinite: never."""
-    found = study.mean("unprotected_s")
+    unprotected = study.mean("unprotected_s")
     ended_s = [each.away_s for each in study.failovers if math.isfinite(each.away_s)]
-    return math.inf if found is None or not ended_s else max(0.0, found.mean - sum(ended_s) / len(ended_s))
+    return math.inf if unprotected is None or not ended_s else max(0.0, unprotected.mean - sum(ended_s) / len(ended_s))
 
 
 def _failed(study: FailoverStudy, of_restart: float) -> float:
     """Return the mean number of attempts that fail by a crash: those of a restart are all that come meanwhile."""
-    found = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
-    return sum(found) / len(found)
+    counts = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
+    return sum(counts) / len(counts)
 
 
 _OF_CRASHES = ("mechanism", "came back", "outage s", "protected again after s")
@@ -309,8 +298,8 @@ _OF_YEAR = ("mechanism", "nines", "downtime s/year", "unprotected h/year", "atte
 def _costs(study: AvailabilityStudy) -> list[str]:
     """Return what the costs of each mechanism rest on, but for the model's own, of which the head tells."""
     models, _ = fitting(study.model, [row["mechanism"] for row in study.rows])
-    told = study.manifest["models"][0]["costs"]
-    return [costs for model in models.values() for costs in cost_notes(model.spec) if costs not in told]
+    in_head = study.manifest["models"][0]["costs"]
+    return [costs for model in models.values() for costs in cost_notes(model.spec) if costs not in in_head]
 
 
 def _charts(study: AvailabilityStudy) -> list[Block]:
@@ -322,11 +311,11 @@ def _charts(study: AvailabilityStudy) -> list[Block]:
     charts: list[Block] = []
     for title, name, figure, unit in shown:
         cells = [_of_year(row, name, figure) for row in study.rows]
-        points = [Point.of(float(place), cell) for place, cell in enumerate(cells) if not isinstance(cell, str | None)]
-        if points:
-            is_wide = min(point.y for point in points) > 0.0
-            series = [Series(title.lower(), points, "dots")]
-            charts.append(Chart(title, "", unit, series, scale="log" if is_wide else "symlog", names=names))
+        known = [None if isinstance(cell, str) else cell for cell in cells]
+        chart = dot_chart(title, unit, names, {title.lower(): known})
+        if chart.series[0].points:
+            is_above_0 = min(point.y for point in chart.series[0].points) > 0.0
+            charts.append(replace(chart, scale="log" if is_above_0 else "symlog"))
     return charts
 
 
@@ -361,11 +350,15 @@ def _nines(value: float) -> str:
 
 
 def _of_year(row: Mapping[str, Any], name: str, figure: str) -> Estimate | float | str | None:
-    kind = row[f"{name}_interval"]
+    return interval_of_year(row, name, row[figure]) or _known(row[figure])
+
+
+def interval_of_year(row: Mapping[str, Any], name: str, mean: float) -> Estimate | None:
+    """Return a figure of a year with its interval (:func:`year_columns`); None if it has none."""
+    kind, low, high = (row[f"{name}_{column}"] for column in ("interval", "low", "high"))
     if kind == "none":
-        return _known(row[figure])
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return Estimate(row[figure], (high - low) / 2.0, low, high, row["crashes"], 0.95, kind)
+        return None
+    return Estimate(mean, (high - low) / 2.0, low, high, int(row["crashes"]), CONFIDENCE, kind)
 
 
 def year_columns(
@@ -403,7 +396,7 @@ def nines(unavailability: float) -> float:
     return math.inf if unavailability <= 0.0 else -math.log10(unavailability)
 
 
-def _ends(name: str, found: Estimate | None, of_year: Callable[[float], float]) -> dict[str, Any]:
-    if found is None or found.low == found.high:
+def _ends(name: str, mean: Estimate | None, of_year: Callable[[float], float]) -> dict[str, Any]:
+    if mean is None or mean.low == mean.high:
         return {f"{name}_low": math.nan, f"{name}_high": math.nan, f"{name}_interval": "none"}
-    return {f"{name}_low": of_year(found.low), f"{name}_high": of_year(found.high), f"{name}_interval": found.kind}
+    return {f"{name}_low": of_year(mean.low), f"{name}_high": of_year(mean.high), f"{name}_interval": mean.kind}

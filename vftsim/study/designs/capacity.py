@@ -15,17 +15,15 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.capacity_bands import with_band
 from vftsim.study.designs.level_search import LevelSearch, LevelStudy, level_blocks, of_prices, search_level
 from vftsim.study.designs.ramp import RampCapacity, ramp_blocks, ramp_capacity_of
-from vftsim.study.designs.search_levels import CapacityRequest, SearchSettings, answer_columns
+from vftsim.study.designs.search_levels import SearchSettings, answer_columns
 from vftsim.study.figures.frames import estimate_columns, frame
 from vftsim.study.figures.offered import rows_of
 from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.validity import outside, varied
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import check_study
 from vftsim.study.runs.results import CONFIDENCE, rows
-from vftsim.study.runs.workers import checked_jobs
 from vftsim.study.store.files import codec
-from vftsim.study.store.manifest import manifest, utc_now
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ class CapacityStudy(Printed):
 
     Parameters
     ----------
-    manifest : dict
     ramp : RampCapacity or None
         By the lab's procedure.
     searches : dict
@@ -70,11 +67,11 @@ class CapacityStudy(Printed):
         """Return one row a capacity, with its interval."""
         table = []
         if self.ramp is not None:
-            found = {**estimate_columns(self.ramp.estimate), **self.ramp.columns()}
-            table.append({"capacity": "ramp", **found, **_of_prices(self.with_prices, self.band)})
+            columns = {**estimate_columns(self.ramp.estimate), **self.ramp.columns()}
+            table.append({"capacity": "ramp", **columns, **_of_prices(self.with_prices, self.band)})
         for name, search in self.searches.items():
-            found = answer_columns(search.result)
-            table.append({"capacity": name, **found, **_of_prices(search.with_prices, search.band)})
+            columns = answer_columns(search.result)
+            table.append({"capacity": name, **columns, **_of_prices(search.with_prices, search.band)})
         return frame(table)
 
     def for_machines(self) -> dict[str, Any]:
@@ -101,21 +98,23 @@ class CapacityStudy(Printed):
     @classmethod
     def opened(cls, folder: Path) -> CapacityStudy:
         """Return what the directory of a result holds."""
-        said, data = read_manifest(folder), read_answer(folder)
-        model = model_of(said)
+        manifest, answer = read_manifest(folder), read_answer(folder)
+        model = model_of(manifest)
         ramp = band = None
-        if "ramp" in data:
-            ramp = ramp_capacity_of(model, records_of(folder, said), data["ramp"]["ihs_limit_percent"], CONFIDENCE)
-            prices = data["ramp"].get("prices")
+        if "ramp" in answer:
+            ramp = ramp_capacity_of(
+                model, records_of(folder, manifest), answer["ramp"]["ihs_limit_percent"], CONFIDENCE
+            )
+            prices = answer["ramp"].get("prices")
             band = codec(Band)[1](prices) if prices else None
         searches = {
             row["capacity"]: LevelSearch.from_machines(
-                model, data[row["capacity"]], interrupted=said["state"] == "interrupted"
+                model, answer[row["capacity"]], interrupted=manifest["state"] == "interrupted"
             )
-            for row in data["capacity"]
+            for row in answer["capacity"]
             if row["capacity"] != "ramp"
         }
-        return cls(said, ramp, searches, band)
+        return cls(manifest, ramp, searches, band)
 
     def blocks(self) -> list[Block]:
         """Return the capacities as blocks."""
@@ -131,32 +130,32 @@ class CapacityStudy(Printed):
         return blocks
 
 
-def _of_prices(found: Estimate | None, band: Band | None) -> dict[str, Any]:
+def _of_prices(with_prices: Estimate | None, band: Band | None) -> dict[str, Any]:
     """Return what prices make of a capacity as columns."""
-    low, high = (found.low, found.high) if found else (math.nan, math.nan)
+    low, high = (with_prices.low, with_prices.high) if with_prices else (math.nan, math.nan)
     return {"with_prices_low": low, "with_prices_high": high, "deciding_price": band.decides if band else ""}
 
 
 def searched(
-    model: Model, request: CapacityRequest, settings: SearchSettings, studies: Mapping[str, LevelStudy]
+    model: Model, execution: Execution, settings: SearchSettings, studies: Mapping[str, LevelStudy], *, prices: bool
 ) -> CapacityStudy:
-    """Return what searches find, one after the other; after an interruption none is begun.
+    """Return what searches find, one after the other, with bands of ``prices``; after an interruption none is begun.
 
     Raises
     ------
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    started, jobs = utc_now(), checked_jobs(request.jobs)
-    check_study(1, request.seed, jobs)
-    found: dict[str, LevelSearch] = {}
+    execution.check()
+    searches: dict[str, LevelSearch] = {}
     for name, study in studies.items():
-        found[name] = search_level(model, request, settings, study)
-        if request.prices:
-            found[name] = with_band(found[name], request, study)
-        if found[name].interrupted:
+        searches[name] = search_level(model, execution, settings, study)
+        if prices:
+            searches[name] = with_band(searches[name], execution, study)
+        if searches[name].interrupted:
             break
-    most = max(probe.runs for search in found.values() for probe in search.result.probes)
-    is_partial, wanted = any(search.interrupted for search in found.values()), settings.runs_per_level
-    said = manifest([model], "capacity", request.seed, most, jobs, started, wanted=wanted, interrupted=is_partial)
-    return CapacityStudy(said, searches=found)
+    most = max(probe.runs for search in searches.values() for probe in search.result.probes)
+    is_partial = any(search.interrupted for search in searches.values())
+    wanted = settings.runs_per_level
+    manifest = execution.manifest([model], "capacity", most, wanted=wanted, interrupted=is_partial)
+    return CapacityStudy(manifest, searches=searches)

@@ -14,13 +14,13 @@ from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.designs.level_search import LevelSearch, LevelStudy
 from vftsim.study.designs.ramp import ramp_capacity_of
-from vftsim.study.designs.search_levels import CapacityRequest, JudgedLoad, JudgedRun, resolution_of
+from vftsim.study.designs.search_levels import JudgedLoad, JudgedRun, resolution_of
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants
 from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Silent
 from vftsim.study.runs.replicate import replicate
-from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.runs.workers import Workers
 from vftsim.study.store.resumable import RunCache, together
 
 _CAPACITY = "capacity"
@@ -49,7 +49,7 @@ def runs_of_bands(model: Model) -> int:
     return _RUNS_AN_END * (ends + 1) if ends else 0
 
 
-def ramp_band(model: Model, request: CapacityRequest) -> Band | None:
+def ramp_band(model: Model, execution: Execution, ihs_limit_percent: float | None) -> Band | None:
     """Play one ramp at each end of each price; return what the prices make of the capacity.
 
     Returns
@@ -60,39 +60,39 @@ def ramp_band(model: Model, request: CapacityRequest) -> Band | None:
     ends = ends_of(model)
     if not ends:
         return None
-    models, jobs = [model, *(each.model for each in ends)], checked_jobs(request.jobs)
-    done = replicate(models, 1, request.seed, jobs, progress=request.progress, store=request.store)
+    models = [model, *(each.model for each in ends)]
+    done = replicate(models, 1, execution)
     if any(each.interrupted for each in done):
         return None
-    own, *others = (
-        ramp_capacity_of(played, each.ordered(), request.ihs_limit_percent).estimate.mean
+    in_use, *at_ends = (
+        ramp_capacity_of(played, each.ordered(), ihs_limit_percent).estimate.mean
         for played, each in zip(models, done, strict=True)
     )
-    return _band(ends, own, others)
+    return _band(ends, in_use, at_ends)
 
 
-def with_band(found: LevelSearch, request: CapacityRequest, study: LevelStudy) -> LevelSearch:
+def with_band(search: LevelSearch, execution: Execution, study: LevelStudy) -> LevelSearch:
     """Return a search with what the prices make of its capacity; as it is where it has none, or none is known."""
-    ends = ends_of(found.model)
-    if not ends or found.interrupted or found.result.answer != "between":
-        return found
+    ends = ends_of(search.model)
+    if not ends or search.interrupted or search.result.answer != "between":
+        return search
     counted = study.names.is_counted
-    step = resolution_of(study.saturated, found.settings, whole=counted) / _STEPS
+    step = resolution_of(study.saturated, search.settings, whole=counted) / _STEPS
     if counted:
         step = max(1.0, step // 1.0)
-    play, show = _Turns(study, step, request), request.progress or Silent()
-    show.total(runs_of_bands(found.model))
+    play = _Turns(study, step, execution)
+    execution.progress.total(runs_of_bands(search.model))
     try:
-        (own,) = play([found.model], max(1, round(found.result.estimate.mean / step)))
-        others = play([each.model for each in ends], own)
+        (in_use,) = play([search.model], max(1, round(search.result.estimate.mean / step)))
+        at_ends = play([each.model for each in ends], in_use)
     except KeyboardInterrupt:
-        return replace(found, interrupted=True)
-    return replace(found, band=_band(ends, own * step, [each * step for each in others]))
+        return replace(search, interrupted=True)
+    return replace(search, band=_band(ends, in_use * step, [each * step for each in at_ends]))
 
 
-def _band(ends: Sequence[Variant], own: float, others: Sequence[float]) -> Band | None:
-    told = [(end, {_CAPACITY: found}.__getitem__) for end, found in zip(ends, others, strict=True)]
-    return band_of(effects_of(told, {_CAPACITY: own}.__getitem__, _CAPACITY))
+def _band(ends: Sequence[Variant], in_use: float, at_ends: Sequence[float]) -> Band | None:
+    played = [(end, {_CAPACITY: capacity}.__getitem__) for end, capacity in zip(ends, at_ends, strict=True)]
+    return band_of(effects_of(played, {_CAPACITY: in_use}.__getitem__, _CAPACITY))
 
 
 def turning(start: int) -> Generator[int, bool, int]:
@@ -125,29 +125,31 @@ class _Turns:
 
     study: LevelStudy
     step: float
-    request: CapacityRequest
+    execution: Execution
 
     def __call__(self, models: Sequence[Model], start: int) -> list[int]:
         """Return the loads in steps, beginning to look at one of them."""
         walks = [turning(start) for _ in models]
         loads = [self.study.load.of(model.spec) for model in models]
-        kept = [self.study.kept(self.request.store, model, self.request.seed) for model in models]
-        asked, found = {number: next(walk) for number, walk in enumerate(walks)}, dict[int, int]()
-        while asked:
-            judged = self._judge({number: (loads[number], self._level(level)) for number, level in asked.items()}, kept)
+        caches = [self.study.cache(model, self.execution) for model in models]
+        levels, highest = {number: next(walk) for number, walk in enumerate(walks)}, dict[int, int]()
+        while levels:
+            judged = self._judge(
+                {number: (loads[number], self._level(level)) for number, level in levels.items()}, caches
+            )
             for number, is_within in judged.items():
                 try:
-                    asked[number] = walks[number].send(is_within)
+                    levels[number] = walks[number].send(is_within)
                 except StopIteration as end:
-                    found[number] = end.value
-                    del asked[number]
-        return [found[number] for number in range(len(models))]
+                    highest[number] = end.value
+                    del levels[number]
+        return [highest[number] for number in range(len(models))]
 
-    def _judge(self, tasks: Mapping[int, tuple[JudgedLoad, float]], kept: Sequence[RunCache]) -> dict[int, bool]:
-        show, jobs = self.request.progress or Silent(), checked_jobs(self.request.jobs)
-        workers: Workers[tuple[JudgedLoad, float], JudgedRun] = Workers(_judged, jobs, show.say)
-        places = [kept[number].at(load=level) for number, (_, level) in tasks.items()]
-        runs = together(places, workers, [{0: task} for task in tasks.values()])
+    def _judge(self, tasks: Mapping[int, tuple[JudgedLoad, float]], caches: Sequence[RunCache]) -> dict[int, bool]:
+        show = self.execution.progress
+        workers: Workers[tuple[JudgedLoad, float], JudgedRun] = Workers(_judged, self.execution.worker_count, show.say)
+        at_levels = [caches[number].at(load=level) for number, (_, level) in tasks.items()]
+        runs = together(at_levels, workers, [{0: task} for task in tasks.values()])
         for _ in runs:
             show.advance("prices at their ends")
         return {number: bool(run) for number, (run,) in zip(tasks, runs, strict=True)}

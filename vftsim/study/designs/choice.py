@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, with_unit
 from vftsim.spec.suggest import listing
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
@@ -27,12 +27,9 @@ from vftsim.study.designs.optimize import (
 )
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.figures.frames import frame
-from vftsim.study.runs.progress import Progress, Silent
-from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import rows
-from vftsim.study.runs.workers import checked_jobs
-from vftsim.study.store.manifest import manifest, utc_now
-from vftsim.study.store.resumable import going_on_in, write_result
+from vftsim.study.store.resumable import resumable_store, write_result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,11 +92,11 @@ class Decision(Printed):
         row |= {f"units_{name}": amount for name, amount in one.quantities.items()}
         row |= {"n": one.n, "verdict": one.verdict}
         for name in self.request.figures:
-            found = one.figures.get(name)
+            estimate = one.figures.get(name)
             row |= {
-                name: found.mean if found else None,
-                f"{name}_low": found.low if found else None,
-                f"{name}_high": found.high if found else None,
+                name: estimate.mean if estimate else None,
+                f"{name}_low": estimate.low if estimate else None,
+                f"{name}_high": estimate.high if estimate else None,
             }
         return row
 
@@ -131,9 +128,7 @@ class Decision(Printed):
         }
 
 
-def optimize(
-    request: Request, folder: Path, jobs: int | None = None, *, force: bool = False, progress: Progress | None = None
-) -> Decision:
+def optimize(request: Request, folder: Path, execution: Execution, *, force: bool = False) -> Decision:
     """Find the cheapest configuration that meets the objectives.
 
     Raises
@@ -144,17 +139,16 @@ def optimize(
         Ctrl-C; what had finished is kept.
     """
     request.check()
-    workers, show, started = checked_jobs(jobs), progress or Silent(), utc_now()
-    check_study(1, request.seed, workers)
-    with going_on_in(folder, COMMAND, force) as store:
+    execution.check()
+    with resumable_store(folder, COMMAND, force) as store:
         first, fresh = (
-            Evaluator(request.figures, seed, request.interval, store, workers, show)
-            for seed in (request.seed, fresh_seed(request.seed))
+            Evaluator(request.figures, request.interval, replace(execution, store=store, seed=seed))
+            for seed in (execution.seed, fresh_seed(execution.seed))
         )
         search = Search(request, first, fresh)
         winner = search.run()
-        said = manifest([request.base], COMMAND, request.seed, 0, workers, started)
-        said["optimize"] = {
+        manifest = execution.manifest([request.base], COMMAND, 0)
+        manifest["optimize"] = {
             "choices": {name: list(values) for name, values in request.choices.items()},
             "objectives": [str(one) for one in request.objectives],
             "confidence": request.confidence,
@@ -165,99 +159,95 @@ def optimize(
         settled = not search.unknown_below(winner) and not any(each.is_left_open for each in cheaper)
         runner_up = search.runner_up(winner) if winner is not None else None
         runs = search.runs + sum(each.n for each in search.proven.values())
-        found = Decision(
-            request, winner, runner_up, search.proven, search.candidates, search.refused, settled, runs, said
+        decision = Decision(
+            request, winner, runner_up, search.proven, search.candidates, search.refused, settled, runs, manifest
         )
-        store.finish(lambda folder: write_result(folder, found, {"configurations.csv": found.to_pandas()}))
-        found.remarks.extend(store.remarks)
-    return found
+        store.finish(lambda folder: write_result(folder, decision, {"configurations.csv": decision.to_pandas()}))
+        decision.remarks.extend(store.remarks)
+    return decision
 
 
 _MOST_ON_FRONT = 8
 
 
-def _chart(found: Decision, one: Objective) -> Chart:
+def _chart(decision: Decision, one: Objective) -> Chart:
     """Return every configuration that was looked at by its cost, and the front that nothing cheaper beats."""
-    seen = [each for each in found.candidates if one.figure in each.figures]
+    seen = [each for each in decision.candidates if one.figure in each.figures]
     series = [
-        Series(verdict, [Point.of(each.cost, each.figures[one.figure]) for each in own], "dots")
+        Series(verdict, [Point.of(each.cost, each.figures[one.figure]) for each in candidates], "dots")
         for verdict in (MET, MISSED, OPEN)
-        if (own := [each for each in seen if each.verdict == verdict])
+        if (candidates := [each for each in seen if each.verdict == verdict])
     ]
-    front = [Point(each.cost, each.figures[one.figure].mean) for each in found.fronts[one.figure]]
+    front = [Point(each.cost, each.figures[one.figure].mean) for each in decision.fronts[one.figure]]
     return Chart(
         f"Cost against {one.figure}",
-        _cost_words(found),
+        with_unit("cost", decision.request.prices.unit),
         one.figure,
         [*series, Series("nothing cheaper is better", front, "steps")],
         [(one.value, str(one))],
         scale=scale_of(series),
-        at=[(found.winner.cost, "the choice")] if found.winner is not None else (),
+        at=[(decision.winner.cost, "the choice")] if decision.winner is not None else (),
     )
 
 
-def _cost_words(found: Decision) -> str:
-    unit = found.request.prices.unit
-    return f"cost ({unit})" if unit else "cost"
-
-
-def _cost(found: Decision, one: Candidate) -> str:
-    unit = found.request.prices.unit
+def _cost(decision: Decision, one: Candidate) -> str:
+    unit = decision.request.prices.unit
     return f"{plain(one.cost)} {unit}".rstrip()
 
 
-def _answers(found: Decision) -> list[str]:
-    asked = listing([str(one) for one in found.request.objectives])
-    percent = f"{100 * found.request.confidence:g} %"
-    if found.winner is None:
-        closest = "; ".join(f"{name}: best {front[-1].name}" for name, front in found.fronts.items() if front)
-        sure = "None can" if found.is_settled else "Some stay open"
-        return [f"No configuration is known to meet {asked} with {percent} confidence. {sure}. {closest}."]
-    choice = f"{found.winner.name}, at {_cost(found, found.winner)}"
-    text = f"The cheapest that meets {asked} with {percent} confidence: {choice}."
-    if found.is_settled:
-        return [text, f"More runs cannot change that: all {len(found.cheaper)} cheaper configurations miss it."]
-    unseen = sum(not each.n for each in found.cheaper)
-    unclear = sum(bool(each.n) and each.verdict == OPEN for each in found.cheaper)
+def _answers(decision: Decision) -> list[str]:
+    objectives = listing([str(one) for one in decision.request.objectives])
+    percent = f"{100 * decision.request.confidence:g} %"
+    if decision.winner is None:
+        closest = "; ".join(f"{name}: best {front[-1].name}" for name, front in decision.fronts.items() if front)
+        sure = "None can" if decision.is_settled else "Some stay open"
+        return [f"No configuration is known to meet {objectives} with {percent} confidence. {sure}. {closest}."]
+    choice = f"{decision.winner.name}, at {_cost(decision, decision.winner)}"
+    text = f"The cheapest that meets {objectives} with {percent} confidence: {choice}."
+    if decision.is_settled:
+        return [text, f"More runs cannot change that: all {len(decision.cheaper)} cheaper configurations miss it."]
+    unseen = sum(not each.n for each in decision.cheaper)
+    unclear = sum(bool(each.n) and each.verdict == OPEN for each in decision.cheaper)
     return [
         text,
-        f"More runs may change that: of {len(found.cheaper)} cheaper configurations {unseen} were not looked at "
+        f"More runs may change that: of {len(decision.cheaper)} cheaper configurations {unseen} were not looked at "
         f"(--budget) and {unclear} stay open, most after {STEPS[-1]} runs.",
     ]
 
 
-def _evidence(found: Decision) -> Table:
+def _evidence(decision: Decision) -> Table:
     """Return winner and runner-up, in the search and with fresh random numbers."""
     table: list[list[Cell]] = []
-    for title, one in (("choice", found.winner), ("next", found.runner_up)):
+    for title, one in (("choice", decision.winner), ("next", decision.runner_up)):
         if one is None:
             continue
-        table.append([f"{title}: {one.name}, {_cost(found, one)}"])
-        for words, each in (("in the search", one), ("with fresh seeds", found.again.get(one.number))):
+        table.append([f"{title}: {one.name}, {_cost(decision, one)}"])
+        for words, each in (("in the search", one), ("with fresh seeds", decision.again.get(one.number))):
             if each is not None:
-                figures: list[Cell] = [each.figures.get(name) for name in found.request.figures]
+                figures: list[Cell] = [each.figures.get(name) for name in decision.request.figures]
                 table.append([f"  {words}", str(each.n), each.verdict, *figures])
-    return Table(["evidence", "runs", "verdict", *found.request.figures], table)
+    return Table(["evidence", "runs", "verdict", *decision.request.figures], table)
 
 
-def _front(found: Decision, name: str, front: list[Candidate]) -> Table:
+def _front(decision: Decision, name: str, front: list[Candidate]) -> Table:
     table: list[list[Cell]] = [
         [each.name, plain(each.cost), each.figures[name], each.verdict] for each in front[:_MOST_ON_FRONT]
     ]
-    return Table(["cheapest for its figure", _cost_words(found), name, "verdict"], table)
+    cost = with_unit("cost", decision.request.prices.unit)
+    return Table(["cheapest for its figure", cost, name, "verdict"], table)
 
 
-def _notes(found: Decision) -> list[str]:
-    request, notes = found.request, list[str]()
-    looked = sum(bool(each.n) for each in found.candidates)
+def _notes(decision: Decision) -> list[str]:
+    request, notes = decision.request, list[str]()
+    looked = sum(bool(each.n) for each in decision.candidates)
     notes.append(
-        f"{looked} of {len(found.candidates)} configurations were looked at, {found.runs} runs in all. "
-        f"{found.dropped_at_once} cheaper ones were out as all of their first {FEW} runs missed an objective."
+        f"{looked} of {len(decision.candidates)} configurations were looked at, {decision.runs} runs in all. "
+        f"{decision.dropped_at_once} cheaper ones were out as all of their first {FEW} runs missed an objective."
     )
-    if found.refused:
-        name, why = next(iter(found.refused.items()))
-        notes.append(f"{len(found.refused)} combinations cannot be, such as {name}: {why}")
-    if failed := [each for each in found.candidates if each.failed_again]:
+    if decision.refused:
+        name, why = next(iter(decision.refused.items()))
+        notes.append(f"{len(decision.refused)} combinations cannot be, such as {name}: {why}")
+    if failed := [each for each in decision.candidates if each.failed_again]:
         notes.append(f"Met the objectives in the search and not with fresh seeds: {'; '.join(e.name for e in failed)}.")
     notes.append(
         f"meets: of each figure the {100 * request.interval:g} % interval of {STEPS[0]} runs or more is on the right "

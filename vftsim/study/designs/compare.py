@@ -32,6 +32,7 @@ from vftsim.report.blocks import (
     Point,
     Series,
     Table,
+    dot_chart,
     in_words,
     shown,
 )
@@ -46,14 +47,12 @@ from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, replicate
+from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.results import CONFIDENCE, rows
-from vftsim.study.runs.workers import Interrupted, checked_jobs
-from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
-from vftsim.study.store.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,13 +83,13 @@ class Comparison(Printed):
     @cached_property
     def addresses(self) -> list[Address]:
         """The figures that are shown, those of one place together."""
-        found = dict[str, Address]()
+        shown = dict[str, Address]()
         for summary in self.summaries:
             for address in self._of(summary):
                 if any(each.estimate(address.text) for each in self.summaries):
-                    found.setdefault(address.text, address)
-        places = list(dict.fromkeys(address.place for address in found.values()))
-        return sorted(found.values(), key=lambda address: places.index(address.place))
+                    shown.setdefault(address.text, address)
+        places = list(dict.fromkeys(address.place for address in shown.values()))
+        return sorted(shown.values(), key=lambda address: places.index(address.place))
 
     def _of(self, summary: Summary) -> Iterator[Address]:
         for name in self.figures:
@@ -118,29 +117,31 @@ class Comparison(Printed):
 
     def blocks(self) -> list[Block]:
         """Return the capacities of ramps, if they are compared, or the figures that were asked for or lead."""
-        said = head(self.manifest["models"], self.manifest["seed"])
+        about = head(self.manifest["models"], self.manifest["seed"])
         if self.capacities and not self.figures:
-            return [*said, *_capacities(self)]
-        return [*said, *_figures(self)]
+            return [*about, *_capacities(self)]
+        return [*about, *_figures(self)]
 
     @classmethod
     def opened(cls, folder: Path) -> Comparison:
         """Return what the directory of a result holds."""
-        said, data = read_manifest(folder), read_answer(folder)
-        models = [model_of(said, number) for number in range(len(said["models"]))]
-        return _compared(models, [records_of(folder, said, n) for n in range(len(models))], said, tuple(data["asked"]))
+        manifest, answer = read_manifest(folder), read_answer(folder)
+        models = [model_of(manifest, number) for number in range(len(manifest["models"]))]
+        return _compared(
+            models, [records_of(folder, manifest, n) for n in range(len(models))], manifest, tuple(answer["asked"])
+        )
 
     def figures_to_pandas(self) -> pd.DataFrame:
         """Return one row a model and figure, the difference to the first model behind it."""
         table = []
         for address in self.addresses:
             for number, model in enumerate(self.models):
-                found, less = self.estimate(number, address), self.difference_of(number, address)
-                if found is not None:
+                estimate, less = self.estimate(number, address), self.difference_of(number, address)
+                if estimate is not None:
                     row = {"model": model.label, "figure": address.text, "unit": address.entry.unit}
                     of_pairs = estimate_columns(less) if less is not None and number else {}
                     table.append(
-                        row | estimate_columns(found) | {f"difference_{key}": x for key, x in of_pairs.items()}
+                        row | estimate_columns(estimate) | {f"difference_{key}": x for key, x in of_pairs.items()}
                     )
         return frame(table)
 
@@ -193,14 +194,10 @@ class Comparison(Printed):
 
 def compare_study(
     models: Sequence[Model],
-    replications: int = DEFAULT_REPLICATIONS,
-    seed: int = DEFAULT_SEED,
-    jobs: int | None = None,
+    replications: int,
+    execution: Execution,
     *,
-    progress: Progress | None = None,
-    store: Store | None = None,
     figures: Sequence[str] = (),
-    confidence: float = CONFIDENCE,
 ) -> Comparison:
     """Run every model over the same replications.
 
@@ -214,50 +211,48 @@ def compare_study(
     if len(models) < 2:
         raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
     check_names(figures, [model.spec for model in models])
-    started, workers = utc_now(), checked_jobs(jobs)
-    done = replicate(models, replications, seed, workers, progress=progress, store=store)
+    done = replicate(models, replications, execution)
     common = sorted(set.intersection(*(set(each.records) for each in done)))
     if not common:
         raise Interrupted("no replication of all models had finished")
-    said = manifest(
-        models, "compare", seed, common, workers, started, wanted=replications, interrupted=done[0].interrupted
-    )
+    manifest = execution.manifest(models, "compare", common, wanted=replications, interrupted=done[0].interrupted)
     records = [[(n, each.records[n]) for n in common] for each in done]
-    return _compared([each.model for each in done], records, said, tuple(figures), confidence)
+    return _compared(models, records, manifest, tuple(figures))
 
 
 def _compared(
     models: Sequence[Model],
     records: Sequence[list[tuple[int, RunRecord]]],
-    said: dict[str, Any],
+    manifest: dict[str, Any],
     figures: tuple[str, ...],
-    confidence: float = CONFIDENCE,
 ) -> Comparison:
     """Return the comparison of models by their replications, the same ones of each."""
     pairs = list(zip(models, records, strict=True))
-    summaries = tuple(Summary(model.label, own, confidence) for model, own in pairs)
+    summaries = tuple(Summary(model.label, numbered, CONFIDENCE) for model, numbered in pairs)
     are_ramps = all(model.spec.ramp is not None for model in models)
-    capacities = tuple(ramp_capacity_of(model, own, confidence=confidence) for model, own in pairs if are_ramps)
-    return Comparison(tuple(models), summaries, figures, capacities, said)
+    capacities = tuple(
+        ramp_capacity_of(model, numbered, confidence=CONFIDENCE) for model, numbered in pairs if are_ramps
+    )
+    return Comparison(tuple(models), summaries, figures, capacities, manifest)
 
 
 _LONGEST_LABEL = 18
 _MOST_CHARTS = 6
 
 
-def _capacities(found: Comparison) -> list[Block]:
+def _capacities(comparison: Comparison) -> list[Block]:
     """Return capacities side by side; ratios and differences are to the first model."""
-    first = found.capacities[0].model.label
-    body = [[each.model.label, *_ends(each), _doc(each)] for each in found.capacities]
-    beside: list[list[Cell]] = [
+    first = comparison.capacities[0].model.label
+    capacities = [[each.model.label, *_ends(each), _doc(each)] for each in comparison.capacities]
+    ratios: list[list[Cell]] = [
         [
             each.model.label,
             _measured(each),
-            found.ratio(n) if n else "1",
-            found.difference(n) if n else "",
+            comparison.ratio(n) if n else "1",
+            comparison.difference(n) if n else "",
             str(len(each.runs)),
         ]
-        for n, each in enumerate(found.capacities)
+        for n, each in enumerate(comparison.capacities)
     ]
     caption = (
         "Passes: highest load step that at least half of the ramps pass (in how many); fails: the step above. DOC: "
@@ -266,25 +261,25 @@ def _capacities(found: Comparison) -> list[Block]:
         "for any distribution, from six ramps on; (x to y): lowest and highest ramp; -: a ramp without end has only a "
         "bound."
     )
-    points = [Point.of(float(place), each.estimate) for place, each in enumerate(found.capacities)]
+    points = [Point.of(float(position), each.estimate) for position, each in enumerate(comparison.capacities)]
     measured = [
-        Point(float(place), each.model.spec.measured.capacity)
-        for place, each in enumerate(found.capacities)
+        Point(float(position), each.model.spec.measured.capacity)
+        for position, each in enumerate(comparison.capacities)
         if each.model.spec.measured.capacity is not None
     ]
     series = [Series("simulated", points, "dots"), *([Series("measured", measured, "measured")] if measured else [])]
-    names = [each.model.label for each in found.capacities]
-    ratio = found.ratio(1) if len(names) == 2 else None
+    names = [each.model.label for each in comparison.capacities]
+    ratio = comparison.ratio(1) if len(names) == 2 else None
     answer = f"{in_words(ratio)} times as much as {first}" if ratio else f"{len(names)} systems beside each other"
-    asked = f"What does {names[1]} carry?" if len(names) == 2 else "What do they carry?"
-    notes = [note for each in found.capacities for note in unfailed_notes(each)]
+    question = f"What does {names[1]} carry?" if len(names) == 2 else "What do they carry?"
+    notes = [note for each in comparison.capacities for note in unfailed_notes(each)]
     return [
-        Answer(answer, asked),
-        Cards([Card(each.model.label, _doc(each), "SAPS") for each in found.capacities]),
+        Answer(answer, question),
+        Cards([Card(each.model.label, _doc(each), "SAPS") for each in comparison.capacities]),
         Chart("DOC of the middle ramp", "", "attempts a second", series, names=names),
-        Table(("model", "passes", "fails", "DOC"), body, "Capacity (SAPS)"),
-        Table(("model", "measured", f"ratio to {first}", f"less {first}", "n"), beside, "Beside each other", caption),
-        *outside_notes(*(c.model for c in found.capacities if c.ends_outside)),
+        Table(("model", "passes", "fails", "DOC"), capacities, "Capacity (SAPS)"),
+        Table(("model", "measured", f"ratio to {first}", f"less {first}", "n"), ratios, "Beside each other", caption),
+        *outside_notes(*(c.model for c in comparison.capacities if c.ends_outside)),
         *notes,
     ]
 
@@ -308,48 +303,49 @@ def _measured(ramp: RampCapacity) -> float | str:
     return "" if measured is None else measured
 
 
-def _figures(found: Comparison) -> list[Block]:
+def _figures(comparison: Comparison) -> list[Block]:
     """Return an answer where one figure was asked for, the table, and notes."""
-    names = _columns(found)
+    names = _columns(comparison)
     others = range(1, len(names))
     heads = ["", *names, *(f"{names[n]} less {names[0]}" if len(names) > 2 else "difference" for n in others)]
     table: list[list[Cell]] = []
     place = ""
-    for address in found.addresses:
+    for address in comparison.addresses:
         if address.place != place:
             place = address.place
             table.append([place])
         row: list[Cell] = [f"  {address.entry.words}"]
-        row += [found.estimate(number, address) for number in range(len(names))]
-        row += [found.difference_of(number, address) for number in others]
+        row += [comparison.estimate(number, address) for number in range(len(names))]
+        row += [comparison.difference_of(number, address) for number in others]
         table.append(row)
-    blocks: list[Block] = [*_answer(found, names), *_differences(found, names), Table(heads, table)] if table else []
-    return [*blocks, *(Note(text) for text in _notes(found, names))]
+    notes = [Note(text) for text in _notes(comparison, names)]
+    if not table:
+        return [*notes]
+    return [*_answer(comparison, names), *_differences(comparison, names), Table(heads, table), *notes]
 
 
-def _differences(found: Comparison, names: list[str]) -> list[Block]:
+def _differences(comparison: Comparison, names: list[str]) -> list[Block]:
     """Return a chart of each figure that has the same unit in all models, at most a few."""
     charts: list[Block] = []
-    for address in found.addresses[:_MOST_CHARTS]:
-        estimates = [found.estimate(number, address) for number in range(len(names))]
-        points = [Point.of(float(place), e) for place, e in enumerate(estimates) if e is not None]
-        if len(points) == len(names):
-            unit, series = address.entry.unit, [Series(address.text, points, "dots")]
-            charts.append(Chart(address.text, "", unit or address.entry.figure.label, series, names=names))
+    for address in comparison.addresses[:_MOST_CHARTS]:
+        estimates = [comparison.estimate(number, address) for number in range(len(names))]
+        if None not in estimates:
+            axis = address.entry.unit or address.entry.figure.label
+            charts.append(dot_chart(address.text, axis, names, {address.text: estimates}))
     return charts
 
 
-def _columns(found: Comparison) -> list[str]:
-    labels = [model.label for model in found.models]
+def _columns(comparison: Comparison) -> list[str]:
+    labels = [model.label for model in comparison.models]
     return [label if len(label) <= _LONGEST_LABEL else chr(ord("A") + n) for n, label in enumerate(labels)]
 
 
-def _answer(found: Comparison, names: list[str]) -> list[Block]:
+def _answer(comparison: Comparison, names: list[str]) -> list[Block]:
     """Say the difference where one figure of two models was asked for."""
-    if len(found.addresses) != 1 or len(names) != 2:
+    if len(comparison.addresses) != 1 or len(names) != 2:
         return []
-    address = found.addresses[0]
-    gap = found.difference_of(1, address)
+    address = comparison.addresses[0]
+    gap = comparison.difference_of(1, address)
     if gap is None:
         return []
     is_clear = gap.kind != "range" and (gap.low > 0.0 or gap.high < 0.0)
@@ -359,38 +355,40 @@ def _answer(found: Comparison, names: list[str]) -> list[Block]:
     return [Answer(f"{address.text}: {names[1]} differs from {names[0]} by {words}{unit}{chance}.")]
 
 
-def _notes(found: Comparison, names: list[str]) -> list[str]:
-    notes = [f"{name}: {model.label}" for name, model in zip(names, found.models, strict=True) if name != model.label]
-    notes += _unequal_loads(found)
+def _notes(comparison: Comparison, names: list[str]) -> list[str]:
+    notes = [
+        f"{name}: {model.label}" for name, model in zip(names, comparison.models, strict=True) if name != model.label
+    ]
+    notes += _unequal_loads(comparison)
     nowhere = "no run of any model has it: a step that none reaches, or beyond what its rule holds for."
-    notes += [f"{name}: {nowhere}" for name in found.without_value]
-    if missing := _first_missing(found):
+    notes += [f"{name}: {nowhere}" for name in comparison.without_value]
+    if missing := _first_missing(comparison):
         notes.append(f"-: not of this model, or not reached by it in any replication (first: {missing}).")
-    count = len(found.manifest["replications"])
+    count = len(comparison.manifest["replications"])
     if count < FEWEST_RUNS:
         rests_on = "(x to y): lowest and highest replication, no interval."
     else:
-        percent = f"{100 * found.summaries[0].confidence:g}"
+        percent = f"{100 * comparison.summaries[0].confidence:g}"
         rests_on = f"± and [ ]: {percent} % intervals, of differences those of pairs."
     return [*notes, f"{count} replications under the same random numbers. {rests_on}"]
 
 
-def _unequal_loads(found: Comparison) -> list[str]:
+def _unequal_loads(comparison: Comparison) -> list[str]:
     """Name workloads that are offered at another load: part of every difference is the load."""
-    first, notes = found.models[0].spec, []
+    first, notes = comparison.models[0].spec, []
     for name, workload in first.workloads.items():
         loads = [workload.load()]
-        for model in found.models[1:]:
+        for model in comparison.models[1:]:
             other = model.spec.workloads.get(name)
             loads.append(other.load() if other is not None and other.kind == workload.kind else loads[0])
         if len(set(loads)) > 1:
-            told = ", ".join("none" if load is None else f"{load:g}" for load in loads)
-            notes.append(f"workloads.{name} is offered at {told}: part of every difference is the load.")
+            listed = ", ".join("none" if load is None else f"{load:g}" for load in loads)
+            notes.append(f"workloads.{name} is offered at {listed}: part of every difference is the load.")
     return notes
 
 
-def _first_missing(found: Comparison) -> str:
+def _first_missing(comparison: Comparison) -> str:
     def is_missing(address: Address) -> bool:
-        return any(found.estimate(number, address) is None for number in range(len(found.models)))
+        return any(comparison.estimate(number, address) is None for number in range(len(comparison.models)))
 
-    return next((address.text for address in found.addresses if is_missing(address)), "")
+    return next((address.text for address in comparison.addresses if is_missing(address)), "")

@@ -15,10 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
 from vftsim.composition.views import ramp_of, with_domain, with_ramp
 from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
-from vftsim.study.designs.search_levels import JudgedLoad, JudgedRun, short_offer
+from vftsim.study.designs.search_levels import JudgedLoad
 
 _S = 1_000_000_000
 
@@ -42,30 +43,37 @@ class Stop:
     observed_ns: int = 20 * _S
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantLoad(JudgedLoad):
-    """Tells whether a replication at a load stays within the limit.
+def constant_load(spec: ModelSpec, seed: int, limit_percent: float, stop: Stop | None = None) -> JudgedLoad:
+    """Return what tells whether a replication at a load stays within the limit, after the stop if there is one.
 
     Parameters
     ----------
     limit_percent : float
         Allowed share of inadequately handled attempts, of any scenario and of all.
-    stop : Stop, optional
-        Stop the server, and judge what comes after.
     """
+    return JudgedLoad(spec, seed, Attempts(stop), WithinIhs(limit_percent), (spec.phased or "",))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Turns the attempts a second of a benchmark."""
+
+    stop: Stop | None
+
+    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
+        """Return the model at so many attempts a second."""
+        return at_load(spec, level, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class WithinIhs:
+    """Judges the step of a run by an IHS limit; no figure of it is shown."""
 
     limit_percent: float
-    stop: Stop | None = None
 
-    def __call__(self, level: float, replication: int) -> JudgedRun:
-        """Tell whether the run was within the limit."""
-        record = self.prepare(level, replication).run()
-        is_within = record.steps()[0].ended_within(self.limit_percent)
-        return JudgedRun({}, is_within, short_offer(record, [self.spec.phased or ""]))
-
-    def at(self, level: float) -> ModelSpec:
-        """Return the model at so many attempts a second."""
-        return at_load(self.spec, level, self.stop)
+    def __call__(self, record: RunRecord) -> tuple[dict[str, float], bool]:
+        """Return no figures, and whether the run was within the limit."""
+        return {}, record.steps()[0].ended_within(self.limit_percent)
 
 
 def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec:

@@ -167,9 +167,9 @@ def _watched_well(task: CrashTask) -> _Crashed:
         live_ns = crashed.instants(task)[1]
         whole = (task.crash_ns, task.watched_until_ns)
         shorter = {
-            name: found
+            name: window
             for name, gap in crashed.gaps.items()
-            if live_ns is not None and (found := without(gap, windows.get(name, whole), live_ns)) is not None
+            if live_ns is not None and (window := without(gap, windows.get(name, whole), live_ns)) is not None
         }
         if not shorter:
             return crashed
@@ -299,12 +299,12 @@ def _unprotected_s(task: CrashTask, crashed: _Crashed, live_ns: int | None) -> f
 
 
 def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for each, sign in ((record, 1), (undisturbed, -1)):
         for phase in each.played():
             for kind, count in phase.failed.items():
-                found[kind] = found.get(kind, 0) + sign * count
-    return found
+                counts[kind] = counts.get(kind, 0) + sign * count
+    return counts
 
 
 def _not_done(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:

@@ -41,7 +41,7 @@ class Crossover:
 
 
 def crossovers(
-    places: Sequence[float], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], confidence: float
+    points: Sequence[float], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], confidence: float
 ) -> list[Crossover]:
     """Return the crossovers of two curves.
 
@@ -56,17 +56,17 @@ def crossovers(
     """
     gaps = [[a - b for a, b in zip(one, other, strict=True)] for one, other in zip(first, second, strict=True)]
     certain = [number for number, gap in enumerate(gaps) if _order(gap)]
-    found = []
+    crossings = []
     for before, after in pairwise(certain):
         if _order(gaps[before]) == _order(gaps[after]):
             continue
         zeros = [
-            _first_zero(places[before : after + 1], [gap[n] for gap in gaps[before : after + 1]])
+            _first_zero(points[before : after + 1], [gap[n] for gap in gaps[before : after + 1]])
             for n in range(len(gaps[before]))
         ]
         at = mean_interval(zeros, confidence)
-        found.append(Crossover(places[before], places[after], at, _order(gaps[before]) < 0))
-    return found
+        crossings.append(Crossover(points[before], points[after], at, _order(gaps[before]) < 0))
+    return crossings
 
 
 def _order(gap: Sequence[float]) -> int:
@@ -76,12 +76,12 @@ def _order(gap: Sequence[float]) -> int:
     return 1 if min(gap) > 0.0 else -1 if max(gap) < 0.0 else 0
 
 
-def _first_zero(places: Sequence[float], gap: Sequence[float]) -> float:
+def _first_zero(points: Sequence[float], gap: Sequence[float]) -> float:
     """Return where a difference, linear between the points, is 0 first; its ends have opposite signs."""
-    for number in range(len(places) - 1):
+    for number in range(len(points) - 1):
         before, after = gap[number], gap[number + 1]
         if before * after <= 0.0 and before != after:
-            return places[number] + (places[number + 1] - places[number]) * before / (before - after)
+            return points[number] + (points[number + 1] - points[number]) * before / (before - after)
     raise AssertionError("the ends of a difference that crosses have opposite signs")
 
 
@@ -90,11 +90,11 @@ def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
 
     Values in different units of one dimension come in its base unit.
     """
-    found = [each for each in map(number_and_unit, values) if each]
-    units = {unit for _, unit in found}
-    if len(found) < len(values):
+    numbers = [each for each in map(number_and_unit, values) if each]
+    units = {unit for _, unit in numbers}
+    if len(numbers) < len(values):
         return None
     if len(units) == 1:
-        return [number for number, _ in found], units.pop()
+        return [number for number, _ in numbers], units.pop()
     quantity = quantity_with(*units)
     return None if quantity is None else ([float(quantity.parse(value)) for value in values], quantity.base_unit)

@@ -11,7 +11,7 @@ Of those that meet every objective the cheapest is the one with the least ``pric
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,7 +46,7 @@ from vftsim.study.designs.decision_figures import (
     own_words,
     quantities,
 )
-from vftsim.study.designs.failover import FEWER_FAILED, SPAN_NS, crashes_take, protected_domain
+from vftsim.study.designs.failover import FEWER_FAILED, Crashes, protected_domain
 from vftsim.study.designs.protections import fitting
 from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import estimate_columns, frame
@@ -56,13 +56,10 @@ from vftsim.study.figures.protection_costs import broken_promises, cost_note
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.replicate import DEFAULT_SEED
 from vftsim.study.runs.results import rows
-from vftsim.study.runs.workers import Interrupted, checked_jobs
-from vftsim.study.store.manifest import manifest, utc_now
-from vftsim.study.store.store import Store
+from vftsim.study.runs.workers import Interrupted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,17 +74,14 @@ class Decision(Printed):
 
     Parameters
     ----------
-    base : Model
     protected : dict
         What was found, by mechanism.
-    asked : Asked
     bands : dict
         By mechanism and figure, what the ranges of prices make of it; empty: prices were taken as they are.
     refused : dict
         Mechanisms that do not fit, with the reason.
     notes : dict
         What must be said of a mechanism.
-    manifest : dict
     crossovers : tuple of Order
         Who is the cheapest over settings that were asked for.
     """
@@ -117,27 +111,27 @@ class Decision(Printed):
 
     def difference(self, kind: str, name: str) -> Estimate | None:
         """Return how much more it is than without protection, of pairs; None for what has none."""
-        found = self.protected[kind].difference(name, self.protected[self.first])
-        return widened(found, self.bands.get(kind, {}), name, is_difference=True)
+        less = self.protected[kind].difference(name, self.protected[self.first])
+        return widened(less, self.bands.get(kind, {}), name, is_difference=True)
 
     def figure_of(self, objective: Objective) -> str:
         """Return the name of the figure that an objective is about, as :attr:`quantities` or the summaries have it."""
-        found = {address_in(each.summary, objective.figure) for each in self.protected.values()}
-        return next(iter(found))
+        addresses = {address_in(each.summary, objective.figure) for each in self.protected.values()}
+        return next(iter(addresses))
 
     def verdict(self, kind: str, objective: Objective) -> Verdict:
         """Tell whether a mechanism meets an objective; open: its interval holds the limit."""
-        found = self.estimate(kind, self.figure_of(objective))
-        if found is None:
+        estimate = self.estimate(kind, self.figure_of(objective))
+        if estimate is None:
             return "no"
-        ends = [objective.holds(found.low), objective.holds(found.high)] if math.isfinite(found.half_width) else []
-        met = objective.holds(found.mean)
-        return "open" if any(each != met for each in ends) else "yes" if met else "no"
+        is_met = objective.holds(estimate.mean)
+        ends = (estimate.low, estimate.high) if math.isfinite(estimate.half_width) else ()
+        return "open" if any(objective.holds(end) != is_met for end in ends) else "yes" if is_met else "no"
 
     def verdicts(self, kind: str) -> Verdict:
         """Tell whether a mechanism meets every objective."""
-        found = {self.verdict(kind, objective) for objective in self.asked.objectives}
-        return "no" if "no" in found else "open" if "open" in found else "yes"
+        every = {self.verdict(kind, objective) for objective in self.asked.objectives}
+        return "no" if "no" in every else "open" if "open" in every else "yes"
 
     @cached_property
     def ordered(self) -> list[str]:
@@ -149,21 +143,21 @@ class Decision(Printed):
 
     def price(self, kind: str) -> float:
         """Return what a mechanism costs, in percent of a pCPU; infinite where nothing says it."""
-        found = self.estimate(kind, PRICE)
-        return math.inf if found is None else found.mean
+        estimate = self.estimate(kind, PRICE)
+        return math.inf if estimate is None else estimate.mean
 
     def blocks(self) -> list[Block]:
         """Return answers, the table of what was asked, tables of all figures, notes."""
-        said = self.manifest["models"][0]
-        notes = [note for note in said["notes"] if not note.startswith("protection")]
-        blocks: list[Block] = [*head([{**said, "costs": [], "notes": notes}], self.manifest["seed"])]
+        about = self.manifest["models"][0]
+        notes = [note for note in about["notes"] if not note.startswith("protection")]
+        blocks: list[Block] = [*head([{**about, "costs": [], "notes": notes}], self.manifest["seed"])]
         if self.asked.objectives:
             blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
         else:
             blocks += crossover_answers(self.crossovers)
         for place in dict.fromkeys(one.place for one in self.quantities if one.group == SERVICE):
-            own = [one for one in self.quantities if one.group == SERVICE and one.place == place]
-            blocks += _tables(self, short_owner(place), own, with_differences=True)
+            shown = [one for one in self.quantities if one.group == SERVICE and one.place == place]
+            blocks += _tables(self, short_owner(place), shown, with_differences=True)
         titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
         for group, title in titles.items():
             blocks += _tables(self, title, [one for one in self.quantities if one.group == group])
@@ -175,26 +169,26 @@ class Decision(Printed):
         table = []
         for kind in self.protected:
             for one in self.quantities:
-                found = self.estimate(kind, one.name)
-                if found is None:
+                estimate = self.estimate(kind, one.name)
+                if estimate is None:
                     continue
                 row = {"mechanism": kind, "figure": one.name, "group": one.group, "unit": one.unit}
                 less = self.difference(kind, one.name) if kind != self.first else None
                 of_pairs = estimate_columns(less) if less is not None else {}
-                columns = estimate_columns(found) | {f"difference_{key}": value for key, value in of_pairs.items()}
+                columns = estimate_columns(estimate) | {f"difference_{key}": value for key, value in of_pairs.items()}
                 table.append(row | columns | self._parts(kind, one.name))
         return frame(table)
 
     def _parts(self, kind: str, name: str) -> dict[str, Any]:
         """Return what of an interval is of the replications, what of prices, and which price decides."""
-        band, own = self.bands.get(kind, {}).get(name), self.protected[kind].estimate(name)
-        if band is None or own is None:
+        band, estimate = self.bands.get(kind, {}).get(name), self.protected[kind].estimate(name)
+        if band is None or estimate is None:
             return {}
         return {
-            "replications_low": own.low,
-            "replications_high": own.high,
-            "prices_low": own.mean + band.below,
-            "prices_high": own.mean + band.above,
+            "replications_low": estimate.low,
+            "replications_high": estimate.high,
+            "prices_low": estimate.mean + band.below,
+            "prices_high": estimate.mean + band.above,
             "decided_by": band.decides,
             "decided_share": band.share,
         }
@@ -230,38 +224,31 @@ class Decision(Printed):
             "order": self.ordered,
             "refused": dict(self.refused),
             "crossovers": [each.for_machines() for each in self.crossovers],
-            "notes": {kind: list(said) for kind, said in self.notes.items()},
+            "notes": {kind: list(texts) for kind, texts in self.notes.items()},
             "outside_calibration": self.outside,
         }
 
 
 def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked) -> Needs:
     """Return what such a study takes: replications of each model, and crashes; of each price two more."""
-    found = total([each.spec for each in models.values()], replications)
+    needs = total([each.spec for each in models.values()], replications)
     for each in models.values():
-        found += crashes_take(each, max(replications, 2), None, SPAN_NS, None)
+        needs += Crashes(max(replications, 2)).takes(each)
+        once = Crashes(1, after_ns=watched_ns({"": each}))
         for end in _ends(each, protected_domain(each)) if asked.bands else ():
-            found += (
-                crashes_take(end.model, 1, None, SPAN_NS, watched_ns({"": each}))
-                if end.is_of_failure
-                else total([end.model.spec], 1)
-            )
+            needs += once.takes(end.model) if end.is_of_failure else total([end.model.spec], 1)
     if not asked.crossovers:
-        return found
+        return needs
     entry = protected_domain(next(iter(models.values())))
-    return found + orders_take(models, entry, shared_knobs(asked.crossovers, models, entry), asked, replications)
+    return needs + orders_take(models, entry, shared_knobs(asked.crossovers, models, entry), asked, replications)
 
 
 def decide(
     model: Model,
     kinds: Sequence[str],
     replications: int,
-    seed: int = DEFAULT_SEED,
-    jobs: int | None = None,
-    *,
-    asked: Asked | None = None,
-    progress: Progress | None = None,
-    store: Store | None = None,
+    asked: Asked,
+    execution: Execution,
 ) -> Decision:
     """Run a model under every mechanism for the same replications, and as many crashes of each.
 
@@ -272,12 +259,11 @@ def decide(
     Interrupted
         Ctrl-C before one replication of every mechanism was done.
     """
-    started, workers = utc_now(), checked_jobs(jobs)
     models, refused = fitting(model, kinds)
-    name, question, specs = protected_domain(model), asked or Asked(), [each.spec for each in models.values()]
-    question = replace(question, objectives=in_units(question.objectives, specs, own_words()))
-    knobs = shared_knobs(question.crossovers, models, name)
-    play = Playing(model.spec.copies(name)[0], question, seed, workers, progress, store)
+    name, specs = protected_domain(model), [each.spec for each in models.values()]
+    asked = replace(asked, objectives=in_units(asked.objectives, specs, own_words()))
+    knobs = shared_knobs(asked.crossovers, models, name)
+    play = Playing(model.spec.copies(name)[0], asked, execution)
     done = dict(zip(models, play.runs(list(models.values()), replications), strict=True))
     common = sorted(set.intersection(*(set(each.records) for each in done.values())))
     if not common:
@@ -285,21 +271,21 @@ def decide(
     found = dict(zip(models, play.of_runs(list(done.values()), common, done.get(NONE)), strict=True))
     interrupted = any(each.interrupted for each in done.values())
     notes = {}
-    for kind, own in models.items():
+    for kind, protected in models.items():
         broken = broken_promises((number, done[kind].records[number]) for number in common)
-        notes[kind] = [text for text in (cost_note(own.spec.domains[name]), *broken) if text]
+        notes[kind] = [text for text in (cost_note(protected.spec.domains[name]), *broken) if text]
     if not interrupted:
         studies = play.crashes(list(models.values()), max(replications, 2))
         found = {kind: play.with_failovers(found[kind], each) for kind, each in zip(models, studies, strict=True)}
     for kind, each in found.items():
         if each.failovers is not None and each.year is None:
             notes[kind].append("no year: a run ended before the guest was back")
-    said = manifest(
-        list(models.values()), "compare", seed, common, workers, started, wanted=replications, interrupted=interrupted
+    manifest = execution.manifest(
+        list(models.values()), "compare", common, wanted=replications, interrupted=interrupted
     )
-    bands = _bands(models, name, play) if question.bands and not interrupted else {}
+    bands = _bands(models, name, play) if asked.bands and not interrupted else {}
     over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []
-    return Decision(model, found, question, bands, refused, {k: v for k, v in notes.items() if v}, said, tuple(over))
+    return Decision(model, found, asked, bands, refused, {k: v for k, v in notes.items() if v}, manifest, tuple(over))
 
 
 def _ends(model: Model, entry: str) -> Iterator[Variant]:
@@ -331,37 +317,29 @@ def _bands(models: Mapping[str, Model], entry: str, play: Playing) -> dict[str, 
     for kind, own in ends.items():
         if any(each.is_of_failure for each in own):
             of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
-    found = {}
+    bands = {}
     for kind, own in ends.items():
         asked_for = [address_in(of_base[kind].summary, one.figure) for one in play.asked.objectives]
         played = [
             (each, play.with_failovers(of_base[kind], next(crashes)) if each.is_of_failure else next(runs))
             for each in own
         ]
-        found[kind] = _of_mechanism(of_base[kind], played, asked_for)
-    return found
+        bands[kind] = _of_mechanism(of_base[kind], played, asked_for)
+    return bands
 
 
 def _of_mechanism(
     base: Protected, played: Sequence[tuple[Variant, Protected]], asked_for: Sequence[str]
 ) -> dict[str, Band]:
     """Return the bands of a mechanism's figures; a run shows nothing of a crash, and a crash nothing of a run."""
-    found = {}
+    bands = {}
     groups = dict.fromkeys(asked_for, SERVICE) | {one.name: one.group for one in quantities({"": base})}
     for name, group in groups.items():
         of_failure = group in (FAILURE, YEAR)
-        told = [(each, _figures(own)) for each, own in played if each.is_of_failure == of_failure]
-        if band := band_of(effects_of(told, _figures(base), name)):
-            found[name] = band
-    return found
-
-
-def _figures(of: Protected) -> Callable[[str], float]:
-    def figure(name: str) -> float:
-        found = of.estimate(name)
-        return math.nan if found is None else found.mean
-
-    return figure
+        played_alike = [(each, figures.figure) for each, figures in played if each.is_of_failure == of_failure]
+        if band := band_of(effects_of(played_alike, base.figure, name)):
+            bands[name] = band
+    return bands
 
 
 _WIDTH = 98
@@ -371,72 +349,76 @@ _DAY_S = 86_400.0
 _OF_STATE = {"rolled_back", "execution_lost"}
 
 
-def _deciding(found: Decision) -> list[Block]:
+def _deciding(decision: Decision) -> list[Block]:
     """Return which price moves the figures most that were asked for, the price of all, and the outage."""
-    asked = [(found.figure_of(one), str(one)) for one in found.asked.objectives]
-    columns = dict([*asked, (PRICE, "price"), (OUTAGE, "outage")])
+    objectives = [(decision.figure_of(one), str(one)) for one in decision.asked.objectives]
+    columns = dict([*objectives, (PRICE, "price"), (OUTAGE, "outage")])
     rows: list[list[Cell]] = []
-    for kind in found.ordered:
-        bands = [found.bands.get(kind, {}).get(name) for name in columns]
+    for kind in decision.ordered:
+        bands = [decision.bands.get(kind, {}).get(name) for name in columns]
         if any(bands):
             rows.append([kind, *(f"{band.decides} {100 * band.share:.0f} %" if band else None for band in bands)])
-    said = "of the variance over the ranges of prices; docs/protection/prices.md"
-    return [Table(["decides", *columns.values()], rows, caption=said, texts=len(columns) + 1)] if rows else []
+    caption = "of the variance over the ranges of prices; docs/protection/prices.md"
+    return [Table(["decides", *columns.values()], rows, caption=caption, texts=len(columns) + 1)] if rows else []
 
 
-def _outages(found: Decision) -> list[Block]:
+def _outages(decision: Decision) -> list[Block]:
     """Return the parts of the outages that end."""
-    names = [one.name for one in found.quantities if one.name.startswith(f"{OUTAGE}.")]
-    rows = [(kind, [found.estimate(kind, name) for name in names]) for kind in found.ordered]
+    names = [one.name for one in decision.quantities if one.name.startswith(f"{OUTAGE}.")]
+    rows = [(kind, [decision.estimate(kind, name) for name in names]) for kind in decision.ordered]
     ending = [(kind, [each.mean for each in parts if each is not None]) for kind, parts in rows]
     known = [(kind, parts) for kind, parts in ending if len(parts) == len(names)]
     title = "Outages when the primary's host crashes"
     return [Bars(title, "s", [name.partition(".")[2].replace("_", " ") for name in names], known)] if known else []
 
 
-def _answers(found: Decision) -> Iterator[str]:
-    said = " and ".join(str(one) for one in found.asked.objectives)
-    meets, is_open = ([kind for kind in found.ordered if found.verdicts(kind) == word] for word in ("yes", "open"))
+def _answers(decision: Decision) -> Iterator[str]:
+    objectives = " and ".join(str(one) for one in decision.asked.objectives)
+    meets, is_open = (
+        [kind for kind in decision.ordered if decision.verdicts(kind) == word] for word in ("yes", "open")
+    )
     if not meets:
-        yield f"None of these mechanisms meets {said}{' for certain' if is_open else ''}."
+        yield f"None of these mechanisms meets {objectives}{' for certain' if is_open else ''}."
     elif len(meets) == 1:
-        yield f"{meets[0]} alone meets {said}; {_priced(found, meets[0])}."
+        yield f"{meets[0]} alone meets {objectives}; {_priced(decision, meets[0])}."
     else:
-        more = found.price(meets[1]) - found.price(meets[0])
+        more = decision.price(meets[1]) - decision.price(meets[0])
         yield (
-            f"{', '.join(meets)} meet {said}. The cheapest is {meets[0]}: {_priced(found, meets[0])}, {more:.3g} % "
-            f"less than {meets[1]}."
+            f"{', '.join(meets)} meet {objectives}. The cheapest is {meets[0]}: {_priced(decision, meets[0])}, "
+            f"{more:.3g} % less than {meets[1]}."
         )
     if is_open:
         yield f"Open, since an interval holds the limit: {', '.join(is_open)}."
 
 
-def _priced(found: Decision, kind: str) -> str:
-    price = found.estimate(kind, PRICE)
+def _priced(decision: Decision, kind: str) -> str:
+    price = decision.estimate(kind, PRICE)
     return "price not known" if price is None else f"price {' '.join(shown(price)).strip()} % of a pCPU"
 
 
-def _asked(found: Decision) -> Table:
+def _asked(decision: Decision) -> Table:
     """Return a verdict and the figure for each mechanism and objective."""
     rows: list[list[Cell]] = []
-    for kind in found.ordered:
+    for kind in decision.ordered:
         row: list[Cell] = [kind]
-        for one in found.asked.objectives:
-            figure = " ".join(shown(_cell(found, kind, found.figure_of(one)))).strip()
-            row.append(f"{found.verdict(kind, one)}: {figure}")
-        rows.append([*row, _cell(found, kind, PRICE)])
-    return Table(["asked", *(str(one) for one in found.asked.objectives), "price, % of a pCPU"], rows)
+        for one in decision.asked.objectives:
+            figure = " ".join(shown(_cell(decision, kind, decision.figure_of(one)))).strip()
+            row.append(f"{decision.verdict(kind, one)}: {figure}")
+        rows.append([*row, _cell(decision, kind, PRICE)])
+    return Table(["asked", *(str(one) for one in decision.asked.objectives), "price, % of a pCPU"], rows)
 
 
-def _tables(found: Decision, title: str, figures: Sequence[Quantity], *, with_differences: bool = False) -> list[Block]:
+def _tables(
+    decision: Decision, title: str, figures: Sequence[Quantity], *, with_differences: bool = False
+) -> list[Block]:
     """Return tables of figures, as many columns in each as fit; what nobody has any of is left out."""
-    labels = _labels(found, with_differences)
-    beyond = {name for _, name in found.outside or ()}
+    labels = _labels(decision, with_differences)
+    beyond = {name for _, name in decision.outside or ()}
     room = _WIDTH - max(map(len, (title, *labels)))
     parts: list[list[tuple[str, list[Cell]]]] = [[]]
     left = room
     for one in figures:
-        cells = _column(found, one, with_differences)
+        cells = _column(decision, one, with_differences)
         if all(map(_is_nothing, cells)):
             continue
         head = f"{one.words}{MARK if one.name in beyond else ''}"
@@ -449,19 +431,19 @@ def _tables(found: Decision, title: str, figures: Sequence[Quantity], *, with_di
     return [_table(title, labels, part) for part in parts if part]
 
 
-def _labels(found: Decision, with_differences: bool) -> list[str]:
+def _labels(decision: Decision, with_differences: bool) -> list[str]:
     labels = []
-    for kind in found.ordered:
-        labels += [kind, f"{_LESS}{found.first}"] if with_differences and kind != found.first else [kind]
+    for kind in decision.ordered:
+        labels += [kind, f"{_LESS}{decision.first}"] if with_differences and kind != decision.first else [kind]
     return labels
 
 
-def _column(found: Decision, one: Quantity, with_differences: bool) -> list[Cell]:
+def _column(decision: Decision, one: Quantity, with_differences: bool) -> list[Cell]:
     cells: list[Cell] = []
-    for kind in found.ordered:
-        cells.append(_cell(found, kind, one.name))
-        if with_differences and kind != found.first:
-            cells.append(found.difference(kind, one.name))
+    for kind in decision.ordered:
+        cells.append(_cell(decision, kind, one.name))
+        if with_differences and kind != decision.first:
+            cells.append(decision.difference(kind, one.name))
     return cells
 
 
@@ -481,9 +463,9 @@ def _is_nothing(cell: Cell) -> bool:
     return cell is None or (isinstance(cell, Estimate) and cell.low == cell.high == 0.0)
 
 
-def _cell(found: Decision, kind: str, name: str) -> Cell:
+def _cell(decision: Decision, kind: str, name: str) -> Cell:
     """Return a figure, or in words what has none: an outage without end, a state of which nothing is left."""
-    each, estimate = found.protected[kind], found.estimate(kind, name)
+    each, estimate = decision.protected[kind], decision.estimate(kind, name)
     crashes = each.failovers.failovers if each.failovers is not None else ()
     if name in _OF_STATE and each.is_lost:
         return "all"
@@ -496,29 +478,29 @@ def _cell(found: Decision, kind: str, name: str) -> Cell:
     return f"{shown(estimate)[0]} by design" if is_meant else estimate
 
 
-def _notes(found: Decision) -> Iterator[str]:
+def _notes(decision: Decision) -> Iterator[str]:
     yield (
         "price: CPU time of both hosts beyond what the same work takes unprotected, time the guest stands still "
         "included; work done: mean of the leading rates. breaches: outputs that left before a backup could take over."
     )
     yield (
-        f"A year: each host fails once in {found.asked.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does not "
-        f"come back by itself is brought back by hand in {found.asked.restart_s:g} s (--restart)."
+        f"A year: each host fails once in {decision.asked.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does not "
+        f"come back by itself is brought back by hand in {decision.asked.restart_s:g} s (--restart)."
     )
-    count = len(found.manifest["replications"])
+    count = len(decision.manifest["replications"])
     rests_on = "± and [ ]: 95 % intervals" if count >= FEWEST_RUNS else "(x to y): lowest and highest of them"
     yield f"{count} replications under the same random numbers, {max(count, 2)} crashes. {rests_on}."
-    if found.bands:
+    if decision.bands:
         yield (
             "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "
             "together: 95 % of what prices drawn from them make (--no-prices: none)."
         )
-    lost = (found.estimate(kind, "requests_lost") for kind in found.protected)
+    lost = (decision.estimate(kind, "requests_lost") for kind in decision.protected)
     if any(each is not None and each.mean < 0.0 for each in lost):
         yield FEWER_FAILED
-    if found.outside:
-        yield below_table([(found.base.label, found.base.spec)])
-    for kind, said in found.notes.items():
-        yield from (f"{kind}: {text}" for text in said)
-    for kind, why in found.refused.items():
+    if decision.outside:
+        yield below_table([(decision.base.label, decision.base.spec)])
+    for kind, texts in decision.notes.items():
+        yield from (f"{kind}: {text}" for text in texts)
+    for kind, why in decision.refused.items():
         yield f"Left out: {kind}: {why}"

@@ -26,18 +26,17 @@ from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_o
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.designs.crossovers import Crossover, crossovers
 from vftsim.study.designs.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, computed, is_of_failure
-from vftsim.study.designs.failover import SPAN_NS, FailoverStudy, crashes_of_each, crashes_take
+from vftsim.study.designs.failover import Crashes, FailoverStudy, crashes_of_each
 from vftsim.study.designs.ramp import ramp_capacity_of
 from vftsim.study.designs.shared_knobs import SharedKnob
 from vftsim.study.figures.frames import estimate_columns
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, total
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.replicate import Replications, replicate
 from vftsim.study.runs.results import CONFIDENCE
-from vftsim.study.store.store import Store
 
 DEFAULT_MTBF_S = 365 * 86_400.0
 
@@ -79,44 +78,35 @@ class Playing:
     ----------
     domain : str
         The protected one, as records name it.
-    asked : Asked
-    seed, jobs : int
-    progress : Progress, optional
-    store : Store, optional
     """
 
     domain: str
     asked: Asked
-    seed: int
-    jobs: int
-    progress: Progress | None = None
-    store: Store | None = None
+    execution: Execution
 
     def runs(self, models: Sequence[Model], replications: int) -> list[Replications]:
         """Return replications of every model."""
-        return replicate(models, replications, self.seed, self.jobs, progress=self.progress, store=self.store)
+        return replicate(models, replications, self.execution)
 
     def crashes(self, models: Sequence[Model], count: int, after_ns: int | None = None) -> list[FailoverStudy]:
         """Return crashes of every model's host."""
-        return crashes_of_each(
-            models, count, self.seed, self.jobs, after_ns=after_ns, progress=self.progress, store=self.store
-        )
+        return crashes_of_each(models, Crashes(count, after_ns=after_ns), self.execution)
 
     def of_runs(
         self, played: Sequence[Replications], numbers: Sequence[int], unprotected: Replications | None
     ) -> list[Protected]:
         """Return the figures of replications, beside those without protection, which are one of those played."""
         records = [[(number, each.records[number]) for number in numbers] for each in played]
-        summaries = [Summary(each.model.label, own, CONFIDENCE) for each, own in zip(played, records, strict=True)]
-        beside = next((own for each, own in zip(played, summaries, strict=True) if each is unprotected), None)
-        found = []
-        for each, summary, own in zip(played, summaries, records, strict=True):
+        summaries = [Summary(run.model.label, of_run, CONFIDENCE) for run, of_run in zip(played, records, strict=True)]
+        baseline = next((own for run, own in zip(played, summaries, strict=True) if run is unprotected), None)
+        protected = []
+        for each, summary, of_run in zip(played, summaries, records, strict=True):
             for one in self.asked.objectives:
                 address_in(summary, one.figure)  # a percentile that nobody has listed comes to be
-            capacity = ramp_capacity_of(each.model, own) if each.model.spec.ramp is not None else None
-            of_both = computed(each.model, self.domain, summary, beside)
-            found.append(Protected(each.model, self.domain, summary, of_both, capacity))
-        return found
+            capacity = ramp_capacity_of(each.model, of_run) if each.model.spec.ramp is not None else None
+            of_both = computed(each.model, self.domain, summary, baseline)
+            protected.append(Protected(each.model, self.domain, summary, of_both, capacity))
+        return protected
 
     def with_failovers(self, each: Protected, study: FailoverStudy) -> Protected:
         """Return a mechanism with what its crashes show; without a year if one ended before the guest was back."""
@@ -170,7 +160,6 @@ class Order:
 
     Parameters
     ----------
-    knob : SharedKnob
     points : dict
         By value, ascending, what was found of every mechanism.
     cheapest : dict
@@ -278,17 +267,17 @@ def orders(
         if play.asked.objectives
         else [kind for kind, own in models.items() if own.spec.domains[entry].protection.has_backup]
     )
-    at = {knob: {place: _at(base, entry, knob, place) for place in knob.places} for knob in knobs}
+    models_at = {knob: {place: _at(base, entry, knob, place) for place in knob.places} for knob in knobs}
     for left in range(HALVINGS, -1, -1):
-        if not played.add(model for own in at.values() for each in own.values() for model in each.values()):
+        if not played.add(model for own in models_at.values() for each in own.values() for model in each.values()):
             return []
         found = [
-            found_order(knob, {place: played.found(own[place]) for place in sorted(own)}, wanted, play.asked.objectives)
-            for knob, own in at.items()
+            order_of(knob, {place: played.found(own[place]) for place in sorted(own)}, wanted, play.asked.objectives)
+            for knob, own in models_at.items()
         ]
         for one in found if left else ():
             middles = [math.sqrt(a * b) for a, b in pairwise(one.cheapest) if one.cheapest[a] != one.cheapest[b]]
-            at[one.knob] |= {place: _at(base, entry, one.knob, place) for place in middles}
+            models_at[one.knob] |= {place: _at(base, entry, one.knob, place) for place in middles}
     return found
 
 
@@ -296,16 +285,16 @@ def orders_take(
     models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], asked: Asked, replications: int
 ) -> Needs:
     """Return what that takes, as if each setting changed the order once."""
-    base, after_ns, found = _steady(models, asked), watched_ns(models), Needs()
+    base, after_ns, needs = _steady(models, asked), watched_ns(models), Needs()
     for knob in knobs:
-        every = [model for place in knob.places for model in _at(base, entry, knob, place).values()]
-        own = {model.digest(): model for model in every}.values()
-        once = total([model.spec for model in own], replications)
+        every = [model for value in knob.places for model in _at(base, entry, knob, value).values()]
+        distinct = {model.digest(): model for model in every}.values()
+        once = total([model.spec for model in distinct], replications)
         if any(is_of_failure(one.figure) for one in asked.objectives):
-            for model in own:
-                once += crashes_take(model, max(replications, 2), None, SPAN_NS, after_ns)
-        found += once.times(1.0 + HALVINGS / len(knob.places))
-    return found
+            for model in distinct:
+                once += Crashes(max(replications, 2), after_ns=after_ns).takes(model)
+        needs += once.times(1.0 + HALVINGS / len(knob.places))
+    return needs
 
 
 def _steady(models: Mapping[str, Model], asked: Asked) -> dict[str, Model]:
@@ -323,11 +312,11 @@ def watched_ns(models: Mapping[str, Model]) -> int | None:
     return None if any(model.spec.ramp is not None for model in models.values()) else SOON_NS
 
 
-def _at(base: Mapping[str, Model], entry: str, knob: SharedKnob, place: float) -> dict[str, Model]:
-    return {kind: knob.at(model, entry, place) for kind, model in base.items()}
+def _at(base: Mapping[str, Model], entry: str, knob: SharedKnob, value: float) -> dict[str, Model]:
+    return {kind: knob.at(model, entry, value) for kind, model in base.items()}
 
 
-def found_order(
+def order_of(
     knob: SharedKnob,
     points: Mapping[float, Mapping[str, Protected]],
     wanted: Sequence[str],
@@ -335,16 +324,16 @@ def found_order(
 ) -> Order:
     """Return the order of those mechanisms that are wanted, over values of a setting, ascending."""
     meeting = {
-        place: frozenset(kind for kind in wanted if all(_meets(found[kind], one) for one in objectives))
-        for place, found in points.items()
+        place: frozenset(kind for kind in wanted if all(_meets(by_kind[kind], one) for one in objectives))
+        for place, by_kind in points.items()
     }
     cheapest = {
-        place: min(sorted(meeting[place]), key=lambda kind: _mean(found[kind], PRICE), default="")
-        for place, found in points.items()
+        place: min(sorted(meeting[place]), key=lambda kind: _mean(by_kind[kind], PRICE), default="")
+        for place, by_kind in points.items()
     }
-    found = [*_of_objectives(points, wanted, objectives), *_of_prices(points, wanted, meeting)]
+    changes = [*_of_objectives(points, wanted, objectives), *_of_prices(points, wanted, meeting)]
     changing = [(a, b) for a, b in pairwise(cheapest) if cheapest[a] != cheapest[b]]
-    marked = [replace(each, is_of_cheapest=any(each.ends(cheapest, *pair) for pair in changing)) for each in found]
+    marked = [replace(each, is_of_cheapest=any(each.ends(cheapest, *pair) for pair in changing)) for each in changes]
     return Order(knob, points, cheapest, meeting, tuple(sorted(marked, key=lambda each: each.at.mean)))
 
 
@@ -354,8 +343,8 @@ def _meets(each: Protected, one: Objective) -> bool:
 
 
 def _mean(each: Protected, figure: str) -> float:
-    found = each.estimate(address_in(each.summary, figure))
-    return math.inf if found is None else found.mean
+    estimate = each.estimate(address_in(each.summary, figure))
+    return math.inf if estimate is None else estimate.mean
 
 
 def _of_objectives(
@@ -364,8 +353,8 @@ def _of_objectives(
     """Yield where a mechanism begins or ceases to meet an objective."""
     for one in objectives:
         for kind in wanted:
-            own = _samples([found[kind] for found in points.values()], one.figure)
-            for where in crossovers(_logs(points), own, [[one.value] * len(each) for each in own], CONFIDENCE):
+            samples = _samples([by_kind[kind] for by_kind in points.values()], one.figure)
+            for where in crossovers(_logs(points), samples, [[one.value] * len(each) for each in samples], CONFIDENCE):
                 meets_before = where.first_is_lower_before == one.relation.startswith("<")
                 yield _change(str(one), (kind, "") if meets_before else ("", kind), where, points)
 
@@ -375,16 +364,16 @@ def _of_prices(
 ) -> Iterator[Change]:
     """Yield where two prices cross of mechanisms that meet what is asked on either side."""
     for pair in combinations(wanted, 2):
-        first, second = (_samples([found[kind] for found in points.values()], PRICE) for kind in pair)
+        first, second = (_samples([by_kind[kind] for by_kind in points.values()], PRICE) for kind in pair)
         for where in crossovers(_logs(points), first, second, CONFIDENCE):
             sides = pair if where.first_is_lower_before else pair[::-1]
-            found = _change(PRICE, sides, where, points)
-            if set(pair) <= meeting[found.low] & meeting[found.high]:
-                yield found
+            change = _change(PRICE, sides, where, points)
+            if set(pair) <= meeting[change.low] & meeting[change.high]:
+                yield change
 
 
 def _change(what: str, sides: tuple[str, str], where: Crossover, points: Iterable[float]) -> Change:
-    near, at = {math.log(place): place for place in points}, where.at
+    near, at = {math.log(value): value for value in points}, where.at
     low, high = math.exp(at.low), math.exp(at.high)
     half_width = (high - low) / 2.0 if math.isfinite(at.half_width) else at.half_width
     place = replace(at, mean=math.exp(at.mean), low=low, high=high, half_width=half_width)
@@ -392,14 +381,16 @@ def _change(what: str, sides: tuple[str, str], where: Crossover, points: Iterabl
 
 
 def _logs(points: Iterable[float]) -> list[float]:
-    return [math.log(place) for place in points]
+    return [math.log(value) for value in points]
 
 
 def _samples(each: Sequence[Protected], figure: str) -> list[list[float]]:
     """Return a figure of every replication at each value, as many everywhere; nan where there is none."""
-    found = [own.sample(address_in(own.summary, figure)) for own in each]
-    count = max(map(len, found))
-    return [own if len(own) == count and all(map(math.isfinite, own)) else [math.nan] * count for own in found]
+    samples = [protected.sample(address_in(protected.summary, figure)) for protected in each]
+    count = max(map(len, samples))
+    return [
+        sample if len(sample) == count and all(map(math.isfinite, sample)) else [math.nan] * count for sample in samples
+    ]
 
 
 def crossover_answers(orders: Sequence[Order]) -> Iterator[Answer]:
@@ -472,8 +463,8 @@ def _prices(one: Order, kinds: Sequence[str]) -> Table:
     for kind in kinds:
         row: list[Cell] = [kind]
         for place in one.knob.places:
-            found = one.points[place][kind].estimate(PRICE)
-            text = "-" if found is None else f"{found.mean:.3g}"
+            price = one.points[place][kind].estimate(PRICE)
+            text = "-" if price is None else f"{price.mean:.3g}"
             met = text if kind in one.meeting[place] else f"({text})"
             row.append(f"{met}*" if one.cheapest[place] == kind else met)
         rows.append(row)

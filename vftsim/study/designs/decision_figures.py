@@ -22,6 +22,7 @@ from typing import Any
 
 from vftsim.outcome.declare import Rate
 from vftsim.stats import Estimate, mean_interval, stratified_interval
+from vftsim.study.designs.availability import interval_of_year
 from vftsim.study.designs.crash import PARTS
 from vftsim.study.designs.failover import FailoverStudy
 from vftsim.study.designs.ramp import RampCapacity
@@ -47,7 +48,6 @@ class Quantity:
         Its address, or a word of its own.
     words : str
         Label and unit.
-    unit : str
     group : str
         Of the service, what protection costs, a failure, a year.
     place : str
@@ -106,15 +106,12 @@ class Protected:
 
     Parameters
     ----------
-    model : Model
     domain : str
         The protected one, as records name it.
     summary : Summary
         Declared figures over replications.
     computed : dict
         Figures put together here, by name and replication.
-    capacity : RampCapacity, optional
-    failovers : FailoverStudy, optional
     year : dict, optional
         A row of :class:`~vftsim.study.designs.availability.AvailabilityStudy`.
     """
@@ -138,6 +135,11 @@ class Protected:
             return self._of_crash(name)
         return self._of_year(name) if name in _OF_YEAR else self.summary.estimate(name)
 
+    def figure(self, name: str) -> float:
+        """Return a figure; nan where there is none."""
+        estimate = self.estimate(name)
+        return math.nan if estimate is None else estimate.mean
+
     def difference(self, name: str, first: Protected) -> Estimate | None:
         """Return how much more a figure is than that of another mechanism, by replications of the same traffic."""
         if name not in self.computed:
@@ -154,8 +156,8 @@ class Protected:
     @property
     def is_lost(self) -> bool:
         """Whether a crash loses all that was in memory: the service does not come back, or boots anew."""
-        found = self.failovers.failovers if self.failovers is not None else ()
-        return any(math.isinf(each.away_s) or any(what == "booted" for _, what in each.timeline) for each in found)
+        failovers = self.failovers.failovers if self.failovers is not None else ()
+        return any(math.isinf(each.away_s) or any(what == "booted" for _, what in each.timeline) for each in failovers)
 
     @cached_property
     def never(self) -> int:
@@ -169,8 +171,8 @@ class Protected:
         if name in _OF_CRASH:
             return self._of_each_crash(name)
         if name in _OF_YEAR or name == CAPACITY:
-            found = self.estimate(name)
-            return [] if found is None else [found.mean]
+            estimate = self.estimate(name)
+            return [] if estimate is None else [estimate.mean]
         return list(self.summary.values(name).values())
 
     def _of_each_crash(self, name: str) -> list[float]:
@@ -196,11 +198,9 @@ class Protected:
         if self.year is None or not math.isfinite(value := float(self.year[_OF_YEAR[name][0]])):
             return None
         stem = {DOWNTIME: "downtime", "failed_per_year": "failed"}.get(name)
-        count, confidence = int(self.year["crashes"]), self.summary.confidence
-        if stem is None or self.year[f"{stem}_interval"] == "none":
-            return Estimate(value, 0.0, value, value, count, confidence, "range")
-        low, high = self.year[f"{stem}_low"], self.year[f"{stem}_high"]
-        return Estimate(value, (high - low) / 2.0, low, high, count, confidence, self.year[f"{stem}_interval"])
+        with_interval = interval_of_year(self.year, stem, value) if stem else None
+        alone = Estimate(value, 0.0, value, value, int(self.year["crashes"]), self.summary.confidence, "range")
+        return with_interval or alone
 
 
 def phase_word(summary: Summary) -> str:
@@ -210,8 +210,8 @@ def phase_word(summary: Summary) -> str:
 
 def quantities(protected: Mapping[str, Protected]) -> list[Quantity]:
     """Return every figure that some mechanism has, in order."""
-    found = {one.name: one for each in protected.values() for one in _of(each)}
-    known = [one for one in found.values() if any(each.estimate(one.name) for each in protected.values())]
+    by_name = {one.name: one for each in protected.values() for one in _of(each)}
+    known = [one for one in by_name.values() if any(each.estimate(one.name) for each in protected.values())]
     groups = (SERVICE, COST, FAILURE, YEAR)
     return sorted(known, key=lambda one: groups.index(one.group))
 
@@ -314,9 +314,9 @@ def _work(summary: Summary, unprotected: Summary, word: str) -> dict[int, float]
 def _rates(summary: Summary, word: str) -> Iterator[str]:
     """Yield for each workload or program what says how much it gets done: its leading rate, or what it delivers."""
     done = set[str]()
-    own = [each for each in summary.addresses if is_service(each.owner)]
+    services = [each for each in summary.addresses if is_service(each.owner)]
     for leads in (True, False):
-        for address in own:
+        for address in services:
             figure = address.entry.figure
             is_rate = isinstance(figure, Rate) or figure.unit.endswith("bit/s")
             is_told = address.entry.leads and is_rate if leads else address.entry.path == ("delivered",)

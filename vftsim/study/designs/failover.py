@@ -8,9 +8,8 @@ divide the span or come round in it).  What one crash is, and how an outage is d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,19 +43,15 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.designs.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.figures.frames import estimate_columns, frame
-from vftsim.study.figures.price_bands import Band, band_of, effects_of, variants, widened
+from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs, needs_of, worthwhile_jobs
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress, Silent
-from vftsim.study.runs.replicate import check_study
 from vftsim.study.runs.results import CONFIDENCE, rows
-from vftsim.study.runs.workers import Workers, checked_jobs
 from vftsim.study.store.files import codec
-from vftsim.study.store.manifest import identity, manifest, utc_now
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
-from vftsim.study.store.resumable import RunCache, together
-from vftsim.study.store.store import Store
+from vftsim.study.store.resumable import together
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,11 +111,11 @@ class FailoverStudy(Printed):
             row: dict[str, Any] = {"figure": name, "crashes": len(values), "of_which_known": len(known)}
             if known:
                 middle = sorted(known)[len(known) // 2]
-                found = self.mean(name)
-                assert found is not None
-                row |= {**estimate_columns(found), "least": min(known), "middle": middle, "largest": max(known)}
+                mean = self.mean(name)
+                assert mean is not None
+                row |= {**estimate_columns(mean), "least": min(known), "middle": middle, "largest": max(known)}
                 if (band := self.bands.get(name)) is not None:
-                    row |= {"prices_low": found.mean + band.below, "prices_high": found.mean + band.above}
+                    row |= {"prices_low": mean.mean + band.below, "prices_high": mean.mean + band.above}
                     row |= {"decided_by": band.decides, "decided_share": band.share}
             if share := self.share(name):
                 any_in = sum(value > 0.0 for value in known)
@@ -131,14 +126,14 @@ class FailoverStudy(Printed):
     def figures(self) -> dict[str, list[float]]:
         """Return every figure of every crash, by name with unit."""
         names = (*PARTS, "outage_s", "unprotected_s")
-        found = {name: [float(getattr(each, name)) for each in self.failovers] for name in names}
+        by_name = {name: [float(getattr(each, name)) for each in self.failovers] for name in names}
         for label in dict.fromkeys(label for each in self.failovers for label in each.failed):
-            found[f"failed_{label}"] = [float(each.failed.get(label, 0)) for each in self.failovers]
+            by_name[f"failed_{label}"] = [float(each.failed.get(label, 0)) for each in self.failovers]
         for label in dict.fromkeys(label for each in self.failovers for label in each.lost):
-            found[f"lost_{label}"] = [float(each.lost.get(label, 0)) for each in self.failovers]
+            by_name[f"lost_{label}"] = [float(each.lost.get(label, 0)) for each in self.failovers]
         if any(each.failed for each in self.failovers):
-            found["retransmissions"] = [float(each.retransmissions) for each in self.failovers]
-        return found | self._of_mechanism()
+            by_name["retransmissions"] = [float(each.retransmissions) for each in self.failovers]
+        return by_name | self._of_mechanism()
 
     def _of_mechanism(self) -> dict[str, list[float]]:
         return {
@@ -151,6 +146,11 @@ class FailoverStudy(Printed):
         """Return the mean of a figure over the crashes that have it, with its band; ``None`` if none has."""
         known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
         return widened(stratified_interval(known, CONFIDENCE), self.bands, name) if known else None
+
+    def figure(self, name: str) -> float:
+        """Return the mean of a figure; nan if no crash has it."""
+        mean = self.mean(name)
+        return math.nan if mean is None else mean.mean
 
     def share(self, name: str) -> Estimate | None:
         """Return in which share of the crashes there was any of what a figure counts; ``None`` for times.
@@ -176,10 +176,18 @@ class FailoverStudy(Printed):
     @classmethod
     def opened(cls, folder: Path) -> FailoverStudy:
         """Return what the directory of a result holds."""
-        said, data = read_manifest(folder), read_answer(folder)
-        failovers = codec(tuple[Failover, ...])[1](data["failovers"])
-        bands = codec(dict[str, Band])[1](data["bands"])
-        return cls(model_of(said), data["mechanism"], data["load"], failovers, said, data["outside_calibration"], bands)
+        manifest, answer = read_manifest(folder), read_answer(folder)
+        failovers = codec(tuple[Failover, ...])[1](answer["failovers"])
+        bands = codec(dict[str, Band])[1](answer["bands"])
+        return cls(
+            model_of(manifest),
+            answer["mechanism"],
+            answer["load"],
+            failovers,
+            manifest,
+            answer["outside_calibration"],
+            bands,
+        )
 
     def blocks(self) -> list[Block]:
         """Return what clients saw of the crashes, in parts, and what the middle one was like."""
@@ -233,24 +241,14 @@ class FailoverStudy(Printed):
         }
 
 
-def failover_study(
-    model: Model,
-    crashes: int = DEFAULT_CRASHES,
-    seed: int = 1,
-    jobs: int | None = None,
-    *,
-    load: float | None = None,
-    domain: str | None = None,
-    span_ns: int = SPAN_NS,
-    after_ns: int | None = None,
-    prices: bool = False,
-    progress: Progress | None = None,
-    store: Store | None = None,
-) -> FailoverStudy:
-    """Let the primary's host crash at many instants.
+@dataclass(frozen=True)
+class Crashes:
+    """Which crashes a model is put through.
 
     Parameters
     ----------
+    count : int
+        Crashes, one in each of so many equal parts of the span.
     load : float, optional
         Attempts a second of a benchmark; by default those of its first step.
     domain : str, optional
@@ -259,6 +257,69 @@ def failover_study(
         Length of the stretch over which the crashes are spread.
     after_ns : int, optional
         How long a run goes on after the stretch, beside the time of a restart.
+    """
+
+    count: int = DEFAULT_CRASHES
+    load: float | None = None
+    domain: str | None = None
+    span_ns: int = SPAN_NS
+    after_ns: int | None = None
+
+    def check(self) -> None:
+        """Refuse times that make no sense.
+
+        Raises
+        ------
+        UsageError
+            One of them is not above 0.
+        """
+        if self.span_ns < 1:
+            raise UsageError("--over: above 0, e.g. 1 s")
+        if self.after_ns is not None and self.after_ns < 1:
+            raise UsageError("--after: above 0, e.g. 60 s")
+
+    def domain_of(self, model: Model) -> str:
+        """Return the domain whose host crashes.
+
+        Raises
+        ------
+        UsageError
+            The model has no such domain, or several copies of it.
+        """
+        if self.domain is None:
+            return model.spec.copies(protected_domain(model))[0]
+        try:
+            return model.spec.struck_by(PrimaryCrash(at=Instant("run", 0), domain=self.domain))
+        except ValueError as error:
+            raise UsageError(f"--domain: {error}") from None
+
+    def watched_ns(self, model: Model) -> int:
+        """Return how long a run takes from the beginning of the span to its end, the time of a restart included."""
+        after_ns = self.after_ns
+        if after_ns is None:
+            after_ns = STEADY_AFTER_NS if model.spec.ramp is None else AFTER_NS
+        return self.span_ns + after_ns + _protection_of(model, self.domain_of(model)).restart_ns
+
+    def takes(self, model: Model) -> Needs:
+        """Return what the crashes of a model take: each is run with and without it."""
+        return needs_of(at_rest(model, self.load, self.watched_ns(model))[0]).times(2 * self.count)
+
+    def bands_take(self, model: Model) -> Needs:
+        """Return what the bands take: a crash at each end of each price, and one at the prices in use."""
+        ends = len(self.ends_of(model))
+        return replace(self, count=1, span_ns=SPAN_NS).takes(model).times(ends + 1 if ends else 0)
+
+    def ends_of(self, model: Model) -> list[Variant]:
+        """Return the model with each price that a crash shows at either end of its range."""
+        entry = model.spec.entry_of(self.domain_of(model))
+        return [each for each in variants(model, entry) if each.is_of_failure]
+
+
+def failover_study(model: Model, crashes: Crashes, execution: Execution, *, prices: bool = False) -> FailoverStudy:
+    """Let the primary's host crash at many instants.
+
+    Parameters
+    ----------
     prices : bool
         Play prices of the mechanism at both ends of their ranges too, a crash each, for bands.
 
@@ -267,120 +328,63 @@ def failover_study(
     UsageError
         Nothing to crash, or several.
     """
-    workers = checked_jobs(jobs)
-    check_study(crashes, seed, workers)
-    if span_ns < 1:
-        raise UsageError("--over: above 0, e.g. 1 s")
-    if after_ns is not None and after_ns < 1:
-        raise UsageError("--after: above 0, e.g. 60 s")
-    started = utc_now()
-    how: dict[str, Any] = {"load": load, "domain": domain, "after_ns": after_ns, "progress": progress, "store": store}
-    crashes_of: Callable[..., list[FailoverStudy]] = partial(crashes_of_each, seed=seed, jobs=workers, **how)
-    (study,) = crashes_of([model], crashes, span_ns=span_ns)
-    study = replace(study, manifest=manifest([model], "failover", seed, crashes, workers, started))
-    return _with_bands(study, domain, crashes_of) if prices else study
+    execution.check(crashes.count)
+    crashes.check()
+    (study,) = crashes_of_each([model], crashes, execution)
+    study = replace(study, manifest=execution.manifest([model], "failover", crashes.count))
+    return _with_bands(study, crashes, execution) if prices else study
 
 
-def _with_bands(
-    study: FailoverStudy, domain: str | None, crashes_of: Callable[[Sequence[Model], int], list[FailoverStudy]]
-) -> FailoverStudy:
+def _with_bands(study: FailoverStudy, crashes: Crashes, execution: Execution) -> FailoverStudy:
     """Return failovers with what the ranges of prices make of them: one crash at each end of each."""
-    own = study.model
-    entry = own.spec.entry_of(_domain_of(own, domain))
-    ends = [each for each in variants(own, entry) if each.is_of_failure]
+    ends = crashes.ends_of(study.model)
     if not ends:
         return study
-    played = crashes_of([own, *(each.model for each in ends)], 1)
-    base, *others = (_means(each) for each in played)
-    told = list(zip(ends, others, strict=True))
-    bands = {figure: band_of(effects_of(told, base, figure)) for figure in study.figures()}
-    return replace(study, bands={figure: band for figure, band in bands.items() if band is not None})
+    models = [study.model, *(each.model for each in ends)]
+    base, *others = crashes_of_each(models, replace(crashes, count=1, span_ns=SPAN_NS), execution)
+    played = [(end, other.figure) for end, other in zip(ends, others, strict=True)]
+    bands = {name: band_of(effects_of(played, base.figure, name)) for name in study.figures()}
+    return replace(study, bands={name: band for name, band in bands.items() if band is not None})
 
 
-def bands_take(model: Model, load: float | None, domain: str | None, after_ns: int | None) -> Needs:
-    """Return what the bands take: a crash at each end of each price, and one at the prices in use."""
-    entry = model.spec.entry_of(_domain_of(model, domain))
-    ends = sum(each.is_of_failure for each in variants(model, entry))
-    return crashes_take(model, 1, load, SPAN_NS, after_ns, domain).times(ends + 1 if ends else 0)
-
-
-def _means(study: FailoverStudy) -> Callable[[str], float]:
-    def figure(name: str) -> float:
-        found = study.mean(name) if name in study.figures() else None
-        return math.nan if found is None else found.mean
-
-    return figure
-
-
-def crashes_of_each(
-    models: Sequence[Model],
-    crashes: int,
-    seed: int,
-    jobs: int,
-    *,
-    load: float | None = None,
-    domain: str | None = None,
-    span_ns: int = SPAN_NS,
-    after_ns: int | None = None,
-    progress: Progress | None = None,
-    store: Store | None = None,
-) -> list[FailoverStudy]:
-    """Let the host of each model crash so often, at the same instants; all in one go."""
-    plans = [_planned(model, crashes, seed, load, domain, span_ns, after_ns) for model in models]
-    cache = [
-        RunCache(store, {**identity(model, seed), "failover": plan.said}, *codec(Failover))
-        for model, plan in zip(models, plans, strict=True)
-    ]
-    show = progress or Silent()
-    show.total(sum(crashes - one.there(plan.tasks) for one, plan in zip(cache, plans, strict=True)))
-    specs = [plan.spec for plan in plans for _ in plan.tasks]
-    workers = Workers(simulate_crash, worthwhile_jobs(jobs, specs), show.say, show.advance)
-    found = together(cache, workers, [plan.tasks for plan in plans])
-    return [plan.study(model, each, {}) for plan, model, each in zip(plans, models, found, strict=True)]
+def crashes_of_each(models: Sequence[Model], crashes: Crashes, execution: Execution) -> list[FailoverStudy]:
+    """Let the host of each model crash so often, at the same instants; all in one go, and without a manifest."""
+    plans = [_planned(model, crashes, execution.seed) for model in models]
+    caches = [execution.cache(plan.model, Failover, failover=plan.determinants) for plan in plans]
+    execution.progress.total(
+        sum(crashes.count - cache.count_stored(plan.tasks) for cache, plan in zip(caches, plans, strict=True))
+    )
+    jobs = worthwhile_jobs(execution.worker_count, [plan.spec for plan in plans for _ in plan.tasks])
+    failovers = together(caches, execution.workers(simulate_crash, jobs), [plan.tasks for plan in plans])
+    return [plan.study(each) for plan, each in zip(plans, failovers, strict=True)]
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """Crashes to be simulated."""
+    """Crashes to be simulated: the model at rest, its load in words, what determines the results, and the tasks."""
 
+    model: Model
     spec: ModelSpec
-    kind: str
-    words: str
-    said: list[Any]
+    load: str
+    determinants: list[Any]
     tasks: dict[int, CrashTask]
 
-    def study(self, model: Model, found: Sequence[Failover], how: dict[str, Any]) -> FailoverStudy:
+    def study(self, failovers: Sequence[Failover]) -> FailoverStudy:
         """Return what came of it."""
-        return FailoverStudy(model, self.kind, self.words, tuple(found), how, outside(self.spec, first_load(self.spec)))
+        kind: str = _protection_of(self.model, self.determinants[0]).kind  # type: ignore[attr-defined]
+        beyond = outside(self.spec, first_load(self.spec))
+        return FailoverStudy(self.model, kind, self.load, tuple(failovers), {}, beyond)
 
 
-def _planned(
-    model: Model, crashes: int, seed: int, load: float | None, domain: str | None, span_ns: int, after_ns: int | None
-) -> _Plan:
-    name = _domain_of(model, domain)
-    after_ns = _after_ns(model, name, after_ns)
-    spec, begins_ns, words = at_rest(model, load, span_ns + after_ns)
+def _planned(model: Model, crashes: Crashes, seed: int) -> _Plan:
+    domain, watched_ns = crashes.domain_of(model), crashes.watched_ns(model)
+    spec, begins_ns, load = at_rest(model, crashes.load, watched_ns)
     tasks = {
-        n: CrashTask(spec, name, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + span_ns + after_ns)
-        for n, instant_ns in enumerate(crash_instants(seed, crashes, span_ns))
+        n: CrashTask(spec, domain, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + watched_ns)
+        for n, instant_ns in enumerate(crash_instants(seed, crashes.count, crashes.span_ns))
     }
-    kind: str = _protection_of(model, name).kind  # type: ignore[attr-defined]
-    return _Plan(spec, kind, words, [name, words, crashes, span_ns, after_ns], tasks)
-
-
-def crashes_take(
-    model: Model, crashes: int, load: float | None, span_ns: int, after_ns: int | None, domain: str | None = None
-) -> Needs:
-    """Return what a study takes: each crash is run with and without it."""
-    spec, _, _ = at_rest(model, load, span_ns + _after_ns(model, _domain_of(model, domain), after_ns))
-    return needs_of(spec).times(2 * crashes)
-
-
-def _after_ns(model: Model, domain: str, after_ns: int | None) -> int:
-    """Return how long a run goes on after the stretch of the crashes, the time of a restart included."""
-    if after_ns is None:
-        after_ns = STEADY_AFTER_NS if model.spec.ramp is None else AFTER_NS
-    return after_ns + _protection_of(model, domain).restart_ns
+    determinants = [domain, load, crashes.count, crashes.span_ns, watched_ns - crashes.span_ns]
+    return _Plan(model, spec, load, determinants, tasks)
 
 
 def crash_instants(seed: int, count: int, span_ns: int) -> list[int]:
@@ -412,15 +416,6 @@ def protected_domain(model: Model) -> str:
     if not reached and not working:
         raise UsageError(f"'{model.label}' has no workload and no job, so no domain whose protection anybody could see")
     return (reached or working)[0]
-
-
-def _domain_of(model: Model, domain: str | None) -> str:
-    if domain is None:
-        return model.spec.copies(protected_domain(model))[0]
-    try:
-        return model.spec.struck_by(PrimaryCrash(at=Instant("run", 0), domain=domain))
-    except ValueError as error:
-        raise UsageError(f"--domain: {error}") from None
 
 
 def at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpec, int, str]:
@@ -498,14 +493,14 @@ def failover_charts(study: FailoverStudy) -> list[Chart | Bars]:
 
 
 def _outage(study: FailoverStudy) -> str:
-    found = study.mean("outage_s") if study.recovered else None
-    return "no packet came out any more" if found is None else f"an outage of {words_of(found, 's')} on average"
+    outage = study.mean("outage_s") if study.recovered else None
+    return "no packet came out any more" if outage is None else f"an outage of {words_of(outage, 's')} on average"
 
 
 def _cards(study: FailoverStudy) -> Cards:
     """Return the figures of one crash that matter most."""
     names = (("outage_s", "outage"), ("detection_s", "of it detection"), ("unprotected_s", "unprotected"))
-    cards = [Card(label, found, "s") for name, label in names if (found := study.mean(name)) is not None]
+    cards = [Card(label, estimate, "s") for name, label in names if (estimate := study.mean(name)) is not None]
     failed = [name for name in study.figures() if name.startswith("failed_")]
     worst = max(failed, key=lambda name: max(study.figures()[name]), default="")
     if worst and (mean := study.mean(worst)) is not None and mean.mean >= 0.0:

@@ -99,9 +99,9 @@ def shares_of(kinds: Sequence[Kind], restart_s: float, reprotection_s: float) ->
         for kind in kinds:
             strike(state, kind, kind.unprotected, state)
     go(DEAD, AFTER_DEATH if AFTER_DEATH in waiting else UP, 1.0 / restart_s)
-    found = stationary(rates)
-    down = sum(share for state, share in found.items() if state == DEAD or state.startswith("out: "))
-    return Shares(down, sum(found.get(state, 0.0) for state in waiting))
+    shares = stationary(rates)
+    down = sum(share for state, share in shares.items() if state == DEAD or state.startswith("out: "))
+    return Shares(down, sum(shares.get(state, 0.0) for state in waiting))
 
 
 def stationary(rates: Mapping[tuple[str, str], float]) -> dict[str, float]:
@@ -112,12 +112,12 @@ def stationary(rates: Mapping[tuple[str, str], float]) -> dict[str, float]:
         states += new
     if len(states) == 1:
         return {UP: 1.0}
-    place = {state: number for number, state in enumerate(states)}
+    row = {state: number for number, state in enumerate(states)}
     flow = np.zeros((len(states), len(states)))
     for (here, there), rate in rates.items():
-        if here in place:
-            flow[place[there], place[here]] += rate
-            flow[place[here], place[here]] -= rate
+        if here in row:
+            flow[row[there], row[here]] += rate
+            flow[row[here], row[here]] -= rate
     flow[0] = 1.0  # one balance follows from the others: the shares add up instead
-    found = np.linalg.solve(flow, np.eye(len(states))[0])
-    return {state: float(found[number]) for state, number in place.items()}
+    shares = np.linalg.solve(flow, np.eye(len(states))[0])
+    return {state: float(shares[number]) for state, number in row.items()}

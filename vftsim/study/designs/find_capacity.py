@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Protocol
 
 from vftsim.composition.model import MeasureSpec, ModelSpec
 from vftsim.composition.record import RunRecord
@@ -35,7 +34,7 @@ from vftsim.errors import UsageError
 from vftsim.spec.suggest import listing
 from vftsim.study.designs.capacity import CapacityStudy, searched
 from vftsim.study.designs.capacity_bands import bands_take, ramp_band, runs_of_bands
-from vftsim.study.designs.constant_load import ConstantLoad, Stop, at_load
+from vftsim.study.designs.constant_load import Stop, at_load, constant_load
 from vftsim.study.designs.knob import knob_of
 from vftsim.study.designs.level_search import SAPS, LevelStudy, LoadNames
 from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
@@ -44,27 +43,25 @@ from vftsim.study.designs.search_levels import (
     OF_A_STOP,
     CapacityRequest,
     JudgedLoad,
-    JudgedRun,
     SearchSettings,
-    short_offer,
 )
 from vftsim.study.figures.catalogue import catalogue, one_figure
 from vftsim.study.figures.objective import Objective, in_units, read_objective
 from vftsim.study.figures.resources import ceiling_pcpus, handling_domains
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import DEFAULT_REPLICATIONS, replicate
 from vftsim.study.runs.results import CONFIDENCE
-from vftsim.study.runs.workers import Interrupted, checked_jobs
-from vftsim.study.store.manifest import manifest, utc_now
+from vftsim.study.runs.workers import Interrupted
 
 PILOT_STREAMS = 100
 STREAM_PILOT_NS = 200_000_000
 
 
-class WithCalls:
-    """Turns the number of streams, and the calls that go with them."""
+class Streams:
+    """Turns the number of media streams, and the calls that go with them."""
 
     def at(self, spec: ModelSpec, level: float) -> ModelSpec:
         """Return a model with so many streams."""
@@ -139,44 +136,19 @@ _ABOVE_OWN = 2.0
 _BUDGETED = "a search runs as many as it needs; --budget bounds them"
 
 
-class Turned(Protocol):
-    """What is turned to reach a level."""
-
-    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
-        """Return a model at a level."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class KnobLoad(JudgedLoad):
-    """Tells whether a replication meets the objectives at a level of a knob.
+class Meets:
+    """Judges a run by objectives on whole addresses of figures."""
 
-    Parameters
-    ----------
-    knob : Turned
-    objectives : tuple of Objective
-        On whole addresses of figures.
-    offered : tuple of str
-        Workloads that must have sent what they were asked.
-    """
-
-    knob: Turned
     objectives: tuple[Objective, ...]
-    offered: tuple[str, ...] = ()
 
-    def __call__(self, level: float, replication: int) -> JudgedRun:
-        """Run and judge."""
-        record = self.prepare(level, replication).run()
+    def __call__(self, record: RunRecord) -> tuple[dict[str, float], bool]:
+        """Return the figures, and whether all objectives are met."""
         judged = figures_in(record, [one.figure for one in self.objectives])
-        is_within = all(one.holds(judged[one.figure]) for one in self.objectives)
-        return JudgedRun(judged, is_within, short_offer(record, self.offered))
-
-    def at(self, level: float) -> ModelSpec:
-        """Return the model at a level."""
-        return self.knob.at(self.spec, level)
+        return judged, all(one.holds(judged[one.figure]) for one in self.objectives)
 
 
-def knob_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
     """Search for the largest value of the knob that was asked for, or that the model's first workload declares.
 
     Raises
@@ -193,23 +165,25 @@ def knob_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     request.refuse("only a SIP benchmark has a stop", *OF_A_STOP)
     request.refuse(_BUDGETED, "replications")
     key = _key(model, request)
-    knob, asked = knob_of(model.spec, key), [read_objective(text) for text in _texts(model.spec, key, request)]
-    if not asked:
+    knob = knob_of(model.spec, key)
+    as_written = [read_objective(text) for text in _texts(model.spec, key, request)]
+    if not as_written:
         leading = [address.text for address in catalogue(model.spec) if address.entry.leads]
         raise UsageError(
             f"--vary {key}: say what a run must achieve with --objective 'figure <= number'; "
             f"a run has: {listing(leading)}"
         )
-    objectives = tuple(replace(one, figure=one_figure(one.figure, model.spec)) for one in in_units(asked, [model.spec]))
-    said = " and ".join(str(one) for one in objectives)
+    in_its_units = in_units(as_written, [model.spec])
+    objectives = tuple(replace(one, figure=one_figure(one.figure, model.spec)) for one in in_its_units)
+    meeting = " and ".join(str(one) for one in objectives)
     unit = f"{knob.unit} " if knob.unit else ""
     details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
-    names = LoadNames(key, f"{unit}({key})", "Capacity", f"have {said}", details, is_counted=knob.is_whole)
+    names = LoadNames(key, f"{unit}({key})", "Capacity", f"have {meeting}", details, is_counted=knob.is_whole)
     sort, _, rest = key.partition(".")
     offered = (rest.partition(".")[0],) if sort == "workloads" else ()
-    load = KnobLoad(model.spec, request.seed, knob, objectives, offered)
+    load = JudgedLoad(model.spec, execution.seed, knob, Meets(objectives), offered)
     study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
-    return searched(model, request, request.settings(KNOB_SEARCH), {key: study})
+    return searched(model, execution, request.settings(KNOB_SEARCH), {key: study}, prices=request.prices)
 
 
 def _loaded(spec: ModelSpec) -> str | None:
@@ -245,7 +219,7 @@ STREAM_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget
 than these pass and fail by chance."""
 
 
-def stream_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+def stream_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
     """Search for the media streams that a host carries.
 
     Raises
@@ -270,9 +244,9 @@ def stream_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
         is_counted=True,
     )
     loss = Objective(one_figure(f"{offered[0]}.loss", spec), "<=", limit)
-    load = KnobLoad(spec, request.seed, WithCalls(), (loss,), offered)
-    study = LevelStudy(load, names, saturating_streams(spec, request.seed), limit)
-    return searched(model, request, request.settings(STREAM_SEARCH), {"streams": study})
+    load = JudgedLoad(spec, execution.seed, Streams(), Meets((loss,)), offered)
+    study = LevelStudy(load, names, saturating_streams(spec, execution.seed), limit)
+    return searched(model, execution, request.settings(STREAM_SEARCH), {"streams": study}, prices=request.prices)
 
 
 def _checked_limit(model: Model, request: CapacityRequest) -> float:
@@ -294,7 +268,7 @@ COLLAPSED_NS = 32_000_000_000
 PILOT_NS = 60_000_000_000
 
 
-def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+def sip_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
     """Run the study that was asked for; the lab's ramp if nothing was said.
 
     Raises
@@ -310,10 +284,10 @@ def sip_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
     if request.method == "search" or request.after_stop_ns is not None:
         request.refuse("tells of a ramp's steps; a search has none", *OF_A_RAMP)
         request.refuse(_BUDGETED, "replications")
-        studies = constant_load_studies(model, request.seed, request.ihs_limit_percent, _stop(request))
-        return searched(model, request, request.settings(SearchSettings()), studies)
+        studies = constant_load_studies(model, execution.seed, request.ihs_limit_percent, _stop(request))
+        return searched(model, execution, request.settings(SearchSettings()), studies, prices=request.prices)
     request.refuse("goes with --method search", "probability", "resolution", "budget")
-    return ramp_study(model, request, experience_of(request.labs, request.headroom_percent))
+    return ramp_study(model, request, execution, experience_of(request.labs, request.headroom_percent))
 
 
 def _stop(request: CapacityRequest) -> Stop | None:
@@ -331,7 +305,7 @@ def constant_load_studies(
     limit = ramp_of(model.spec).limit_percent if ihs_limit_percent is None else ihs_limit_percent
     if not 0.0 <= limit < 100.0:
         raise UsageError(f"an IHS limit is from 0 to below 100 %, got {limit:g}")
-    saturated = saturating_saps(ConstantLoad(model.spec, seed, limit))
+    saturated = saturating_saps(constant_load(model.spec, seed, limit))
 
     def study(title: str, stop: Stop | None) -> LevelStudy:
         of_stop = {"stop_ns": stop and stop.length_ns, "window_ns": stop and stop.window_ns}
@@ -344,7 +318,7 @@ def constant_load_studies(
             axis="attempts a second",
             judged_s=None if stop is None else (stop.observed_ns / 1e9, stop.window_ns / 1e9),
         )
-        load = ConstantLoad(model.spec, seed, limit, stop)
+        load = constant_load(model.spec, seed, limit, stop)
         return LevelStudy(
             load, names, saturated, {"ihs": limit, "stop": stop and asdict(stop)}, is_watched=stop is None
         )
@@ -358,7 +332,9 @@ def constant_load_studies(
     }
 
 
-def ramp_study(model: Model, request: CapacityRequest, known: Experience | None = None) -> CapacityStudy:
+def ramp_study(
+    model: Model, request: CapacityRequest, execution: Execution, known: Experience | None = None
+) -> CapacityStudy:
     """Run the lab's ramp with many seeds; with prices, once more at each end of each price of a mechanism.
 
     Raises
@@ -367,20 +343,20 @@ def ramp_study(model: Model, request: CapacityRequest, known: Experience | None 
         Ctrl-C before one ramp was done.
     """
     ramp_of(model.spec)
-    started, workers, limit = utc_now(), checked_jobs(request.jobs), request.ihs_limit_percent
+    limit = request.ihs_limit_percent
     replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications
     ramp_capacity_of(model, [], limit, known=known)  # refuses before the work what cannot be judged
-    seed, keeping = request.seed, request.store
-    (done,) = replicate([model], replications, seed, workers, progress=request.progress, store=keeping)
+    (done,) = replicate([model], replications, execution)
     if not done.records:
         raise Interrupted("no replication had finished")
     ramp, is_partial = ramp_capacity_of(model, done.ordered(), limit, CONFIDENCE, known), done.interrupted
-    records = sorted(done.records)
-    said = manifest([model], "capacity", seed, records, workers, started, wanted=replications, interrupted=is_partial)
-    return CapacityStudy(said, ramp=ramp, band=ramp_band(model, request) if request.prices and not is_partial else None)
+    numbers = sorted(done.records)
+    manifest = execution.manifest([model], "capacity", numbers, wanted=replications, interrupted=is_partial)
+    band = ramp_band(model, execution, limit) if request.prices and not is_partial else None
+    return CapacityStudy(manifest, ramp=ramp, band=band)
 
 
-def saturating_saps(load: ConstantLoad) -> float:
+def saturating_saps(load: JudgedLoad) -> float:
     """Return the load that would fill the CPU, from one run at the model's first step: where to look."""
     ramp = ramp_of(load.spec)
     first = ramp.first_load
@@ -403,15 +379,15 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
     if spec.ramp is None:
         return needs_of(spec).times(request.settings(STREAM_SEARCH).budget + of_prices)
     if request.method != "search" and request.after_stop_ns is None:
-        found = needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
-        return found + bands_take(model) if request.prices else found
+        needs = needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
+        return needs + bands_take(model) if request.prices else needs
     stop = None if not request.after_stop_ns else Stop(request.after_stop_ns)
     at_first = at_load(spec, spec.ramp.first_load, stop)
     searches = 1 if stop is None else 2  # the second for the load from which a collapsed server recovers
     return needs_of(at_first).times(searches * (request.settings(SearchSettings()).budget + of_prices))
 
 
-def find_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
+def find_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
     """Return the answer: in the key that was asked for, else attempts a second of a benchmark, else media streams.
 
     Raises
@@ -420,10 +396,10 @@ def find_capacity(model: Model, request: CapacityRequest) -> CapacityStudy:
         The model has no workload whose load could be raised, or something was asked for that it has not.
     """
     if _turns_a_knob(model, request):
-        return knob_capacity(model, request)
+        return knob_capacity(model, request, execution)
     if model.spec.ramp is not None:
-        return sip_capacity(model, request)
-    return stream_capacity(model, request)
+        return sip_capacity(model, request, execution)
+    return stream_capacity(model, request, execution)
 
 
 def _turns_a_knob(model: Model, request: CapacityRequest) -> bool:

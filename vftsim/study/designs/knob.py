@@ -91,16 +91,16 @@ def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
     return Knob(key, unit, number, isinstance(value, int))
 
 
-def _below(value: Any, part: str, asked: str, done: list[str]) -> Any:
+def _below(value: Any, part: str, option: str, done: list[str]) -> Any:
     try:
         return value[_index(value, part)]
     except (KeyError, IndexError, TypeError, ValueError):
         where = ".".join(done) or "the model"
         if not isinstance(value, (dict, list)):
-            raise UsageError(f"{asked}: there is nothing below '{where}', which is {shown(value)}") from None
+            raise UsageError(f"{option}: there is nothing below '{where}', which is {shown(value)}") from None
         known = list(value) if isinstance(value, dict) else [str(n) for n in range(len(value))]
         hint = did_you_mean(part, known) or ";"
-        raise UsageError(f"{asked}: no '{part}' in '{where}'{hint} it has: {listing(known)}") from None
+        raise UsageError(f"{option}: no '{part}' in '{where}'{hint} it has: {listing(known)}") from None
 
 
 def _index(holder: Any, key: str) -> Any:

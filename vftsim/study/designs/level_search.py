@@ -13,11 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
-from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, in_words
+from vftsim.report.blocks import (
+    Answer,
+    Block,
+    Card,
+    Cards,
+    Cell,
+    Chart,
+    Note,
+    Point,
+    Series,
+    Table,
+    dot_chart,
+    in_words,
+)
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
 from vftsim.study.designs.search_levels import (
-    CapacityRequest,
     JudgedLoad,
     JudgedRun,
     SearchMapper,
@@ -32,15 +44,13 @@ from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
 from vftsim.study.figures.validity import is_load, outside
 from vftsim.study.figures.validity import marked as marked_text
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Silent
 from vftsim.study.runs.results import rows
-from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.runs.workers import Workers
 from vftsim.study.store.files import codec
-from vftsim.study.store.manifest import identity
 from vftsim.study.store.opened import number
 from vftsim.study.store.resumable import RunCache
-from vftsim.study.store.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,17 +104,12 @@ class LevelSearch:
 
     Parameters
     ----------
-    model : Model
-    names : LoadNames
-    result : CapacityResult
-    settings : SearchSettings
     figures : dict
         The judged figures of every run, by load and name.
     watched_level : float
         Load whose resources were watched: the lowest that failed, or the highest that passed if none did.
     resources : DataFrame
         Use of the resources there, the limiting one first; empty after an interruption, and of a search with a stop.
-    interrupted : bool
     missing : Missing, optional
         What was not offered at the lowest load that failed.
     band : Band, optional
@@ -197,8 +202,6 @@ class LevelStudy:
 
     Parameters
     ----------
-    load : JudgedLoad
-    names : LoadNames
     saturated : float
         Load that would fill the system: where to look.
     judged_by : any
@@ -213,13 +216,12 @@ class LevelStudy:
     judged_by: Any
     is_watched: bool = True
 
-    def kept(self, store: Store | None, model: Model, seed: int) -> RunCache:
-        """Return where judged runs of a model are kept, by the load."""
-        judged_by = {"limit": self.judged_by, "offered": True}
-        return RunCache(store, identity(model, seed), *codec(JudgedRun)).at(judged_by=judged_by)
+    def cache(self, model: Model, execution: Execution) -> RunCache:
+        """Return the cache of judged runs of a model, to be narrowed by the load."""
+        return execution.cache(model, JudgedRun, judged_by={"limit": self.judged_by, "offered": True})
 
 
-def search_level(model: Model, request: CapacityRequest, settings: SearchSettings, study: LevelStudy) -> LevelSearch:
+def search_level(model: Model, execution: Execution, settings: SearchSettings, study: LevelStudy) -> LevelSearch:
     """Search for the capacity, and watch the resources at the limit.
 
     Raises
@@ -227,8 +229,8 @@ def search_level(model: Model, request: CapacityRequest, settings: SearchSetting
     Interrupted
         Ctrl-C before a single run was judged.
     """
-    jobs, seed, show = checked_jobs(request.jobs), request.seed, request.progress or Silent()
-    mapper = SearchMapper(jobs, show, study.names.unit, study.kept(request.store, model, seed))
+    jobs, show = execution.worker_count, execution.progress
+    mapper = SearchMapper(jobs, show, study.names.unit, study.cache(model, execution))
     result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
@@ -240,10 +242,8 @@ def search_level(model: Model, request: CapacityRequest, settings: SearchSetting
         try:
             window_ns = _window_ns(study.load.at(watched))
             tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
-            of_watching = RunCache(request.store, identity(model, seed), *codec(Uses)).at(
-                watched=watched, load=study.names.key
-            )
-            uses = of_watching.in_order(Workers(watch, jobs, show.say), tasks)
+            cache = execution.cache(model, Uses, watched=watched, load=study.names.key)
+            uses = cache.in_order(Workers(watch, jobs, show.say), tasks)
             resources = resource_table(uses, settings.confidence)
         except KeyboardInterrupt:
             interrupted = True
@@ -268,49 +268,49 @@ _SEQUENTIAL = (
 )
 
 
-def level_blocks(found: LevelSearch) -> list[Block]:
+def level_blocks(search: LevelSearch) -> list[Block]:
     """Return the load that a system carries under a limit, and what limits it."""
-    names, of_load, result = found.names, found.of_load, found.result
-    blocks: list[Block] = [_answer(found), *of_prices(found.with_prices, found.band, names.unit)]
-    if text := _with_the_load(found):
+    names, of_load, result = search.names, search.of_load, search.result
+    blocks: list[Block] = [_answer(search), *of_prices(search.with_prices, search.band, names.unit)]
+    if text := _with_the_load(search):
         blocks.append(Note(text))
-    blocks += _doubts(found)
+    blocks += _doubts(search)
     if names.key == SAPS and result.answer == "between":
-        blocks.append(Note(_beside_the_ramp(found)))
-    blocks += _curves(found)
-    if of_load and outside(of_load, found.loads):
-        blocks += outside_notes(found.model)
-    if found.resources.empty:
+        blocks.append(Note(_beside_the_ramp(search)))
+    blocks += _curves(search)
+    if of_load and outside(of_load, search.loads):
+        blocks += outside_notes(search.model)
+    if search.resources.empty:
         return blocks
-    highest = "the highest load tried" if found.missing is None else "the highest load offered"
-    judged = "the lowest load that fails" if found.watched_level >= result.estimate.high else highest
-    blocks.append(Note(f"Limiting resource: {limit_in_words(found.resources)}"))
-    return [*blocks, *_resources(found.resources, f"Resources at {found.watched_level:.4g} {names.unit}, {judged}")]
+    highest = "the highest load tried" if search.missing is None else "the highest load offered"
+    judged = "the lowest load that fails" if search.watched_level >= result.estimate.high else highest
+    blocks.append(Note(f"Limiting resource: {limit_in_words(search.resources)}"))
+    return [*blocks, *_resources(search.resources, f"Resources at {search.watched_level:.4g} {names.unit}, {judged}")]
 
 
-def _answer(found: LevelSearch) -> Answer:
+def _answer(search: LevelSearch) -> Answer:
     """Return what a search has found; no figure for one that ended before any load had passed or failed."""
-    names, e, of_load = found.names, found.result.estimate, found.of_load
+    names, e, of_load = search.names, search.result.estimate, search.of_load
 
     def load(value: float, form: str = "g") -> str:
         text = f"{value:{form}}"
         return text if of_load is None else marked_text(of_load, value, text)
 
-    bound = "no load failed" if found.missing is None else "above it less was offered than asked"
+    bound = "no load failed" if search.missing is None else "above it less was offered than asked"
     between = f"{load(e.mean, '.0f' if names.is_counted else '.4g')} {names.unit}, in [{load(e.low)}, {load(e.high)}]"
     text = {
         "between": between,
         "at least": f"at least {load(e.low)} {names.unit}, {bound}",
         "below": f"below {load(e.high)} {names.unit}, no load passed",
-        "unknown": f"not found: no load passed or failed, up to {found.loads[-1]:g} {names.unit} were tried",
-    }[found.result.answer]
-    share = f"{100 * found.settings.probability:g} % of runs {names.within}"
-    return Answer(text, names.title, f"({100 * found.settings.confidence:g} %, {e.n} runs; {share})")
+        "unknown": f"not found: no load passed or failed, up to {search.loads[-1]:g} {names.unit} were tried",
+    }[search.result.answer]
+    share = f"{100 * search.settings.probability:g} % of runs {names.within}"
+    return Answer(text, names.title, f"({100 * search.settings.confidence:g} %, {e.n} runs; {share})")
 
 
-def _doubts(found: LevelSearch) -> list[Note]:
+def _doubts(search: LevelSearch) -> list[Note]:
     """Return what a reader of a search's answer must know beside it."""
-    result, interrupted, missing = found.result, found.interrupted, found.missing
+    result, interrupted, missing = search.result, search.interrupted, search.missing
     ended = result.budget_ended and not interrupted
     is_open = (missing is None and result.answer != "between") or (ended and not result.resolved)
     by_chance = not (result.resolved or interrupted or ended) and result.answer == "between"
@@ -324,15 +324,15 @@ def _doubts(found: LevelSearch) -> list[Note]:
     return [Note(text, warns=True) for holds, text in texts if holds]
 
 
-def of_prices(found: Estimate | None, band: Band | None, unit: str) -> list[Block]:
+def of_prices(with_prices: Estimate | None, band: Band | None, unit: str) -> list[Block]:
     """Return what the ranges of a mechanism's prices make of a capacity, and which price decides."""
-    if found is None or band is None:
+    if with_prices is None or band is None:
         return []
     text = (
-        f"With prices of the protection anywhere in their ranges: {in_words(found, unit)}. {band.decides} decides "
-        f"({100.0 * band.share:.0f} % of the variance). --no-prices leaves this out."
+        f"With prices of the protection anywhere in their ranges: {in_words(with_prices, unit)}. {band.decides} "
+        f"decides ({100.0 * band.share:.0f} % of the variance). --no-prices leaves this out."
     )
-    return [Note(text), Cards([Card("with prices over their ranges", found, unit)])]
+    return [Note(text), Cards([Card("with prices over their ranges", with_prices, unit)])]
 
 
 def _next_step(result: CapacityResult) -> str:
@@ -348,9 +348,9 @@ def _next_step(result: CapacityResult) -> str:
     )
 
 
-def _beside_the_ramp(found: LevelSearch) -> str:
+def _beside_the_ramp(search: LevelSearch) -> str:
     """Return why the lab's ramp may give another figure than a search, in either direction."""
-    loads, load, stop_s = ramp_of(found.model.spec).step_loads(), found.result.estimate.mean, found.names.judged_s
+    loads, load, stop_s = ramp_of(search.model.spec).step_loads(), search.result.estimate.mean, search.names.judged_s
     below, above = max((x for x in loads if x <= load), default=None), min((x for x in loads if x > load), default=None)
     tried = f"{below:g} and {above:g}" if below and above else "loads"
     judged = "its whole step is"
@@ -358,43 +358,44 @@ def _beside_the_ramp(found: LevelSearch) -> str:
         judged = f"attempts of {stop_s[0]:g} s, {stop_s[1]:g} s after the stop, are"
     return (
         f"not the ramp's capacity, and it may lie above: the ramp tries nothing between {tried}, climbs there, and "
-        f"half of the ramps must pass; here a run has one constant load, {100 * found.settings.probability:g} % of "
+        f"half of the ramps must pass; here a run has one constant load, {100 * search.settings.probability:g} % of "
         f"runs must pass, and {judged} judged"
     )
 
 
-def _with_the_load(found: LevelSearch) -> str:
+def _with_the_load(search: LevelSearch) -> str:
     """Return for how long a run measures, and what else goes with the load."""
-    names, at_it = found.names, found.result.estimate.mean
+    names, at_it = search.names, search.result.estimate.mean
     goes = [f"{each:.3g} {what} for each" for what, each in names.per_unit.items() if each]
     there = [f"{each * at_it:.3g} {what} at the capacity" for what, each in names.per_unit.items() if each]
     with_it = f"With the load go {', '.join(goes)}" if goes else ""
     if with_it:
-        with_it += f", {', '.join(there)}." if found.result.answer == "between" else "."
-    if found.model.spec.ramp is not None:
+        with_it += f", {', '.join(there)}." if search.result.answer == "between" else "."
+    if search.model.spec.ramp is not None:
         return ""
-    measure = found.model.spec.measure
-    shortened = " Whole runs, without --quick or --scale, differ less by chance." if found.model.notes else ""
+    measure = search.model.spec.measure
+    shortened = " Whole runs, without --quick or --scale, differ less by chance." if search.model.notes else ""
     return (
         f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s.{shortened} {with_it}".rstrip()
     )
 
 
-def _curves(found: LevelSearch) -> list[Block]:
+def _curves(search: LevelSearch) -> list[Block]:
     """Return the runs beyond the limit, and the figures that are judged, over the load."""
-    key, of_load, probes, confidence = found.names.key, found.of_load, found.result.probes, found.settings.confidence
-    axis, limits = found.names.axis or key, None if of_load is None else within(of_load)
-    curve, most = rows(found.curve()), 100.0 * (1.0 - found.settings.probability)
+    key, of_load = search.names.key, search.of_load
+    probes, confidence = search.result.probes, search.settings.confidence
+    axis, limits = search.names.axis or key, None if of_load is None else within(of_load)
+    curve, most = rows(search.curve()), 100.0 * (1.0 - search.settings.probability)
     shares = [sequential_binomial_interval(each.beyond, each.runs, confidence).times(100.0) for each in probes]
     body: list[list[Cell]] = []
     for row, share in zip(curve, shares, strict=True):
-        figures_there = (_range(row, name) for name in found.judged)
+        figures_there = (_range(row, name) for name in search.judged)
         body.append([marked(of_load, row[key]), str(row["runs"]), share, *figures_there, str(row["decision"])])
-    figures = [name.replace("_percent", " %") for name in found.judged]
-    simulated = [Point.of(load, share) for load, share in zip(found.loads, shares, strict=True)]
+    figures = [name.replace("_percent", " %") for name in search.judged]
+    simulated = [Point.of(load, share) for load, share in zip(search.loads, shares, strict=True)]
     lines, at_most = [Series("simulated", simulated)], [(most, f"limit {most:.4g} %")]
     charts: list[Block] = [Chart("Runs beyond the limit", axis, "share of runs (%)", lines, at_most, limits)]
-    for name, words in zip(found.judged, figures, strict=True):
+    for name, words in zip(search.judged, figures, strict=True):
         points = [Point.of(row[key], e) for row in curve if isinstance(e := _range(row, name), Estimate)]
         charts.append(Chart(words, axis, words, [Series("mean of the runs", points)], within=limits))
     caption = _SEQUENTIAL + (" Figures: mean over the runs, lowest and highest run." if figures else "")
@@ -409,16 +410,14 @@ def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:
     return Estimate(mean, (high - low) / 2.0, low, high, row["runs"], math.nan, "range")
 
 
-def _resources(found: pd.DataFrame, title: str) -> list[Block]:
+def _resources(resources: pd.DataFrame, title: str) -> list[Block]:
     """Return the use of every resource, the limiting one first."""
     of_resources: list[tuple[str, Estimate, str]] = [
-        (str(row["resource"]), estimate_of(row), str(row["unit"])) for row in rows(found)
+        (str(row["resource"]), estimate_of(row), str(row["unit"])) for row in rows(resources)
     ]
     body: list[Sequence[Cell]] = [[name, use, unit] for name, use, unit in of_resources]
     n = of_resources[0][1].n
-    busy = [(name, use) for name, use, unit in of_resources if unit == "%"]
-    points = [Point.of(float(place), use) for place, (_, use) in enumerate(busy)]
-    names = [name for name, _ in busy]
-    charts: list[Block] = [Chart(title, "", "busy (%)", [Series("use", points, "dots")], names=names)] if busy else []
+    busy = {name: use for name, use, unit in of_resources if unit == "%"}
+    charts: list[Block] = [dot_chart(title, "busy (%)", list(busy), {"use": list(busy.values())})] if busy else []
     only = "Only one vCPU or pCPU that stands out is shown by itself."
     return [*charts, Table(("resource", "use", "unit"), body, title, f"n={n} runs; ± or [..]: 95 % interval. {only}")]

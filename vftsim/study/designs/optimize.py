@@ -77,7 +77,6 @@ class Request:
     confidence: float = 0.95
     looks: int = 40
     budget: int = 2000
-    seed: int = 1
     quick: bool = False
 
     @classmethod
@@ -101,11 +100,11 @@ class Request:
         chosen = [read_choice(text) for text in choose]
         if len({name for name, _ in chosen}) < len(chosen):
             raise UsageError("--choose: a name is given twice; put all its values into one")
-        asked = [read_objective(text) for text in objectives]
-        whole = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in asked)
-        found = cls(model, tuple(settings), base, dict(chosen), whole, read_prices(prices), **limits)
-        found.check()
-        return found
+        as_written = [read_objective(text) for text in objectives]
+        whole = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in as_written)
+        request = cls(model, tuple(settings), base, dict(chosen), whole, read_prices(prices), **limits)
+        request.check()
+        return request
 
     def check(self) -> None:
         """Refuse what makes no sense.
@@ -206,33 +205,33 @@ class Search:
             spaces = {n: optuna.distributions.CategoricalDistribution(v) for n, v in self.request.choices.items()}
             seen = 0
             while seen < self.request.looks and self._has_room(BATCH * FEW):
-                asked, new = list[tuple[Any, Candidate | None]](), list[Candidate]()
+                proposals, new = list[tuple[Any, Candidate | None]](), list[Candidate]()
                 for _ in range(BATCH * _MOST_ASKED):
                     trial = study.ask(spaces)
-                    found = by_values.get(tuple(trial.params[name] for name in self.request.choices))
-                    asked.append((trial, found))
-                    if found is not None and not found.n and found not in new:
-                        new.append(found)
+                    candidate = by_values.get(tuple(trial.params[name] for name in self.request.choices))
+                    proposals.append((trial, candidate))
+                    if candidate is not None and not candidate.n and candidate not in new:
+                        new.append(candidate)
                     if len(new) == BATCH:
                         break
                 self._look(new)
-                for trial, found in asked:
-                    self._tell(optuna, study, trial, found)
+                for trial, candidate in proposals:
+                    self._tell(optuna, study, trial, candidate)
                 if not new:
                     break
                 seen += len(new)
 
     def _study(self, optuna: Any) -> Any:
-        sampler = optuna.samplers.TPESampler(seed=self.request.seed % _LARGEST_SEED)
+        sampler = optuna.samplers.TPESampler(seed=self.evaluate.execution.seed % _LARGEST_SEED)
         return optuna.create_study(directions=["minimize"] * (1 + len(self.request.objectives)), sampler=sampler)
 
-    def _tell(self, optuna: Any, study: Any, trial: Any, found: Candidate | None) -> None:
-        if found is None or any(one.figure not in found.figures for one in self.request.objectives):
+    def _tell(self, optuna: Any, study: Any, trial: Any, candidate: Candidate | None) -> None:
+        if candidate is None or any(one.figure not in candidate.figures for one in self.request.objectives):
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
         signs = [1.0 if one.relation in ("<", "<=") else -1.0 for one in self.request.objectives]
-        figures = [found.figures[one.figure].mean for one in self.request.objectives]
-        study.tell(trial, [found.cost, *(sign * figure for sign, figure in zip(signs, figures, strict=True))])
+        figures = [candidate.figures[one.figure].mean for one in self.request.objectives]
+        study.tell(trial, [candidate.cost, *(sign * figure for sign, figure in zip(signs, figures, strict=True))])
 
     # Close
 
@@ -262,8 +261,8 @@ class Search:
 
     def _measure(self, some: Sequence[Candidate], n: int) -> None:
         if some:
-            for one, found in zip(some, measured(self.evaluate, self.request, some, n), strict=True):
-                one.n, one.figures, one.verdict = found.n, found.figures, found.verdict
+            for one, result in zip(some, measured(self.evaluate, self.request, some, n), strict=True):
+                one.n, one.figures, one.verdict = result.n, result.figures, result.verdict
 
     def _has_room(self, runs: int) -> bool:
         return self.runs + runs <= self.request.budget
@@ -289,14 +288,14 @@ def fresh_seed(seed: int) -> int:
 
 def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n: int) -> list[Candidate]:
     """Return configurations with what so many replications say of them."""
-    points = [StudyPoint(place, e.point.label, e.point.values, e.point.made) for place, e in enumerate(some)]
-    found, done = evaluate(points, n), []
-    for place, one in enumerate(some):
-        figures = {name: each for name in request.figures if (each := found.estimate(place, name)) is not None}
-        values = {name: list(found.values(place, name).values()) for name in figures}
-        verdict = REFUSED if place in found.refused else verdict_of(request.objectives, figures, values)
-        done.append(replace(one, n=n, figures=figures, verdict=verdict))
-    return done
+    points = [StudyPoint(position, e.point.label, e.point.values, e.point.made) for position, e in enumerate(some)]
+    responses, results = evaluate(points, n), []
+    for position, one in enumerate(some):
+        figures = {name: each for name in request.figures if (each := responses.estimate(position, name)) is not None}
+        values = {name: list(responses.values(position, name).values()) for name in figures}
+        verdict = REFUSED if position in responses.refused else verdict_of(request.objectives, figures, values)
+        results.append(replace(one, n=n, figures=figures, verdict=verdict))
+    return results
 
 
 @contextmanager
@@ -432,9 +431,9 @@ def candidates_of(
     )
     if not points:
         raise UsageError(f"--choose: no configuration is possible: {next(iter(refused.values()))}")
-    varied = frozenset(name for name, own in choices.items() if len(own) > 1)
-    found = [Candidate(point, *cost_of(prices, point.model.spec), varied=varied) for point in points]
-    return sorted(found, key=lambda each: (each.cost, each.number)), refused
+    varied = frozenset(name for name, values_of_it in choices.items() if len(values_of_it) > 1)
+    candidates = [Candidate(point, *cost_of(prices, point.model.spec), varied=varied) for point in points]
+    return sorted(candidates, key=lambda each: (each.cost, each.number)), refused
 
 
 def verdict_of(
@@ -445,17 +444,17 @@ def verdict_of(
     Where runs are too few or too alike for an interval, all of them must agree; that few can say that one misses, but
     not that it meets.
     """
-    found = []
+    are_met = []
     for one in objectives:
         estimate = figures.get(one.figure)
         if estimate is None:
             return MISSED
-        own = values[one.figure]
+        values_of_runs = values[one.figure]
         if estimate.is_interval:
             ends = [one.holds(end) for end in (estimate.low, estimate.high)]
         else:
-            ends = [one.holds(value) for value in own]
+            ends = [one.holds(value) for value in values_of_runs]
         if not any(ends):
             return MISSED
-        found.append(all(ends) and len(own) >= FEWEST_RUNS)
-    return MET if all(found) else OPEN
+        are_met.append(all(ends) and len(values_of_runs) >= FEWEST_RUNS)
+    return MET if all(are_met) else OPEN

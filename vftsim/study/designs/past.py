@@ -22,7 +22,7 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import changes
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
-from vftsim.study.store.database import DAMAGED, DATABASE, check_place, damage
+from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, damage
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
 from vftsim.study.store.store import MANIFEST, Opening, Store
@@ -45,12 +45,12 @@ def manifest_of(folder: Path) -> dict[str, Any]:
         There is none.
     """
     try:
-        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        said = None
-    if not isinstance(said, dict) or "vftsim" not in said or "command" not in said:
+        manifest = None
+    if not isinstance(manifest, dict) or "vftsim" not in manifest or "command" not in manifest:
         raise UsageError(f"'{folder}' is no finished result of vftsim: it has no whole {MANIFEST}")
-    return said
+    return manifest
 
 
 def list_results(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
@@ -63,19 +63,19 @@ def list_results(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
     """
     if not folder.is_dir():
         raise UsageError(f"'{folder}' is no directory")
-    found = []
+    results = []
     for path in sorted(folder.glob(MANIFEST)) + [
         p for d in range(1, _DEEPEST) for p in folder.glob("*/" * d + MANIFEST)
     ]:
         try:
-            found.append((path.parent, manifest_of(path.parent)))
+            results.append((path.parent, manifest_of(path.parent)))
         except UsageError:
             continue
-    return sorted(found, key=lambda each: str(each[1].get("started_utc")))
+    return sorted(results, key=lambda each: str(each[1].get("started_utc")))
 
 
 @dataclass(frozen=True)
-class KeptRun:
+class StoredRun:
     """One run of a result, with all that determines it.
 
     Parameters
@@ -85,7 +85,7 @@ class KeptRun:
     """
 
     run: int
-    point: KeptPoint
+    point: StoredPoint
     replication: int
     seed: int
 
@@ -101,7 +101,7 @@ class KeptRun:
         return f"run {self.run}: {self.point.label}{values}, replication {self.replication}, seed {self.seed}"
 
 
-def kept_run(folder: Path, run: int) -> KeptRun:
+def stored_run(folder: Path, run: int) -> StoredRun:
     """Return a run of a result by its number.
 
     Raises
@@ -109,17 +109,17 @@ def kept_run(folder: Path, run: int) -> KeptRun:
     UsageError
         There is no such run, or its model cannot be made again as it was.
     """
-    said, points = manifest_of(folder), _points(folder)
-    if not 0 <= run < len(points) * said["replications_wanted"]:
-        raise UsageError(f"--run: '{folder}' has runs 0 to {len(points) * said['replications_wanted'] - 1}")
+    manifest, points = manifest_of(folder), _points(folder)
+    if not 0 <= run < len(points) * manifest["replications_wanted"]:
+        raise UsageError(f"--run: '{folder}' has runs 0 to {len(points) * manifest['replications_wanted'] - 1}")
     replication, number = divmod(run, len(points))
     point = points[number]
     if digest_of(point) != point.sha256:
         raise UsageError(f"'{folder}': this version of vftsim reads the model of point {number} as another one")
-    return KeptRun(run, point, replication, said["seed"])
+    return StoredRun(run, point, replication, manifest["seed"])
 
 
-def is_as_kept(folder: Path, one: KeptRun) -> bool | None:
+def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
     """Run one again; return whether it is what was kept, to the last bit, or None where it was not kept.
 
     Raises
@@ -127,10 +127,10 @@ def is_as_kept(folder: Path, one: KeptRun) -> bool | None:
     UsageError
         The result does not keep its points.
     """
-    kept = _kept(folder, one.point.sha256, one.seed).get(one.replication)
-    if kept is None:
+    stored = _stored_runs(folder, one.point.sha256, one.seed).get(one.replication)
+    if stored is None:
         return None
-    return bool(json.loads(to_json(simulate(one.task), indent=None)) == kept)
+    return bool(json.loads(to_json(simulate(one.task), indent=None)) == stored)
 
 
 def export(folder: Path) -> pd.DataFrame:
@@ -141,16 +141,16 @@ def export(folder: Path) -> pd.DataFrame:
     UsageError
         The result does not keep its points.
     """
-    said, points, found = manifest_of(folder), _points(folder), list[dict[str, Any]]()
+    manifest, points, runs = manifest_of(folder), _points(folder), list[dict[str, Any]]()
     with Store(folder, _command(folder), Opening.CONTINUE) as store:
         for point in points:
-            known = _known(store, point.sha256, said["seed"])
+            known = _known(store, point.sha256, manifest["seed"])
             for n, data in sorted(known.items()):
                 one = Summary("", [(n, RunRecord.from_dict(data))])
                 figures = {address.text: one.values(address.text).get(n) for address in one.addresses}
-                place = {"run": n * len(points) + point.number, "point": point.number, "model": point.label}
-                found.append({**place, **point.values, "replication": n, **figures})
-    return frame(sorted(found, key=lambda row: row["run"]))
+                columns = {"run": n * len(points) + point.number, "point": point.number, "model": point.label}
+                runs.append({**columns, **point.values, "replication": n, **figures})
+    return frame(sorted(runs, key=lambda row: row["run"]))
 
 
 def _command(folder: Path) -> str:
@@ -160,17 +160,17 @@ def _command(folder: Path) -> str:
     return command
 
 
-def _points(folder: Path) -> list[KeptPoint]:
+def _points(folder: Path) -> list[StoredPoint]:
     """Return the points of a result; those of a run or a comparison are its models."""
     if (folder / NAME).is_file() or _command(folder) == "study":
         return read_points(folder)
     return [
-        KeptPoint(number, model["label"], {}, ModelSpec.model_validate(model["resolved"]), model["sha256"])
+        StoredPoint(number, model["label"], {}, ModelSpec.model_validate(model["resolved"]), model["sha256"])
         for number, model in enumerate(manifest_of(folder)["models"])
     ]
 
 
-def _kept(folder: Path, sha256: str, seed: int) -> Mapping[int, Any]:
+def _stored_runs(folder: Path, sha256: str, seed: int) -> Mapping[int, Any]:
     with Store(folder, _command(folder), Opening.CONTINUE) as store:
         return _known(store, sha256, seed)
 
@@ -187,7 +187,7 @@ _GONE = {"gone": True}
 
 
 @dataclass(frozen=True)
-class KeptPoint:
+class StoredPoint:
     """A point as a directory has it.
 
     Parameters
@@ -213,15 +213,15 @@ def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
     entries = []
     for point in points:
         model = point.model
-        own = model.resolved()
-        first = firsts.setdefault(point.label, own)
-        changed = [[list(path), value] for path, value in changes(first, own, _GONE)]
+        resolved = model.resolved()
+        first = firsts.setdefault(point.label, resolved)
+        changed = [[list(path), value] for path, value in changes(first, resolved, _GONE)]
         entry = {"number": point.number, "model": point.label, "values": dict(point.values)}
         entries.append({**entry, "sha256": model.digest(), "changes": changed})
     write_json(folder / NAME, {"models": firsts, "points": entries}, indent=None)
 
 
-def read_points(folder: Path) -> list[KeptPoint]:
+def read_points(folder: Path) -> list[StoredPoint]:
     """Return the points of a directory.
 
     Raises
@@ -238,7 +238,7 @@ def read_points(folder: Path) -> list[KeptPoint]:
         raise UsageError(f"'{folder / NAME}' is damaged; the command that made '{folder}' writes it again") from None
 
 
-def _point(models: Mapping[str, Any], entry: Mapping[str, Any]) -> KeptPoint:
+def _point(models: Mapping[str, Any], entry: Mapping[str, Any]) -> StoredPoint:
     data = copy.deepcopy(models[entry["model"]])
     for path, value in entry["changes"]:
         holder = data
@@ -249,10 +249,10 @@ def _point(models: Mapping[str, Any], entry: Mapping[str, Any]) -> KeptPoint:
         else:
             holder[path[-1]] = value
     spec = ModelSpec.model_validate(data)
-    return KeptPoint(entry["number"], entry["model"], entry["values"], spec, entry["sha256"])
+    return StoredPoint(entry["number"], entry["model"], entry["values"], spec, entry["sha256"])
 
 
-def digest_of(point: KeptPoint) -> str:
+def digest_of(point: StoredPoint) -> str:
     """Return the SHA-256 of a point's model as it was made again."""
     return Model(point.label, point.spec).digest()
 
@@ -298,24 +298,26 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
     """
     if target.resolve() in {source.resolve() for source in sources}:
         raise UsageError(f"'{target}' is to be made of the others: name a directory of its own with -o")
-    saids = {source: _said(source) for source in sources}
-    first, said = next(iter(saids.items()))
-    for source, other in saids.items():
-        if other["command"] != said["command"]:
-            raise UsageError(f"'{source}' holds a {other['command']} and '{first}' a {said['command']}")
-        if wrong := different(said[VERSIONS], other[VERSIONS]):
+    manifests = {source: _said(source) for source in sources}
+    first, expected = next(iter(manifests.items()))
+    for source, manifest in manifests.items():
+        if manifest["command"] != expected["command"]:
+            raise UsageError(f"'{source}' holds a {manifest['command']} and '{first}' a {expected['command']}")
+        if wrong := different(expected[VERSIONS], manifest[VERSIONS]):
             raise UsageError(f"'{source}' was made by other versions than '{first}' ({wrong}); nothing is mixed")
     new = already = 0
     remarks = list[str]()
-    with Store(target, said["command"], Opening.CONTINUE) as store:
+    with Store(target, expected["command"], Opening.CONTINUE) as store:
         for source in sources:
-            with Store(source, said["command"], Opening.CONTINUE) as part:
+            with Store(source, expected["command"], Opening.CONTINUE) as part:
                 missing, there = _missing(part, store)
                 store.keep_all(missing)
                 new, already = new + len(missing), already + there
                 remarks += part.remarks
         remarks += store.remarks
-    return Merged(said["command"], new, already, _next(said["command_line"], said["command"], target), remarks)
+    return Merged(
+        expected["command"], new, already, _next(expected["command_line"], expected["command"], target), remarks
+    )
 
 
 def _missing(part: Store, store: Store) -> tuple[list[tuple[Mapping[str, Any], int, Any]], int]:
@@ -351,31 +353,31 @@ def _said(folder: Path) -> dict[str, Any]:
     """
     if not (folder / DATABASE).is_file():
         raise UsageError(f"'{folder}' is no result of vftsim")
-    check_place(folder, is_locked=False)
+    check_directory(folder, is_locked=False)
     try:
         with closing(sqlite3.connect(f"file:{(folder / DATABASE).resolve()}?mode=ro", uri=True)) as connection:
             connection.execute("SELECT 1 FROM about").fetchone()
-        said = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        said = {}
+        manifest = {}
     except DAMAGED as error:
         raise damage(folder, error) from None
     except ValueError:
         raise UsageError(
             f"'{folder / MANIFEST}' is damaged; the command that made '{folder}' writes it again"
         ) from None
-    if not isinstance(said, dict) or said.get("state") == "interrupted" or VERSIONS not in said:
+    if not isinstance(manifest, dict) or manifest.get("state") == "interrupted" or VERSIONS not in manifest:
         raise UsageError(f"'{folder}' is not finished: the command that made it goes on, then merge again")
-    return said
+    return manifest
 
 
 def _next(words: Sequence[str], command: str, target: Path) -> str:
     """Return the command line of a shard as that of the whole."""
-    kept, is_value = list[str](), False
+    words_left, is_value = list[str](), False
     for word in words[1:]:
         name, equals, _ = word.partition("=")
         if not is_value and name not in (*_DROPPED, *_ONCE) and not word.startswith("-o"):
-            kept.append(word)
+            words_left.append(word)
         is_value = not is_value and word in _DROPPED and not equals
     more = ["--resume"] if command == "run" else []
-    return shlex.join(["vftsim", *kept, *more, "-o", str(target)])
+    return shlex.join(["vftsim", *words_left, *more, "-o", str(target)])

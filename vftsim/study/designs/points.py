@@ -88,8 +88,8 @@ class Span:
     def number_at(self, share: float) -> float:
         """Return the number at a share of the range, with six digits."""
         width = self.high - self.low
-        found = self.low * (self.high / self.low) ** share if self.is_log else self.low + width * share
-        return float(round(found)) if self.is_whole else float(f"{found:.{_DIGITS}g}")
+        number = self.low * (self.high / self.low) ** share if self.is_log else self.low + width * share
+        return float(round(number)) if self.is_whole else float(f"{number:.{_DIGITS}g}")
 
     def at(self, share: float) -> str:
         """Return the value at a share of the range, as a model file has it."""
@@ -151,10 +151,10 @@ def rows_of(spec: StudySpec) -> Iterator[dict[str, str]]:
     names = [name for name, factor in factors.items() if _is_crossed(factor, design)]
     drawn = [] if isinstance(design, Grid) else shares(design, len(spans), spec.seed)
     for row in drawn or [[]]:
-        own = {name: span.at(share) for (name, span), share in zip(spans.items(), row, strict=True)} if row else {}
+        of_ranges = {name: span.at(share) for (name, span), share in zip(spans.items(), row, strict=False)}
         for crossed in itertools.product(*columns):
-            found = {**own, **dict(zip(names, crossed, strict=True))}
-            yield {name: found[name] for name in factors}
+            values = {**of_ranges, **dict(zip(names, crossed, strict=True))}
+            yield {name: values[name] for name in factors}
 
 
 def _is_crossed(factor: Factor, design: Any) -> bool:
@@ -177,10 +177,10 @@ def shares(design: LatinHypercube | Sobol, dimensions: int, seed: int) -> list[l
     from scipy.stats import qmc  # noqa: PLC0415 - takes a second, and only designs that draw need it
 
     if isinstance(design, LatinHypercube):
-        found = qmc.LatinHypercube(dimensions, seed=seed).random(design.points)
+        cube = qmc.LatinHypercube(dimensions, seed=seed).random(design.points)
     else:
-        found = qmc.Sobol(dimensions, seed=seed).random_base2(math.ceil(math.log2(design.points)))
-    drawn: list[list[float]] = found[: design.points].tolist()
+        cube = qmc.Sobol(dimensions, seed=seed).random_base2(math.ceil(math.log2(design.points)))
+    drawn: list[list[float]] = cube[: design.points].tolist()
     return drawn
 
 
@@ -214,11 +214,11 @@ def points_of(spec: StudySpec, folder: Path, change: Change = lambda model: mode
     """
     if (count := size_of(spec)) > MOST_POINTS:
         raise UsageError(f"the study has {count} points; at most {MOST_POINTS}")
-    rows, found = list(rows_of(spec)), list[StudyPoint]()
+    rows, points = list(rows_of(spec)), list[StudyPoint]()
     for entry in spec.entries:
         named, settings = _named(entry, folder), (*spec.set, *entry.set)
-        found += points_at(named, entry.label or entry.model, settings, rows, spec.factor_of, change, len(found))
-    return found
+        points += points_at(named, entry.label or entry.model, settings, rows, spec.factor_of, change, len(points))
+    return points
 
 
 def points_at(
@@ -249,11 +249,11 @@ def points_at(
         Where the model cannot have some values: takes why, by the values in words; without it that is an error.
     """
     base, at = maker(name, label)
-    kept = lru_cache(MOST_DRAWN)(lambda own: change(at(own)))
-    held, found = at(settings), list[StudyPoint]()
+    cached = lru_cache(MOST_DRAWN)(lambda point_settings: change(at(point_settings)))
+    held, points = at(settings), list[StudyPoint]()
     for number, row in enumerate(rows, first):
-        own = (*settings, *assignments(base, held, row, factors))
-        point = StudyPoint(number, label, row, partial(kept, own))
+        point_settings = (*settings, *assignments(base, held, row, factors))
+        point = StudyPoint(number, label, row, partial(cached, point_settings))
         try:
             point.made()  # one that nothing can run is refused now, not in the middle of the work
         except ModelFileError as error:
@@ -261,8 +261,8 @@ def points_at(
                 raise
             refused[point.name] = str(error)
             continue
-        found.append(point)
-    return found
+        points.append(point)
+    return points
 
 
 def change_for(quick: bool) -> Change:
@@ -360,16 +360,16 @@ def price_ranges(spec: ModelSpec) -> dict[str, Span]:
     UsageError
         There are none.
     """
-    found = {}
+    ranges = {}
     for name, domain in spec.domains.items():
         for each in domain.protection.prices():
             key = f"domains.{name}.protection.{each.key}"
             unit, size, is_whole = _unit_of(spec, key, each.value)
             is_log = each.price.low > 0.0
-            found[key] = Span(each.price.low / size, each.price.high / size, unit, is_log, is_whole)
-    if not found:
+            ranges[key] = Span(each.price.low / size, each.price.high / size, unit, is_log, is_whole)
+    if not ranges:
         raise UsageError("--prices: no mechanism of this model has a price that it does not give itself")
-    return found
+    return ranges
 
 
 def _unit_of(spec: ModelSpec, key: str, value: float) -> tuple[str, float, bool]:
@@ -386,14 +386,14 @@ def _unit_of(spec: ModelSpec, key: str, value: float) -> tuple[str, float, bool]
     return unit, value / number if number else 1.0, False
 
 
-def own_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
+def values_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
     """Return in words which of the model's own values lie outside of their ranges; a short name says nothing."""
-    found = []
+    texts = []
     for name, span in spans.items():
         try:
             knob = knob_of(spec, name, "")
         except UsageError:
             continue
         if knob.unit == span.unit and not span.low <= knob.value <= span.high:
-            found.append(f"{name} is {written(knob.value, knob.unit, knob.is_whole)}, outside its range")
-    return found
+            texts.append(f"{name} is {written(knob.value, knob.unit, knob.is_whole)}, outside its range")
+    return texts

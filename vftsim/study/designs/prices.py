@@ -58,10 +58,10 @@ def read_prices(path: str | None) -> PriceTable:
     ModelFileError
         It is wrong.
     """
-    found = shipped_dir(ROOM) / FOLDER / f"{DEFAULT}.yaml" if path is None else Path(path)
-    if not is_file(found):
+    file = shipped_dir(ROOM) / FOLDER / f"{DEFAULT}.yaml" if path is None else Path(path)
+    if not is_file(file):
         raise UsageError(f"--prices: no file {shown(path)}; 'vftsim schema prices' says what one has")
-    return load(found, PriceTable, search=lambda _: found)
+    return load(file, PriceTable, search=lambda _: file)
 
 
 def quantities_of(spec: ModelSpec) -> dict[str, float]:
@@ -88,17 +88,17 @@ def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]
     UsageError
         The table prices a key that the model does not have.
     """
-    found = quantities_of(spec)
-    cost = sum(getattr(table, name) * amount for name, amount in found.items())
+    quantities = quantities_of(spec)
+    cost = sum(getattr(table, name) * amount for name, amount in quantities.items())
     for key, price in table.keys.items():
-        found[key] = knob_of(spec, key, "prices: keys:").value
-        cost += price * found[key]
+        quantities[key] = knob_of(spec, key, "prices: keys:").value
+        cost += price * quantities[key]
     data = spec.model_dump(mode="json") if table.parts else {}
     for text, price in table.parts.items():
         key, _, value = text.partition("=")
-        found[text] = float(str(_at(data, key.split("."))) == value.strip())
-        cost += price * found[text]
-    return cost, {name: amount for name, amount in found.items() if _is_priced(table, name)}
+        quantities[text] = float(str(_at(data, key.split("."))) == value.strip())
+        cost += price * quantities[text]
+    return cost, {name: amount for name, amount in quantities.items() if _is_priced(table, name)}
 
 
 def _is_priced(table: PriceTable, name: str) -> bool:

@@ -59,12 +59,12 @@ def under(model: Model, kind: str, domain: str | None = None) -> Model:
     spec = model.spec.model_copy(update={"faults": ()})
     name = protected_domain(model) if domain is None else _entry_of(spec, domain)
     notes = (*model.notes, f"protection: {kind}")
-    own = spec.domains[name]
-    if own.protection.kind == kind:  # type: ignore[attr-defined]
+    entry = spec.domains[name]
+    if entry.protection.kind == kind:  # type: ignore[attr-defined]
         return replace(model, spec=spec, notes=notes)
     mechanism = protections()[kind]()
-    if own.vcpus > mechanism.most_vcpus:
-        raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {own.vcpus}")
+    if entry.vcpus > mechanism.most_vcpus:
+        raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {entry.vcpus}")
     # What was measured on a real system is of the system under its own mechanism.
     spec = spec.model_copy(update={"measured": MeasuredSpec()})
     return replace(model, spec=with_domain(spec, name, protection=mechanism), notes=notes)
@@ -130,7 +130,6 @@ class ProtectionAxis:
 
     Parameters
     ----------
-    name : str
     domain : str
         Entry of the model file whose protection it is.
     values : tuple of str
@@ -191,7 +190,7 @@ def protection_axis(model: Model, name: str, values: tuple[str, ...], kinds: tup
 def switch_of(model: Model, kind: str) -> tuple[str, ...]:
     """Return what puts a model under a mechanism, without its faults; its own mechanism keeps its parameters."""
     domain = protected_domain(model)
-    found = ("faults=[]",) if model.spec.faults else ()
+    assignments = ("faults=[]",) if model.spec.faults else ()
     if own_kind(model) == kind:
-        return found
-    return (*found, f"domains.{domain}.protection={{kind: {kind}}}")
+        return assignments
+    return (*assignments, f"domains.{domain}.protection={{kind: {kind}}}")

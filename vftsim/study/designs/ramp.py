@@ -83,8 +83,8 @@ def experience_of(labs: Path | None = None, headroom_percent: float | None = Non
         raise UsageError(f"--headroom: from 0 to below 100 %, got {headroom_percent:g}")
     if labs is not None and not is_file(labs):
         raise UsageError(f"--labs: there is no file {labs}; 'vftsim schema ramps' says what it holds")
-    own = {} if labs is None else read_ramps(labs)
-    return Experience({**shipped_ramps(), **own}, headroom_percent)
+    given = {} if labs is None else read_ramps(labs)
+    return Experience({**shipped_ramps(), **given}, headroom_percent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +224,12 @@ class RampCapacity:
 
     Parameters
     ----------
-    model : Model
     runs : tuple of (int, RampEnd)
         Replication and where its ramp ended, in the order of the replications.
     step_saps : float
         Height of a load step.
     limit_percent : float
         The IHS limit applied.
-    confidence : float
     missing : tuple of Missing
         What was asked and did not happen.
     seen : tuple of tuple of LoadStep
@@ -395,10 +393,8 @@ def ramp_capacity_of(
     ----------
     model : Model
         One with a benchmark.
-    records : sequence of (int, record)
     ihs_limit_percent : float, optional
         By default the model's stop rule.
-    confidence : float
     known : Experience, optional
         Of systems whose ramps were measured; by default the shipped ones.
 
@@ -483,12 +479,12 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
 
 def _limits(ramp: RampCapacity) -> list[Block]:
     """Return the capacity under each limit beside what was measured."""
-    found = ramp.by_limit
-    if not found:
+    by_limit = ramp.by_limit
+    if not by_limit:
         return []
-    is_measured = any(each.measured is not None for each in found)
+    is_measured = any(each.measured is not None for each in by_limit)
     body: list[list[Cell]] = []
-    for each in found:
+    for each in by_limit:
         cells: list[Cell] = [f"{each.limit_percent:g}", each.estimate]
         if is_measured:
             cells.append("" if each.measured is None else f"{each.measured:g}")
@@ -500,21 +496,21 @@ def _limits(ramp: RampCapacity) -> list[Block]:
 
 def _tipping(ramp: RampCapacity) -> list[Block]:
     """Return the load at which systems of this kind have been seen to tip, and the one that leaves enough free."""
-    found = ramp.tipping
-    if found is None:
+    tipping = ramp.tipping
+    if tipping is None:
         return [Note("Seen to tip: the ramp has too few undisturbed steps to say what load fills the CPU.")]
-    low, high = found.shares
-    systems = "; ".join(f"{each.system} {_percent(*each.shares)}" for each in found.others)
+    low, high = tipping.shares
+    systems = "; ".join(f"{each.system} {_percent(*each.shares)}" for each in tipping.others)
     seen = (
-        f"{_range(*found.seen_saps)} SAPS, {_percent(low, high)} of the {found.full_saps:.0f} that fill the CPU, where "
-        f"other SIP servers tipped ({systems}); the capacity above is an upper bound"
+        f"{_range(*tipping.seen_saps)} SAPS, {_percent(low, high)} of the {tipping.full_saps:.0f} that fill the CPU, "
+        f"where other SIP servers tipped ({systems}); the capacity above is an upper bound"
     )
-    free = 100.0 * (1.0 - found.safe_saps / found.full_saps)
+    free = 100.0 * (1.0 - tipping.safe_saps / tipping.full_saps)
     safe = (
-        f"{found.safe_saps:.0f} SAPS, which leaves {free:.0f} % free: {found.tipped_below or 'none'} of "
-        f"{len(found.others)} systems may have tipped below; --headroom sets another share"
+        f"{tipping.safe_saps:.0f} SAPS, which leaves {free:.0f} % free: {tipping.tipped_below or 'none'} of "
+        f"{len(tipping.others)} systems may have tipped below; --headroom sets another share"
     )
-    cards = [Card("seen to tip", _range(*found.seen_saps), "SAPS"), Card("safe", found.safe_saps, "SAPS")]
+    cards = [Card("seen to tip", _range(*tipping.seen_saps), "SAPS"), Card("safe", tipping.safe_saps, "SAPS")]
     return [Note(f"Seen to tip: {seen}"), Note(f"Safe: {safe}"), Cards(cards)]
 
 

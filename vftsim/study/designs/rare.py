@@ -29,15 +29,9 @@ from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.figures.frames import estimate_columns, frame
 from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress, Silent
-from vftsim.study.runs.replicate import check_study
 from vftsim.study.runs.results import CONFIDENCE, rows
-from vftsim.study.runs.workers import Workers, checked_jobs
-from vftsim.study.store.files import codec
-from vftsim.study.store.manifest import identity, manifest, utc_now
-from vftsim.study.store.resumable import RunCache
-from vftsim.study.store.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,15 +92,15 @@ def read_event(text: str, spec: ModelSpec) -> Event:
     if match is None:
         raise UsageError(f"--event: '{text}' is not of the form 'level >= number', e.g. 'server.queue.held >= 20'")
     names = level_names(spec)
-    found = [name for name in names if name == match["level"]] or [
+    levels = [name for name in names if name == match["level"]] or [
         name for name in names if f".{short_name(name)}".endswith(f".{match['level']}")
     ]
-    if len(found) != 1:
+    if len(levels) != 1:
         raise UsageError(
-            f"--event: '{match['level']}' names {len(found) or 'no'} level{'s' if len(found) != 1 else ''} of this "
+            f"--event: '{match['level']}' names {len(levels) or 'no'} level{'s' if len(levels) != 1 else ''} of this "
             f"model; there are {listing([short_name(name) for name in names])}"
         )
-    return Event(found[0], read_level(match["limit"], found[0], "--event"))
+    return Event(levels[0], read_level(match["limit"], levels[0], "--event"))
 
 
 def short_name(level: str) -> str:
@@ -159,7 +153,6 @@ class Request:
     levels: tuple[int, ...] | None = None
     trials: int = DEFAULT_TRIALS
     repetitions: int = DEFAULT_REPETITIONS
-    seed: int = 1
 
     def check(self) -> None:
         """Refuse what makes no sense.
@@ -171,8 +164,8 @@ class Request:
         """
         if self.trials < 2:
             raise UsageError(f"--trials: at least 2, got {self.trials}")
-        way = (0, *(self.levels or ()), self.event.target)
-        if any(here >= further for here, further in pairwise(way)):
+        path = (0, *(self.levels or ()), self.event.target)
+        if any(here >= further for here, further in pairwise(path)):
             raise UsageError("--levels: ascending, from 1 on, and below the limit of the event")
 
     def takes(self) -> Needs:
@@ -187,7 +180,6 @@ def request_for(
     levels: str | None,
     trials: int,
     repetitions: int,
-    seed: int,
     *,
     brute_force: bool,
 ) -> Request:
@@ -200,8 +192,8 @@ def request_for(
     """
     if brute_force and levels is not None:
         raise UsageError("levels are of splitting, and brute force has none: choose one")
-    asked = read_event(event, model.spec)
-    request = Request(model, asked, () if brute_force else read_levels(levels, asked), trials, repetitions, seed)
+    parsed = read_event(event, model.spec)
+    request = Request(model, parsed, () if brute_force else read_levels(levels, parsed), trials, repetitions)
     request.check()
     return request
 
@@ -284,15 +276,15 @@ class RareStudy(Printed):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a level."""
-        found = []
+        table = []
         for number, level in enumerate(self.levels):
             arrived = [each.reached[number] if len(each.reached) > number else 0 for each in self.repetitions]
             row: dict[str, Any] = {"level": level, "reached": self.request.event.shown(level)}
             tried = sum(each.tried for each in self.repetitions if len(each.reached) > number)
-            found.append(
+            table.append(
                 {**row, "trials": tried, "arrived": sum(arrived), "share": sum(arrived) / tried if tried else None}
             )
-        return frame(found)
+        return frame(table)
 
     def blocks(self) -> list[Block]:
         """Return the probability, the shares that came from level to level, and what it rests on."""
@@ -330,9 +322,7 @@ class RareStudy(Printed):
         }
 
 
-def rare_study(
-    request: Request, jobs: int | None = None, *, progress: Progress | None = None, store: Store | None = None
-) -> RareStudy:
+def rare_study(request: Request, execution: Execution) -> RareStudy:
     """Find the probability of an event.
 
     Raises
@@ -341,22 +331,21 @@ def rare_study(
         The request makes no sense, the model's states cannot be kept, or no trial comes any further.
     """
     request.check()
-    workers, started, show = checked_jobs(jobs), utc_now(), progress or Silent()
-    check_study(request.repetitions, request.seed, workers)
+    execution.check(request.repetitions)
     event, model, found = request.event, request.model, None
-    first = _Task(model.spec, request.seed, 0, event, (), request.trials)
-    said = {**identity(model, request.seed), COMMAND: [event.level, event.limit, request.trials]}
-    show.total(request.repetitions + (request.levels is None))
+    first = _Task(model.spec, execution.seed, 0, event, (), request.trials)
+    determinants = {COMMAND: [event.level, event.limit, request.trials]}
+    execution.progress.total(request.repetitions + (request.levels is None))
     levels = request.levels
     if levels is None:
-        cache = RunCache(store, {**said, "of": "pilot"}, *codec(Pilot))
-        (found,) = cache.in_order(Workers(pilot, 1, show.say, show.advance), {0: first})
+        cache = execution.cache(model, Pilot, **determinants, of="pilot")
+        (found,) = cache.in_order(execution.workers(pilot, 1), {0: first})
         levels = found.levels[:-1]
     tasks = {n: replace(first, number=n, levels=levels) for n in range(1, request.repetitions + 1)}
-    cache = RunCache(store, {**said, "levels": list(levels)}, *codec(Trials))
-    done = cache.in_order(Workers(play, workers, show.say, show.advance), tasks)
-    how = manifest([model], COMMAND, request.seed, list(tasks), workers, started, wanted=request.repetitions)
-    return RareStudy(request, (*levels, event.target), done, found, how)
+    cache = execution.cache(model, Trials, **determinants, levels=list(levels))
+    repetitions = cache.in_order(execution.workers(play), tasks)
+    manifest = execution.manifest([model], COMMAND, list(tasks), wanted=request.repetitions)
+    return RareStudy(request, (*levels, event.target), repetitions, found, manifest)
 
 
 def _small(chance: Estimate) -> tuple[str, str]:
@@ -367,19 +356,19 @@ def _small(chance: Estimate) -> tuple[str, str]:
     return f"{chance.mean:.2g}", f"[{low}, {high}]" if chance.is_interval else f"({low} to {high})"
 
 
-def _notes(found: RareStudy) -> list[str]:
-    notes = [f"{found.events:,} events were simulated."]
-    brute = found.brute_force_events
-    if brute is not None and len(found.levels) > 1:
+def _notes(study: RareStudy) -> list[str]:
+    notes = [f"{study.events:,} events were simulated."]
+    brute = study.brute_force_events
+    if brute is not None and len(study.levels) > 1:
         notes[0] += (
-            f" Runs from time 0 take about {brute:.2g} for the same standard error, {brute / found.events:.2g} times "
+            f" Runs from time 0 take about {brute:.2g} for the same standard error, {brute / study.events:.2g} times "
             "as many."
         )
-    if not found.probability.mean:
+    if not study.probability.mean:
         notes.append("No repetition saw the event: more --trials, or levels nearer to each other (--levels).")
-    elif len(found.levels) > 1:
+    elif len(study.levels) > 1:
         notes.append(
             "Trials that go on from one state share what it holds. With too few of them most repetitions come out too "
-            f"low, and the interval with them: --trials {4 * found.request.trials} shows whether these were enough."
+            f"low, and the interval with them: --trials {4 * study.request.trials} shows whether these were enough."
         )
     return notes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from vftsim.composition.record import RunRecord as Record
@@ -17,43 +18,35 @@ from vftsim.stats import ReplicationResult, StoppingRule, run_replications
 from vftsim.study.figures.catalogue import check_names, watched
 from vftsim.study.figures.protection_costs import broken_promises
 from vftsim.study.figures.summary import figures_in
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.replicate import DEFAULT_REPLICATIONS, DEFAULT_SEED, Replications, check_study, replicate
+from vftsim.study.runs.replicate import Replications, replicate
 from vftsim.study.runs.results import RunResult
-from vftsim.study.runs.shard import WHOLE, Shard
-from vftsim.study.runs.workers import Interrupted, checked_jobs
-from vftsim.study.store.manifest import identity, manifest, utc_now
+from vftsim.study.runs.workers import Interrupted
+from vftsim.study.store.manifest import identity
 from vftsim.study.store.store import Opening, Store
 
 
 def run_study(
     model: Model,
-    replications: int = DEFAULT_REPLICATIONS,
-    seed: int = DEFAULT_SEED,
-    jobs: int | None = None,
+    replications: int,
+    execution: Execution,
     *,
     directory: Path | None = None,
     force: bool = False,
     resume: bool = False,
-    progress: Progress | None = None,
     rule: StoppingRule | None = None,
-    shard: Shard = WHOLE,
 ) -> RunResult:
     """Run a model; an interrupted run returns what is done.
 
     Parameters
     ----------
-    jobs : int, optional
-        Worker processes; by default all cores.
     directory : Path, optional
         Where the result goes.
     force, resume : bool
         Replace the directory, or go on with it.
     rule : StoppingRule, optional
         When there are enough replications; ``replications`` are then what a result has at least.
-    shard : Shard
-        The share of the replications to be run.
 
     Raises
     ------
@@ -62,32 +55,28 @@ def run_study(
     """
     if force and resume:
         raise UsageError("--force discards an existing result and --resume continues it: choose one")
-    workers = checked_jobs(jobs)
-    check_study(replications, seed, workers)
+    execution.check(replications)
     opening = Opening.REPLACE if force else Opening.CONTINUE if resume else Opening.NEW
     with nullcontext() if directory is None else Store(directory, "run", opening) as store:
-        own, started = identity(model, seed), utc_now()
+        of_model, stored_in = identity(model, execution.seed), replace(execution, store=store)
         if store is not None and resume:
-            store.check_only(own)
-        there = store.numbers(own) if store is not None else []
+            store.check_only(of_model)
+        stored = store.numbers(of_model) if store is not None else []
         # Replications beyond those asked for are kept: a result never shrinks by being continued.
-        wanted = max(replications, *(n + 1 for n in there), 0)
+        wanted = max(replications, *(n + 1 for n in stored), 0)
 
         def batch(count: int, known: dict[int, Record]) -> Replications:
-            models, records = [model], [known]
-            return replicate(models, count, seed, workers, progress=progress, store=store, known=records, shard=shard)[
-                0
-            ]
+            return replicate([model], count, stored_in, known=[known])[0]
 
-        done, verdict = (batch(wanted, {}), None) if rule is None else run_until(rule, batch, {})
+        done, precision = (batch(wanted, {}), None) if rule is None else run_until(rule, batch, {})
         if not done.records:
-            shard.refuse_idle(done.interrupted)
+            execution.shard.refuse_idle(done.interrupted)
             raise Interrupted("nothing had finished")
         records, most = done.ordered(), max(wanted, len(done.records)) if rule else wanted
         numbers = [number for number, _ in records]
-        said = manifest([model], "run", seed, numbers, workers, started, wanted=most, interrupted=done.interrupted)
-        result = RunResult(model, records, {**said, "identity": own})
-        result.precision = verdict
+        manifest = execution.manifest([model], "run", numbers, wanted=most, interrupted=done.interrupted)
+        result = RunResult(model, records, {**manifest, "identity": of_model})
+        result.precision = precision
         result.remarks += broken_promises(records)
         if store is not None:
             store.finish(result.write_files)
@@ -149,11 +138,11 @@ def watched_in(record: Record, replication: int, figures: Sequence[str]) -> dict
     UsageError
         The replication says nothing of one.
     """
-    found = figures_in(record, figures)
-    for name, value in found.items():
+    figures_there = figures_in(record, figures)
+    for name, value in figures_there.items():
         if not math.isfinite(value):
             raise UsageError(f"--figure {name}: nothing to measure in replication {replication}")
-    return found
+    return figures_there
 
 
 class _Ended(Exception):  # noqa: N818 - the user's wish, no fault

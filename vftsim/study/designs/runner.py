@@ -20,11 +20,10 @@ from vftsim.study.designs.points import StudyPoint
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import worthwhile_jobs
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.replicate import Task
-from vftsim.study.runs.shard import WHOLE, Shard
-from vftsim.study.runs.workers import Workers, deferred_interrupts
+from vftsim.study.runs.workers import Interrupted, Workers, deferred_interrupts
 from vftsim.study.store.files import to_json
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.store import Store
@@ -73,8 +72,8 @@ class Runner:
         Gives plain data of a run, or why there is none under :data:`REFUSED`; a module's function.
     take : callable
         Told of each run, whether it was in the store or has just arrived.
-    shard : Shard
-        The share of the runs of all points to be done.
+    execution : Execution
+        With a store; its shard is a share of the runs of all points.
     by_points : bool
         Whether a share is of points, not of runs: where how many a point needs follows from those before.
 
@@ -87,11 +86,9 @@ class Runner:
     """
 
     points: Sequence[Point]
-    seed: int
     function: Callable[[Task], dict[str, Any]]
     take: Take
-    store: Store
-    shard: Shard = WHOLE
+    execution: Execution
     by_points: bool = False
     refused: dict[int, str] = field(default_factory=dict)
     identities: list[dict[str, Any]] = field(default_factory=list)
@@ -100,22 +97,28 @@ class Runner:
 
     def __post_init__(self) -> None:
         for point in self.points:
-            self.identities.append(identity_of(point.digest, self.seed))
+            self.identities.append(identity_of(point.digest, self.execution.seed))
             self._alike.setdefault(self.identities[-1]["model"], []).append(point.number)
             self.taken.append(set())
 
+    @property
+    def store(self) -> Store:
+        """Where the runs are."""
+        assert self.execution.store is not None
+        return self.execution.store
+
     def load(self, wanted: Sequence[int]) -> int:
         """Take the runs that are in the store, of those wanted of each point; return how many."""
-        found = 0
-        for number, said in enumerate(self.identities):
+        loaded = 0
+        for number, identity in enumerate(self.identities):
             missing = set(range(wanted[number])) - self.taken[number]
-            for n, data in self.store.known(said).items() if missing else ():
+            for n, data in self.store.known(identity).items() if missing else ():
                 if n in missing:
                     self._take(number, n, data)
-                    found += 1
-        return found
+                    loaded += 1
+        return loaded
 
-    def run(self, wanted: Sequence[int], jobs: int, show: Progress, name: Callable[[int], str]) -> None:
+    def run(self, wanted: Sequence[int], name: Callable[[int], str]) -> None:
         """Compute what is missing of the runs wanted of each point, in the order of replications.
 
         Raises
@@ -123,36 +126,54 @@ class Runner:
         KeyboardInterrupt
             The user ends it; what has arrived is kept.
         """
-        tasks = _Tasks(self, self._missing(wanted))
+        tasks, show = _Tasks(self, self._missing(wanted)), self.execution.progress
         show.total(len(tasks))
-        worthwhile = worthwhile_jobs(jobs, (task.spec for task in tasks))
-        for index, data in Workers(self.function, worthwhile, show.say).as_they_come(tasks):
+        jobs = worthwhile_jobs(self.execution.worker_count, (task.spec for task in tasks))
+        for index, data in Workers(self.function, jobs, show.say).as_they_come(tasks):
             number, n = tasks.places[index]
             with deferred_interrupts():
                 self._arrived(number, n, data)
             show.advance(name(number))
 
+    def check_any(self, refusals: Sequence[str], *, interrupted: bool) -> None:
+        """Refuse to make a result of no runs.
+
+        Raises
+        ------
+        Interrupted
+            Ctrl-C before anything was done.
+        UsageError
+            No point can be run, or none is of this share.
+        """
+        if any(self.taken):
+            return
+        if interrupted:
+            raise Interrupted("nothing had finished")
+        if not self.refused:
+            self.execution.shard.refuse_idle(interrupted)
+        raise UsageError(f"no point could be run: {'; '.join(refusals)}")
+
     def _missing(self, wanted: Sequence[int]) -> list[tuple[int, int]]:
         places = []
         for n in range(max(wanted, default=0)):
             planned: set[str] = set()
-            for number, said in enumerate(self.identities):
+            for number, identity in enumerate(self.identities):
                 if n >= wanted[number] or n in self.taken[number] or number in self.refused:
                     continue
-                if said["model"] not in planned and self._is_ours(number, n):
+                if identity["model"] not in planned and self._is_ours(number, n):
                     places.append((number, n))
-                planned.add(said["model"])
+                planned.add(identity["model"])
         return places
 
     def _is_ours(self, number: int, n: int) -> bool:
-        return self.shard.has(number if self.by_points else n * len(self.points) + number)
+        return self.execution.shard.has(number if self.by_points else n * len(self.points) + number)
 
     def _arrived(self, number: int, n: int, data: dict[str, Any]) -> None:
-        said = self.identities[number]
+        identity = self.identities[number]
         if REFUSED not in data:
-            self.store.keep(said, n, data)
+            self.store.keep(identity, n, data)
             data = json.loads(to_json(data, indent=None))
-        for other in self._alike[said["model"]]:
+        for other in self._alike[identity["model"]]:
             if REFUSED in data:
                 self.refused[other] = data[REFUSED]
             else:
@@ -176,7 +197,7 @@ class _Tasks(Sequence[Task]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         number, n = self.places[index]
-        return Task(self._runner.points[number].model.spec, self._runner.seed, n)
+        return Task(self._runner.points[number].model.spec, self._runner.execution.seed, n)
 
 
 class Responses:
@@ -205,12 +226,12 @@ class Responses:
     def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:
         """Keep what a run of a point says."""
         one, point = Summary("", [(replication, RunRecord.from_dict(data))]), self.points[number]
-        kept = [text for text, row in one.rows.items() if isinstance(row.address.entry.figure, Verdict)]
+        texts = [text for text, row in one.rows.items() if isinstance(row.address.entry.figure, Verdict)]
         for name in self.names:
             for address in one.find(name):
                 self._meant[name].setdefault(address.text, address)
-                kept.append(address.text)
-        for text in dict.fromkeys(kept):
+                texts.append(address.text)
+        for text in dict.fromkeys(texts):
             if text in point.rows:
                 point.rows[text].observed.update(one.rows[text].observed)
             else:
@@ -221,8 +242,8 @@ class Responses:
     @property
     def addresses(self) -> list[Address]:
         """The figures that the names mean in the models run, in their order."""
-        found = {text: address for name in self.names for text, address in self._meant[name].items()}
-        return list(found.values())
+        by_text = {text: address for name in self.names for text, address in self._meant[name].items()}
+        return list(by_text.values())
 
     def of(self, name: str) -> list[Address]:
         """Return the figures that a name means."""
@@ -253,11 +274,8 @@ class Evaluator:
     """
 
     names: Sequence[str]
-    seed: int
     confidence: float
-    store: Store
-    jobs: int
-    show: Progress
+    execution: Execution
     runs: int = 0
 
     def __call__(self, points: Sequence[StudyPoint], replications: int) -> Responses:
@@ -269,15 +287,15 @@ class Evaluator:
             The user ends it; what has arrived is kept.
         """
         wanted = [replications] * len(points)
-        found = Responses(self.names, len(points), self.confidence)
-        runner = Runner(points, self.seed, simulate, found.take, self.store)
+        responses = Responses(self.names, len(points), self.confidence)
+        runner = Runner(points, simulate, responses.take, self.execution)
         runner.load(wanted)
-        runner.run(wanted, self.jobs, self.show, lambda number: points[number].name)
-        found.refused = runner.refused
-        self.runs += sum(map(len, found.done))
-        return found
+        runner.run(wanted, lambda number: points[number].name)
+        responses.refused = runner.refused
+        self.runs += sum(map(len, responses.done))
+        return responses
 
-    def single(self, found: Responses, number: int, name: str, point: StudyPoint) -> float:
+    def single(self, responses: Responses, number: int, name: str, point: StudyPoint) -> float:
         """Return a figure of a point.
 
         Raises
@@ -285,9 +303,9 @@ class Evaluator:
         UsageError
             It cannot be run, or no replication says anything of it.
         """
-        if (why := found.refused.get(number)) is not None:
+        if (why := responses.refused.get(number)) is not None:
             raise UsageError(f"{point.name} cannot be run: {why}")
-        estimate = found.estimate(number, name)
+        estimate = responses.estimate(number, name)
         if estimate is None:
             raise UsageError(f"'{name}' says nothing at {point.name}; choose a figure, or ranges, where it always does")
         return estimate.mean

@@ -9,10 +9,10 @@ that is given is never ignored.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -23,11 +23,9 @@ from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.figures.frames import estimate_columns, frame
 from vftsim.study.figures.offered import Missing, mean_missing
 from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.replicate import DEFAULT_SEED
 from vftsim.study.runs.workers import Interrupted, Workers
 from vftsim.study.store.files import Number, codec
 from vftsim.study.store.resumable import RunCache
-from vftsim.study.store.store import Store
 from vftsim.workloads.parts import Offer
 
 if TYPE_CHECKING:
@@ -50,7 +48,6 @@ class SearchSettings:
         Most runs at one load, and in all.
     low, high : float, optional
         Where to look; by default from half the load that saturates the system to all of it.
-    confidence : float
     """
 
     probability: float = 0.9
@@ -88,12 +85,8 @@ class CapacityRequest:
 
     Parameters
     ----------
-    seed, jobs : int, optional
     quick : bool
         A first look.
-    progress : Progress, optional
-    store : Store, optional
-        Where finished runs are kept and found again.
     method : str, optional
         ``ramp`` or ``search``.
     replications : int, optional
@@ -116,11 +109,7 @@ class CapacityRequest:
         Play prices of the model's protection at both ends of their ranges.
     """
 
-    seed: int = DEFAULT_SEED
-    jobs: int | None = None
     quick: bool = False
-    progress: Progress | None = None
-    store: Store | None = None
     method: str | None = None
     replications: int | None = None
     ihs_limit_percent: float | None = None
@@ -176,15 +165,14 @@ class SearchMapper:
     ----------
     jobs : int
         Worker processes.
-    progress : Progress
     unit : str
         Of the load, for the progress.
-    kept : RunCache, optional
+    cache : RunCache, optional
         Where runs are that were judged already, and where each goes as it arrives.
     """
 
-    def __init__(self, jobs: int, progress: Progress, unit: str, kept: RunCache | None = None) -> None:
-        self.kept = kept or RunCache()
+    def __init__(self, jobs: int, progress: Progress, unit: str, cache: RunCache | None = None) -> None:
+        self.cache = cache or RunCache()
         self.jobs = jobs
         self.progress = progress
         self.unit = unit
@@ -196,7 +184,7 @@ class SearchMapper:
         level: float = getattr(function, "args")[0]  # noqa: B009 - the prober passes a partial
         workers: Workers[int, Any] = Workers(function, self.jobs, self.progress.say)
         try:
-            results = self.kept.at(load=level).in_order(workers, {number: number for number in numbers})
+            results = self.cache.at(load=level).in_order(workers, {number: number for number in numbers})
         except KeyboardInterrupt:
             self.interrupted = True
             raise BudgetUsedUp from None
@@ -224,8 +212,6 @@ def search_levels(
         ``passes(load, replication)`` returns a :class:`JudgedRun`; picklable.
     saturated : float
         Load that would fill the system: where to look.
-    settings : SearchSettings
-    mapper : SearchMapper
     whole : bool
         Whether the load is counted, not measured.
 
@@ -334,20 +320,40 @@ class JudgedRun:
         return self.is_within and self.short is None
 
 
+class Turned(Protocol):
+    """What is turned to reach a level of the load."""
+
+    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
+        """Return a model at a level."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedLoad:
-    """A model at any level of its load, and what a run at one is worth; what a capacity search calls; picklable."""
+    """A model at any level of its load, and what a run at one is worth; what a capacity search calls; picklable.
+
+    Parameters
+    ----------
+    criterion : callable
+        Returns the figures that a record is judged by, and whether it is within the limit.
+    offered : tuple of str
+        Workloads that must have sent what they were asked.
+    """
 
     spec: ModelSpec
     seed: int
+    turned: Turned
+    criterion: Callable[[RunRecord], tuple[dict[str, float], bool]]
+    offered: tuple[str, ...] = ()
 
     def __call__(self, level: float, replication: int) -> JudgedRun:
         """Run and judge."""
-        raise TypeError(f"{type(self).__name__} must judge a run")
+        record = self.prepare(level, replication).run()
+        return JudgedRun(*self.criterion(record), short_offer(record, self.offered))
 
     def at(self, level: float) -> ModelSpec:
         """Return the model at a level."""
-        raise TypeError(f"{type(self).__name__} must say what its model is at a level")
+        return self.turned.at(self.spec, level)
 
     def of(self, spec: ModelSpec) -> Self:
         """Return the same load of another model."""
@@ -358,9 +364,8 @@ class JudgedLoad:
         return Run(self.at(level), self.seed, replication)
 
 
-def short_offer(record: RunRecord, workloads: Iterable[str]) -> Offer | None:
+def short_offer(record: RunRecord, names: Collection[str]) -> Offer | None:
     """Return the first of some workloads' offers that is short; of a domain that is made often, each has a number."""
-    names = tuple(workloads)
     return next(
         (
             offer

@@ -16,32 +16,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Table, dot_chart, plain, with_unit
 from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.points import Span, StudyPoint, change_for, own_outside, points_at
+from vftsim.study.designs.points import Span, StudyPoint, change_for, points_at, values_outside
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.frames import frame
 from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.extras import extra
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress, Silent
-from vftsim.study.runs.replicate import check_study
 from vftsim.study.runs.results import rows
-from vftsim.study.runs.workers import checked_jobs
-from vftsim.study.store.manifest import manifest, utc_now
-from vftsim.study.store.resumable import going_on_in, write_result
+from vftsim.study.store.resumable import resumable_store, write_result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +78,6 @@ class Request:
     samples: int = 64
     most: int = 5
     replications: int = 2
-    seed: int = 1
     quick: bool = False
     confidence: float = 0.95
 
@@ -188,7 +184,7 @@ class Sensitivity(Printed):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a factor."""
-        found = []
+        table = []
         for rank, one in enumerate(self.effects, 1):
             row: dict[str, Any] = {
                 "rank": rank,
@@ -208,8 +204,8 @@ class Sensitivity(Printed):
                     f"{name}_low": index.low if index else None,
                     f"{name}_high": index.high if index else None,
                 }
-            found.append(row)
-        return frame(found)
+            table.append(row)
+        return frame(table)
 
     def blocks(self) -> list[Block]:
         """Return the answer, the shares of factors, what each does by itself, and notes."""
@@ -246,9 +242,7 @@ class Sensitivity(Printed):
         }
 
 
-def sensitivity(
-    request: Request, folder: Path, jobs: int | None = None, *, force: bool = False, progress: Progress | None = None
-) -> Sensitivity:
+def sensitivity(request: Request, folder: Path, execution: Execution, *, force: bool = False) -> Sensitivity:
     """Find out what a figure depends on.
 
     Raises
@@ -260,27 +254,26 @@ def sensitivity(
     """
     request.check()
     extra("SALib", EXTRA, COMMAND)
-    workers, started = checked_jobs(jobs), utc_now()
-    check_study(request.replications, request.seed, workers)
+    execution.check(request.replications)
     figure = one_figure(request.figure, request.base.spec, "--figure")
-    with going_on_in(folder, COMMAND, force) as store:
-        evaluate = Evaluator((figure,), request.seed, request.confidence, store, workers, progress or Silent())
-        found = _found(request, figure, evaluate, started, workers)
-        store.finish(lambda folder: write_result(folder, found, {"sensitivity.csv": found.to_pandas()}))
-        found.remarks.extend(store.remarks)
-    return found
+    with resumable_store(folder, COMMAND, force) as store:
+        evaluate = Evaluator((figure,), request.confidence, replace(execution, store=store))
+        result = _found(request, figure, evaluate)
+        store.finish(lambda folder: write_result(folder, result, {"sensitivity.csv": result.to_pandas()}))
+        result.remarks.extend(store.remarks)
+    return result
 
 
-def _found(request: Request, figure: str, evaluate: Evaluator, started: str, jobs: int) -> Sensitivity:
-    own, ends, unit = _one_at_a_time(request, figure, evaluate)
+def _found(request: Request, figure: str, evaluate: Evaluator) -> Sensitivity:
+    in_use, ends, unit = _one_at_a_time(request, figure, evaluate)
     effects = _screened(request, figure, evaluate, ends)
     matter = [each.name for each in _that_matter(effects)[: request.most]]
     indices, outputs = _indices(request, figure, evaluate, matter)
     done = [
         Effect(e.name, e.span, e.low, e.high, e.effect, e.sigma, *indices.get(e.name, (None, None))) for e in effects
     ]
-    said = manifest([request.base], COMMAND, request.seed, request.replications, jobs, started)
-    said["sensitivity"] = {
+    manifest = evaluate.execution.manifest([request.base], COMMAND, request.replications)
+    manifest["sensitivity"] = {
         "figure": figure,
         "ranges": {name: [span.at(0.0), span.at(1.0)] for name, span in request.spans.items()},
         "trajectories": request.trajectories,
@@ -288,7 +281,7 @@ def _found(request: Request, figure: str, evaluate: Evaluator, started: str, job
         "points": evaluate.runs,
     }
     order = sorted(done, key=lambda each: each.weight, reverse=True)
-    return Sensitivity(request, figure, unit, own, order, _spread(outputs), said, evaluate.runs)
+    return Sensitivity(request, figure, unit, in_use, order, _spread(outputs), manifest, evaluate.runs)
 
 
 def _one_at_a_time(
@@ -298,15 +291,15 @@ def _one_at_a_time(
     values: list[dict[str, str]] = [{}]
     values += [{name: span.at(share)} for name, span in request.spans.items() for share in (0.0, 1.0)]
     points = request.points(values)
-    found = evaluate(points, request.replications)
+    responses = evaluate(points, request.replications)
     for point in points:
-        evaluate.single(found, point.number, figure, point)
-    own = found.estimate(0, figure)
-    assert own is not None
-    first = found.points[0]
-    gaps = [first.difference(found.points[number], figure) for number in range(1, len(points))]
+        evaluate.single(responses, point.number, figure, point)
+    in_use = responses.estimate(0, figure)
+    assert in_use is not None
+    first = responses.points[0]
+    gaps = [first.difference(responses.points[number], figure) for number in range(1, len(points))]
     pairs = {name: (gaps[2 * n], gaps[2 * n + 1]) for n, name in enumerate(request.spans)}
-    return own, pairs, first.rows[figure].address.entry.unit
+    return in_use, pairs, first.rows[figure].address.entry.unit
 
 
 def _outputs(
@@ -316,8 +309,8 @@ def _outputs(
     spans = [request.spans[name] for name in names]
     values = [{n: s.at(x) for n, s, x in zip(names, spans, row, strict=True)} for row in shares]
     points = request.points(values)
-    found = evaluate(points, request.replications)
-    return [evaluate.single(found, point.number, figure, point) for point in points]
+    responses = evaluate(points, request.replications)
+    return [evaluate.single(responses, point.number, figure, point) for point in points]
 
 
 def _problem(names: Sequence[str]) -> dict[str, Any]:
@@ -338,10 +331,10 @@ def _screened(
     import numpy as np  # noqa: PLC0415 - as the library below
 
     sample, analyze = (extra(f"SALib.{part}.morris", EXTRA, COMMAND) for part in ("sample", "analyze"))
-    names, seed = list(request.spans), _salib_seed(request.seed)
+    names, seed = list(request.spans), _salib_seed(evaluate.execution.seed)
     shares = sample.sample(_problem(names), request.trajectories, num_levels=LEVELS, seed=seed)
     outputs = np.array(_outputs(request, figure, evaluate, names, shares.tolist()))
-    found = analyze.analyze(
+    measures = analyze.analyze(
         _problem(names),
         shares,
         outputs,
@@ -352,9 +345,9 @@ def _screened(
     )
     effects = []
     for number, name in enumerate(names):
-        value, half = float(found["mu_star"][number]), float(found["mu_star_conf"][number])
+        value, half = float(measures["mu_star"][number]), float(measures["mu_star_conf"][number])
         index = Index(value, max(value - half, 0.0), value + half)
-        effects.append(Effect(name, request.spans[name], *ends[name], index, float(found["sigma"][number])))
+        effects.append(Effect(name, request.spans[name], *ends[name], index, float(measures["sigma"][number])))
     return effects
 
 
@@ -380,12 +373,12 @@ def _indices(
     import numpy as np  # noqa: PLC0415 - as the library below
 
     sample, analyze = (extra(f"SALib.{part}.sobol", EXTRA, COMMAND) for part in ("sample", "analyze"))
-    seed = _salib_seed(request.seed)
+    seed = _salib_seed(evaluate.execution.seed)
     shares = sample.sample(_problem(names), request.samples, calc_second_order=False, seed=seed)
     outputs = _outputs(request, figure, evaluate, names, shares.tolist())
     if len(set(outputs)) < 2:
         raise UsageError(f"sensitivity: '{figure}' is the same at all points; wider ranges may change it")
-    found = analyze.analyze(
+    indices = analyze.analyze(
         _problem(names),
         np.array(outputs),
         calc_second_order=False,
@@ -395,7 +388,7 @@ def _indices(
     )
 
     def index(kind: str, number: int) -> Index:
-        value, half = float(found[kind][number]), float(found[f"{kind}_conf"][number])
+        value, half = float(indices[kind][number]), float(indices[f"{kind}_conf"][number])
         return Index(value, value - half, value + half)
 
     return {name: (index("S1", n), index("ST", n)) for n, name in enumerate(names)}, outputs
@@ -412,43 +405,42 @@ def _spread(outputs: Sequence[float]) -> Estimate:
 _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-def _charts(found: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
+def _charts(result: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
     """Return what each factor does by itself, and its share of the variance."""
-    confidence, samples = found.request.confidence, found.request.samples
-    ends = [(end, each) for end in ("low", "high") for each in [[getattr(one, end) for one in found.effects]]]
-    series = [
-        Series(f"at its {end} end", [Point.of(float(n), e) for n, e in enumerate(estimates) if e is not None], "dots")
-        for end, estimates in ends
-    ]
-    totals = [None if one.total is None else one.total.estimate(confidence, samples) for one in found.effects]
-    shares = [Point.of(float(n), total) for n, total in enumerate(totals) if total is not None]
-    names, unit = [short[one.name] for one in found.effects], f" ({found.unit})" if found.unit else ""
-    difference = f"difference from the model as it is{unit}"
+    confidence, samples = result.request.confidence, result.request.samples
+    ends = {f"at its {end} end": [getattr(one, end) for one in result.effects] for end in ("low", "high")}
+    totals = [None if one.total is None else one.total.estimate(confidence, samples) for one in result.effects]
+    names, difference = [short[one.name] for one in result.effects], "difference from the model as it is"
     return [
-        Chart(f"{found.figure}, one factor at a time", "", difference, series, [(0.0, "")], names=names),
-        Chart("Total share of the variance", "", "share", [Series("total share", shares, "dots")], names=names),
+        dot_chart(
+            f"{result.figure}, one factor at a time",
+            with_unit(difference, result.unit),
+            names,
+            ends,
+            limits=[(0.0, "")],
+        ),
+        dot_chart("Total share of the variance", "share", names, {"total share": totals}),
     ]
 
 
-def _answers(found: Sensitivity) -> list[str]:
-    deciding, count = found.deciding, len(found.effects)
-    unit = f" {found.unit}" if found.unit else ""
-    own, spread = plain(found.own.mean), found.spread
-    over = (
-        f"It is {own}{unit} as the model stands, and {plain(spread.low)} to {plain(spread.high)}{unit} over the ranges"
-    )
+def _answers(result: Sensitivity) -> list[str]:
+    deciding, count = result.deciding, len(result.effects)
+    unit = f" {result.unit}" if result.unit else ""
+    in_use, spread = plain(result.own.mean), result.spread
+    ends = f"{plain(spread.low)} to {plain(spread.high)}{unit}"
+    over = f"It is {in_use}{unit} as the model stands, and {ends} over the ranges"
     if not deciding:
         return [
-            f"{found.figure}: no factor's share is known to be above 5 %; more --samples tell them apart.",
+            f"{result.figure}: no factor's share is known to be above 5 %; more --samples tell them apart.",
             f"{over} (95 % of the points).",
         ]
     names = [f"{each.name} ({_percent(each)})" for each in deciding]
     number = _WORDS[len(deciding)] if len(deciding) < len(_WORDS) else str(len(deciding))
     which = "this one" if len(deciding) == 1 else f"these {number}"
     return [
-        f"{found.figure} depends on {which} of {count} factors: {listing(names)} of its variance with all that each "
+        f"{result.figure} depends on {which} of {count} factors: {listing(names)} of its variance with all that each "
         "takes part in.",
-        f"{over} (95 % of the points). {_rest(found)}",
+        f"{over} (95 % of the points). {_rest(result)}",
     ]
 
 
@@ -457,21 +449,21 @@ def _percent(one: Effect) -> str:
     return f"{100 * min(one.total.value, 1.0):.0f} %"  # few samples can say more than all of it
 
 
-def _rest(found: Sensitivity) -> str:
+def _rest(result: Sensitivity) -> str:
     """Say what the factors that were screened out do."""
-    out = [each for each in found.effects if each.total is None]
+    out = [each for each in result.effects if each.total is None]
     if not out:
         return "All factors were looked at to the end."
     most = max(out, key=lambda each: each.effect.value)
-    unit = f" {found.unit}" if found.unit else ""
+    unit = f" {result.unit}" if result.unit else ""
     return f"The other {len(out)} screened out move it by {plain(most.effect.value)}{unit} at most ({most.name})."
 
 
-def _notes(found: Sensitivity) -> list[str]:
-    request, notes = found.request, list[str]()
-    for text in own_outside(request.base.spec, request.spans):
+def _notes(result: Sensitivity) -> list[str]:
+    request, notes = result.request, list[str]()
+    for text in values_outside(request.base.spec, request.spans):
         notes.append(f"As the model stands, {text}: at low and at high start from there.")
-    closed = [each for each in found.effects if each.total is not None]
+    closed = [each for each in result.effects if each.total is not None]
     gaps = [(a.name, b.name) for a, b in pairwise(closed) if _overlap(a, b)]
     if gaps:
         pairs = listing([f"{a} and {b}" for a, b in gaps])
@@ -482,7 +474,7 @@ def _notes(found: Sensitivity) -> list[str]:
     notes.append("Total share: of the variance (Sobol), with all that the factor takes part in; first order: alone.")
     percent = f"{100 * request.confidence:g}"
     notes.append(
-        f"{found.runs} runs: {request.replications} replications a point under the same random numbers, "
+        f"{result.runs} runs: {request.replications} replications a point under the same random numbers, "
         f"{request.trajectories} trajectories, {request.samples} samples; ± and [ ]: {percent} % by bootstrap. "
         "Factors are spread evenly over their ranges."
     )
@@ -497,11 +489,11 @@ def _overlap(a: Effect, b: Effect) -> bool:
 
 def shortened(names: Sequence[str]) -> dict[str, str]:
     """Return the last words of each dotted name that tell it from the others."""
-    found = {}
+    short = {}
     for name in names:
         words = name.split(".")
         ends = (".".join(words[-count:]) for count in range(1, len(words) + 1))
-        found[name] = next(
+        short[name] = next(
             (end for end in ends if sum(other == end or other.endswith(f".{end}") for other in names) == 1), name
         )
-    return found
+    return short

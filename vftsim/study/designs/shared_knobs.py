@@ -28,12 +28,10 @@ class _Sort:
 
     Parameters
     ----------
-    unit : str
     size : float
         Of the unit, in the quantity's base unit.
     reach : (float, float)
         From what part of the least value in use to what multiple of the largest one looks.
-    quantity : Quantity, optional
     held : float
         What part of it a model holds.
     usual : float
@@ -63,7 +61,6 @@ class SharedKnob:
 
     Parameters
     ----------
-    name, unit : str
     places : tuple of float
         In its unit, ascending.
     """
@@ -72,7 +69,7 @@ class SharedKnob:
     unit: str
     places: tuple[float, ...]
 
-    def at(self, model: Model, entry: str, place: float) -> Model:
+    def at(self, model: Model, entry: str, value: float) -> Model:
         """Return a model with the setting at a value; the same one if it has no such setting.
 
         Raises
@@ -84,13 +81,13 @@ class SharedKnob:
         if self.name == LOAD:
             for key in _load_keys(model):
                 knob = knob_of(spec, key, "--crossovers load")
-                spec = knob.at(spec, knob.value * place)
+                spec = knob.at(spec, knob.value * value)
             return replace(model, spec=spec)
         sort = _SORTS[self.name]
         if _own_value(spec.domains[entry], self.name) is None or sort.quantity is None:
             return model
-        knob = Knob(f"domains.{entry}.protection.{KEYS[self.name]}", sort.quantity.base_unit, place, False)
-        return replace(model, spec=knob.at(spec, place * sort.size * sort.held))
+        knob = Knob(f"domains.{entry}.protection.{KEYS[self.name]}", sort.quantity.base_unit, value, False)
+        return replace(model, spec=knob.at(spec, value * sort.size * sort.held))
 
 
 def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) -> list[SharedKnob]:
@@ -98,7 +95,6 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
 
     Parameters
     ----------
-    texts : sequence of str
     models : dict of str to Model
         One model under several mechanisms.
     entry : str
@@ -124,9 +120,9 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
         if name not in (ALL, *having):
             raise UsageError(f"--crossovers {name}: neither the model nor one of these mechanisms has one")
     wanted = [name for name in having if name in named or ALL in named]
-    told = {name: _read(name, named[name]) for name in wanted if named.get(name)}
+    given = {name: _read(name, named[name]) for name in wanted if named.get(name)}
     return [
-        SharedKnob(name, _SORTS[name].unit, told.get(name) or _around(name, list(models.values()), entry))
+        SharedKnob(name, _SORTS[name].unit, given.get(name) or _around(name, list(models.values()), entry))
         for name in wanted
     ]
 
@@ -138,8 +134,8 @@ def _has(name: str, model: Model, entry: str) -> bool:
 def _around(name: str, models: Sequence[Model], entry: str) -> tuple[float, ...]:
     """Return values around those that the models have."""
     sort = _SORTS[name]
-    said = [] if name == LOAD else [_own_value(model.spec.domains[entry], name) for model in models]
-    own = [value / (sort.size * sort.held) for value in said if value] or [sort.usual]
+    in_use = [] if name == LOAD else [_own_value(model.spec.domains[entry], name) for model in models]
+    own = [value / (sort.size * sort.held) for value in in_use if value] or [sort.usual]
     low, high = min(own) * sort.reach[0], max(own) * sort.reach[1]
     return tuple(float(f"{low * (high / low) ** (n / (_PLACES - 1)):.3g}") for n in range(_PLACES))
 
@@ -147,15 +143,15 @@ def _around(name: str, models: Sequence[Model], entry: str) -> tuple[float, ...]
 def _read(name: str, values: str) -> tuple[float, ...]:
     sort = _SORTS[name]
     try:
-        told = [
+        values_read = [
             float(text) if sort.quantity is None else sort.quantity.parse(text.strip()) / sort.size
             for text in values.split(",")
         ]
     except ValueError as error:
         raise UsageError(f"--crossovers {name}: {error}") from None
-    if len(set(told)) < 2 or min(told) <= 0.0:
+    if len(set(values_read)) < 2 or min(values_read) <= 0.0:
         raise UsageError(f"--crossovers {name}: two different values above 0 at least, got '{values}'")
-    return tuple(sorted(set(told)))
+    return tuple(sorted(set(values_read)))
 
 
 def _own_value(domain: DomainSpec, name: str) -> float | None:

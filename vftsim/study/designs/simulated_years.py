@@ -34,14 +34,10 @@ from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import estimate_columns, frame
 from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.results import CONFIDENCE, rows
-from vftsim.study.runs.workers import Workers, checked_jobs
-from vftsim.study.store.files import codec
-from vftsim.study.store.manifest import identity, manifest, utc_now
 from vftsim.study.store.resumable import RunCache, together
-from vftsim.study.store.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,8 +79,8 @@ class Rate:
         """Return when it comes in a year."""
         most = round(2.0 * YEAR_S / self.mean_s + 20.0 * math.sqrt(YEAR_S / self.mean_s) + 20.0)
         lasts_ns = max(0, self.fault.lasts_ns)
-        found = renewals_ns(streams, "years", entity, 0, self.mean_s * _S, self.cv, lasts_ns, most)
-        return [at_ns for at_ns in found if at_ns < YEAR_S * _S]
+        instants_ns = renewals_ns(streams, "years", entity, 0, self.mean_s * _S, self.cv, lasts_ns, most)
+        return [at_ns for at_ns in instants_ns if at_ns < YEAR_S * _S]
 
 
 @dataclass(frozen=True)
@@ -115,10 +111,12 @@ class Machine:
 
     def meets(self, fault: FaultSpec) -> bool:
         """Whether a fault can strike at all under the mechanism."""
-        own = self.protection
-        if fault.needs_own_channel and own.channel_network is not None:
+        protection = self.protection
+        if fault.needs_own_channel and protection.channel_network is not None:
             return False
-        return (own.has_backup or not fault.needs_backup) and (own.backup_executes or not fault.needs_execution)
+        if fault.needs_backup and not protection.has_backup:
+            return False
+        return protection.backup_executes or not fault.needs_execution
 
     def episode(
         self, blows: Sequence[tuple[int, FaultSpec]], end_ns: int, traffic: int, protected_ns: int | None = None
@@ -198,19 +196,19 @@ def measure(task: MeasureTask) -> Measured:
     machine, quiet_s = task.machine, task.machine.quiet_s()
 
     def effect(rate: Rate, protected_ns: int | None) -> Effect:
-        found = []
+        episodes = []
         for number, at_ns in enumerate(crash_instants(machine.seed, task.crashes, _S)):
             traffic = number % TRAFFIC
             blow = [(at_ns, rate.fault)]
             each = machine.episode(blow, at_ns + machine.tail_ns, traffic, protected_ns)
-            found.append((each, _outage_s(each, quiet_s[traffic])))
-        living = [(each, outage_s) for each, outage_s in found if not each.is_dead]
+            episodes.append((each, _outage_s(each, quiet_s[traffic])))
+        living = [(each, outage_s) for each, outage_s in episodes if not each.is_dead]
         count = max(len(living), 1)
-        costs_s = [machine.restart_s if each.is_dead else outage_s for each, outage_s in found]
+        costs_s = [machine.restart_s if each.is_dead else outage_s for each, outage_s in episodes]
         waits = sum(_redundant_after_s(machine, each, outage_s) for each, outage_s in living)
         outages = sum(outage_s for _, outage_s in living)
         around_s = mean_interval(costs_s, CONFIDENCE).half_width
-        return Effect(outages / count, waits / count, 1.0 - len(living) / len(found), around_s)
+        return Effect(outages / count, waits / count, 1.0 - len(living) / len(episodes), around_s)
 
     kinds = []
     for rate in task.rates:
@@ -224,7 +222,7 @@ def simulate_year(task: YearTask) -> Year:
     """Draw a year's faults, and play each with those before it that are not over."""
     machine, streams = task.machine, Streams(task.machine.seed, task.year)
     drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(task.rates)]
-    strikes = sorted(((at_ns, rate) for own, rate in drawn for at_ns in own), key=lambda each: each[0])
+    strikes = sorted(((at_ns, rate) for instants, rate in drawn for at_ns in instants), key=lambda each: each[0])
     restart_ns = round(machine.restart_s * _S)
     down: dict[str, float] = {rate.name: 0.0 for rate in task.rates}
     unprotected_s, deaths = 0.0, 0
@@ -241,8 +239,8 @@ def simulate_year(task: YearTask) -> Year:
             protected_ns = None
         under_way.append((at_ns, rate.fault))
         traffic = number % TRAFFIC
-        found = machine.episode(under_way, at_ns + machine.tail_ns, traffic, protected_ns)
-        if found.is_dead:
+        episode = machine.episode(under_way, at_ns + machine.tail_ns, traffic, protected_ns)
+        if episode.is_dead:
             deaths += 1
             down[rate.name] += machine.restart_s + (0 if out_since_ns is None else at_ns - out_since_ns) / _S
             unprotected_s += machine.reprotection_ns / _S
@@ -250,32 +248,32 @@ def simulate_year(task: YearTask) -> Year:
             protected_ns = up_ns + machine.reprotection_ns if machine.protection.has_backup else None
             under_way, out_since_ns, over_ns = [], None, 0
             continue
-        outage_s = _outage_s(found, task.quiet_s[traffic])
+        outage_s = _outage_s(episode, task.quiet_s[traffic])
         next_ns = strikes[number + 1][0] if number + 1 < len(strikes) else math.inf
         if next_ns < at_ns + outage_s * _S:  # what clients see then begins before this one
             out_since_ns = at_ns if out_since_ns is None else out_since_ns
         else:
             out_since_ns = None
             down[rate.name] += outage_s
-        wait_s = _redundant_after_s(machine, found, outage_s)
+        wait_s = _redundant_after_s(machine, episode, outage_s)
         unprotected_s += wait_s
         over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * _S), protected_ns or 0)
-        if found.is_lost and machine.protection.has_backup:
+        if episode.is_lost and machine.protection.has_backup:
             under_way, protected_ns = [], over_ns
-    return Year(sum(down.values()), unprotected_s, {rate.name: len(own) for own, rate in drawn}, down, deaths)
+    return Year(sum(down.values()), unprotected_s, {rate.name: len(instants) for instants, rate in drawn}, down, deaths)
 
 
-def _outage_s(found: Episode, quiet_s: float) -> float:
-    return found.gap_s if found.gap_s > quiet_s else 0.0
+def _outage_s(episode: Episode, quiet_s: float) -> float:
+    return episode.gap_s if episode.gap_s > quiet_s else 0.0
 
 
-def _redundant_after_s(machine: Machine, found: Episode, outage_s: float) -> float:
+def _redundant_after_s(machine: Machine, episode: Episode, outage_s: float) -> float:
     """Return the time from the end of an outage until redundancy is back; somebody restores what does not come back."""
     if not machine.protection.has_backup:
         return 0.0
-    if found.is_lost:
+    if episode.is_lost:
         return machine.restart_s + machine.reprotection_ns / _S
-    return max(0.0, found.protected_s - outage_s)
+    return max(0.0, episode.protected_s - outage_s)
 
 
 @dataclass(frozen=True)
@@ -296,10 +294,10 @@ class MachineYears:
         have cost, each by itself, is taken off (a control variate), which makes the interval several times narrower.
         The chance of those that meet each other comes on top.
         """
-        found = mean_interval([each.down_s - self._by_chance_s(each) for each in self.years], CONFIDENCE)
-        low = found.mean - math.hypot(found.mean - found.low, self._of_meetings_s)
-        high = found.mean + math.hypot(found.high - found.mean, self._of_meetings_s)
-        return replace(found, low=low, high=high, half_width=(high - low) / 2.0)
+        mean = mean_interval([each.down_s - self._by_chance_s(each) for each in self.years], CONFIDENCE)
+        low = mean.mean - math.hypot(mean.mean - mean.low, self._of_meetings_s)
+        high = mean.mean + math.hypot(mean.high - mean.mean, self._of_meetings_s)
+        return replace(mean, low=low, high=high, half_width=(high - low) / 2.0)
 
     @property
     def _of_meetings_s(self) -> float:
@@ -331,8 +329,9 @@ class MachineYears:
     @property
     def agrees(self) -> bool:
         """Whether the simulated downtime lies in the interval of the chain, what the years leave open put to it."""
-        gap_s, own = self.down_s.mean - self.chain_down_s, self.down_s
-        return abs(gap_s) <= math.hypot(self.chain_around_s, own.high - own.mean if gap_s < 0 else own.mean - own.low)
+        gap_s, simulated = self.down_s.mean - self.chain_down_s, self.down_s
+        towards_chain_s = simulated.high - simulated.mean if gap_s < 0 else simulated.mean - simulated.low
+        return abs(gap_s) <= math.hypot(self.chain_around_s, towards_chain_s)
 
 
 @dataclass(frozen=True)
@@ -404,8 +403,8 @@ class SimulatedYears(Printed):
         for kind, each in self.found.items():
             row = [kind]
             for name in names:
-                own = [year.down_by[name] for year in each.years if name in year.down_by]
-                row.append(sum(own) / count if own else None)
+                seconds = [year.down_by[name] for year in each.years if name in year.down_by]
+                row.append(sum(seconds) / count if seconds else None)
             parts.append(row)
         how_often = ", ".join(f"{rate.name} {rate.mean_s / _DAY_S:.4g}" for rate in self.rates)
         return [
@@ -443,12 +442,12 @@ class SimulatedYears(Printed):
 def rates_of(model: Model, mtbf_s: float) -> tuple[Rate, ...]:
     """Return what strikes a model: both hosts, and its own faults that come at a mean time."""
     start = Instant("run", 0)
-    found = [Rate("primary host", PrimaryCrash(at=start), mtbf_s), Rate("backup host", BackupCrash(at=start), mtbf_s)]
+    rates = [Rate("primary host", PrimaryCrash(at=start), mtbf_s), Rate("backup host", BackupCrash(at=start), mtbf_s)]
     for number, fault in enumerate(model.spec.faults):
         if fault.repeat is not None and fault.repeat.mean is not None:
             kind: str = fault.kind  # type: ignore[attr-defined]
-            found.append(Rate(f"{kind} ({number})", fault, fault.repeat.mean / _S, fault.repeat.cv))
-    return tuple(found)
+            rates.append(Rate(f"{kind} ({number})", fault, fault.repeat.mean / _S, fault.repeat.cv))
+    return tuple(rates)
 
 
 def simulated_years(
@@ -457,12 +456,9 @@ def simulated_years(
     mtbf_s: float,
     years: int,
     crashes: int,
-    seed: int = 1,
-    jobs: int | None = None,
+    execution: Execution,
     *,
     restart_s: float = DEFAULT_RESTART_S,
-    progress: Progress | None = None,
-    store: Store | None = None,
 ) -> SimulatedYears:
     """Simulate years of a model under mechanisms, and put its Markov chain beside.
 
@@ -486,61 +482,62 @@ def simulated_years(
         raise UsageError("--mtbf and --restart: above 0")
     if not 2 <= years <= YEARS_MOST:
         raise UsageError(f"--simulate: from 2 to {YEARS_MOST} years, got {years}")
-    started, workers, show = utc_now(), checked_jobs(jobs), progress or Silent()
     chosen, refused = fitting(model, kinds)
     rates = rates_of(model, mtbf_s)
-    machines = _machines(model, chosen, seed, restart_s)
-    meeting = {kind: tuple(rate for rate in rates if own.meets(rate.fault)) for kind, own in machines.items()}
-    asked = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
+    machines = _machines(model, chosen, execution.seed, restart_s)
+    striking = {kind: tuple(rate for rate in rates if one.meets(rate.fault)) for kind, one in machines.items()}
+    determinants = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
 
-    def kept(kind: str, what: Any, of: Any) -> RunCache:
-        own = {**identity(chosen[kind], seed), "years": [*asked, what], "faults": model.digest()}
-        return RunCache(store, own, *codec(of))
+    def cache(kind: str, result: type, what: list[Any]) -> RunCache:
+        return execution.cache(chosen[kind], result, years=[*determinants, what], faults=model.digest())
 
-    def done(play: Any, stores: Sequence[RunCache], tasks: Sequence[dict[int, Any]]) -> list[list[Any]]:
-        show.total(sum(len(own) - one.there(own) for one, own in zip(stores, tasks, strict=True)))
-        return together(stores, Workers(play, workers, show.say, show.advance), tasks)
+    def play(function: Any, caches: dict[str, RunCache], tasks: dict[str, dict[int, Any]]) -> dict[str, list[Any]]:
+        execution.progress.total(
+            sum(len(missing) - caches[kind].count_stored(missing) for kind, missing in tasks.items())
+        )
+        results = together(list(caches.values()), execution.workers(function), list(tasks.values()))
+        return dict(zip(tasks, results, strict=True))
 
-    effects = done(
+    effects = play(
         measure,
-        [kept(kind, ["effects", crashes], Measured) for kind in machines],
-        [{0: MeasureTask(own, meeting[kind], crashes)} for kind, own in machines.items()],
+        {kind: cache(kind, Measured, ["effects", crashes]) for kind in machines},
+        {kind: {0: MeasureTask(one, striking[kind], crashes)} for kind, one in machines.items()},
     )
-    measured = {kind: own[0] for kind, own in zip(machines, effects, strict=True)}
-    played = done(
+    measured: dict[str, Measured] = {kind: effect for kind, (effect,) in effects.items()}
+    played = play(
         simulate_year,
-        [kept(kind, ["year", list(measured[kind].quiet_s)], Year) for kind in machines],
-        [
-            {year: YearTask(own, meeting[kind], measured[kind].quiet_s, year) for year in range(years)}
-            for kind, own in machines.items()
-        ],
+        {kind: cache(kind, Year, ["year", list(effect.quiet_s)]) for kind, effect in measured.items()},
+        {
+            kind: {year: YearTask(machines[kind], striking[kind], effect.quiet_s, year) for year in range(years)}
+            for kind, effect in measured.items()
+        },
     )
     found = {}
-    for (kind, own), each in zip(machines.items(), played, strict=True):
-        shares = shares_of(measured[kind].kinds, restart_s, own.reprotection_ns / _S)
-        own_years = tuple(each)
+    for kind, machine in machines.items():
+        of_faults = measured[kind].kinds
+        shares = shares_of(of_faults, restart_s, machine.reprotection_ns / _S)
         down_s, unprotected_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
-        found[kind] = MachineYears(measured[kind].kinds, restart_s, down_s, unprotected_s, own_years)
-    said = manifest([model], "simulated years", seed, years, workers, started)
-    return SimulatedYears(model, mtbf_s, restart_s, rates, found, refused, said)
+        found[kind] = MachineYears(of_faults, restart_s, down_s, unprotected_s, tuple(played[kind]))
+    manifest = execution.manifest([model], "simulated years", years)
+    return SimulatedYears(model, mtbf_s, restart_s, rates, found, refused, manifest)
 
 
 def _machines(model: Model, chosen: Mapping[str, Model], seed: int, restart_s: float) -> dict[str, Machine]:
     """Return a model's machine under each mechanism."""
     entry = protected_domain(model)
-    return {kind: Machine(own, own.spec.copies(entry)[0], seed, restart_s) for kind, own in chosen.items()}
+    return {kind: Machine(one, one.spec.copies(entry)[0], seed, restart_s) for kind, one in chosen.items()}
 
 
 def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, crashes: int) -> Needs:
     """Return what such a study takes."""
     chosen, _ = fitting(model, kinds)
-    found, rates = Needs(), rates_of(model, mtbf_s)
+    needs, rates = Needs(), rates_of(model, mtbf_s)
     for machine in _machines(model, chosen, 0, restart_s=0.0).values():
         spec, _, _ = at_rest(machine.model, None, LEAD_NS + _S + machine.tail_ns)
         meeting = [rate for rate in rates if machine.meets(rate.fault)]
         episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in meeting)
-        found += needs_of(spec).times(episodes + TRAFFIC)
-    return found
+        needs += needs_of(spec).times(episodes + TRAFFIC)
+    return needs
 
 
 _DAY_S = 86_400.0

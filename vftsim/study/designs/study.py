@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.stats import StoppingRule
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.stats.replications import replicate as rounds_of
@@ -28,15 +28,10 @@ from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.frames import estimate_columns, frame
 from vftsim.study.figures.validity import not_covered, not_covered_line
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.model import load_model
-from vftsim.study.runs.progress import Progress, Silent
-from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.results import rows
-from vftsim.study.runs.shard import WHOLE, Shard
-from vftsim.study.runs.workers import Interrupted, checked_jobs
-from vftsim.study.store.manifest import manifest, utc_now
-from vftsim.study.store.resumable import write_result
-from vftsim.study.store.store import Opening, Store
+from vftsim.study.store.resumable import resumable_store, write_result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,24 +75,24 @@ class StudyResult(Printed):
     @cached_property
     def results(self) -> pd.DataFrame:
         """Every response of every point: one row a figure."""
-        found = []
+        table = []
         for point in self.points:
             for address in self.responses.addresses:
                 if (estimate := self.responses.estimate(point.number, address.text)) is not None:
                     unit = address.entry.unit
-                    found.append({**head(point), "figure": address.text, "unit": unit, **estimate_columns(estimate)})
-        return frame(found)
+                    table.append({**head(point), "figure": address.text, "unit": unit, **estimate_columns(estimate)})
+        return frame(table)
 
     @cached_property
     def replications(self) -> pd.DataFrame:
         """Every run with its responses: one row a run, numbered as `vftsim replay --run` does."""
-        found = []
+        table = []
         for point in self.points:
             values = {a.text: self.responses.values(point.number, a.text) for a in self.responses.addresses}
             for n in sorted(self.responses.done[point.number]):
-                own = {text: each[n] for text, each in values.items() if n in each}
-                found.append({"run": n * len(self.points) + point.number, **head(point), "replication": n, **own})
-        return frame(sorted(found, key=lambda row: row["run"]))
+                figures = {text: each[n] for text, each in values.items() if n in each}
+                table.append({"run": n * len(self.points) + point.number, **head(point), "replication": n, **figures})
+        return frame(sorted(table, key=lambda row: row["run"]))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the results."""
@@ -114,13 +109,13 @@ class StudyResult(Printed):
             words = [*([point.label] if several else []), *(f"{name}={value}" for name, value in point.values.items())]
             figures: list[Cell] = [self.responses.estimate(point.number, address.text) for address in addresses]
             table.append([f"{point.number}: {', '.join(words) or point.label}", *figures])
-        heads = ["point", *(_head(address.text, address.entry.unit) for address in addresses)]
-        said = " ".join(spec.description.split())
+        heads = ["point", *(with_unit(address.text, address.entry.unit) for address in addresses)]
+        description = "".join(f"{word} " for word in spec.description.split())
         keys = dict.fromkeys(key for point in self.points for key in not_covered(point.model.spec))
         return [
             *([Note(line, warns=True)] if (line := not_covered_line([*keys])) else []),
             *not_fitted_notes(self.manifest["models"]),
-            Answer(f"{spec.name}: {said + ' ' if said else ''}{len(self.points)} points, {self.finished} runs."),
+            Answer(f"{spec.name}: {description}{len(self.points)} points, {self.finished} runs."),
             *_charts(self),
             Table(heads, table),
             *(Note(text) for text in _notes(self)),
@@ -150,8 +145,7 @@ def head(point: StudyPoint) -> dict[str, Any]:
 
 def check_responses(spec: StudySpec, points: Sequence[StudyPoint]) -> None:
     """Refuse figures that no model of the study will have; of a large study the first point of each model tells."""
-    firsts = {point.label: point for point in reversed(points)}
-    check_names(spec.responses, [point.model.spec for point in firsts.values()], "responses")
+    check_names(spec.responses, [model.spec for model in _first_models(points)], "responses")
 
 
 def takes(spec: StudySpec, points: Sequence[StudyPoint]) -> Needs:
@@ -163,14 +157,7 @@ def takes(spec: StudySpec, points: Sequence[StudyPoint]) -> Needs:
 
 
 def run_study_file(
-    spec: StudySpec,
-    points: list[StudyPoint],
-    folder: Path,
-    jobs: int | None = None,
-    *,
-    force: bool = False,
-    progress: Progress | None = None,
-    shard: Shard = WHOLE,
+    spec: StudySpec, points: list[StudyPoint], folder: Path, execution: Execution, *, force: bool = False
 ) -> StudyResult:
     """Run what is missing of a study; an interrupted one returns what is done.
 
@@ -178,12 +165,10 @@ def run_study_file(
     ----------
     folder : Path
         Where finished runs and results are.
-    jobs : int, optional
-        Worker processes, without influence on the results; by default all cores.
+    execution : Execution
+        With the study's seed; its shard is a share of runs, with a precision of points.
     force : bool
         Forget what the folder holds, once the new result stands.
-    shard : Shard
-        The share to be run: of runs, with a precision of points.
 
     Raises
     ------
@@ -192,41 +177,33 @@ def run_study_file(
     Interrupted
         Ctrl-C before anything was done.
     """
-    workers, show, started = checked_jobs(jobs), progress or Silent(), utc_now()
-    check_study(spec.replications, spec.seed, workers)
+    execution.check(spec.replications)
     check_responses(spec, points)
     responses, interrupted, unreached = Responses(spec.responses, len(points), spec.confidence / 100.0), False, []
-    already = 0
-    wanted = [spec.replications] * len(points)
-    with Store(folder, COMMAND, Opening.REPLACE if force else Opening.CONTINUE) as store:
-        runner = Runner(points, spec.seed, simulate, responses.take, store, shard, spec.precision is not None)
+    rule = _rule(spec)
+    wanted = [spec.replications if rule is None else rule.initial + rule.look_ahead] * len(points)
+    with resumable_store(folder, COMMAND, force) as store:
+        runner = Runner(points, simulate, responses.take, replace(execution, store=store), rule is not None)
+        already = runner.load(wanted)
         try:
-            if spec.precision is None:
-                already = runner.load(wanted)
-                runner.run(wanted, workers, show, lambda number: points[number].name)
+            if rule is None:
+                runner.run(wanted, lambda number: points[number].name)
             else:
-                rule = _rule(spec)
-                first = [rule.initial + rule.look_ahead] * len(points)
-                already, wanted = runner.load(first), first
-                unreached = _until_known(spec, rule, runner, responses, wanted, workers, show)
+                unreached = _until_known(rule, runner, responses, wanted)
         except KeyboardInterrupt:
             interrupted = True
-        if not any(responses.done):
-            if interrupted:
-                raise Interrupted("nothing had finished")
-            if not runner.refused:
-                shard.refuse_idle(interrupted)
-            whys = "; ".join(dict.fromkeys(runner.refused.values()))
-            raise UsageError(f"no point could be run: {whys}")
-        said = _manifest(spec, points, wanted, workers, started, interrupted)
-        result = StudyResult(spec, points, responses, runner.refused, said, wanted, already, unreached)
+        runner.check_any(list(dict.fromkeys(runner.refused.values())), interrupted=interrupted)
+        manifest = execution.manifest(_first_models(points), COMMAND, max(wanted), interrupted=interrupted)
+        manifest["study"] = {**spec.model_dump(mode="json"), "points": len(points)}
+        result = StudyResult(spec, points, responses, runner.refused, manifest, wanted, already, unreached)
         store.finish(result.write_files)
         result.remarks.extend(store.remarks)
     return result
 
 
-def _rule(spec: StudySpec) -> StoppingRule:
-    assert spec.precision is not None
+def _rule(spec: StudySpec) -> StoppingRule | None:
+    if spec.precision is None:
+        return None
     return StoppingRule(
         spec.precision.of or spec.responses,
         relative_half_width=spec.precision.percent / 100.0,
@@ -235,15 +212,7 @@ def _rule(spec: StudySpec) -> StoppingRule:
     )
 
 
-def _until_known(
-    spec: StudySpec,
-    rule: StoppingRule,
-    runner: Runner,
-    responses: Responses,
-    wanted: list[int],
-    jobs: int,
-    show: Progress,
-) -> list[int]:
+def _until_known(rule: StoppingRule, runner: Runner, responses: Responses, wanted: list[int]) -> list[int]:
     """Run replications of each point until the rule holds there; return the points where it does not.
 
     What a point needs follows from its own replications, so shares of points are those of the whole.
@@ -255,7 +224,7 @@ def _until_known(
         for number, batch in numbers.items():
             wanted[number] = batch.stop
         runner.load(wanted)
-        runner.run(wanted, jobs, show, lambda number: f"point {number}")
+        runner.run(wanted, lambda number: f"point {number}")
         for number, batch in list(numbers.items()):
             del numbers[number]
             if not set(batch) <= responses.done[number]:
@@ -269,7 +238,7 @@ def _until_known(
 
 
 def _outcome(rule: StoppingRule, responses: Responses, number: int, replication: int) -> dict[str, float]:
-    found = {}
+    figures = {}
     for name in rule.metrics:
         meant = responses.of(name)
         if len(meant) != 1:
@@ -282,18 +251,16 @@ def _outcome(rule: StoppingRule, responses: Responses, number: int, replication:
             raise UsageError(
                 f"precision: nothing to measure of '{name}' in replication {replication} of point {number}"
             )
-        found[name] = value
-    return found
+        figures[name] = value
+    return figures
 
 
-def _manifest(
-    spec: StudySpec, points: Sequence[StudyPoint], wanted: Sequence[int], jobs: int, started: str, interrupted: bool
-) -> dict[str, Any]:
-    firsts = {point.label: point.model for point in reversed(points)}
-    most = max(wanted)
-    models = [firsts[label] for label in dict.fromkeys(point.label for point in points)]
-    said = manifest(models, COMMAND, spec.seed, most, jobs, started, interrupted=interrupted)
-    return {**said, "study": {**spec.model_dump(mode="json"), "points": len(points)}}
+def _first_models(points: Sequence[StudyPoint]) -> list[Model]:
+    """Return the model of the first point of each model of the study."""
+    firsts = dict[str, StudyPoint]()
+    for point in points:
+        firsts.setdefault(point.label, point)
+    return [point.model for point in firsts.values()]
 
 
 _MOST_ROWS = 100
@@ -302,41 +269,37 @@ _MOST_CHARTS = 4
 """Of figures, and of factors."""
 
 
-def _charts(found: StudyResult) -> list[Chart]:
+def _charts(study: StudyResult) -> list[Chart]:
     """Return every figure over every factor that is a number: a dot a point, the other factors anywhere in theirs."""
-    if len(found.points) > MOST_DRAWN:
+    if len(study.points) > MOST_DRAWN:
         return []
-    axes = {name: numbers_of([point.values[name] for point in found.points]) for name in found.points[0].values}
+    axes = {name: numbers_of([point.values[name] for point in study.points]) for name in study.points[0].values}
     varied = [(name, axis) for name, axis in axes.items() if axis is not None and len(set(axis[0])) > 1]
     charts = []
-    for address in found.responses.addresses[:_MOST_CHARTS]:
-        for name, (places, unit) in varied[:_MOST_CHARTS]:
+    for address in study.responses.addresses[:_MOST_CHARTS]:
+        for name, (positions, unit) in varied[:_MOST_CHARTS]:
             dots: dict[str, list[Point]] = {}
-            for point in found.points:
-                if (estimate := found.responses.estimate(point.number, address.text)) is not None:
-                    dots.setdefault(point.label, []).append(Point.of(places[point.number], estimate))
-            series = [Series(label, own, "dots") for label, own in dots.items()]
-            title, x = f"{address.text} over {name}", f"{name} ({unit})" if unit else name
-            charts.append(Chart(title, x, _head(address.text, address.entry.unit), series, scale=scale_of(series)))
+            for point in study.points:
+                if (estimate := study.responses.estimate(point.number, address.text)) is not None:
+                    dots.setdefault(point.label, []).append(Point.of(positions[point.number], estimate))
+            series = [Series(label, dots_of_model, "dots") for label, dots_of_model in dots.items()]
+            title, y = f"{address.text} over {name}", with_unit(address.text, address.entry.unit)
+            charts.append(Chart(title, with_unit(name, unit), y, series, scale=scale_of(series)))
     return charts
 
 
-def _head(text: str, unit: str) -> str:
-    return f"{text} ({unit})" if unit else text
-
-
-def _notes(found: StudyResult) -> list[str]:
+def _notes(study: StudyResult) -> list[str]:
     notes = []
-    if len(found.points) > _MOST_ROWS:
+    if len(study.points) > _MOST_ROWS:
         notes.append(f"The first {_MOST_ROWS} points; results.csv has all.")
-    if found.already:
-        notes.append(f"{found.already} runs were on disk already.")
-    for number, why in list(found.refused.items())[:_MOST_LISTED]:
-        notes.append(f"Refused: point {number} ({found.points[number].name}): {why}")
-    if found.unreached:
-        listed = ", ".join(map(str, found.unreached[:_MOST_LISTED]))
+    if study.already:
+        notes.append(f"{study.already} runs were on disk already.")
+    for number, why in list(study.refused.items())[:_MOST_LISTED]:
+        notes.append(f"Refused: point {number} ({study.points[number].name}): {why}")
+    if study.unreached:
+        listed = ", ".join(map(str, study.unreached[:_MOST_LISTED]))
         notes.append(f"Precision not reached within the most replications: points {listed}.")
-    fewest = min((len(done) for done in found.responses.done if done), default=0)
+    fewest = min((len(done) for done in study.responses.done if done), default=0)
     rests = "(x to y): lowest and highest replication, no interval" if fewest < FEWEST_RUNS else "± and [ ]: intervals"
     return [*notes, f"{fewest} replications or more of each point, the same random numbers at all. {rests}."]
 

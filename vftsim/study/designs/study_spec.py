@@ -157,8 +157,8 @@ class StudySpec(Spec):
         if isinstance(self.design, Paired):
             lengths = {name: len(factor.values) for name, factor in self.factor_of.items()}
             if len(set(lengths.values())) > 1:
-                told = listing([f"{name} has {count}" for name, count in lengths.items()])
-                raise ValueError(f"paired factors need equally many values: {told}")
+                counts = listing([f"{name} has {count}" for name, count in lengths.items()])
+                raise ValueError(f"paired factors need equally many values: {counts}")
         if isinstance(self.design, LatinHypercube | Sobol) and not any(f.is_range for f in self.factor_of.values()):
             raise ValueError(f"{self.design.kind} draws from ranges, and no factor has one (low, high)")
         return self

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Marked, Note, Series, Table
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Marked, Note, Series, Table, with_unit
 from vftsim.report.blocks import Point as Dot
 from vftsim.spec import DURATION
 from vftsim.stats import Estimate
@@ -37,14 +36,9 @@ from vftsim.study.figures.names import Address
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, is_load, is_of_load_outside
-from vftsim.study.runs.progress import Progress, Silent
-from vftsim.study.runs.replicate import check_study
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import CONFIDENCE, rows
-from vftsim.study.runs.shard import WHOLE, Shard
-from vftsim.study.runs.workers import Interrupted, checked_jobs
-from vftsim.study.store.manifest import manifest, utc_now
-from vftsim.study.store.resumable import write_result
-from vftsim.study.store.store import Opening, Store
+from vftsim.study.store.resumable import resumable_store, write_result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +46,6 @@ if TYPE_CHECKING:
     from vftsim.study.designs.sweep_grid import AnyAxis
 
 
-DEFAULT_REPLICATIONS = 3
 MOST_PANELS = 3
 
 
@@ -62,7 +55,6 @@ class SweepResult(Printed):
 
     Parameters
     ----------
-    grid : Grid
     points : list of PointFigures
         What is known of each point.
     refused : dict
@@ -97,36 +89,31 @@ class SweepResult(Printed):
     @property
     def refusals(self) -> dict[str, str]:
         """Schedulers and points that could not run, and why."""
-        found = dict(self.grid.refused)
-        for number, why in self.refused.items():
-            point = self.grid.points[number]
-            alone = all(p.number in self.refused for p in self.grid.points if p.variant == point.variant)
-            found[point.variant.name if alone else point_name(point)] = why
-        return found
+        return _refusals(self.grid, self.refused)
 
     @cached_property
     def results(self) -> pd.DataFrame:
         """Every figure of every point across replications: one row a figure."""
         columns = ["metric", "unit", "estimate", "low", "high", "n", "confidence", "interval"]
         # Column by column: a dict a row takes several times the memory of the table.
-        found: dict[str, list[Any]] = {name: [] for name in [*self._head_columns, *columns]}
+        columns_by_name: dict[str, list[Any]] = {name: [] for name in [*self._head_columns, *columns]}
         for point, known in zip(self.grid.points, self.points, strict=True):
             head = _head(point)
             for metric, (address, estimate) in known.found.items():
                 about = {**head, "metric": metric, "unit": address.entry.unit}
                 for name, value in {**about, **estimate_columns(estimate)}.items():
-                    found[name].append(value)
-        return frame(found)
+                    columns_by_name[name].append(value)
+        return frame(columns_by_name)
 
     @cached_property
     def replications(self) -> pd.DataFrame:
         """Every figure of every replication: one row a replication."""
-        found = [
+        table = [
             {**_head(point), "replication": n, **known.values[n]}
             for point, known in zip(self.grid.points, self.points, strict=True)
             for n in sorted(known.values)
         ]
-        return frame(found) if found else frame(columns=[*self._head_columns, "replication"])
+        return frame(table) if table else frame(columns=[*self._head_columns, "replication"])
 
     @cached_property
     def outside(self) -> list[list[Any]] | None:
@@ -154,15 +141,15 @@ class SweepResult(Printed):
     @property
     def shown(self) -> dict[str, Address]:
         """Figures in the terminal's table: those asked for; else of the first workload, domains, and mechanisms."""
-        found = {name: address for point in self.points for name, (address, _) in point.found.items()}
+        addresses = {name: address for point in self.points for name, (address, _) in point.found.items()}
         if self.named:
-            return found
-        owners = {address.owner for address in found.values()}
+            return addresses
+        owners = {address.owner for address in addresses.values()}
         first = next((owner for name in self.grid.base.spec.workloads if (owner := f"workloads.{name}") in owners), "")
         order = [first, *(f"domains.{name}" for name in self.grid.base.spec.domains)]
         if self.grid.protections:
             order += [f"{owner}.protection" for owner in order[1:]]
-        return {name: address for own in order for name, address in found.items() if address.owner == own}
+        return {name: address for own in order for name, address in addresses.items() if address.owner == own}
 
     @property
     def drawn(self) -> dict[str, Address]:
@@ -177,7 +164,7 @@ class SweepResult(Printed):
 
     def without_effect(self) -> list[tuple[str, str]]:
         """Return (scheduler and mechanism, axis) where no value of the axis changed anything, to the last digit."""
-        found = []
+        pairs = []
         for variant in dict.fromkeys(point.variant for point in self.grid.points):
             points = [p for p in self.grid.points if p.variant == variant and self.points[p.number].marks]
             for axis in self.grid.axes:
@@ -186,14 +173,14 @@ class SweepResult(Printed):
                     others = json.dumps({k: v for k, v in point.values.items() if k != axis.name})
                     groups.setdefault(others, []).append(json.dumps(self.points[point.number].marks, sort_keys=True))
                 if any(len(g) > 1 for g in groups.values()) and all(len(set(g)) == 1 for g in groups.values()):
-                    found.append((variant.name, axis.name))
-        return found
+                    pairs.append((variant.name, axis.name))
+        return pairs
 
     @cached_property
     def crossovers(self) -> pd.DataFrame:
         """Where mechanisms overtake each other: one row a figure, pair of mechanisms and place."""
-        found = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
-        return frame(found, columns=[*CROSSOVER_COLUMNS])
+        table = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
+        return frame(table, columns=[*CROSSOVER_COLUMNS])
 
     def to_pandas(self) -> pd.DataFrame:
         """Return :attr:`results`."""
@@ -201,13 +188,13 @@ class SweepResult(Printed):
 
     def blocks(self) -> list[Block]:
         """Return the figures of every point, and what was found on the way."""
-        said, grid = self.manifest, self.grid
-        heads_of = [{**model, "costs": []} if grid.protections else model for model in said["models"]]
+        manifest, grid = self.manifest, self.grid
+        heads_of = [{**model, "costs": []} if grid.protections else model for model in manifest["models"]]
         count = sum(1 for known in self.points if known.values)
         # Nobody reads more in a terminal, and to lay it out would take longer than the runs.
         table = _points(self) if self.is_drawn else Note(f"{count:,} points are too many to show: see results.csv")
         return [
-            *head([{**model, "not_covered": self.not_covered} for model in heads_of], said["seed"]),
+            *head([{**model, "not_covered": self.not_covered} for model in heads_of], manifest["seed"]),
             *(Note(line) for line in _about(self)),
             Answer(
                 f"{count} points, {self.finished} runs",
@@ -215,7 +202,7 @@ class SweepResult(Printed):
             ),
             *_charts(self),
             table,
-            Note(f"n replications with the same traffic at every point, seed {said['seed']}. {INTERVALS}"),
+            Note(f"n replications with the same traffic at every point, seed {manifest['seed']}. {INTERVALS}"),
             *(outside_notes(grid.base) if self.outside else []),
             *(_crossovers(self) if grid.protections else []),
             *(Note(line) for line in _findings(self)),
@@ -244,33 +231,32 @@ def _head(point: Point) -> dict[str, Any]:
     return {"point": point.number, **point.variant.names, **point.values}
 
 
+def _refusals(grid: Grid, refused: Mapping[int, str]) -> dict[str, str]:
+    refusals = dict(grid.refused)
+    for number, why in refused.items():
+        point = grid.points[number]
+        are_all = all(each.number in refused for each in grid.points if each.variant == point.variant)
+        refusals[point.variant.name if are_all else point_name(point)] = why
+    return refusals
+
+
 def run_sweep(
     grid: Grid,
     folder: Path,
-    replications: int = DEFAULT_REPLICATIONS,
-    seed: int = 1,
-    jobs: int | None = None,
+    replications: int,
+    execution: Execution,
     *,
     force: bool = False,
-    progress: Progress | None = None,
-    shard: Shard = WHOLE,
     figures: Sequence[str] = (),
 ) -> SweepResult:
     """Run what is missing of a sweep; an interrupted one returns what is done.
 
     Parameters
     ----------
-    grid : Grid
     folder : Path
         Where finished replications and results are.
-    replications, seed : int
-    jobs : int, optional
-        Worker processes, without influence on the results; by default all cores.
     force : bool
         Forget what the folder holds, once the new result stands.
-    progress : Progress, optional
-    shard : Shard
-        The share of the replications of all points to be run.
     figures : sequence of str
         Names of the figures to be told, from whichever replications are there; none: those that lead.
 
@@ -281,49 +267,43 @@ def run_sweep(
     Interrupted
         Ctrl-C before anything was done.
     """
-    workers = checked_jobs(jobs)
-    check_study(replications, seed, workers)
+    execution.check(replications)
     check_names(figures, [grid.base.spec, *_one_of_each_variant(grid)])
-    started = utc_now()
-    show = progress or Silent()
     interrupted = False
-    with Store(folder, "sweep", Opening.REPLACE if force else Opening.CONTINUE) as store:
-        runner = Runner(grid.points, seed, simulate, lambda *_: None, store, shard)
+    with resumable_store(folder, "sweep", force) as store:
+        runner = Runner(grid.points, simulate, lambda *_: None, replace(execution, store=store))
         wanted_of = [replications] * len(grid.points)
         already = runner.load(wanted_of)
         try:
-            runner.run(wanted_of, workers, show, lambda number: point_name(grid.points[number]))
+            runner.run(wanted_of, lambda number: point_name(grid.points[number]))
         except KeyboardInterrupt:
             interrupted = True
-        if interrupted and not any(runner.taken):
-            raise Interrupted("nothing had finished")
+        refusals = _refusals(grid, runner.refused)
+        runner.check_any([f"{name}: {why}" for name, why in refusals.items()], interrupted=interrupted)
         wanted = replications * (len(grid.points) - len(runner.refused))
-        said = _manifest(grid, seed, replications, workers, started, interrupted)
-        points = _figures_of(runner, store, figures)
-        result = SweepResult(grid, points, runner.refused, said, wanted, already, named=tuple(dict.fromkeys(figures)))
-        if not any(runner.taken):
-            if not runner.refused:
-                shard.refuse_idle(interrupted)
-            raise UsageError(f"no point could be run: {'; '.join(f'{k}: {m}' for k, m in result.refusals.items())}")
+        manifest = execution.manifest([grid.base], "sweep", replications, interrupted=interrupted)
+        manifest["sweep"] = _about_grid(grid)
+        points, named = _figures_of(runner, figures), tuple(dict.fromkeys(figures))
+        result = SweepResult(grid, points, runner.refused, manifest, wanted, already, named=named)
         store.finish(result.write_files)
         result.remarks.extend(store.remarks)
     return result
 
 
-def _figures_of(runner: Runner, store: Store, names: Sequence[str]) -> list[PointFigures]:
+def _figures_of(runner: Runner, names: Sequence[str]) -> list[PointFigures]:
     """Return the figures of every point, read back one after the other: records of many points are large."""
-    found: list[PointFigures] = []
+    figures: list[PointFigures] = []
     first: dict[str, int] = {}
     reader = Reader(names, CONFIDENCE)
-    for number, (said, numbers) in enumerate(zip(runner.identities, runner.taken, strict=True)):
-        twin = first.setdefault(said["model"], number)
+    for number, (identity, numbers) in enumerate(zip(runner.identities, runner.taken, strict=True)):
+        twin = first.setdefault(identity["model"], number)
         if twin < number:
-            found.append(found[twin])
+            figures.append(figures[twin])
             continue
-        data = store.known(said) if numbers else {}
+        data = runner.store.known(identity) if numbers else {}
         records = [(n, RunRecord.from_dict(data[n])) for n in sorted(numbers)]
-        found.append(reader.read(records) if records else PointFigures())
-    return found
+        figures.append(reader.read(records) if records else PointFigures())
+    return figures
 
 
 def _one_of_each_variant(grid: Grid) -> list[ModelSpec]:
@@ -332,16 +312,14 @@ def _one_of_each_variant(grid: Grid) -> list[ModelSpec]:
     return [point.model.spec for point in points.values()]
 
 
-def _manifest(grid: Grid, seed: int, replications: int, jobs: int, started: str, interrupted: bool) -> dict[str, Any]:
-    said = manifest([grid.base], "sweep", seed, replications, jobs, started, interrupted=interrupted)
-    axes: Mapping[str, Any] = {axis.name: {"keys": axis.keys, "values": axis.values} for axis in grid.axes}
-    sweep = {
+def _about_grid(grid: Grid) -> dict[str, Any]:
+    """Return what the manifest says of the grid."""
+    return {
         "schedulers": grid.schedulers,
         "protections": grid.protections,
-        "axes": axes,
+        "axes": {axis.name: {"keys": axis.keys, "values": axis.values} for axis in grid.axes},
         "points": len(grid.points),
     }
-    return {**said, "sweep": sweep}
 
 
 _MOST_LINES, _MOST_CHARTS = 8, 5
@@ -372,38 +350,38 @@ def _apart(rest: list[AnyAxis], has_several_variants: bool) -> AnyAxis | None:
 def _of_figure(result: SweepResult, name: str, over: AnyAxis, apart: AnyAxis | None) -> list[Chart]:
     """Return the charts of one figure, all on one scale."""
     grid, address = result.grid, result.drawn[name]
-    found = numbers_of(over.values)
-    places = dict(zip(over.values, range(len(over.values)) if found is None else found[0], strict=True))
+    numbers = numbers_of(over.values)
+    positions = dict(zip(over.values, range(len(over.values)) if numbers is None else numbers[0], strict=True))
     lines: dict[str, dict[str, list[Dot]]] = {}
     for point, known in zip(grid.points, result.points, strict=True):
         if name in known.found:
             without = {over.name} if apart is None else {over.name, apart.name}
             panel = "" if apart is None else f"{apart.name}={point.values[apart.name]}"
             line = _label(point, grid, without) or address.entry.head
-            dot = Dot.of(float(places[point.values[over.name]]), known.found[name][1])
+            dot = Dot.of(float(positions[point.values[over.name]]), known.found[name][1])
             lines.setdefault(panel, {}).setdefault(line, []).append(dot)
-    style: Literal["line", "dots"] = "line" if found else "dots"
+    style: Literal["line", "dots"] = "line" if numbers else "dots"
     panels = {
-        panel: [Series(words, sorted(dots, key=lambda dot: dot.x), style) for words, dots in own.items()]
-        for panel, own in lines.items()
+        panel: [Series(words, sorted(dots, key=lambda dot: dot.x), style) for words, dots in lines_of_panel.items()]
+        for panel, lines_of_panel in lines.items()
     }
-    every = [series for own in panels.values() for series in own]
+    every = [series for lines_of_panel in panels.values() for series in lines_of_panel]
     seen = {y for series in every for dot in series.points for y in (dot.y, dot.low, dot.high) if math.isfinite(y)}
     ys = sorted({min(seen), max(seen), min((y for y in seen if y > 0.0), default=0.0)}) if seen else []
     title = f"{short_owner(address.owner)}: {address.entry.words}"
     return [
         Chart(
-            ", ".join(filter(None, (title, panel, _which(begin, own)))),
-            f"{over.name} ({found[1]})" if found and found[1] else over.name,
+            ", ".join(filter(None, (title, panel, _which(begin, lines_of_panel)))),
+            with_unit(over.name, numbers[1] if numbers else ""),
             address.entry.words,
-            own[begin : begin + _MOST_LINES],
+            lines_of_panel[begin : begin + _MOST_LINES],
             within=within(grid.base.spec) if any(is_load(grid.base.spec, key) for key in over.keys) else None,
             scale=scale_of(every),
-            names=() if found else over.values,
+            names=() if numbers else over.values,
             reach=ys if len(panels) > 1 else (),
         )
-        for panel, own in panels.items()
-        for begin in range(0, min(len(own), 2 * _MOST_LINES), _MOST_LINES)
+        for panel, lines_of_panel in panels.items()
+        for begin in range(0, min(len(lines_of_panel), 2 * _MOST_LINES), _MOST_LINES)
     ]
 
 
@@ -481,8 +459,7 @@ def _crossover(row: Any, result: SweepResult) -> list[Cell]:
 
 def _axis_of(row: Any) -> str:
     """Return the axis of a crossover, with its unit and the values of the other axes."""
-    unit, held = (f" ({row.unit})" if row.unit else ""), (f"; {row.held}" if row.held else "")
-    return f"{row.axis}{unit}{held}"
+    return f"{with_unit(row.axis, row.unit)}{f'; {row.held}' if row.held else ''}"
 
 
 def _about(result: SweepResult) -> list[str]:

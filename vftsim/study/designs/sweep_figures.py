@@ -53,7 +53,6 @@ class Reader:
     ----------
     names : sequence of str
         Figures that were asked for; none: those that lead.
-    confidence : float
     """
 
     names: Sequence[str]
@@ -62,37 +61,37 @@ class Reader:
 
     def read(self, records: Sequence[tuple[int, RunRecord]]) -> PointFigures:
         """Return the figures of a point."""
-        summary, made = Summary("", records, self.confidence), PointFigures()
+        summary, figures = Summary("", records, self.confidence), PointFigures()
         for own in chosen(summary, self.names):
             estimate = summary.estimate(own.text)
             if estimate is not None:
                 name, address = self._shared(own)
-                made.found[name] = address, estimate
+                figures.found[name] = address, estimate
                 for number, value in summary.values(own.text).items():
-                    made.values.setdefault(number, {})[name] = value
+                    figures.values.setdefault(number, {})[name] = value
         for number, record in records:
-            made.values.setdefault(number, {})
-            made.marks[number] = sha256_of(record.to_dict())
-        return made
+            figures.values.setdefault(number, {})
+            figures.marks[number] = sha256_of(record.to_dict())
+        return figures
 
     def _shared(self, address: Address) -> tuple[str, Address]:
         """Return name and address of a figure, one object for all points: thousands of them take most of the memory."""
         entry = address.entry
-        said = address.owner, address.phase, address.step, entry.path, entry.figure, entry.leads
-        if said not in self._same:
-            self._same[said] = name_of(address), address
-        return self._same[said]
+        key = address.owner, address.phase, address.step, entry.path, entry.figure, entry.leads
+        if key not in self._same:
+            self._same[key] = name_of(address), address
+        return self._same[key]
 
 
 def chosen(summary: Summary, names: Iterable[str]) -> Iterator[Address]:
     """Yield the figures that are named; without names those that lead, and how many runs failed if some did."""
-    found = [address for name in names for address in summary.find(name)]
+    named = [address for name in names for address in summary.find(name)]
     of_run = {(address.owner, address.entry.path) for address in summary.addresses if not address.phase}
-    for address in found or summary.addresses:
+    for address in named or summary.addresses:
         is_of_run = (address.owner, address.entry.path) in of_run
         is_first = not address.phase if is_of_run else FIRST_STEP in (address.phase, address.step)
         is_mixed = address.phase in summary.mixed and isinstance(address.entry.figure, Verdict)
-        if found or (is_first and (address.entry.leads or is_mixed)):
+        if named or (is_first and (address.entry.leads or is_mixed)):
             yield address
 
 
@@ -145,13 +144,13 @@ def _held(grid: Grid, point: Point, axis: AnyAxis) -> str:
 
 def _of_pair(
     axis: AnyAxis,
-    places: tuple[list[float], str],
+    positions: tuple[list[float], str],
     held: str,
     kinds: tuple[str, str],
     lines: tuple[list[Mapping[int, Figures]], list[Mapping[int, Figures]]],
     confidence: float,
 ) -> Iterator[dict[str, Any]]:
-    numbers, unit = places
+    numbers, unit = positions
     order = sorted(range(len(numbers)), key=lambda n: numbers[n])
     common = sorted(set.intersection(*(set(found) for line in lines for found in line)))
     for metric in _metrics(lines) if common else ():
@@ -165,8 +164,8 @@ def _of_pair(
 
 def _metrics(lines: Sequence[Sequence[Mapping[int, Figures]]]) -> list[str]:
     """Return the figures that either has."""
-    found = dict.fromkeys(name for line in lines for point in line for figures in point.values() for name in figures)
-    return list(found)
+    metrics = dict.fromkeys(name for line in lines for point in line for figures in point.values() for name in figures)
+    return list(metrics)
 
 
 def _value(figures: Figures, metric: str) -> float:

@@ -86,7 +86,6 @@ class Variant:
 
     Parameters
     ----------
-    scheduler : str
     protection : str
         Empty if mechanisms are not compared.
     switch : tuple of str
@@ -118,7 +117,6 @@ class Point:
 
     Parameters
     ----------
-    number : int
     variant : Variant
         Scheduler and mechanism.
     values : mapping
@@ -189,7 +187,7 @@ class GridPlan:
 
     def quick(self) -> GridPlan:
         """Return the plan with every point shortened for a first look."""
-        at = _kept(lambda assignments: self.at(assignments).quick(), self.size)
+        at = _cached(lambda assignments: self.at(assignments).quick(), self.size)
         return replace(self, base=self.base.quick(), at=at)
 
     def takes(self, replications: int) -> Needs:
@@ -208,11 +206,11 @@ class GridPlan:
 
     def _place(self, number: int) -> tuple[Variant, dict[str, str]]:
         """Return where one of the points stands; they are counted with the last axis first."""
-        left, values = number, list[str]()
+        rest, values = number, list[str]()
         for axis in reversed(self.axes):
-            left, place = divmod(left, len(axis.values))
+            rest, place = divmod(rest, len(axis.values))
             values.insert(0, axis.values[place])
-        return self.variants[left], {axis.name: value for axis, value in zip(self.axes, values, strict=True)}
+        return self.variants[rest], {axis.name: value for axis, value in zip(self.axes, values, strict=True)}
 
     def _model(self, number: int) -> Model:
         """Return the model of one of the points."""
@@ -221,7 +219,7 @@ class GridPlan:
         return self.at((*variant.switch, *self.overrides, *made))
 
 
-def _kept(at: Callable[[tuple[str, ...]], Model], points: int) -> Callable[[tuple[str, ...]], Model]:
+def _cached(at: Callable[[tuple[str, ...]], Model], points: int) -> Callable[[tuple[str, ...]], Model]:
     """Return what keeps the models of a grid that people look at; of a larger one, where the next is made, the last."""
     return lru_cache(points if points <= MOST_DRAWN else 1)(at)
 
@@ -273,17 +271,17 @@ def plan_grid(
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
     points = _checked_size(axes, len(fitting))
     fit = tuple(variant for variant, _ in fitting)
-    return GridPlan(base, axes, fit, refused, tuple(overrides), _kept(at, points))
+    return GridPlan(base, axes, fit, refused, tuple(overrides), _cached(at, points))
 
 
 def _variants(model: Model, scheduler: str | None, protection: str | None) -> list[Variant]:
     """Return every scheduler under every mechanism that is asked for."""
-    own = own_kind(model)
+    in_use = own_kind(model)
     mechanisms: list[tuple[str, tuple[str, ...]]] = [("", ())]
     if protection is not None:
         mechanisms = [(kind, switch_of(model, kind)) for kind in kinds_named(protection)]
     return [
-        Variant(kind, mechanism, (*scheduler_switch(model, kind), *switch), mechanism or own)
+        Variant(kind, mechanism, (*scheduler_switch(model, kind), *switch), mechanism or in_use)
         for kind in _chosen_schedulers(model, scheduler)
         for mechanism, switch in mechanisms
     ]

@@ -21,13 +21,9 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.figures.frames import frame
 from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress, Silent
-from vftsim.study.runs.replicate import Task, check_study
-from vftsim.study.runs.workers import Workers, checked_jobs
-from vftsim.study.store.manifest import identity, manifest, utc_now
-from vftsim.study.store.resumable import RunCache
-from vftsim.study.store.store import Store
+from vftsim.study.runs.replicate import Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +59,7 @@ class WarmUpStudy(Printed):
     @property
     def needed_ns(self) -> int | None:
         """The longest cut; None where a series did not settle."""
-        cuts = [found.cut for found in self.found.values() if isinstance(found, WarmUp)]
+        cuts = [cut.cut for cut in self.found.values() if isinstance(cut, WarmUp)]
         return max(cuts) * self.period_ns if len(cuts) == len(self.found) else None
 
     @property
@@ -106,11 +102,11 @@ class WarmUpStudy(Printed):
                     "series": name,
                     "load_saps": self.load_saps,
                     "pilots": PILOTS,
-                    "mser5_s": found.mser_cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
-                    "needed_s": found.cut * self.period_ns / 1e9 if isinstance(found, WarmUp) else None,
+                    "mser5_s": cut.mser_cut * self.period_ns / 1e9 if isinstance(cut, WarmUp) else None,
+                    "needed_s": cut.cut * self.period_ns / 1e9 if isinstance(cut, WarmUp) else None,
                     "transient_s": self.transient_ns / 1e9,
                 }
-                for name, found in self.found.items()
+                for name, cut in self.found.items()
             ]
         )
 
@@ -121,15 +117,7 @@ class WarmUpStudy(Printed):
         return {"manifest": self.manifest, "is_enough": self.is_enough, "series": series, "averaged": averaged}
 
 
-def warm_up_study(
-    model: Model,
-    seed: int,
-    jobs: int | None = None,
-    load_saps: float | None = None,
-    *,
-    progress: Progress | None = None,
-    store: Store | None = None,
-) -> WarmUpStudy:
+def warm_up_study(model: Model, execution: Execution, load_saps: float | None = None) -> WarmUpStudy:
     """Run the pilots of a SIP lab at a load, by default that of its first step.
 
     Raises
@@ -137,17 +125,16 @@ def warm_up_study(
     UsageError
         No benchmark, or a step too short to tell.
     """
-    ramp, workers, started = ramp_of(model.spec), checked_jobs(jobs), utc_now()
-    check_study(PILOTS, seed, workers)
+    ramp = ramp_of(model.spec)
+    execution.check(PILOTS)
     pilot, load = _pilot(model, load_saps)
-    tasks = {n: Task(pilot, seed, n) for n in range(PILOTS)}
-    cache = RunCache(store, {**identity(model, seed), "pilot": load})
-    show = progress or Silent()
-    show.total(PILOTS - cache.there(tasks))
-    series = cache.in_order(Workers(_samples, workers, show.say, show.advance), tasks)
-    found = {name: _cut([run[name] for run in series]) for name in SERIES}
-    how = manifest([model], "pilot", seed, PILOTS, workers, started)
-    return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, found, how)
+    tasks = {n: Task(pilot, execution.seed, n) for n in range(PILOTS)}
+    cache = execution.cache(model, pilot=load)
+    execution.progress.total(PILOTS - cache.count_stored(tasks))
+    runs = cache.in_order(execution.workers(_samples), tasks)
+    cuts = {name: _cut([run[name] for run in runs]) for name in SERIES}
+    manifest = execution.manifest([model], "pilot", PILOTS)
+    return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, cuts, manifest)
 
 
 def pilots_take(model: Model, load_saps: float | None) -> Needs:
@@ -162,8 +149,8 @@ def _pilot(model: Model, load_saps: float | None) -> tuple[ModelSpec, float]:
     if not load > 0.0:
         raise UsageError(f"--load: above 0, got {load:g}")
     spec = at_load(model.spec, load)
-    own = ramp_of(spec)
-    return with_ramp(spec, own.with_times(0, own.transient_ns + own.step_ns())), load
+    at_rest = ramp_of(spec)
+    return with_ramp(spec, at_rest.with_times(0, at_rest.transient_ns + at_rest.step_ns())), load
 
 
 def _samples(pilot: Task) -> dict[str, list[float]]:

@@ -48,10 +48,10 @@ def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
     """
     known = catalogue(spec)
     listed = _listed(name, known)
-    found = one(listed, known, option).text
-    if ANY in found:
+    address = one(listed, known, option).text
+    if ANY in address:
         return name
-    return found if listed == name else f"{found.rpartition('.')[0]}.{name.rpartition('.')[2]}"
+    return address if listed == name else f"{address.rpartition('.')[0]}.{name.rpartition('.')[2]}"
 
 
 def watched(spec: ModelSpec) -> str:
@@ -99,7 +99,7 @@ def _platform(spec: ModelSpec) -> Iterator[tuple[str, type[Outcome]]]:
             if len(copies) > 1:
                 yield f"domains.{each}", CopyUse
             for key, application in domain.applications.items():
-                yield from ((f"domains.{each}.applications.{key}", own) for own in application.outcomes)
+                yield from ((f"domains.{each}.applications.{key}", outcome) for outcome in application.outcomes)
             if each in guarded(spec):
                 yield f"domains.{each}.protection", domain.protection.outcome
     for host in spec.hosts:

@@ -67,15 +67,15 @@ class Address:
 
     def is_meant(self, words: Sequence[str]) -> bool:
         """Whether a name's words stand in a spelling in their order, the last one at its end."""
-        return any(_ends_like(words, own) and _is_within(words, own) for own in self.spellings)
+        return any(_ends_like(words, spelling) and _is_within(words, spelling) for spelling in self.spellings)
 
     def is_of(self, words: Sequence[str]) -> bool:
         """Whether a name means the figure of which this is a leading statistic."""
         size, last = len(self.entry.path) - 1, self.entry.path[-1]
         if not self.entry.leads or size < 1:
             return False
-        whole = [own for own in self.spellings if own[-1] == last and len(own) > size]
-        return any(words[-1] == own[-1 - size] and _is_within(words, own) for own in whole)
+        whole = [spelling for spelling in self.spellings if spelling[-1] == last and len(spelling) > size]
+        return any(words[-1] == spelling[-1 - size] and _is_within(words, spelling) for spelling in whole)
 
 
 def find(name: str, known: Iterable[Address]) -> list[Address]:
@@ -95,12 +95,12 @@ def family(name: str, known: Sequence[Address], option: str = "--figure") -> lis
     UsageError
         There is no such figure, or several different ones are called so.
     """
-    found = find(name, known)
-    if not found:
+    addresses = find(name, known)
+    if not addresses:
         raise _unknown(name, known, option)
-    if len({(address.owner.partition(".")[0], address.entry.figure) for address in found}) > 1:
-        raise UsageError(f"{option}: '{name}' may mean several figures: {_texts(found)}")
-    return found
+    if len({(address.owner.partition(".")[0], address.entry.figure) for address in addresses}) > 1:
+        raise UsageError(f"{option}: '{name}' may mean several figures: {_texts(addresses)}")
+    return addresses
 
 
 def one(name: str, known: Sequence[Address], option: str = "--objective") -> Address:
@@ -111,18 +111,20 @@ def one(name: str, known: Sequence[Address], option: str = "--objective") -> Add
     UsageError
         There is none, or there are several.
     """
-    found = find(name, known)
-    if not found:
+    addresses = find(name, known)
+    if not addresses:
         raise _unknown(name, known, option)
-    if len(found) > 1:
-        raise UsageError(f"{option}: '{name}' is ambiguous: {_texts(found)}")
-    return found[0]
+    if len(addresses) > 1:
+        raise UsageError(f"{option}: '{name}' is ambiguous: {_texts(addresses)}")
+    return addresses[0]
 
 
 def _unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
     words = name.split(".")
-    said = [(address.text, [word for word in own if word != ANY]) for address in known for own in address.spellings]
-    inside = [text for text, own in said if _is_within(words, own)]
+    spellings = [
+        (address.text, [word for word in own if word != ANY]) for address in known for own in address.spellings
+    ]
+    inside = [text for text, own in spellings if _is_within(words, own)]
     if inside:
         return UsageError(f"{option}: '{name}' is no figure by itself; one of {_listed(inside)}")
     texts = [address.text for address in known]
@@ -131,11 +133,11 @@ def _unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
     return UsageError(f"{option}: there is no figure '{name}'; nearest: {_listed((by_word + near) or texts)}")
 
 
-def _ends_like(words: Sequence[str], own: Sequence[str]) -> bool:
+def _ends_like(words: Sequence[str], spelling: Sequence[str]) -> bool:
     """Whether the last words are alike; where only a run knows the last one, so must be those before."""
-    if own[-1] != ANY:
-        return _is_like(words[-1], own[-1])
-    return len(words) > 1 and words[-2] == own[-2]
+    if spelling[-1] != ANY:
+        return _is_like(words[-1], spelling[-1])
+    return len(words) > 1 and words[-2] == spelling[-2]
 
 
 def _is_within(words: Sequence[str], of: Sequence[str]) -> bool:
@@ -151,8 +153,8 @@ def _is_like(word: str, other: str) -> bool:
     return len(word) > len(head) + len(tail) and word.startswith(head) and word.endswith(tail)
 
 
-def _texts(found: Iterable[Address]) -> str:
-    return _listed([address.text for address in found])
+def _texts(addresses: Iterable[Address]) -> str:
+    return _listed([address.text for address in addresses])
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -82,9 +82,9 @@ class Objective:
             raise UsageError(f"--objective: '{self}': {self.figure} {wanted}, not in {self.unit}")
         return Objective(self.figure, self.relation, self.value * mine[1] / its[1], unit)
 
-    def holds(self, found: float) -> bool:
+    def holds(self, figure: float) -> bool:
         """Tell whether a run with this figure met it; one without a number in its place did not."""
-        return _RELATIONS[self.relation](found, self.value)
+        return _RELATIONS[self.relation](figure, self.value)
 
     def __str__(self) -> str:
         return f"{self.figure} {self.relation} {self.value:g}{' ' if self.unit else ''}{self.unit}"
@@ -112,7 +112,7 @@ def read_objective(text: str) -> Objective:
 
 
 def in_units(
-    objectives: Iterable[Objective], specs: Sequence[ModelSpec], own: Mapping[str, str] | None = None
+    objectives: Iterable[Objective], specs: Sequence[ModelSpec], own_units: Mapping[str, str] | None = None
 ) -> tuple[Objective, ...]:
     """Return objectives in the units of their figures: those of models, and others by their names (``own``).
 
@@ -121,14 +121,14 @@ def in_units(
     UsageError
         There is no such figure, or it is measured in something else; said before anything runs.
     """
-    known, said = own or {}, []
+    known, converted = own_units or {}, []
     every = [address for spec in specs for address in catalogue(spec)]
     for one in objectives:
-        found = [] if one.figure in known else find(one.figure, every) or find(_listed(one.figure), every)
-        if not found and one.figure not in known:
+        addresses = [] if one.figure in known else find(one.figure, every) or find(_listed(one.figure), every)
+        if not addresses and one.figure not in known:
             one_figure(one.figure, specs[0])
-        said.append(one.in_unit(found[0].entry.unit if found else known[one.figure]))
-    return tuple(said)
+        converted.append(one.in_unit(addresses[0].entry.unit if addresses else known[one.figure]))
+    return tuple(converted)
 
 
 def _listed(name: str) -> str:

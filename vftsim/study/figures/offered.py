@@ -42,9 +42,9 @@ def missing_in(spec: ModelSpec, records: Records) -> list[Missing]:
     return [*_not_offered([record.offers for _, record in records]), *_after_the_end(spec, records)]
 
 
-def rows_of(found: Iterable[Missing]) -> list[dict[str, Any]]:
+def rows_of(missing: Iterable[Missing]) -> list[dict[str, Any]]:
     """Return it as plain data."""
-    return [asdict(each) for each in found]
+    return [asdict(each) for each in missing]
 
 
 def _not_offered(runs: Sequence[Mapping[str, Offer]]) -> Iterable[Missing]:

@@ -43,15 +43,12 @@ class Variant:
     ----------
     price : str
         Key of the price; :data:`ALL`.
-    basis : str
     place : float
         Where in the range its value lies, from 0 to 1, in the logarithm where there is one.
     ratio : float
         The upper end of the range over the lower; 0 where that is 0.
-    is_high : bool
     is_of_failure : bool
         Whether only a crash shows it.
-    model : Model
     """
 
     price: str
@@ -82,10 +79,10 @@ class Effect:
 
     def moved(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how much it moves the figure where it lies at places of its range."""
-        values, own = self._shares(places), float(self._shares(np.array(self.place)))
-        if 0.0 < own < 1.0:
-            return np.interp(values, (0.0, own, 1.0), (self.at_low, 0.0, self.at_high))
-        ends = (0.0, self.at_high) if own <= 0.0 else (self.at_low, 0.0)
+        values, own_share = self._shares(places), float(self._shares(np.array(self.place)))
+        if 0.0 < own_share < 1.0:
+            return np.interp(values, (0.0, own_share, 1.0), (self.at_low, 0.0, self.at_high))
+        ends = (0.0, self.at_high) if own_share <= 0.0 else (self.at_low, 0.0)
         return np.interp(values, (0.0, 1.0), ends)
 
     def _shares(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -123,12 +120,12 @@ class Band:
         squares = [each.width**2 for each in self.effects]
         return squares[0] / sum(squares)
 
-    def around(self, found: Estimate, least: float = -math.inf) -> Estimate:
+    def around(self, estimate: Estimate, least: float = -math.inf) -> Estimate:
         """Return a figure, ``least`` or more, with an interval for replications and prices, which are independent."""
-        low = found.mean - math.hypot(min(0.0, self.below), _finite(found.mean - found.low))
-        low = max(low, min(least, found.mean))
-        high = found.mean + math.hypot(max(0.0, self.above), _finite(found.high - found.mean))
-        return replace(found, low=low, high=high, half_width=(high - low) / 2.0, kind="with prices")
+        low = estimate.mean - math.hypot(min(0.0, self.below), _finite(estimate.mean - estimate.low))
+        low = max(low, min(least, estimate.mean))
+        high = estimate.mean + math.hypot(max(0.0, self.above), _finite(estimate.high - estimate.mean))
+        return replace(estimate, low=low, high=high, half_width=(high - low) / 2.0, kind="with prices")
 
 
 def variants(model: Model, domain: str) -> Iterator[Variant]:
@@ -170,7 +167,6 @@ def effects_of(
         What was run, with its figures by name (nan where it has none).
     base : callable
         The figures at the prices in use.
-    name : str
     """
     moves: dict[str, dict[bool, float]] = {}
     about: dict[str, Variant] = {}
@@ -179,7 +175,14 @@ def effects_of(
         moves.setdefault(variant.price, {})[variant.is_high] = moved if math.isfinite(moved) else 0.0
         about[variant.price] = variant
     return [
-        Effect(price, (own := about[price]).basis, own.place, each.get(False, 0.0), each.get(True, 0.0), own.ratio)
+        Effect(
+            price,
+            (variant_of := about[price]).basis,
+            variant_of.place,
+            each.get(False, 0.0),
+            each.get(True, 0.0),
+            variant_of.ratio,
+        )
         for price, each in moves.items()
     ]
 
@@ -215,18 +218,18 @@ def _of_pairs(moves: NDArray[np.float64], ends: Sequence[float], together: float
 
 def _pairs(moves: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the sum of the products of all pairs."""
-    found: NDArray[np.float64] = (moves.sum(axis=0) ** 2 - (moves**2).sum(axis=0)) / 2.0
-    return found
+    sums: NDArray[np.float64] = (moves.sum(axis=0) ** 2 - (moves**2).sum(axis=0)) / 2.0
+    return sums
 
 
 def widened(
-    found: Estimate | None, bands: Mapping[str, Band], name: str, *, is_difference: bool = False
+    estimate: Estimate | None, bands: Mapping[str, Band], name: str, *, is_difference: bool = False
 ) -> Estimate | None:
     """Return a figure, or a difference, with the band of its prices, if it has one."""
     band = bands.get(name)
-    if found is None or band is None:
-        return found
-    return band.around(found, -math.inf if is_difference or found.low < 0.0 else 0.0)
+    if estimate is None or band is None:
+        return estimate
+    return band.around(estimate, -math.inf if is_difference or estimate.low < 0.0 else 0.0)
 
 
 def _finite(width: float) -> float:

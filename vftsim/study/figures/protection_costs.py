@@ -16,23 +16,27 @@ if TYPE_CHECKING:
 
 def cost_notes(spec: ModelSpec) -> list[str]:
     """Return a line for each entry of a model that is protected: what its costs rest on."""
-    found = []
+    notes = []
     for name, domain in spec.domains.items():
         if text := cost_note(domain):
-            found.append(f"{domain.protection.kind} ({name}): {text}")  # type: ignore[attr-defined]
-    return found
+            notes.append(f"{domain.protection.kind} ({name}): {text}")  # type: ignore[attr-defined]
+    return notes
 
 
 def cost_note(domain: DomainSpec) -> str:
     """Return what the costs of a domain's protection rest on; nothing without protection."""
-    own = domain.protection
-    if not own.protects:
+    protection = domain.protection
+    if not protection.protects:
         return ""
-    if own.calibrated_costs:
-        return f"{own.calibrated_costs}; {uncounted_exits(domain)}" if own.counts_exits else own.calibrated_costs
-    given = "" if own == type(own)() else "; but for what the model gives"
-    pages = f"; {pages_of_requests(domain, own.pages_a_packet)}" if own.sends_pages else ""
-    return f"{own.uncalibrated}{given}{pages}"
+    if protection.calibrated_costs:
+        return (
+            f"{protection.calibrated_costs}; {uncounted_exits(domain)}"
+            if protection.counts_exits
+            else protection.calibrated_costs
+        )
+    given = "" if protection == type(protection)() else "; but for what the model gives"
+    pages = f"; {pages_of_requests(domain, protection.pages_a_packet)}" if protection.sends_pages else ""
+    return f"{protection.uncalibrated}{given}{pages}"
 
 
 def pages_of_requests(domain: DomainSpec, every: float | None) -> str:
@@ -42,10 +46,10 @@ def pages_of_requests(domain: DomainSpec, every: float | None) -> str:
     """
     if every is not None:
         return f"each packet received dirties {every:g} pages"
-    said = {key: each.pages_a_packet for key, each in domain.applications.items()}
-    known = [f"{pages:g} ({key})" for key, pages in said.items() if pages is not None]
+    pages_by_application = {key: each.pages_a_packet for key, each in domain.applications.items()}
+    known = [f"{pages:g} ({key})" for key, pages in pages_by_application.items() if pages is not None]
     counted = f"each packet received dirties {listing(known)} pages" if known else "no application takes packets"
-    free = [key for key, pages in said.items() if pages is None]
+    free = [key for key, pages in pages_by_application.items() if pages is None]
     return f"{counted}; {listing(free)}: what computing touches and transactions write" if free else counted
 
 
@@ -58,17 +62,17 @@ def uncounted_exits(domain: DomainSpec) -> str:
 
 def broken_promises(records: Iterable[tuple[int, RunRecord]]) -> list[str]:
     """Return for each guarded domain how many outputs broke the promise, and which was the first."""
-    found: dict[str, list[tuple[int, Protection]]] = {}
+    by_domain: dict[str, list[tuple[int, Protection]]] = {}
     for number, record in records:
         for owner, outcome in record.whole.outcomes.items():
             if isinstance(outcome, Protection) and outcome.breaches:
-                found.setdefault(owner.removesuffix(".protection"), []).append((number, outcome))
-    said = []
-    for owner, each in found.items():
+                by_domain.setdefault(owner.removesuffix(".protection"), []).append((number, outcome))
+    texts = []
+    for owner, each in by_domain.items():
         breaches, judged = (sum(getattr(outcome, name) for _, outcome in each) for name in ("breaches", "judged"))
         number, first = each[0]
-        said.append(
+        texts.append(
             f"{owner}: {breaches} of {judged} outputs left before a backup could take over from there; in replication "
             f"{number} {named_breach(first.first_breach or {})}"
         )
-    return said
+    return texts

@@ -96,17 +96,17 @@ def _totals(run: Run) -> dict[Any, float]:
 def _transmitters(run: Run) -> dict[str, tuple[float, int]]:
     """Return bytes sent and rate of every modelled link's end, and of the channels of protection."""
     built, rows = run.built, run.engine.rows
-    found: dict[str, tuple[float, int]] = {}
+    transmitters: dict[str, tuple[float, int]] = {}
     for host in built.hosts.values():
         for network, card in host.cards.items():
             record = rows(cards)[card]
             for link, way in ((record.to_host, "to"), (record.from_host, "from")):
                 one = rows(links)[link]
-                found[f"link of {network} {way} {host.name}"] = float(one.sent_bytes), int(one.rate_bits_per_s)
+                transmitters[f"link of {network} {way} {host.name}"] = float(one.sent_bytes), int(one.rate_bits_per_s)
     for name, guard in built.guards.items():
         for channel, (sent_bytes, rate) in built.protection_of(name).transmitters(run.engine, guard).items():
-            found[f"{name}: {channel}"] = sent_bytes, rate
-    return found
+            transmitters[f"{name}: {channel}"] = sent_bytes, rate
+    return transmitters
 
 
 def _uses(run: Run, rates: dict[Any, float]) -> Iterator[tuple[tuple[str, str], float]]:
@@ -124,18 +124,18 @@ def _uses(run: Run, rates: dict[Any, float]) -> Iterator[tuple[tuple[str, str], 
         if name not in handling:
             used = sum(rates["run", name, n] for domain, n, _ in run.built.vcpu_rows() if domain == name)
             yield (f"{name}: CPU", "pCPUs"), used
-    for place, cause in run.built.drop_counts():
-        yield (f"{LOST}{place}, {cause}", "packets/s"), rates.get(("lost", place, cause), 0.0) * 1e9
+    for where_lost, cause in run.built.drop_counts():
+        yield (f"{LOST}{where_lost}, {cause}", "packets/s"), rates.get(("lost", where_lost, cause), 0.0) * 1e9
 
 
 def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tuple[tuple[str, str], float]]:
     spec, domain = run.spec, run.spec.expanded()[name]
     host = spec.host_of(domain)
     pcpu_count = spec.hosts[host].pcpus
-    own = {number: row for other, number, row in run.built.vcpu_rows() if other == name}
-    used = sum(rates["run", name, number] for number in own)
-    yield (f"{name}: {_count(len(own), 'vCPU')}", UTILIZATION), 100.0 * used / len(own)
-    for number in own:
+    rows = {number: row for other, number, row in run.built.vcpu_rows() if other == name}
+    used = sum(rates["run", name, number] for number in rows)
+    yield (f"{name}: {_count(len(rows), 'vCPU')}", UTILIZATION), 100.0 * used / len(rows)
+    for number in rows:
         yield (f"{name}{_VCPU}{number}", UTILIZATION), 100.0 * rates["run", name, number]
     pins = domain.affinity
     if pins is not None and len(pins) < pcpu_count:
@@ -144,9 +144,9 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
     ceiling = ceiling_pcpus(spec, name)
     if ceiling < math.inf:
         # From the start of the run: a domain may still be kept off the CPUs for what it overdrew in the warm-up.
-        run_ns = sum(int(run.engine.rows(vcpus)[row].run_ns) for row in own.values())
+        run_ns = sum(int(run.engine.rows(vcpus)[row].run_ns) for row in rows.values())
         yield (f"{name}: ceiling of {ceiling:g} pCPUs", UTILIZATION), 100.0 * min(1.0, run_ns / (ceiling * run.now_ns))
-    yield (f"{name}: waiting for a pCPU", "vCPUs"), sum(rates["wait", name, number] for number in own)
+    yield (f"{name}: waiting for a pCPU", "vCPUs"), sum(rates["wait", name, number] for number in rows)
 
 
 def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
@@ -162,8 +162,8 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFra
     runs = [{(resource, unit): value for resource, unit, value in each} for each in uses]
     names = list(dict.fromkeys(name for use in runs for name in use))
     means = {name: sum(use.get(name, 0.0) for use in runs) / len(runs) for name in names}
-    kept = [name for name in names if not _is_like_the_others(name, means)]
-    ranked = sorted(kept, key=lambda name: (_GROUPS.index(name[1]), -means[name]))
+    shown = [name for name in names if not _is_like_the_others(name, means)]
+    ranked = sorted(shown, key=lambda name: (_GROUPS.index(name[1]), -means[name]))
     # Nothing is lost where no replication ever dropped a packet after the warm-up.
     ranked = [name for name in ranked if name[1] != "packets/s" or means[name] > 0.0]
     return frame(
@@ -187,8 +187,8 @@ def limit_in_words(table: pd.DataFrame) -> str:
         return text
     total = losses["estimate"].sum()
     shares = zip(losses["resource"], 100.0 * losses["estimate"] / total, strict=True)
-    places = [f"{name.removeprefix(LOST)} ({share:.0f} %)" for name, share in shares]
-    return f"{text}; packets are lost in {'; '.join(places)}"
+    parts = [f"{name.removeprefix(LOST)} ({share:.0f} %)" for name, share in shares]
+    return f"{text}; packets are lost in {'; '.join(parts)}"
 
 
 _GROUPS = (UTILIZATION, "vCPUs", "pCPUs", "packets/s")

@@ -64,8 +64,8 @@ class Summary:
 
     def find(self, name: str) -> list[Address]:
         """Return the figures that a name may mean; a percentile that nobody has listed comes to be."""
-        found = find(name, self.addresses)
-        return found or self._further(name)
+        addresses = find(name, self.addresses)
+        return addresses or self._further(name)
 
     def estimate(self, address: str) -> Estimate | None:
         """Return a figure with the interval that its estimator allows; None where no replication says anything."""
@@ -78,8 +78,8 @@ class Summary:
 
     def _estimate(self, row: Row) -> Estimate:
         observed, estimator = list(row.observed.values()), row.address.entry.estimator
-        found = estimator.interval(observed, self.confidence)
-        return unless_mixed(found, list(map(estimator.single, observed)), self._is_mixed(row))
+        interval = estimator.interval(observed, self.confidence)
+        return unless_mixed(interval, list(map(estimator.single, observed)), self._is_mixed(row))
 
     @cached_property
     def mixed(self) -> frozenset[str]:
@@ -140,8 +140,8 @@ class Summary:
                 address = Address(owner, phase.word, _step(phase), entry)
                 if head and not address.is_meant(name.split(".")):
                     continue
-                for number, (own, outcome) in outcomes.items():
-                    self._take(number, own, address, outcome)
+                for number, (phase_of_run, outcome) in outcomes.items():
+                    self._take(number, phase_of_run, address, outcome)
                 made.append(address)
         return made
 
@@ -154,11 +154,11 @@ def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
     UsageError
         A name may mean several.
     """
-    own, found = Summary("", [(0, record)]), dict[str, float]()
+    summary, values = Summary("", [(0, record)]), dict[str, float]()
     for name in names:
-        addresses = own.find(name)
-        found[name] = own.values(one(name, addresses).text).get(0, math.nan) if addresses else math.nan
-    return found
+        addresses = summary.find(name)
+        values[name] = summary.values(one(name, addresses).text).get(0, math.nan) if addresses else math.nan
+    return values
 
 
 def _step(phase: Phase) -> str:

@@ -166,11 +166,11 @@ def _delays(records: Records) -> Iterator[tuple[dict[str, Any], int, tuple[Any, 
         for figure in _of(outcome, Delays):
             if (distribution := figure.held(outcome)).count:
                 metric = figure.metric if phase.name else f"{short_owner(owner)}.{figure.metric}"
-                place = {**_key(phase), "metric": metric, "scenario": figure.part or "all"}
-                yield place, number, (owner, phase.word, figure.name), (figure, distribution)
+                columns = {**_key(phase), "metric": metric, "scenario": figure.part or "all"}
+                yield columns, number, (owner, phase.word, figure.name), (figure, distribution)
 
 
-def _delay_row(place: dict[str, Any], number: int, delay: tuple[Any, Any]) -> dict[str, Any]:
+def _delay_row(columns: dict[str, Any], number: int, delay: tuple[Any, Any]) -> dict[str, Any]:
     figure, distribution = delay
     statistics = {
         "mean": distribution.mean,
@@ -181,7 +181,7 @@ def _delay_row(place: dict[str, Any], number: int, delay: tuple[Any, Any]) -> di
     }
     return {
         "replication": number,
-        **place,
+        **columns,
         "count": distribution.count,
         **{f"{name}_{figure.unit}": value / figure.unit_ns for name, value in statistics.items()},
         "beyond_p99": float(distribution.samples_beyond(99)),
@@ -193,16 +193,16 @@ def _percentile_rows(delays: Sequence[tuple[dict[str, Any], int, Any, tuple[Any,
 
     ``beyond`` counts the run's delays beyond the pooled percentile, ``beyond_p90`` those beyond the pooled 90 %.
     """
-    place, figure = delays[0][0], delays[0][3][0]
+    columns, figure = delays[0][0], delays[0][3][0]
     for percent, found in zip(PERCENTILES, sections([each for *_, (_, each) in delays], PERCENTILES), strict=True):
-        for (_, number, *_), own, beyond, beyond_body in zip(
+        for (_, number, *_), own_ns, beyond, beyond_body in zip(
             delays, found.own, found.beyond, found.beyond_body, strict=True
         ):
             yield {
                 "replication": number,
-                **place,
+                **columns,
                 "percent": percent,
-                f"own_{figure.unit}": own / figure.unit_ns,
+                f"own_{figure.unit}": own_ns / figure.unit_ns,
                 f"pooled_{figure.unit}": found.pooled / figure.unit_ns,
                 "beyond": beyond,
                 "beyond_p90": beyond_body,

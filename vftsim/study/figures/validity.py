@@ -82,8 +82,8 @@ def below_table(models: Sequence[tuple[str, ModelSpec]]) -> str:
     """Return what the asterisk means, for the models, by label, that have one in a table; empty for none."""
     if not models:
         return ""
-    said = [f"{label} {_domain(spec)}" if len(models) > 1 else _domain(spec) for label, spec in models]
-    return f"* outside what was calibrated: {'; '.join(said)}"
+    domains = [f"{label} {_domain(spec)}" if len(models) > 1 else _domain(spec) for label, spec in models]
+    return f"* outside what was calibrated: {'; '.join(domains)}"
 
 
 def _domain(spec: ModelSpec) -> str:
@@ -131,9 +131,9 @@ def as_fitted(document: Document) -> dict[str, Any] | None:
     node = top.get(KEY) if isinstance(top, dict) else None
     if node is None or node.file not in map(str, document.files):
         return None
-    own = document if node.file == str(document.files[0]) else read_document(node.file)
+    file_of_it = document if node.file == str(document.files[0]) else read_document(node.file)
     try:
-        return _covered(own.validate(ModelSpec))
+        return _covered(file_of_it.validate(ModelSpec))
     except ModelFileError as error:
         why = "must stand in a file that is a whole model, so that it is known what was changed since"
         raise ModelFileError(f"{why}: {error}", node.file, node.line, KEY) from None
@@ -162,11 +162,11 @@ def without_foreign_measure(document: Document, spec: ModelSpec) -> ModelSpec:
 
 def _system(spec: ModelSpec) -> dict[str, Any]:
     """Return what figures of a real system depend on: all but for how long and in which steps it is measured."""
-    found = spec.model_dump(mode="json", include={*COVERED, "workloads"})
-    for workload in found["workloads"].values():
+    system = spec.model_dump(mode="json", include={*COVERED, "workloads"})
+    for workload in system["workloads"].values():
         for key in _PROCEDURE:
             workload.pop(key, None)
-    return found
+    return system
 
 
 def with_changes(spec: ModelSpec, fitted: Mapping[str, Any] | None) -> ModelSpec:
@@ -184,8 +184,8 @@ def with_changes(spec: ModelSpec, fitted: Mapping[str, Any] | None) -> ModelSpec
     )
     if len(keys) == len(spec.calibrated.not_covered):
         return spec
-    said = spec.calibrated.model_copy(update={"not_covered": tuple(keys)})
-    return spec.model_copy(update={KEY: said})
+    calibrated = spec.calibrated.model_copy(update={"not_covered": tuple(keys)})
+    return spec.model_copy(update={KEY: calibrated})
 
 
 def _covered(spec: ModelSpec) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.kernel.choose import VARIABLE
-from vftsim.study.runs.executor import Executor, Tell, applied, silent, using
+from vftsim.study.runs.executor import Executor, Notify, applied, silent, using
 from vftsim.study.store.manifest import different, engine_of_here, versions
 
 try:
@@ -75,7 +75,7 @@ class Cluster:
     ----------
     address : str
         Of the scheduler, or the path of a scheduler file.
-    tell : callable
+    notify : callable
         Told of workers that are refused.
 
     Raises
@@ -84,7 +84,7 @@ class Cluster:
         Nobody answers there, or no worker may take part.
     """
 
-    def __init__(self, address: str, tell: Tell = silent) -> None:
+    def __init__(self, address: str, notify: Notify = silent) -> None:
         self.address = address
         self._client = _connected(address)
         self._engine = engine_of_here()
@@ -94,7 +94,7 @@ class Cluster:
         self._looked_s = 0.0
         self._under_way: dict[Any, tuple[int, str]] = {}
         try:
-            self._look(tell)
+            self._look(notify)
             if self._refused and not self._admitted:
                 raise UsageError(f"no worker of '{address}' can be used: {next(iter(self._refused.values()))}")
         except BaseException:
@@ -118,7 +118,7 @@ class Cluster:
             self._client.cancel(futures, force=True)
 
     def map_unordered(
-        self, function: Callable[[T], R], tasks: Sequence[T], tell: Tell = silent
+        self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify = silent
     ) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result), each once, as results arrive.
 
@@ -130,15 +130,15 @@ class Cluster:
         packed = pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
         left, losses = deque(range(len(tasks))), Counter[int]()
         arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._look(tell)
+        self._look(notify)
         try:
             while left or self._under_way:
                 self._hand_out(packed, tasks, left, losses, arrived)
                 finished = self._finished(arrived)
                 yield from self._results_of(finished, arrived)
                 if not finished or time.monotonic() - self._looked_s > _LOOK_S:
-                    self._look(tell)
-                    self._give_again(left, losses, tell)
+                    self._look(notify)
+                    self._give_again(left, losses, notify)
         except (OSError, TimeoutError, CancelledError, asyncio.CancelledError):
             raise WorkerLostError(self._gone()) from None
         finally:
@@ -175,12 +175,12 @@ class Cluster:
 
     def _finished(self, arrived: queue.SimpleQueue[Any]) -> list[Any]:
         """Wait a little for what is done, and return all of it."""
-        found = []
+        futures = []
         with suppress(queue.Empty):
-            found.append(arrived.get(timeout=_LOOK_S))
+            futures.append(arrived.get(timeout=_LOOK_S))
             while True:
-                found.append(arrived.get_nowait())
-        return [future for future in dict.fromkeys(found) if future in self._under_way]
+                futures.append(arrived.get_nowait())
+        return [future for future in dict.fromkeys(futures) if future in self._under_way]
 
     def _results_of(self, futures: list[Any], arrived: queue.SimpleQueue[Any]) -> Iterator[tuple[int, Any]]:
         """Yield what tasks gave; what was lost on the way, with its worker perhaps, is left to the next look."""
@@ -212,7 +212,7 @@ class Cluster:
             raise WorkerLostError("a worker of the cluster has not enough memory for a run") from None
         raise error
 
-    def _look(self, tell: Tell) -> None:
+    def _look(self, notify: Notify) -> None:
         """See which workers there are, and let in who has come with the right versions."""
         self._looked_s = time.monotonic()
         if self._client.status != "running":
@@ -235,9 +235,9 @@ class Cluster:
                 self._admitted.add(worker)
                 continue
             self._refused[worker] = why
-            tell(f"{why}; it gets nothing to do")
+            notify(f"{why}; it gets nothing to do")
 
-    def _give_again(self, left: deque[int], losses: Counter[int], tell: Tell) -> None:
+    def _give_again(self, left: deque[int], losses: Counter[int], notify: Notify) -> None:
         """Give what lost workers had to others, last: what kills its worker must not delay the rest."""
         lost = {
             future: (index, worker)
@@ -258,7 +258,7 @@ class Cluster:
             first.add(worker)
         if lost:
             self._client.cancel(list(lost), force=True)
-            tell(f"{len(first)} workers of the cluster were lost; {len(self._admitted)} go on")
+            notify(f"{len(first)} workers of the cluster were lost; {len(self._admitted)} go on")
 
     def _gone(self) -> str:
         return (
@@ -283,14 +283,14 @@ def _connected(address: str) -> Any:
 
 
 @contextmanager
-def on_cluster(address: str, tell: Tell = silent) -> Iterator[Executor]:
+def on_cluster(address: str, notify: Notify = silent) -> Iterator[Executor]:
     """Let the studies inside run on a Dask cluster.
 
     Parameters
     ----------
     address : str
         Of its scheduler (``tcp://host:8786``), or the path of a scheduler file.
-    tell : callable
+    notify : callable
         Told of workers that cannot be used.
 
     Raises
@@ -298,7 +298,7 @@ def on_cluster(address: str, tell: Tell = silent) -> Iterator[Executor]:
     UsageError
         It cannot be reached, none of its workers can be used, or ``distributed`` is not installed.
     """
-    cluster = Cluster(address, tell)
+    cluster = Cluster(address, notify)
     try:
         with using(cluster):
             yield cluster

@@ -121,8 +121,8 @@ class Needs:
         if the_cluster() is not None:
             return _BYTES_BESIDE_WORKERS + self.record_bytes
         count = self.workers(jobs)
-        own = _BYTES_OF_TABLES if count == 1 else _BYTES_BESIDE_WORKERS
-        return self.worker_bytes * count + own + self.record_bytes
+        of_this_process = _BYTES_OF_TABLES if count == 1 else _BYTES_BESIDE_WORKERS
+        return self.worker_bytes * count + of_this_process + self.record_bytes
 
 
 def engine_in_use() -> str:
@@ -156,8 +156,8 @@ def needs_of(spec: ModelSpec) -> Needs:
 
 def length_ns(spec: ModelSpec) -> int:
     """Return the simulated time of a replication, about."""
-    own = [workload.about_ns(_most_per_s(spec, workload)) for workload in spec.workloads.values()]
-    return max(own, default=0) or spec.measure.warm_up + spec.measure.duration
+    lengths_ns = [workload.about_ns(_most_per_s(spec, workload)) for workload in spec.workloads.values()]
+    return max(lengths_ns, default=0) or spec.measure.warm_up + spec.measure.duration
 
 
 def events_of(spec: ModelSpec) -> float:
@@ -196,21 +196,23 @@ def _steady_per_s(spec: ModelSpec) -> float:
 
 def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
     """Return the events that each workload's packets cost."""
-    busy, found = _utilizations(spec), dict[str, float]()
+    busy, events = _utilizations(spec), dict[str, float]()
     for name, workload in spec.workloads.items():
         entry, _, _ = spec.target_of(workload)
         domain = spec.domains[entry]
         in_batches = _events_in_batches(spec, domain, workload)
         a_packet = _path_of(spec, workload).events_a_packet if in_batches is None else in_batches
-        asked = busy[spec.host_of(domain)]
-        if asked >= 1.0 and in_batches is None and not workload.longest_ns():
-            singly = min(_UNTIL_IN_BATCHES * asked / max((asked - 1.0) * _packets(spec, workload), 1.0), 1.0)
-            a_packet *= singly + (1.0 - singly) * _IN_BATCHES / asked
+        utilization = busy[spec.host_of(domain)]
+        if utilization >= 1.0 and in_batches is None and not workload.longest_ns():
+            singly = min(
+                _UNTIL_IN_BATCHES * utilization / max((utilization - 1.0) * _packets(spec, workload), 1.0), 1.0
+            )
+            a_packet *= singly + (1.0 - singly) * _IN_BATCHES / utilization
         if domain.protection.protects:
             a_packet += _EVENTS_OF_PROTECTION
         packets = _packets(spec, workload) * domain.count
-        found[name] = packets * (a_packet + workload.events_a_packet)
-    return found
+        events[name] = packets * (a_packet + workload.events_a_packet)
+    return events
 
 
 def _events_in_batches(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> float | None:
@@ -256,18 +258,18 @@ def _path_of(spec: ModelSpec, workload: WorkloadSpec) -> IoPathSpec:
 
 def _utilizations(spec: ModelSpec) -> dict[str, float]:
     """Return the CPU time that packets and programs ask for while they do, as a multiple of each host's."""
-    asked = dict.fromkeys(spec.hosts, 0.0)
+    busy_pcpus = dict.fromkeys(spec.hosts, 0.0)
     for domain in spec.domains.values():
         busy = sum(program.busy_percent for program in domain.applications.values())
-        asked[spec.host_of(domain)] += domain.count * busy / 100.0
+        busy_pcpus[spec.host_of(domain)] += domain.count * busy / 100.0
     for workload in spec.workloads.values():
         entry, _, application = spec.target_of(workload)
         domain = spec.domains[entry]
         host, profile, path = spec.host_of(domain), _profile(spec, workload), _path_of(spec, workload)
         driver = spec.domains[spec.driver_of(host) or entry].driver if path.needs_driver_domain else None
         work_ns = sum(part.packet_work_ns for part in (path, application, driver) if part is not None)
-        asked[host] += domain.count * _packets(spec, workload) * work_ns / max(workload.fills(profile)[1], 1)
-    return {name: asked[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
+        busy_pcpus[host] += domain.count * _packets(spec, workload) * work_ns / max(workload.fills(profile)[1], 1)
+    return {name: busy_pcpus[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
 
 
 def _is_alone(spec: ModelSpec, name: str) -> bool:
@@ -464,13 +466,13 @@ def memory_in_use() -> int:
     """
     processes, held = [(os.getpid(), "")], 0
     for one, of_parent in processes:  # which grows meanwhile
-        own = _memory_of(one)
-        if own in ("", of_parent):
+        statm = _memory_of(one)
+        if statm in ("", of_parent):
             continue
-        held += int(own.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        held += int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
         for children in Path(f"/proc/{one}/task").glob("*/children"):
             with suppress(OSError):
-                processes += ((int(child), own) for child in children.read_text().split())
+                processes += ((int(child), statm) for child in children.read_text().split())
     return held
 
 

@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Notify nobody."""
 
 
 class Executor(Protocol):
@@ -29,7 +29,7 @@ class Executor(Protocol):
         ...
 
     def map_unordered(
-        self, function: Callable[[T], R], tasks: Sequence[T], tell: Tell = silent
+        self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify = silent
     ) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result), each once, as results arrive; whoever stops taking them ends the rest.
 
@@ -37,7 +37,7 @@ class Executor(Protocol):
         ----------
         function : callable
             A module's function or a picklable object.
-        tell : callable
+        notify : callable
             Told in words when workers are lost, refused or replaced.
 
         Raises
@@ -60,7 +60,7 @@ class Here:
         return 1
 
     def map_unordered(
-        self, function: Callable[[T], R], tasks: Sequence[T], _: Tell = silent
+        self, function: Callable[[T], R], tasks: Sequence[T], _: Notify = silent
     ) -> Iterator[tuple[int, R]]:
         """Yield the results in the order of the tasks."""
         for index, task in enumerate(tasks):

@@ -172,7 +172,7 @@ def quick(spec: ModelSpec) -> Shortened:
 
 def _with_steps(spec: ModelSpec, factor: float) -> Shortened:
     scaled = {name: workload.scaled(factor) for name, workload in spec.workloads.items()}
-    note = "; ".join(said for _, said in scaled.values() if said)
+    note = "; ".join(change for _, change in scaled.values() if change)
     workloads = {name: workload for name, (workload, _) in scaled.items()}
     return Shortened(spec.model_copy(update={"workloads": workloads}) if note else spec, note)
 

@@ -114,8 +114,8 @@ class RunResult(Printed):
     @classmethod
     def opened(cls, folder: Path) -> RunResult:
         """Return what the directory of a result holds."""
-        said = read_manifest(folder)
-        return cls(model_of(said), records_of(folder, said), said)
+        manifest = read_manifest(folder)
+        return cls(model_of(manifest), records_of(folder, manifest), manifest)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; :meth:`from_dict` reads it back."""
@@ -232,14 +232,14 @@ def _mixed_notes(summary: Summary) -> list[Note]:
     ]
 
 
-def _precision_notes(found: ReplicationResult | None) -> list[Note]:
+def _precision_notes(precision: ReplicationResult | None) -> list[Note]:
     """Return whether a precision was reached, and with how many replications."""
-    if found is None:
+    if precision is None:
         return []
-    reached = "reached with" if found.reached else "not reached with"
-    figures = ", ".join(f"{name} = {words_of(e)}" for name, e in found.estimates.items())
-    advice = "" if found.reached else "; more --replications, or a longer --scale"
-    return [Note(f"Precision {reached} {found.n} replications: {figures}{advice}", warns=not found.reached)]
+    reached = "reached with" if precision.reached else "not reached with"
+    figures = ", ".join(f"{name} = {words_of(e)}" for name, e in precision.estimates.items())
+    advice = "" if precision.reached else "; more --replications, or a longer --scale"
+    return [Note(f"Precision {reached} {precision.n} replications: {figures}{advice}", warns=not precision.reached)]
 
 
 def run_answer(result: RunResult) -> Answer:
@@ -250,8 +250,8 @@ def run_answer(result: RunResult) -> Answer:
         for address, e in first
     ]
     many = "replication" if len(result.records) == 1 else "replications"
-    asked = f"What do {len(result.records)} {many} of {result.model.name} show?"
-    return Answer(texts[0] if texts else "nothing that leads", asked, "; ".join(texts[1:]))
+    question = f"What do {len(result.records)} {many} of {result.model.name} show?"
+    return Answer(texts[0] if texts else "nothing that leads", question, "; ".join(texts[1:]))
 
 
 def _cards(summary: Summary) -> list[Block]:
@@ -265,11 +265,11 @@ def figures_table(summary: Summary, *, everything: bool = False) -> Table:
     rows: list[list[Cell]] = []
     addresses = [each for each in summary.addresses if not each.phase and (everything or each.entry.leads)]
     for place in dict.fromkeys(address.place for address in addresses):
-        own = [(each, summary.estimate(each.text)) for each in addresses if each.place == place]
-        known = [(each, found) for each, found in own if found is not None]
+        estimates = [(each, summary.estimate(each.text)) for each in addresses if each.place == place]
+        known = [(each, estimate) for each, estimate in estimates if estimate is not None]
         if known:
             rows.append([place])
-            rows += [[f"  {each.entry.words}", found] for each, found in known]
+            rows += [[f"  {each.entry.words}", estimate] for each, estimate in known]
     return Table(["", "estimate"], rows)
 
 
@@ -301,10 +301,10 @@ def _by_phase(summary: Summary, rows: Iterable[Row], heads: str, marked: Collect
         phases.setdefault(phase.name, {})[entry.path] = row.address
         loads[phase.name] = "" if phase.load is None else f"{phase.load:g}"
     body: list[list[Cell]] = []
-    for phase_name, own in phases.items():
-        found = [summary.estimate(own[path].text) if path in own else None for path in columns]
-        n = max((each.n for each in found if each is not None), default=0)
-        body.append([f"{phase_name}{MARK if phase_name in marked else ''}", loads[phase_name], *found, str(n)])
+    for phase_name, addresses in phases.items():
+        estimates = [summary.estimate(addresses[path].text) if path in addresses else None for path in columns]
+        n = max((each.n for each in estimates if each is not None), default=0)
+        body.append([f"{phase_name}{MARK if phase_name in marked else ''}", loads[phase_name], *estimates, str(n)])
     return Table(["phase", "asked", *columns.values(), "n"], body)
 
 

@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 from vftsim.composition.one_kernel import make_ready
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study.figures.frames import import_meanwhile
-from vftsim.study.runs.executor import Executor, Here, Tell, applied, silent, the_cluster
+from vftsim.study.runs.executor import Executor, Here, Notify, applied, silent, the_cluster
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -104,9 +104,9 @@ class Workers(Generic[T, R]):
         A module's function or a picklable object.
     jobs : int
         Processes of this machine; 1 works in this one.  Without meaning on a cluster.
-    tell : callable, optional
+    notify : callable, optional
         Told in words when workers were lost and replaced.
-    came : callable, optional
+    on_result : callable, optional
         Told of each result that arrives.
     """
 
@@ -114,19 +114,19 @@ class Workers(Generic[T, R]):
         self,
         function: Callable[[T], R],
         jobs: int,
-        tell: Tell | None = None,
-        came: Callable[[], None] | None = None,
+        notify: Notify | None = None,
+        on_result: Callable[[], None] | None = None,
     ) -> None:
         self.function = function
         self.jobs = jobs
-        self._tell = tell or silent
-        self._came = came or (lambda: None)
+        self._notify = notify or silent
+        self._on_result = on_result or (lambda: None)
 
     def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result) as results arrive; see :meth:`.executor.Executor.map_unordered`."""
-        for found in executor(self.jobs, len(tasks)).map_unordered(self.function, tasks, self._tell):
-            self._came()
-            yield found
+        for numbered in executor(self.jobs, len(tasks)).map_unordered(self.function, tasks, self._notify):
+            self._on_result()
+            yield numbered
 
     def in_order(self, tasks: Sequence[T]) -> list[R]:
         """Return the results in the order of the tasks."""
@@ -162,7 +162,7 @@ class LocalProcesses:
         return self._jobs
 
     def map_unordered(
-        self, function: Callable[[T], R], tasks: Sequence[T], tell: Tell = silent
+        self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify = silent
     ) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result) as results arrive; Ctrl-C ends the workers and is passed on.
 
@@ -191,7 +191,7 @@ class LocalProcesses:
                 if losses == _MOST_LOSSES:
                     raise WorkerLostError(_LOST) from None
                 left, jobs = _suspects_last(left, 1 if alone else jobs), max(2, jobs // 2)
-                tell(f"a worker process was killed from outside; {jobs} new ones go on")
+                notify(f"a worker process was killed from outside; {jobs} new ones go on")
             except MemoryError:
                 self.stop()
                 raise WorkerLostError(_NO_MEMORY) from None

@@ -18,22 +18,7 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
-from vftsim.study.store.database import (
-    DAMAGED,
-    DATABASE,
-    LARGEST,
-    OWN_NAMES,
-    check_place,
-    connect,
-    create_file,
-    forbidden,
-    in_words,
-    is_inside,
-    is_key_of,
-    remove_unfinished,
-    unsound,
-    with_own_schema,
-)
+from vftsim.study.store import database
 from vftsim.study.store.files import SCRATCH, clear, sha256_of_file, sync_directory
 from vftsim.study.store.lock import DirectoryLock
 from vftsim.study.store.store import MANIFEST, unpacked
@@ -114,14 +99,14 @@ def check(folder: Path, repair: bool = False) -> CheckReport:
     UsageError
         It is no result of this program, of another format, or in use.
     """
-    with forbidden(folder):
-        if not (folder / DATABASE).is_file():
+    with database.forbidden(folder):
+        if not (folder / database.DATABASE).is_file():
             raise UsageError(f"'{folder}' holds no result of vftsim")
-        check_place(folder, is_locked=True)
+        database.check_directory(folder, is_locked=True)
         lock = DirectoryLock(folder)
         lock.acquire()
     try:
-        with forbidden(folder):
+        with database.forbidden(folder):
             return _check(folder, repair)
     finally:
         lock.release()
@@ -143,13 +128,13 @@ def _check(folder: Path, repair: bool) -> CheckReport:
 
 def _read(folder: Path, report: CheckReport) -> _Contents:
     try:
-        with contextlib.closing(connect(folder / DATABASE)) as connection:
+        with contextlib.closing(database.connect(folder / database.DATABASE)) as connection:
             wrong = "; ".join(text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok")
-            wrong = f"the database is damaged: {wrong}" if wrong else unsound(connection)
+            wrong = f"the database is damaged: {wrong}" if wrong else database.unsound(connection)
             if not wrong:
                 return _contents(connection, report)
-    except DAMAGED as error:
-        wrong = f"the database is damaged: {in_words(error)}"
+    except database.DAMAGED as error:
+        wrong = f"the database is damaged: {database.in_words(error)}"
     report.damage.append(wrong)
     with _copy(folder) as connection:
         return _contents(connection, report)
@@ -162,11 +147,11 @@ def _copy(folder: Path) -> Iterator[sqlite3.Connection]:
     clear(scratch)
     scratch.mkdir()
     try:
-        for name in (DATABASE, f"{DATABASE}-wal"):
+        for name in (database.DATABASE, f"{database.DATABASE}-wal"):
             if (folder / name).exists():
                 shutil.copyfile(folder / name, scratch / name)
-        (scratch / DATABASE).write_bytes(with_own_schema((scratch / DATABASE).read_bytes()))
-        with contextlib.closing(sqlite3.connect(scratch / DATABASE, isolation_level=None)) as connection:
+        (scratch / database.DATABASE).write_bytes(database.with_our_schema((scratch / database.DATABASE).read_bytes()))
+        with contextlib.closing(sqlite3.connect(scratch / database.DATABASE, isolation_level=None)) as connection:
             connection.execute("PRAGMA writable_schema = ON")  # reads a file shorter than its header says
             yield connection
     finally:
@@ -174,35 +159,35 @@ def _copy(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _contents(connection: sqlite3.Connection, report: CheckReport) -> _Contents:
-    found = _Contents()
+    contents = _Contents()
     for text in ("SELECT name, value FROM about", "SELECT name, sha256 FROM files"):
         rows = _readable(connection, text)
         if "about" in text:
-            found.about = dict(rows)
+            contents.about = dict(rows)
         else:
-            found.files = [(name, digest) for name, digest in rows if is_inside(name)]
+            contents.files = [(name, digest) for name, digest in rows if database.is_inside(name)]
     for number, *study in _readable(connection, "SELECT id, generation, key, identity FROM studies"):
-        found.studies[number] = (study[0], study[1], study[2])
+        contents.studies[number] = (study[0], study[1], study[2])
     unreadable = 0
     for rowid in _rowids(connection):
         try:
             row = connection.execute(
                 "SELECT study, replication, data, sha256 FROM replications WHERE rowid = ?", (rowid,)
             ).fetchone()
-        except DAMAGED:
+        except database.DAMAGED:
             unreadable += 1
             continue
         if row is not None:
-            found.rows.append(row)
+            contents.rows.append(row)
     if unreadable:
         report.damage.append(f"{unreadable} replications cannot be read")
-    return found
+    return contents
 
 
 def _readable(connection: sqlite3.Connection, query: str) -> list[Any]:
     """Return the rows up to the first that cannot be read."""
     rows: list[Any] = []
-    with contextlib.suppress(*DAMAGED):
+    with contextlib.suppress(*database.DAMAGED):
         rows.extend(connection.execute(query))
     return rows
 
@@ -212,14 +197,14 @@ def _rowids(connection: sqlite3.Connection) -> Iterator[int]:
     try:
         yield from [number for (number,) in connection.execute("SELECT rowid FROM replications NOT INDEXED").fetchall()]
         return
-    except DAMAGED:
+    except database.DAMAGED:
         pass
     misses, number = 0, 0
     while misses < _LAST_MISSES:
         number += 1
         try:
             there = connection.execute("SELECT 1 FROM replications WHERE rowid = ?", (number,)).fetchone()
-        except DAMAGED:
+        except database.DAMAGED:
             there = None
         misses = misses + 1 if there is None else 0
         if there is not None:
@@ -231,29 +216,29 @@ def _judge(contents: _Contents, report: CheckReport) -> list[tuple[int, int, byt
     whole: list[tuple[int, int, bytes, str]] = []
     by_study: dict[int, list[int]] = {}
     for number, (generation, key, identity) in contents.studies.items():
-        if isinstance(generation, int) and 0 < generation <= LARGEST and is_key_of(key, identity):
+        if isinstance(generation, int) and 0 < generation <= database.LARGEST and database.is_key_of(key, identity):
             by_study[number] = []
             report.studies.append(StoredStudy(json.loads(identity), generation, by_study[number]))
         else:
             report.damage.append(f"study {number} is not what its hash says: none of its replications counts")
     for row in contents.rows:
-        study, replication, data, said = row
-        if study in by_study and _is_whole(contents.studies[study][1], replication, data, said):
+        study, replication, data, sha256 = row
+        if study in by_study and _is_whole(contents.studies[study][1], replication, data, sha256):
             by_study[study].append(replication)
             whole.append(row)
         elif study in by_study:
             report.damage.append(f"replication {replication} of study {study} does not match its checksum")
         elif study not in contents.studies:
             report.damage.append(f"replication {replication} belongs to no study that is here")
-    for found in by_study.values():
-        found.sort()
+    for replications in by_study.values():
+        replications.sort()
     return whole
 
 
-def _is_whole(key: str, replication: object, data: object, said: object) -> bool:
-    if not isinstance(replication, int) or not 0 <= replication <= LARGEST:
+def _is_whole(key: str, replication: object, data: object, sha256: object) -> bool:
+    if not isinstance(replication, int) or not 0 <= replication <= database.LARGEST:
         return False
-    return unpacked(key, replication, data, said) is not None
+    return unpacked(key, replication, data, sha256) is not None
 
 
 def _look_at_files(contents: _Contents, report: CheckReport) -> None:
@@ -261,14 +246,14 @@ def _look_at_files(contents: _Contents, report: CheckReport) -> None:
     for name, digest in contents.files:
         written.setdefault(name, set()).add(digest)
     for name, digests in sorted(written.items()):
-        found = sha256_of_file(report.folder / name)
-        if found is None:
+        sha256 = sha256_of_file(report.folder / name)
+        if sha256 is None:
             report.notes.append(f"'{name}' is missing; {_remedy(report.command)} writes it again")
-        elif found not in digests:
+        elif sha256 not in digests:
             report.notes.append(f"'{name}' was changed after it was written and is treated as yours")
     if not written and report.whole:
         report.notes.append(f"tables are not written yet; {_remedy(report.command)} goes on")
-    ours = {*written, *OWN_NAMES, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}
+    ours = {*written, *database.OUR_NAMES, database.DATABASE, f"{database.DATABASE}-wal", f"{database.DATABASE}-shm"}
     others = [path.name for path in sorted(report.folder.iterdir()) if path.is_file() and path.name not in ours]
     if others:
         report.notes.append(
@@ -287,13 +272,13 @@ def _compare_manifest(report: CheckReport) -> None:
     if report.command != "run" or not (report.folder / MANIFEST).is_file():
         return
     try:
-        said = json.loads((report.folder / MANIFEST).read_text())["replications"]
+        numbers = json.loads((report.folder / MANIFEST).read_text())["replications"]
     except (OSError, ValueError, KeyError, TypeError):
         return
     newest = max(report.studies, key=lambda study: study.generation, default=None)
-    if newest is not None and said != newest.replications:
+    if newest is not None and numbers != newest.replications:
         report.notes.append(
-            f"the tables rest on {len(said)} replications, {len(newest.replications)} are here; "
+            f"the tables rest on {len(numbers)} replications, {len(newest.replications)} are here; "
             f"{_remedy(report.command)} writes them anew"
         )
 
@@ -304,17 +289,17 @@ def _remedy(command: str) -> str:
 
 def _repair(folder: Path, contents: _Contents, whole: list[tuple[int, int, bytes, str]], report: CheckReport) -> None:
     if not report.command:
-        raise UsageError(f"'{folder / DATABASE}' cannot be repaired: {'; '.join(report.damage)}")
-    new = folder / f"{DATABASE}.new"
+        raise UsageError(f"'{folder / database.DATABASE}' cannot be repaired: {'; '.join(report.damage)}")
+    new = folder / f"{database.DATABASE}.new"
     with contextlib.ExitStack() as undo:
-        undo.callback(remove_unfinished, new)
+        undo.callback(database.remove_unfinished, new)
         _save(new, contents, whole)
-        kept = _keep_damaged(folder, undo)
-        new.replace(folder / DATABASE)
+        backup = _keep_damaged(folder, undo)
+        new.replace(folder / database.DATABASE)
         undo.pop_all()
     sync_directory(folder)
     report.repaired = (
-        f"{len(whole)} replications are whole and kept; the damaged database is now '{kept}'; "
+        f"{len(whole)} replications are whole and kept; the damaged database is now '{backup}'; "
         f"{_remedy(report.command)} computes what is missing and writes the tables"
     )
 
@@ -322,7 +307,7 @@ def _repair(folder: Path, contents: _Contents, whole: list[tuple[int, int, bytes
 def _save(new: Path, contents: _Contents, whole: list[tuple[int, int, bytes, str]]) -> None:
     """Make a database of what is whole."""
     good = {study for study, *_ in whole}
-    with contextlib.closing(create_file(new, contents.about)) as connection:
+    with contextlib.closing(database.create_file(new, contents.about)) as connection:
         connection.execute("BEGIN")
         for number, study in contents.studies.items():
             if number in good:
@@ -334,24 +319,24 @@ def _save(new: Path, contents: _Contents, whole: list[tuple[int, int, bytes, str
 
 def _keep_damaged(folder: Path, undo: contextlib.ExitStack) -> str:
     """Copy the damaged database, and move its log, which must not be applied to another one."""
-    digest, number, name = sha256_of_file(folder / DATABASE), 1, f"{DATABASE}.damaged"
+    digest, number, name = sha256_of_file(folder / database.DATABASE), 1, f"{database.DATABASE}.damaged"
     while (folder / name).exists() and sha256_of_file(folder / name) != digest:
         number += 1
-        name = f"{DATABASE}.damaged-{number}"
+        name = f"{database.DATABASE}.damaged-{number}"
     if not (folder / name).exists():
-        undo.callback(remove_unfinished, folder / name)
-        _copied(folder / DATABASE, folder / name)
-    log = folder / f"{DATABASE}-wal"
+        undo.callback(database.remove_unfinished, folder / name)
+        _copied(folder / database.DATABASE, folder / name)
+    log = folder / f"{database.DATABASE}-wal"
     if log.exists():
         log.replace(folder / f"{name}-wal")
         undo.callback(_move_back, folder / f"{name}-wal", log)
-    (folder / f"{DATABASE}-shm").unlink(missing_ok=True)
+    (folder / f"{database.DATABASE}-shm").unlink(missing_ok=True)
     return name
 
 
-def _move_back(moved: Path, place: Path) -> None:
+def _move_back(moved: Path, path: Path) -> None:
     with contextlib.suppress(OSError):
-        moved.replace(place)
+        moved.replace(path)
 
 
 def _copied(source: Path, target: Path) -> None:

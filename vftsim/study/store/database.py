@@ -22,7 +22,7 @@ _HEADER_BYTES, _PAGE_AT, _FORMAT_AT, _APPLICATION_AT = 100, 16, 60, 68  # sqlite
 _BESIDE = ("-wal", "-shm", "-journal")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 """What a damaged database answers with; the second where the text of its message is damaged itself."""
-OWN_NAMES = {LOCK, HOLDER, SCRATCH, *(f"{DATABASE}{end}" for end in (".new", ".new-journal", "-journal"))}
+OUR_NAMES = {LOCK, HOLDER, SCRATCH, *(f"{DATABASE}{end}" for end in (".new", ".new-journal", "-journal"))}
 _SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN;
@@ -109,8 +109,8 @@ def connect(path: Path) -> sqlite3.Connection:
 def is_key_of(key: object, identity: object) -> bool:
     """Whether a study's key is the hash of what it says to be."""
     try:
-        said = json.loads(str(identity))
-        return isinstance(said, dict) and sha256_of(said) == key
+        content = json.loads(str(identity))
+        return isinstance(content, dict) and sha256_of(content) == key
     except (ValueError, RecursionError):
         return False
 
@@ -153,7 +153,7 @@ def in_words(error: object) -> str:
     return "its text is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
-def with_own_schema(content: bytes) -> bytes:
+def with_our_schema(content: bytes) -> bytes:
     """Return a database whose first page, which says what its tables are and where, is that of every new one.
 
     The tables are made once, in one order, and are never moved, so a damaged first page can be replaced.  Its
@@ -184,7 +184,7 @@ def format_of(folder: Path) -> int | None:
     return int.from_bytes(header[_FORMAT_AT : _FORMAT_AT + 4], "big")
 
 
-def check_place(folder: Path, *, is_locked: bool) -> None:
+def check_directory(folder: Path, *, is_locked: bool) -> None:
     """Refuse a place that is neither free nor a result of this program in this format.
 
     Before the lock is held, a directory with a lock file passes: its holder may be about to make the database.
@@ -199,16 +199,16 @@ def check_place(folder: Path, *, is_locked: bool) -> None:
     scratch = folder / SCRATCH
     if scratch.is_symlink() or (scratch.exists() and not scratch.is_dir()):
         raise UsageError(f"'{folder}' is no result of vftsim: '{SCRATCH}' is no directory; choose another name")
-    found = format_of(folder)
-    names = {path.name for path in folder.iterdir()} if found is None else set()
+    format_there = format_of(folder)
+    names = {path.name for path in folder.iterdir()} if format_there is None else set()
     if LOCK in names and not is_locked:
         return
-    if names - OWN_NAMES:
+    if names - OUR_NAMES:
         raise UsageError(f"'{folder}' exists and is no result of vftsim{_older(folder)}; choose another name")
-    if found is not None and found != FORMAT:
+    if format_there is not None and format_there != FORMAT:
         raise UsageError(
-            f"'{folder}' is a result in format {found} of another version of vftsim; this one reads format {FORMAT}; "
-            "choose another name"
+            f"'{folder}' is a result in format {format_there} of another version of vftsim; this one reads format "
+            f"{FORMAT}; choose another name"
         )
 
 

@@ -82,8 +82,8 @@ class Ledger:
 
     def wrote(self, name: str, sha256: str) -> bool:
         """Whether a file of this name and content was written here."""
-        found = self._connection.execute("SELECT 1 FROM files WHERE name = ? AND sha256 = ?", (name, sha256))
-        return found.fetchone() is not None
+        rows = self._connection.execute("SELECT 1 FROM files WHERE name = ? AND sha256 = ?", (name, sha256))
+        return rows.fetchone() is not None
 
     def names(self) -> list[str]:
         """Return the names of all files that were written here; a damaged page may hold what is none."""
@@ -147,23 +147,23 @@ def remove_ours(folder: Path, names: Iterable[str], ledger: Ledger) -> None:
 
 
 def _fingerprints(scratch: Path) -> dict[str, str]:
-    found = {}
+    digests = {}
     for path in sorted(scratch.rglob("*")):
         digest = sha256_of_file(path)
         if digest is not None:
-            found[path.relative_to(scratch).as_posix()] = digest
-    return found
+            digests[path.relative_to(scratch).as_posix()] = digest
+    return digests
 
 
 def _put(source: Path, target: Path, name: str, ledger: Ledger) -> str:
     target.parent.mkdir(exist_ok=True)
-    kept = ""
+    new_name = ""
     if target.is_symlink() or target.exists():
         digest = None if target.is_symlink() else sha256_of_file(target)
         if digest is None or not ledger.wrote(name, digest):
-            kept = _keep_aside(target)
+            new_name = _keep_aside(target)
     source.replace(target)
-    return kept
+    return new_name
 
 
 def _keep_aside(path: Path) -> str:

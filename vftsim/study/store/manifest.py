@@ -195,7 +195,11 @@ def engine_of_here() -> str:
 
 def different(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
     """Return in words what is not as expected; empty if all is."""
-    wrong = [f"{name}: {found.get(name)}, not {said}" for name, said in expected.items() if found.get(name) != said]
+    wrong = [
+        f"{name}: {found.get(name)}, not {version_expected}"
+        for name, version_expected in expected.items()
+        if found.get(name) != version_expected
+    ]
     return "; ".join(wrong)
 
 
@@ -208,12 +212,12 @@ def _source() -> str:
 
 @cache
 def _parts() -> str:
-    own = {
+    packages = {
         f"{one.metadata['Name']} {one.version}"
         for one in distributions()
         if any(entry.group == ENTRY_POINTS for entry in one.entry_points)
     }
-    return ", ".join(sorted(own)) or _NONE
+    return ", ".join(sorted(packages)) or _NONE
 
 
 @cache

@@ -14,7 +14,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError, VftsimError
 from vftsim.study.runs.model import Model
-from vftsim.study.store.database import DAMAGED, DATABASE, check_place, damage
+from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, damage
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
 
@@ -28,7 +28,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     if not (folder / DATABASE).is_file():
         raise UsageError(f"'{folder}' is no result of vftsim: it has no {DATABASE}; name a directory made with -o")
-    check_place(folder, is_locked=False)
+    check_directory(folder, is_locked=False)
     return read_data(folder, MANIFEST)
 
 
@@ -98,16 +98,16 @@ def model_of(manifest: Mapping[str, Any], number: int = 0) -> Model:
     UsageError
         This version of vftsim has other models.
     """
-    said = manifest["models"][number]
+    about = manifest["models"][number]
     try:
-        spec = ModelSpec.model_validate(said["resolved"])
+        spec = ModelSpec.model_validate(about["resolved"])
     except (ValueError, VftsimError) as error:
         first = str(error).partition("\n")[0]
         raise UsageError(
             f"the result is of vftsim {manifest.get('vftsim')}, whose models this version does not read ({first}); "
             "run it again"
         ) from None
-    return Model(said["label"], spec, tuple(said["set"]), tuple(said["notes"]))
+    return Model(about["label"], spec, tuple(about["set"]), tuple(about["notes"]))
 
 
 def records_of(folder: Path, manifest: Mapping[str, Any], number: int = 0) -> list[tuple[int, RunRecord]]:
@@ -134,8 +134,8 @@ def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list
         raise damage(folder, error) from None
     found = {}
     for key, identity, number, data, sha256 in rows:
-        said = json.loads(identity)
-        if number in wanted and said.get("model") == model_sha256 and said.get("seed") == manifest["seed"]:
+        study = json.loads(identity)
+        if number in wanted and study.get("model") == model_sha256 and study.get("seed") == manifest["seed"]:
             found[number] = unpacked(key, number, data, sha256)
     if any(data is None for data in found.values()):
         raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")

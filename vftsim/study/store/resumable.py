@@ -54,7 +54,7 @@ class RunCache:
         """Return the tasks that have more in common."""
         return replace(self, identity={**self.identity, **more})
 
-    def there(self, tasks: Mapping[int, Any]) -> int:
+    def count_stored(self, tasks: Mapping[int, Any]) -> int:
         """Return how many of the tasks are in the store."""
         return 0 if self.store is None else len(tasks.keys() & self.store.numbers(self.identity))
 
@@ -67,7 +67,7 @@ class RunCache:
             try:
                 found[number] = self.decode(data)
             except (KeyError, TypeError, ValueError, AttributeError):
-                self.store.disown(self.identity, number)
+                self.store.mark_damaged(self.identity, number)
         return found
 
     def keep(self, number: int, result: Any) -> None:
@@ -81,7 +81,7 @@ class RunCache:
 
 
 def together(
-    kept: Sequence[RunCache], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]
+    caches: Sequence[RunCache], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]
 ) -> list[list[Any]]:
     """Return the results of the tasks of several studies, done in one go; what is in the store is not done again.
 
@@ -90,18 +90,18 @@ def together(
     Interrupted
         Ctrl-C, and nobody keeps what had finished.
     """
-    found = [one.known() for one in kept]
+    found = [one.known() for one in caches]
     missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in found[n]]
     done = 0
     try:
         for index, result in workers.as_they_come([tasks[n][number] for n, number in missing]):
             n, number = missing[index]
             with deferred_interrupts():
-                kept[n].keep(number, result)
+                caches[n].keep(number, result)
             found[n][number] = result
             done += 1
     except KeyboardInterrupt:
-        if not done or any(one.store is not None for one in kept):
+        if not done or any(one.store is not None for one in caches):
             raise
         raise Interrupted(
             f"{done} of {len(missing)} runs had finished and nobody keeps them; with -o DIR (or --keep) "
@@ -111,7 +111,7 @@ def together(
 
 
 @contextmanager
-def kept_in(directory: Path | None, command: str, force: bool = False) -> Iterator[Store | None]:
+def optional_store(directory: Path | None, command: str, force: bool = False) -> Iterator[Store | None]:
     """Open the directory where a study keeps what it has; None if none was named.
 
     Parameters
@@ -124,12 +124,12 @@ def kept_in(directory: Path | None, command: str, force: bool = False) -> Iterat
     if directory is None:
         yield None
         return
-    with going_on_in(directory, command, force) as store:
+    with resumable_store(directory, command, force) as store:
         yield store
 
 
 @contextmanager
-def going_on_in(directory: Path, command: str, force: bool = False) -> Iterator[Store]:
+def resumable_store(directory: Path, command: str, force: bool = False) -> Iterator[Store]:
     """Open the same where one is named: an interruption says what is kept there."""
     with Store(directory, command, Opening.REPLACE if force else Opening.CONTINUE) as store:
         try:
@@ -145,13 +145,13 @@ def answer_in(
     directory: Path | None, command: str, force: bool, study: Callable[[Store | None], Answered]
 ) -> tuple[Answered, list[str]]:
     """Return a study's answer, its runs and itself kept in a directory if one was named, and remarks on that."""
-    with kept_in(directory, command, force) as store:
+    with optional_store(directory, command, force) as store:
         found = study(store)
-        keep_answer(store, found)
+        write_answer(store, found)
     return found, store.remarks if store is not None else []
 
 
-def keep_answer(store: Store | None, answer: Printed) -> None:
+def write_answer(store: Store | None, answer: Printed) -> None:
     """Write an answer's main table, where it has one, its blocks, the whole of it and the manifest beside the store."""
     if store is not None:
         table = getattr(answer, "to_pandas", None)
@@ -260,8 +260,8 @@ def _plain(data: Any) -> Any:
     A cell without a number is one of which nothing is known.
     """
     if is_dataclass(data):
-        own = {each.name: getattr(data, each.name) for each in fields(data)}
-        return {name: _word(value) if name != "cell" else _plain(value) for name, value in own.items()}
+        values = {each.name: getattr(data, each.name) for each in fields(data)}
+        return {name: _word(value) if name != "cell" else _plain(value) for name, value in values.items()}
     if isinstance(data, (list, tuple)):
         return [_plain(each) for each in data]
     return data

@@ -29,7 +29,7 @@ from typing import Any, Self
 
 from vftsim.errors import StorageError, UsageError
 from vftsim.study.runs.workers import Interrupted
-from vftsim.study.store.database import DAMAGED, DATABASE, check_place, connect, create, damage, forbidden, unsound
+from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, connect, create, damage, forbidden, unsound
 from vftsim.study.store.files import Ledger, publish, remove_ours, sha256_of, to_json
 from vftsim.study.store.lock import DirectoryLock
 
@@ -50,9 +50,9 @@ def checksum(key: str, replication: int, data: bytes) -> str:
     return hashlib.sha256(f"{key}:{replication}:".encode() + data).hexdigest()
 
 
-def unpacked(key: str, replication: int, data: object, said: object) -> Any:
+def unpacked(key: str, replication: int, data: object, sha256: object) -> Any:
     """Return what a stored replication holds; None if it is damaged."""
-    if not isinstance(data, bytes) or checksum(key, replication, data) != said:
+    if not isinstance(data, bytes) or checksum(key, replication, data) != sha256:
         return None
     try:
         return json.loads(zlib.decompress(data))
@@ -88,12 +88,12 @@ class Store:
         self._generation, self._fresh = 1, False
         with forbidden(folder):
             self._made = not folder.exists()
-            check_place(folder, is_locked=False)
+            check_directory(folder, is_locked=False)
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = DirectoryLock(folder)
             try:
                 self._lock.acquire()
-                check_place(folder, is_locked=True)
+                check_directory(folder, is_locked=True)
                 self._connection = self._open(opening)
             except BaseException:
                 if self._fresh:
@@ -170,15 +170,15 @@ class Store:
                 (self._generation, key),
             ).fetchall()
         found = {}
-        for number, data, said in rows:
-            whole = unpacked(key, number, data, said)
+        for number, data, sha256 in rows:
+            whole = unpacked(key, number, data, sha256)
             if whole is None:
-                self.disown(identity, number)
+                self.mark_damaged(identity, number)
             else:
                 found[number] = whole
         return found
 
-    def disown(self, identity: Mapping[str, Any], replication: int) -> None:
+    def mark_damaged(self, identity: Mapping[str, Any], replication: int) -> None:
         """Treat a replication as damaged: say so once, and let another one take its place."""
         one = sha256_of(identity), replication
         if one not in self._damaged:
@@ -253,9 +253,9 @@ class Store:
         try:
             if wrong := unsound(connection):
                 raise damage(self.folder, wrong)
-            (said,) = connection.execute("SELECT value FROM about WHERE name = 'command'").fetchone()
-            if said != self.command:
-                raise UsageError(f"'{self.folder}' holds a {said}, not a {self.command}; choose another name")
+            (command,) = connection.execute("SELECT value FROM about WHERE name = 'command'").fetchone()
+            if command != self.command:
+                raise UsageError(f"'{self.folder}' holds a {command}, not a {self.command}; choose another name")
             self._choose_generation(connection, opening)
             self._file = (self.folder / DATABASE).stat()
         except BaseException:

@@ -1,0 +1,106 @@
+"""How a study is executed: made once by whoever asks for the study, passed down unchanged, read by every design."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from vftsim.errors import UsageError
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.shard import WHOLE, Shard
+from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.store.files import codec
+from vftsim.study.store.manifest import identity, manifest, utc_now
+from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.store import Store
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+DEFAULT_SEED = 1
+MOST_REPLICATIONS = 100_000
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a study is executed; without influence on its results, but for the seed.
+
+    Parameters
+    ----------
+    seed : int
+        Root seed.
+    jobs : int, optional
+        Worker processes; by default all cores.
+    progress : Progress
+        Where it is shown how far the study is.
+    store : Store, optional
+        Where finished runs are kept and found again.
+    shard : Shard
+        The share of the runs that is to be done.
+    started_utc : str
+        When the study began, for its manifest.
+    """
+
+    seed: int = DEFAULT_SEED
+    jobs: int | None = None
+    progress: Progress = field(default_factory=Silent)
+    store: Store | None = None
+    shard: Shard = WHOLE
+    started_utc: str = field(default_factory=utc_now)
+
+    @cached_property
+    def worker_count(self) -> int:
+        """How many worker processes there are.
+
+        Raises
+        ------
+        UsageError
+            The number is out of range.
+        """
+        return checked_jobs(self.jobs)
+
+    def check(self, replications: int = 1) -> None:
+        """Refuse numbers that make no sense.
+
+        Raises
+        ------
+        UsageError
+            One of them is out of range.
+        """
+        if not 1 <= replications <= MOST_REPLICATIONS:
+            raise UsageError(f"replications: from 1 to {MOST_REPLICATIONS}, got {replications}")
+        if not 0 <= self.seed < 2**128:
+            raise UsageError(f"the seed must be from 0 to 2**128 - 1, got {self.seed}")
+        self.worker_count  # noqa: B018 - refuses what is out of range
+
+    def workers(self, function: Callable[[T], R], jobs: int | None = None) -> Workers[T, R]:
+        """Return the workers that apply a function to tasks; each result counts as one unit of progress."""
+        return Workers(function, jobs or self.worker_count, self.progress.say, self.progress.advance)
+
+    def cache(self, model: Model, kind: Any = None, **determinants: Any) -> RunCache:
+        """Return the cache of a model's results of one kind, and of all else that determines them."""
+        return RunCache(self.store, {**identity(model, self.seed), **determinants}, *(codec(kind) if kind else ()))
+
+    def manifest(
+        self,
+        models: Sequence[Model],
+        command: str,
+        replications: int | Sequence[int],
+        *,
+        wanted: int | None = None,
+        interrupted: bool = False,
+    ) -> dict[str, Any]:
+        """Return the manifest of the result; see :func:`~vftsim.study.store.manifest.manifest`."""
+        return manifest(
+            models,
+            command,
+            self.seed,
+            replications,
+            self.worker_count,
+            self.started_utc,
+            wanted=wanted,
+            interrupted=interrupted,
+        )
