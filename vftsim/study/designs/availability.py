@@ -235,13 +235,7 @@ def rate_of(model: Model) -> float:
 
 
 def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:
-    """Return a year with a mechanism, from its failovers.
-
-    Raises
-    ------
-    UsageError
-        A run ended before the guest was back.
-    """
+    """Return a year with a mechanism, from its failovers; refuse a run that ended before the guest was back."""
     if any(each.is_cut_short for each in study.failovers):
         raise UsageError(
             f"{kind}: a run ended before the guest was back, so its outage is not known; let runs go on longer after a "

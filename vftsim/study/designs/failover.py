@@ -266,26 +266,14 @@ class Crashes:
     after_ns: int | None = None
 
     def check(self) -> None:
-        """Refuse times that make no sense.
-
-        Raises
-        ------
-        UsageError
-            One of them is not above 0.
-        """
+        """Refuse times that are not above 0."""
         if self.span_ns < 1:
             raise UsageError("--over: above 0, e.g. 1 s")
         if self.after_ns is not None and self.after_ns < 1:
             raise UsageError("--after: above 0, e.g. 60 s")
 
     def domain_of(self, model: Model) -> str:
-        """Return the domain whose host crashes.
-
-        Raises
-        ------
-        UsageError
-            The model has no such domain, or several copies of it.
-        """
+        """Return the domain whose host crashes; refuse one that the model does not have, or has several copies of."""
         if self.domain is None:
             return model.spec.copies(protected_domain(model))[0]
         try:
@@ -400,13 +388,7 @@ def _protection_of(model: Model, domain: str) -> ProtectionSpec:
 
 
 def protected_domain(model: Model) -> str:
-    """Return the entry of the domain whose protection matters: the first protected one, with traffic, or with a job.
-
-    Raises
-    ------
-    UsageError
-        Nobody would miss any.
-    """
+    """Return the entry of the domain whose protection matters: the first protected, else with traffic, or a job."""
     spec = model.spec
     guarded = [name for name, d in spec.domains.items() if d.protection.protects]
     if guarded:

@@ -43,13 +43,7 @@ class Knob:
         return written(level, self.unit, self.is_whole)
 
     def at(self, spec: ModelSpec, level: float) -> ModelSpec:
-        """Return the model with another value.
-
-        Raises
-        ------
-        UsageError
-            The model cannot have it.
-        """
+        """Return the model with another value; refuse one that it cannot have."""
         data = spec.model_dump(mode="json")
         *path, last = self.key.split(".")
         holder: Any = data
@@ -73,13 +67,7 @@ def written(level: float, unit: str, is_whole: bool) -> str | float:
 
 
 def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
-    """Return the knob that a key is.
-
-    Raises
-    ------
-    UsageError
-        The model has no such key, or no number above 0 there.
-    """
+    """Return the knob that a key is; refuse a key that the model lacks, or without a number above 0."""
     value: Any = spec.model_dump(mode="json")
     done: list[str] = []
     for part in key.split("."):

@@ -107,13 +107,7 @@ class Request:
         return request
 
     def check(self) -> None:
-        """Refuse what makes no sense.
-
-        Raises
-        ------
-        UsageError
-            It makes none.
-        """
+        """Refuse what makes no sense."""
         if not self.choices:
             raise UsageError("optimize: nothing to choose; --choose NAME=V,V")
         if not self.objectives:
@@ -183,9 +177,10 @@ class Search:
 
     def unknown_below(self, winner: Candidate | None) -> list[Candidate]:
         """Return the configurations that would be chosen instead of the winner if they met the objectives."""
-        return [
-            each for each in self.candidates if each.is_possible and each is not winner and _is_before(each, winner)
-        ]
+        others = [each for each in self.candidates if each.is_possible and each is not winner]
+        if winner is None:
+            return others
+        return [each for each in others if (each.cost, each.number) < (winner.cost, winner.number)]
 
     def runner_up(self, winner: Candidate) -> Candidate | None:
         """Return the next cheapest that is known to meet the objectives."""
@@ -275,10 +270,6 @@ class Search:
             if self.proven[one.number].verdict != OPEN:
                 break
         return self.proven[one.number].verdict == MET
-
-
-def _is_before(one: Candidate, other: Candidate | None) -> bool:
-    return other is None or (one.cost, one.number) < (other.cost, other.number)
 
 
 def fresh_seed(seed: int) -> int:

@@ -37,13 +37,7 @@ _DEEPEST = 3
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a result.
-
-    Raises
-    ------
-    UsageError
-        There is none.
-    """
+    """Return the manifest of a result; refuse a directory without one."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -54,13 +48,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def list_results(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Return the results in a directory and below it, each with its manifest, the oldest first.
-
-    Raises
-    ------
-    UsageError
-        There is no such directory.
-    """
+    """Return the results in a directory and below it with their manifests, the oldest first; refuse a missing one."""
     if not folder.is_dir():
         raise UsageError(f"'{folder}' is no directory")
     results = []
@@ -134,13 +122,7 @@ def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
 
 
 def export(folder: Path) -> pd.DataFrame:
-    """Return every run of a result with all its figures, one row a run.
-
-    Raises
-    ------
-    UsageError
-        The result does not keep its points.
-    """
+    """Return every run of a result with all its figures, a row a run; refuse a result that does not keep its points."""
     manifest, points, runs = manifest_of(folder), _points(folder), list[dict[str, Any]]()
     with Store(folder, _command(folder), Opening.CONTINUE) as store:
         for point in points:
@@ -222,13 +204,7 @@ def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
 
 
 def read_points(folder: Path) -> list[StoredPoint]:
-    """Return the points of a directory.
-
-    Raises
-    ------
-    UsageError
-        They are not there, or damaged.
-    """
+    """Return the points of a directory; refuse one without them, or with damaged ones."""
     try:
         data = json.loads((folder / NAME).read_text(encoding="utf-8"))
         return [_point(data["models"], entry) for entry in data["points"]]
@@ -321,13 +297,7 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
 
 
 def _missing(part: Store, store: Store) -> tuple[list[tuple[Mapping[str, Any], int, Any]], int]:
-    """Return the replications of a part that a store has not, and how many it has.
-
-    Raises
-    ------
-    UsageError
-        It has one with other content.
-    """
+    """Return the replications of a part that a store lacks, and how many it has; refuse one with other content."""
     missing, already = list[tuple[Mapping[str, Any], int, Any]](), 0
     for identity, _ in part.studies():
         there = store.known(identity)
@@ -344,13 +314,7 @@ def _missing(part: Store, store: Store) -> tuple[list[tuple[Mapping[str, Any], i
 
 
 def _said(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a finished result.
-
-    Raises
-    ------
-    UsageError
-        It is none.
-    """
+    """Return the manifest of a finished result; refuse any other directory."""
     if not (folder / DATABASE).is_file():
         raise UsageError(f"'{folder}' is no result of vftsim")
     check_directory(folder, is_locked=False)

@@ -97,13 +97,7 @@ class Span:
 
 
 def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
-    """Return the range between two values as a model file has them.
-
-    Raises
-    ------
-    UsageError
-        They are no numbers with a common unit, or not in order.
-    """
+    """Return the range between two values as a model file has them; refuse what is no number, or not in order."""
     ends = [_number_and_unit(each) for each in (low, high)]
     (first, unit), (last, other) = (end or (math.nan, "") for end in ends)
     if unit != other and (quantity := quantity_with(unit, other)) is not None:
@@ -319,13 +313,7 @@ _FORM = re.compile(r"\s*(?P<name>[^=\s]+)\s*=\s*(?P<low>.+?)\s*\.\.\s*(?P<high>.
 
 
 def read_range(text: str) -> tuple[str, Span]:
-    """Return what ``--range`` says: a key or short name, and its range.
-
-    Raises
-    ------
-    UsageError
-        It is not of the form ``key=low..high``.
-    """
+    """Return what ``--range`` says, a key or short name and its range; refuse any form but ``key=low..high``."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(f"--range: '{text}' is not of the form key=low..high, e.g. 'workloads.web.rate=50 /s..200 /s'")
@@ -341,25 +329,13 @@ def _plain(text: str) -> Any:
 
 
 def scaled_range(spec: ModelSpec, key: str, low: float, high: float) -> Span:
-    """Return the range between two multiples of the model's own value.
-
-    Raises
-    ------
-    UsageError
-        There is no number above 0 at the key.
-    """
+    """Return the range between two multiples of the model's own value; refuse a key without a number above 0."""
     knob = knob_of(spec, key, "--fit")
     return Span(knob.value * low, knob.value * high, knob.unit, False, knob.is_whole)
 
 
 def price_ranges(spec: ModelSpec) -> dict[str, Span]:
-    """Return the prices of the model's mechanisms of protection, each over the range that is declared for it.
-
-    Raises
-    ------
-    UsageError
-        There are none.
-    """
+    """Return the prices of the model's mechanisms, each over the range declared for it; refuse a model without."""
     ranges = {}
     for name, domain in spec.domains.items():
         for each in domain.protection.prices():

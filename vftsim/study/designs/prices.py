@@ -81,13 +81,7 @@ def quantities_of(spec: ModelSpec) -> dict[str, float]:
 
 
 def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]]:
-    """Return what a model costs in all, and the quantities that it pays for.
-
-    Raises
-    ------
-    UsageError
-        The table prices a key that the model does not have.
-    """
+    """Return what a model costs in all, and the quantities that it pays for; refuse a price of a key that it lacks."""
     quantities = quantities_of(spec)
     cost = sum(getattr(table, name) * amount for name, amount in quantities.items())
     for key, price in table.keys.items():
@@ -98,11 +92,8 @@ def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]
         key, _, value = text.partition("=")
         quantities[text] = float(str(_at(data, key.split("."))) == value.strip())
         cost += price * quantities[text]
-    return cost, {name: amount for name, amount in quantities.items() if _is_priced(table, name)}
-
-
-def _is_priced(table: PriceTable, name: str) -> bool:
-    return name in table.keys or name in table.parts or bool(getattr(table, name, 0.0))
+    priced = {*table.keys, *table.parts, *(name for name in quantities if getattr(table, name, 0.0))}
+    return cost, {name: amount for name, amount in quantities.items() if name in priced}
 
 
 def _at(data: Any, path: list[str]) -> Any:

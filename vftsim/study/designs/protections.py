@@ -21,13 +21,7 @@ ALL = "all"
 
 
 def kinds_named(text: str) -> tuple[str, ...]:
-    """Return the mechanisms of a list with commas, or all.
-
-    Raises
-    ------
-    UsageError
-        One of them does not exist.
-    """
+    """Return the mechanisms of a list with commas, or all; refuse a name that is none."""
     known = sorted(protections())
     if text == ALL:
         return ("none", *(kind for kind in known if kind != "none"))
@@ -71,13 +65,7 @@ def under(model: Model, kind: str, domain: str | None = None) -> Model:
 
 
 def fitting(model: Model, kinds: Sequence[str]) -> tuple[dict[str, Model], dict[str, str]]:
-    """Return a model under each mechanism that fits, and why the others do not.
-
-    Raises
-    ------
-    UsageError
-        None fits, or the model has no domain to protect.
-    """
+    """Return a model under each mechanism that fits, and why the others do not; refuse a model that none fits."""
     protected_domain(model)
     models: dict[str, Model] = {}
     refused: dict[str, str] = {}
@@ -117,11 +105,7 @@ KEYS = {
 }
 
 
-def _half(text: str) -> str:
-    return DURATION.format(int(DURATION.parse(text)) // 2)
-
-
-_VALUES: dict[str, Callable[[str], str]] = {"round_trip": _half}
+_VALUES: dict[str, Callable[[str], str]] = {"round_trip": lambda text: DURATION.format(int(DURATION.parse(text)) // 2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +156,7 @@ def own_kind(model: Model) -> str:
 
 
 def protection_axis(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...]) -> ProtectionAxis:
-    """Return the axis of a short name.
-
-    Raises
-    ------
-    UsageError
-        None of the mechanisms has such a parameter.
-    """
+    """Return the axis of a short name; refuse one that means nothing under these mechanisms."""
     if not any(has_parameter(kind, name) for kind in kinds):
         raise UsageError(
             f"--grid: '{name}' ({MEANINGS[name]}) means nothing under {', '.join(kinds)}; say --protection with a "

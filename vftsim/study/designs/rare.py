@@ -109,13 +109,7 @@ def short_name(level: str) -> str:
 
 
 def read_level(text: str, level: str, option: str) -> int:
-    """Return a limit that a user wrote: a number, or a time where the level is a backlog.
-
-    Raises
-    ------
-    UsageError
-        It is none.
-    """
+    """Return a limit that a user wrote, a time where the level is a backlog, else a number; refuse anything else."""
     if level.endswith(f".{BACKLOG}"):
         try:
             return max(round(float(DURATION.parse(text))), 1)
@@ -155,13 +149,7 @@ class Request:
     repetitions: int = DEFAULT_REPETITIONS
 
     def check(self) -> None:
-        """Refuse what makes no sense.
-
-        Raises
-        ------
-        UsageError
-            It makes none.
-        """
+        """Refuse what makes no sense."""
         if self.trials < 2:
             raise UsageError(f"--trials: at least 2, got {self.trials}")
         path = (0, *(self.levels or ()), self.event.target)
@@ -183,13 +171,7 @@ def request_for(
     *,
     brute_force: bool,
 ) -> Request:
-    """Return what a user asks, in words.
-
-    Raises
-    ------
-    UsageError
-        It makes no sense.
-    """
+    """Return what a user asks, in words; refuse what makes no sense."""
     if brute_force and levels is not None:
         raise UsageError("levels are of splitting, and brute force has none: choose one")
     parsed = read_event(event, model.spec)

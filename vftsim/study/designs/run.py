@@ -131,13 +131,7 @@ def run_until(
 
 
 def watched_in(record: Record, replication: int, figures: Sequence[str]) -> dict[str, float]:
-    """Return the watched figures of one replication.
-
-    Raises
-    ------
-    UsageError
-        The replication says nothing of one.
-    """
+    """Return the watched figures of one replication; refuse a figure of which it says nothing."""
     figures_there = figures_in(record, figures)
     for name, value in figures_there.items():
         if not math.isfinite(value):

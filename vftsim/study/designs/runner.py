@@ -154,19 +154,17 @@ class Runner:
         raise UsageError(f"no point could be run: {'; '.join(refusals)}")
 
     def _missing(self, wanted: Sequence[int]) -> list[tuple[int, int]]:
-        places = []
+        missing = []
         for n in range(max(wanted, default=0)):
             planned: set[str] = set()
             for number, identity in enumerate(self.identities):
                 if n >= wanted[number] or n in self.taken[number] or number in self.refused:
                     continue
-                if identity["model"] not in planned and self._is_ours(number, n):
-                    places.append((number, n))
+                of_shards = number if self.by_points else n * len(self.points) + number
+                if identity["model"] not in planned and self.execution.shard.has(of_shards):
+                    missing.append((number, n))
                 planned.add(identity["model"])
-        return places
-
-    def _is_ours(self, number: int, n: int) -> bool:
-        return self.execution.shard.has(number if self.by_points else n * len(self.points) + number)
+        return missing
 
     def _arrived(self, number: int, n: int, data: dict[str, Any]) -> None:
         identity = self.identities[number]
@@ -296,13 +294,7 @@ class Evaluator:
         return responses
 
     def single(self, responses: Responses, number: int, name: str, point: StudyPoint) -> float:
-        """Return a figure of a point.
-
-        Raises
-        ------
-        UsageError
-            It cannot be run, or no replication says anything of it.
-        """
+        """Return a figure of a point; refuse a point that cannot be run, or says nothing of it."""
         if (why := responses.refused.get(number)) is not None:
             raise UsageError(f"{point.name} cannot be run: {why}")
         estimate = responses.estimate(number, name)

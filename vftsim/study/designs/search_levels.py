@@ -145,13 +145,7 @@ class CapacityRequest:
         return replace(settings, runs_per_level=max(settings.runs_per_level, to_pass))
 
     def refuse(self, why: str, *names: str) -> None:
-        """Refuse what was asked for and means nothing here, by the fields of the request; ``why``: what to do instead.
-
-        Raises
-        ------
-        UsageError
-            One of them was asked for.
-        """
+        """Refuse what was asked for, by fields of the request, and means nothing here; ``why``: what to do instead."""
         for name in names:
             if getattr(self, name) is not None:
                 option = name.removesuffix("_percent").removesuffix("_ns").replace("_", "-")

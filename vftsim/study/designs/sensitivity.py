@@ -82,13 +82,7 @@ class Request:
     confidence: float = 0.95
 
     def check(self) -> None:
-        """Refuse what makes no sense.
-
-        Raises
-        ------
-        UsageError
-            It makes none.
-        """
+        """Refuse what makes no sense."""
         if len(self.spans) < 2:
             raise UsageError("sensitivity: at least two factors; --range KEY=LOW..HIGH, repeated, --prices or --fit")
         if self.samples < 2 or self.samples & (self.samples - 1):
@@ -352,13 +346,7 @@ def _screened(
 
 
 def _that_matter(effects: Sequence[Effect]) -> list[Effect]:
-    """Return the factors that go on, the largest effect first.
-
-    Raises
-    ------
-    UsageError
-        None has any effect.
-    """
+    """Return the factors that go on, the largest effect first; refuse them if none has any."""
     order = sorted(effects, key=lambda each: each.effect.value, reverse=True)
     most = order[0].effect.value
     if most == 0.0:

@@ -70,13 +70,7 @@ class SharedKnob:
     places: tuple[float, ...]
 
     def at(self, model: Model, entry: str, value: float) -> Model:
-        """Return a model with the setting at a value; the same one if it has no such setting.
-
-        Raises
-        ------
-        UsageError
-            The model cannot have it.
-        """
+        """Return a model with the setting at a value, which must be possible; the same one without such a setting."""
         spec = model.spec
         if self.name == LOAD:
             for key in _load_keys(model):

@@ -331,13 +331,7 @@ seed: 1
 
 
 def template(name: str) -> str:
-    """Return a study file for a model, complete and ready to run.
-
-    Raises
-    ------
-    UsageError
-        No workload of the model declares what its load is.
-    """
+    """Return a study file for a model, complete and ready to run; refuse a model that declares no load."""
     model = load_model(name)
     knob = knob_of(model.spec, _load_key(model.spec))
     values = [str(knob.written(knob.value * share)) for share in (0.5, 1.0, 1.5)]

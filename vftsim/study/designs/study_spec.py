@@ -200,13 +200,7 @@ def shipped_studies() -> tuple[str, ...]:
 
 
 def find_study(name_or_path: str) -> Path:
-    """Return the file that a user means: a path that exists, else a shipped name.
-
-    Raises
-    ------
-    UsageError
-        Neither.
-    """
+    """Return the file that a user means, a path that exists, else a shipped name; refuse what is neither."""
     given = Path(name_or_path)
     if is_file(given):
         return given
@@ -239,13 +233,7 @@ def _search(first: Path, name: str) -> Path:
 
 
 def changed(spec: StudySpec, points: int | None, replications: int | None, seed: int | None) -> StudySpec:
-    """Return a study with what the command says instead of the file.
-
-    Raises
-    ------
-    UsageError
-        It means nothing in this study, or is out of range.
-    """
+    """Return a study with what the command says instead of the file; refuse what means nothing in it."""
     data = spec.model_dump()
     if points is not None:
         if not isinstance(spec.design, LatinHypercube | Sobol):

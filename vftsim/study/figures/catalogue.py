@@ -25,13 +25,7 @@ def catalogue(spec: ModelSpec) -> list[Address]:
 
 
 def check_names(names: Iterable[str], specs: Sequence[ModelSpec], option: str = "--figure") -> None:
-    """Refuse figures that none of the models will have.
-
-    Raises
-    ------
-    UsageError
-        With the nearest names that there are.
-    """
+    """Refuse figures that none of the models will have, and name the nearest that there are."""
     known = [address for spec in specs for address in catalogue(spec)]
     for name in names:
         if not find(_listed(name, known), known):

@@ -56,13 +56,7 @@ _ABOUT = {"unit", "point"}
 
 
 def as_dataset(table: pd.DataFrame) -> Dataset:
-    """Return a table of estimates as a dataset of xarray, over the columns that name them.
-
-    Raises
-    ------
-    UsageError
-        The table has no estimates.
-    """
+    """Return a table of estimates as a dataset of xarray, over the columns that name them; refuse any other table."""
     values = [name for name in table if name in _ABOUT or str(name).rpartition("_")[2] in _OF_ESTIMATES]
     if "estimate" not in values:
         raise UsageError(f"no figures with intervals here; the table has {', '.join(map(str, table))}")

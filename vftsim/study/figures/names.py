@@ -88,13 +88,7 @@ def find(name: str, known: Iterable[Address]) -> list[Address]:
 
 
 def family(name: str, known: Sequence[Address], option: str = "--figure") -> list[Address]:
-    """Return the figures that a name means: one, or the same of several phases or copies.
-
-    Raises
-    ------
-    UsageError
-        There is no such figure, or several different ones are called so.
-    """
+    """Return the figures that a name means, one or the same of several phases or copies; refuse a name of others."""
     addresses = find(name, known)
     if not addresses:
         raise _unknown(name, known, option)
@@ -104,13 +98,7 @@ def family(name: str, known: Sequence[Address], option: str = "--figure") -> lis
 
 
 def one(name: str, known: Sequence[Address], option: str = "--objective") -> Address:
-    """Return the one figure that a name means.
-
-    Raises
-    ------
-    UsageError
-        There is none, or there are several.
-    """
+    """Return the one figure that a name means; refuse a name of none or of several."""
     addresses = find(name, known)
     if not addresses:
         raise _unknown(name, known, option)

@@ -67,13 +67,7 @@ class Objective:
     unit: str = ""
 
     def in_unit(self, unit: str) -> Objective:
-        """Return it with its value in the figure's unit.
-
-        Raises
-        ------
-        UsageError
-            The figure is measured in something else.
-        """
+        """Return it with its value in the figure's unit; refuse a unit of something else."""
         if self.unit in ("", unit):
             return Objective(self.figure, self.relation, self.value, unit)
         mine, its = _SIZES.get(self.unit), _SIZES.get(unit)
@@ -91,13 +85,7 @@ class Objective:
 
 
 def read_objective(text: str) -> Objective:
-    """Return the objective that a user wrote.
-
-    Raises
-    ------
-    UsageError
-        It is not of the form ``figure <= number``.
-    """
+    """Return the objective that a user wrote; refuse any form but ``figure <= number``."""
     match = _FORM.fullmatch(text)
     try:
         value = float(match["value"]) if match else math.nan

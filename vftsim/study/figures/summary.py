@@ -147,13 +147,7 @@ class Summary:
 
 
 def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
-    """Return figures of one run by their names; nan for one that it does not have.
-
-    Raises
-    ------
-    UsageError
-        A name may mean several.
-    """
+    """Return figures of one run by their names, nan for one that it lacks; refuse a name of several."""
     summary, values = Summary("", [(0, record)]), dict[str, float]()
     for name in names:
         addresses = summary.find(name)

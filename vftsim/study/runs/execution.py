@@ -53,23 +53,11 @@ class Execution:
 
     @cached_property
     def worker_count(self) -> int:
-        """How many worker processes there are.
-
-        Raises
-        ------
-        UsageError
-            The number is out of range.
-        """
+        """How many worker processes there are; refused out of range."""
         return checked_jobs(self.jobs)
 
     def check(self, replications: int = 1) -> None:
-        """Refuse numbers that make no sense.
-
-        Raises
-        ------
-        UsageError
-            One of them is out of range.
-        """
+        """Refuse numbers that make no sense."""
         if not 1 <= replications <= MOST_REPLICATIONS:
             raise UsageError(f"replications: from 1 to {MOST_REPLICATIONS}, got {replications}")
         if not 0 <= self.seed < 2**128:

@@ -23,13 +23,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str | None) -> Self:
-        """Return the shard that ``i/n`` names; None: the whole study.
-
-        Raises
-        ------
-        UsageError
-            It names none.
-        """
+        """Return the shard that ``i/n`` names, the whole study for None; refuse anything else."""
         if text is None:
             return cls()
         number, slash, of = text.partition("/")
@@ -42,13 +36,7 @@ class Shard:
         return place % self.of == self.number - 1
 
     def refuse_idle(self, interrupted: bool) -> None:
-        """Say that a share has no task at all, if that is why nothing was done.
-
-        Raises
-        ------
-        UsageError
-            It has none.
-        """
+        """Refuse a share that has no task at all, if that is why nothing was done."""
         if self.of > 1 and not interrupted:
             raise UsageError(f"--shard: share {self} has nothing to do; there are fewer runs than shares")
 

@@ -81,13 +81,7 @@ def _own_cores() -> int:
 
 
 def checked_jobs(jobs: int | None) -> int:
-    """Return the number of worker processes asked for; all cores, or workers of the cluster, if none was.
-
-    Raises
-    ------
-    UsageError
-        It is out of range.
-    """
+    """Return how many worker processes were asked for, all that there are if None; refuse a number out of range."""
     if jobs is None:
         return available_cores()
     if not 1 <= jobs <= MOST_JOBS:

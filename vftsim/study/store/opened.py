@@ -19,13 +19,7 @@ from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what a directory says of itself.
-
-    Raises
-    ------
-    UsageError
-        It is no result, or none that is finished.
-    """
+    """Return what a directory says of itself; refuse one that is no result, or not finished."""
     if not (folder / DATABASE).is_file():
         raise UsageError(f"'{folder}' is no result of vftsim: it has no {DATABASE}; name a directory made with -o")
     check_directory(folder, is_locked=False)
@@ -33,24 +27,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def read_answer(folder: Path) -> dict[str, Any]:
-    """Return what ``--json`` printed when the result was made.
-
-    Raises
-    ------
-    UsageError
-        It is not there, or damaged.
-    """
+    """Return what ``--json`` printed when the result was made; refuse a damaged one."""
     return read_data(folder, ANSWER)
 
 
 def read_data(folder: Path, name: str) -> dict[str, Any]:
-    """Return a file of a result that is one JSON object.
-
-    Raises
-    ------
-    UsageError
-        It is not there, or damaged.
-    """
+    """Return a file of a result that is one JSON object; refuse one that is missing or damaged."""
     try:
         data = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -77,13 +59,7 @@ _CLASSES = {
 
 
 def class_of(folder: Path) -> tuple[str, str]:
-    """Return module and name of the class that reads a result's directory.
-
-    Raises
-    ------
-    UsageError
-        It is no result, or not finished.
-    """
+    """Return module and name of the class that reads a result's directory; refuse any other directory."""
     command = read_manifest(folder)["command"]
     if command not in _CLASSES or (command == "compare" and "objectives" in read_answer(folder)):
         return "vftsim.study.store.resumable", "Stored"
@@ -91,13 +67,7 @@ def class_of(folder: Path) -> tuple[str, str]:
 
 
 def model_of(manifest: Mapping[str, Any], number: int = 0) -> Model:
-    """Return a model of a result as it was simulated.
-
-    Raises
-    ------
-    UsageError
-        This version of vftsim has other models.
-    """
+    """Return a model of a result as it was simulated; refuse one that this version cannot read."""
     about = manifest["models"][number]
     try:
         spec = ModelSpec.model_validate(about["resolved"])
@@ -111,13 +81,7 @@ def model_of(manifest: Mapping[str, Any], number: int = 0) -> Model:
 
 
 def records_of(folder: Path, manifest: Mapping[str, Any], number: int = 0) -> list[tuple[int, RunRecord]]:
-    """Return the replications of a result that its manifest names, those of one model.
-
-    Raises
-    ------
-    UsageError
-        They are of a version with other records, or damaged.
-    """
+    """Return the replications that a manifest names, those of one model; refuse damaged or foreign ones."""
     return [(n, _record(data)) for n, data in stored(folder, manifest["models"][number]["sha256"], manifest)]
 
 

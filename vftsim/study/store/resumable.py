@@ -181,13 +181,7 @@ class Stored(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> Stored:
-        """Return what is in a directory.
-
-        Raises
-        ------
-        UsageError
-            It does not describe itself, or is damaged.
-        """
+        """Return what is in a directory; refuse one that does not describe itself, or is damaged."""
         manifest, data = read_manifest(folder), read_data(folder, BLOCKS)
         try:
             found = [_block(entry) for entry in data["blocks"]]
@@ -207,13 +201,7 @@ class Stored(Printed):
         return self.found
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the main table.
-
-        Raises
-        ------
-        UsageError
-            It is not there.
-        """
+        """Return the main table; refuse a directory without one."""
         import pandas as pd  # noqa: PLC0415 - takes its time
 
         name = next((each for each in _TABLES if (self.folder / each).is_file()), None)

@@ -135,13 +135,7 @@ class Store:
         return [(json.loads(identity), count) for identity, count in found]
 
     def check_only(self, identity: Mapping[str, Any]) -> None:
-        """Refuse to go on with another study than the one that is there.
-
-        Raises
-        ------
-        UsageError
-            Says in what they differ.
-        """
+        """Refuse to go on with another study than the one that is there, and say in what they differ."""
         for there, _ in self.studies():
             different = [key for key in (*identity, *there) if identity.get(key) != there.get(key)]
             if different:
