@@ -159,7 +159,7 @@ def test_a_worker_that_comes_later_takes_part(cluster):
     said = []
     with on_cluster(cluster.address) as used:
         cluster.add(1)
-        results = Workers(_where, 1, said.append).as_they_come(list(range(1200)))
+        results = Workers(_where, 1, said.append).unordered(list(range(1200)))
         pids = {next(results)[1][0]}
         cluster.add(1)
         for _, found in results:
@@ -189,7 +189,7 @@ def test_what_a_lost_worker_was_at_goes_to_another(cluster, tmp_path):
     cluster.wait_for(2)
     said = []
     with on_cluster(cluster.address) as _:
-        found = list(Workers(_KillsOnce(tmp_path / "k", 2), 1, said.append).as_they_come(list(range(40))))
+        found = list(Workers(_KillsOnce(tmp_path / "k", 2), 1, said.append).unordered(list(range(40))))
     assert sorted(found) == [(n, n) for n in range(40)], "none lost, none twice"
     assert (tmp_path / "k").read_text() == "xxx"
     assert any("lost" in text for text in said)
@@ -200,7 +200,7 @@ def test_a_task_that_kills_every_worker_ends_the_study_after_the_others(cluster,
     cluster.wait_for(2)
     found = []
     with on_cluster(cluster.address):
-        results = Workers(_KillsOnce(tmp_path / "k", 99), 1).as_they_come(list(range(8)))
+        results = Workers(_KillsOnce(tmp_path / "k", 99), 1).unordered(list(range(8)))
         with pytest.raises(WorkerLostError, match="lost at the same task"):
             found.extend(iter(results.__next__, None))
     assert sorted(index for index, _ in found) == [0, 1, 2, 4, 5, 6, 7]
@@ -216,15 +216,15 @@ def test_a_task_at_which_a_worker_was_lost_has_the_next_one_for_itself():
             return Mock()
 
     own, given = Cluster.__new__(Cluster), []
-    own._admitted, own._under_way, own._engine = {"a", "b", "c"}, {}, "auto"
+    own._admitted, own._running, own._engine = {"a", "b", "c"}, {}, "auto"
     own._client = Client()
-    own._under_way["first"] = 9, "a"
+    own._running["first"] = 9, "a"
     left = deque([0, 1, 2, 3, 4])
-    own._hand_out(b"", range(5), left, Counter({1: 1}), SimpleQueue())
+    own._assign(b"", range(5), left, Counter({1: 1}), SimpleQueue())
     at = dict(zip([0, 1, 2, 3], given, strict=False))
     assert at[0] != at[1] != "a"
     assert given.count(at[1]) == 1, "no other beside it, neither before nor after"
-    assert not {index for index, _ in own._under_way.values()} & set(left)
+    assert not {index for index, _ in own._running.values()} & set(left)
 
 
 def test_a_lost_scheduler_costs_what_was_under_way(cluster, tmp_path, tiny_path, capsys):

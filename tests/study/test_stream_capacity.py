@@ -155,7 +155,7 @@ def test_the_command_writes_json_and_csv(server, found, capsys):
 def test_ctrl_c_keeps_what_was_judged(server, monkeypatch):
     """The third batch is interrupted: two runs are kept, and the study says so."""
     batches = []
-    run = Workers.as_they_come
+    run = Workers.unordered
 
     def pressed(self, tasks):
         batches.append(len(tasks))
@@ -163,7 +163,7 @@ def test_ctrl_c_keeps_what_was_judged(server, monkeypatch):
             raise KeyboardInterrupt
         return run(self, tasks)
 
-    monkeypatch.setattr(Workers, "as_they_come", pressed)
+    monkeypatch.setattr(Workers, "unordered", pressed)
     study = searched_streams(server)
     assert study.interrupted
     assert sum(probe.runs for probe in study.result.probes) == 2

@@ -156,7 +156,7 @@ def _killed(task):
 
 @pytest.mark.thorough
 def test_a_task_that_kills_every_worker_ends_the_study_after_the_others():
-    found, results = [], Workers(_killed, 2).as_they_come(list(range(8)))
+    found, results = [], Workers(_killed, 2).unordered(list(range(8)))
     with pytest.raises(WorkerLostError, match="killed from outside again and again"):
         found.extend(iter(results.__next__, None))
     assert sorted(index for index, _ in found) == [0, 1, 2, 4, 5, 6, 7]

@@ -222,7 +222,7 @@ def in_order(
     """Return the results of a module's function in the order of the tasks; each is told by its label as it arrives."""
     progress.total(len(tasks))
     found: dict[int, Any] = {}
-    for index, result in Workers(function, jobs, progress.say).as_they_come(tasks):
+    for index, result in Workers(function, jobs, progress.say).unordered(tasks):
         found[index] = result
         progress.advance(labels[index])
     return [found[index] for index in range(len(tasks))]

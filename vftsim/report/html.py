@@ -41,13 +41,7 @@ EXTRA = "report"
 
 
 def check_extra() -> None:
-    """Refuse to make a page without the extra that it needs.
-
-    Raises
-    ------
-    UsageError
-        It is not installed.
-    """
+    """Refuse to make a page without the extra that it needs."""
     _template()
 
 

@@ -66,23 +66,11 @@ class Desk:
         self.runs.start()  # it asks this object, which is whole now
 
     def read(self, pairs: Sequence[tuple[str, str]] = ()) -> Question:
-        """Return the question of an address.
-
-        Raises
-        ------
-        VftsimError
-            It is none.
-        """
+        """Return the question of an address; refuse one that is none."""
         return read_question(pairs, list(self.models))
 
     def posed(self, question: Question) -> list[Posed]:
-        """Return the configurations of a question.
-
-        Raises
-        ------
-        VftsimError
-            A model cannot have what is changed.
-        """
+        """Return the configurations of a question; refuse changes that a model cannot have."""
         path, found = self.models[question.model], []
         for each in question.configurations:
             model, knobs = checked(each, self._document(path), path)
@@ -110,13 +98,7 @@ class Desk:
         return self.posed(self.read(parse_qsl(address)))[0].study.folder.name
 
     def drawn(self, posed: Sequence[Posed], *, is_whole: bool = False) -> str:
-        """Return the answers that are there beside each other, as a part of the page or as a page to send.
-
-        Raises
-        ------
-        VftsimError
-            A result cannot be read.
-        """
+        """Return the answers that are there beside each other, as a part of the page or as a page to send."""
         done = [each for each in posed if each.state.word == "done"]
         if not done:
             return ""

@@ -125,13 +125,7 @@ class Question:
 
 
 def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Question:
-    """Return what the pairs of an address ask.
-
-    Raises
-    ------
-    UsageError
-        They say something that is none of a question's.
-    """
+    """Return what the pairs of an address ask; refuse what is none of a question's."""
     told: dict[str, str] = {}
     knobs: dict[str, None] = {}
     columns: list[dict[str, str]] = [{}, {}, {}, {}]

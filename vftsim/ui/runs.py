@@ -129,13 +129,7 @@ class Runs:
         )
 
     def begin(self, study: Study) -> None:
-        """Have a study run, or go on, unless it is done or under way.
-
-        Raises
-        ------
-        UsageError
-            Too many wait, or the store is full.
-        """
+        """Have a study run, or go on, unless it is done or under way; refuse if too many wait, or the store is full."""
         with self._change:
             if study in self._waiting or study == self._running or _ended(study) == _DONE:
                 return

@@ -65,13 +65,7 @@ def serve(
 
 
 def bound(port: int) -> socket.socket:
-    """Return a socket on loopback, listening nowhere else.
-
-    Raises
-    ------
-    UsageError
-        The port is in use.
-    """
+    """Return a socket on loopback, listening nowhere else; refuse a port that is in use."""
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -347,7 +347,7 @@ _ALONE = {DECLARED, *LIVE, "secondary live too", "primary goes on alone", "backu
 
 
 @dataclass(frozen=True, slots=True)
-class Blow:
+class TimedFault:
     """A fault at an instant, in ns."""
 
     at_ns: int
@@ -362,7 +362,7 @@ class EpisodeTask:
     ----------
     spec : ModelSpec
         Without faults, and as long as the episode is.
-    blows : tuple of Blow
+    timed_faults : tuple of TimedFault
         In the time of the run; none: the longest time from packet to packet is told.
     from_ns : int
         Where the stretch begins that is judged.
@@ -374,7 +374,7 @@ class EpisodeTask:
     domain: str
     seed: int
     replication: int
-    blows: tuple[Blow, ...]
+    timed_faults: tuple[TimedFault, ...]
     from_ns: int
     protected_from_ns: int = 0
 
@@ -409,7 +409,7 @@ def simulate_episode(task: EpisodeTask) -> Episode:
         spec = with_domain(spec, entry, protection=spec.domains[entry].protection.model_copy(update=begins))
     faults = tuple(
         each.fault.model_copy(update={"at": Instant("run", each.at_ns), "repeat": None, "domain": task.domain})
-        for each in task.blows
+        for each in task.timed_faults
     )
     record, last, gaps = run_watched(
         spec.model_copy(update={"faults": faults}),

@@ -149,15 +149,7 @@ class Meets:
 
 
 def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
-    """Search for the largest value of the knob that was asked for, or that the model's first workload declares.
-
-    Raises
-    ------
-    UsageError
-        There is nothing to turn or to judge by, or an option was given that means nothing here.
-    Interrupted
-        Ctrl-C before a single run was judged.
-    """
+    """Search for the largest value of the knob that was asked for, or that the model's first workload declares."""
     if request.method == "ramp":
         raise UsageError("--method ramp: only a SIP benchmark has steps; here the capacity is found by search")
     request.refuse("the limit is said with --objective here", "ihs_limit_percent", "loss_limit_percent")
@@ -220,15 +212,7 @@ than these pass and fail by chance."""
 
 
 def stream_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
-    """Search for the media streams that a host carries.
-
-    Raises
-    ------
-    UsageError
-        Something was asked for that a media host has not.
-    Interrupted
-        Ctrl-C before a single run was judged.
-    """
+    """Search for the media streams that a host carries; refuse what was asked for and it has not."""
     limit = _checked_limit(model, request)
     if request.resolution is not None and request.resolution != int(request.resolution):
         raise UsageError(f"--resolution: a whole number of streams, got {request.resolution:g}")
@@ -269,15 +253,7 @@ PILOT_NS = 60_000_000_000
 
 
 def sip_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
-    """Run the study that was asked for; the lab's ramp if nothing was said.
-
-    Raises
-    ------
-    UsageError
-        Something was asked for that a SIP lab, or the chosen method, has not.
-    Interrupted
-        Ctrl-C before anything was judged.
-    """
+    """Run the study that was asked for, the lab's ramp if nothing was; refuse what the lab or the method has not."""
     request.refuse(f"'{model.label}' has a benchmark; its limit is --ihs-limit", "loss_limit_percent")
     if request.after_stop_ns is None:
         request.refuse("goes with --after-stop", "window_ns")
@@ -394,6 +370,8 @@ def find_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     ------
     UsageError
         The model has no workload whose load could be raised, or something was asked for that it has not.
+    Interrupted
+        Ctrl-C before a single run was judged.
     """
     if _turns_a_knob(model, request):
         return knob_capacity(model, request, execution)

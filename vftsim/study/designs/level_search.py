@@ -222,13 +222,7 @@ class LevelStudy:
 
 
 def search_level(model: Model, execution: Execution, settings: SearchSettings, study: LevelStudy) -> LevelSearch:
-    """Search for the capacity, and watch the resources at the limit.
-
-    Raises
-    ------
-    Interrupted
-        Ctrl-C before a single run was judged.
-    """
+    """Search for the capacity, and watch the resources at the limit; what was judged before an interruption counts."""
     jobs, show = execution.worker_count, execution.progress
     mapper = SearchMapper(jobs, show, study.names.unit, study.cache(model, execution))
     result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)

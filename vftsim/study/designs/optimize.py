@@ -90,13 +90,7 @@ class Request:
         prices: str | None,
         **limits: Any,
     ) -> Request:
-        """Return what words ask for: ``NAME=V,V`` of choices, ``FIGURE <= X`` of objectives, a file of prices.
-
-        Raises
-        ------
-        UsageError
-            A word is not understood, or it makes no sense.
-        """
+        """Return what words ask for: ``NAME=V,V`` of choices, ``FIGURE <= X`` of objectives, a file of prices."""
         chosen = [read_choice(text) for text in choose]
         if len({name for name, _ in chosen}) < len(chosen):
             raise UsageError("--choose: a name is given twice; put all its values into one")
@@ -154,10 +148,7 @@ class Search:
     proven: dict[int, Candidate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        one = self.request
-        self.candidates, self.refused = candidates_of(
-            one.model, one.settings, one.base, one.choices, one.prices, one.quick
-        )
+        self.candidates, self.refused = candidates_of(self.request)
 
     def run(self) -> Candidate | None:
         """Return the choice; None where nothing meets the objectives."""
@@ -325,13 +316,7 @@ STEPS = (10, 20, 40)
 
 
 def read_choice(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return what ``--choose`` says: a name, and its values.
-
-    Raises
-    ------
-    UsageError
-        It is not of the form ``name=value,value`` or ``name=low..high/levels``.
-    """
+    """Return what ``--choose`` says, a name and its values: ``name=value,value`` or ``name=low..high/levels``."""
     if (match := _LEVELS.fullmatch(text)) is not None:
         name, span = read_range(match["range"])
         return name, _levels(span, int(match["levels"]))
@@ -398,14 +383,7 @@ class Candidate:
         return self.verdict == OPEN and self.n >= STEPS[-1]
 
 
-def candidates_of(
-    model: str,
-    settings: tuple[str, ...],
-    base: Model,
-    choices: Mapping[str, Sequence[str]],
-    prices: PriceTable,
-    quick: bool,
-) -> tuple[list[Candidate], dict[str, str]]:
+def candidates_of(request: Request) -> tuple[list[Candidate], dict[str, str]]:
     """Return all configurations that the model can have, the cheapest first, and why the others cannot be.
 
     Raises
@@ -413,17 +391,16 @@ def candidates_of(
     UsageError
         There are too many, or none.
     """
+    choices, refused = request.choices, dict[str, str]()
     if (count := math.prod(map(len, choices.values()))) > MOST:
         raise UsageError(f"--choose: {count} configurations; at most {MOST}")
-    refused: dict[str, str] = {}
     values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
-    points = points_at(
-        model, base.label, settings, values, dict.fromkeys(choices, Factor()), change_for(quick), refused=refused
-    )
+    factors, change = dict.fromkeys(choices, Factor()), change_for(request.quick)
+    points = points_at(request.model, request.base.label, request.settings, values, factors, change, refused=refused)
     if not points:
         raise UsageError(f"--choose: no configuration is possible: {next(iter(refused.values()))}")
-    varied = frozenset(name for name, values_of_it in choices.items() if len(values_of_it) > 1)
-    candidates = [Candidate(point, *cost_of(prices, point.model.spec), varied=varied) for point in points]
+    varied = frozenset(name for name, of_choice in choices.items() if len(of_choice) > 1)
+    candidates = [Candidate(point, *cost_of(request.prices, point.model.spec), varied=varied) for point in points]
     return sorted(candidates, key=lambda each: (each.cost, each.number)), refused
 
 

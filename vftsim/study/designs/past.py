@@ -90,13 +90,7 @@ class StoredRun:
 
 
 def stored_run(folder: Path, run: int) -> StoredRun:
-    """Return a run of a result by its number.
-
-    Raises
-    ------
-    UsageError
-        There is no such run, or its model cannot be made again as it was.
-    """
+    """Return a run of a result by its number; refuse one whose model cannot be made again as it was."""
     manifest, points = manifest_of(folder), _points(folder)
     if not 0 <= run < len(points) * manifest["replications_wanted"]:
         raise UsageError(f"--run: '{folder}' has runs 0 to {len(points) * manifest['replications_wanted'] - 1}")
@@ -108,13 +102,7 @@ def stored_run(folder: Path, run: int) -> StoredRun:
 
 
 def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
-    """Run one again; return whether it is what was kept, to the last bit, or None where it was not kept.
-
-    Raises
-    ------
-    UsageError
-        The result does not keep its points.
-    """
+    """Run one again; return whether it is what was stored, to the last bit, or None where it was not stored."""
     stored = _stored_runs(folder, one.point.sha256, one.seed).get(one.replication)
     if stored is None:
         return None

@@ -49,15 +49,7 @@ def prices_schema() -> dict[str, Any]:
 
 
 def read_prices(path: str | None) -> PriceTable:
-    """Return a table of prices; the shipped example without a path.
-
-    Raises
-    ------
-    UsageError
-        There is no such file.
-    ModelFileError
-        It is wrong.
-    """
+    """Return a table of prices, the shipped example without a path; refuse a file that is missing or wrong."""
     file = shipped_dir(ROOM) / FOLDER / f"{DEFAULT}.yaml" if path is None else Path(path)
     if not is_file(file):
         raise UsageError(f"--prices: no file {shown(path)}; 'vftsim schema prices' says what one has")

@@ -81,13 +81,7 @@ class Event:
 
 
 def read_event(text: str, spec: ModelSpec) -> Event:
-    """Return the event that a user wrote; a level may be named by its last words.
-
-    Raises
-    ------
-    UsageError
-        It is not of the form ``level >= number``, or there is no such level.
-    """
+    """Return the event ``level >= number`` that a user wrote; a level may be named by its last words."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise UsageError(f"--event: '{text}' is not of the form 'level >= number', e.g. 'server.queue.held >= 20'")

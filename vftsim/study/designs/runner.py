@@ -129,7 +129,7 @@ class Runner:
         tasks, show = _Tasks(self, self._missing(wanted)), self.execution.progress
         show.total(len(tasks))
         jobs = worthwhile_jobs(self.execution.worker_count, (task.spec for task in tasks))
-        for index, data in Workers(self.function, jobs, show.say).as_they_come(tasks):
+        for index, data in Workers(self.function, jobs, show.say).unordered(tasks):
             number, n = tasks.places[index]
             with deferred_interrupts():
                 self._arrived(number, n, data)

@@ -28,7 +28,7 @@ from vftsim.stats import Estimate, mean_interval
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
-from vftsim.study.designs.crash import Blow, Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
+from vftsim.study.designs.crash import Episode, EpisodeTask, TimedFault, planned_reprotection_ns, simulate_episode
 from vftsim.study.designs.failover import at_rest, crash_instants, protected_domain
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
@@ -109,7 +109,7 @@ class Machine:
         """How long a fault is watched."""
         return self.protection.restart_ns + self.reprotection_ns + TAIL_NS
 
-    def meets(self, fault: FaultSpec) -> bool:
+    def can_meet(self, fault: FaultSpec) -> bool:
         """Whether a fault can strike at all under the mechanism."""
         protection = self.protection
         if fault.needs_own_channel and protection.channel_network is not None:
@@ -119,16 +119,16 @@ class Machine:
         return protection.backup_executes or not fault.needs_execution
 
     def episode(
-        self, blows: Sequence[tuple[int, FaultSpec]], end_ns: int, traffic: int, protected_ns: int | None = None
+        self, timed_faults: Sequence[tuple[int, FaultSpec]], end_ns: int, traffic: int, protected_ns: int | None = None
     ) -> Episode:
         """Play faults at instants of a year; the last one is judged, until ``end_ns`` of the year.
 
         ``protected_ns`` is when protection comes back to a machine that begins without.
         """
-        first_ns, last_ns = blows[0][0], blows[-1][0]
+        first_ns, last_ns = timed_faults[0][0], timed_faults[-1][0]
         spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + _S + end_ns - first_ns)
         shift_ns = begins_ns + LEAD_NS + first_ns % _S - first_ns
-        played = tuple(Blow(at_ns + shift_ns, fault) for at_ns, fault in blows)
+        played = tuple(TimedFault(at_ns + shift_ns, fault) for at_ns, fault in timed_faults)
         protected_from_ns = 0 if protected_ns is None else max(protected_ns + shift_ns, 1)
         return simulate_episode(
             EpisodeTask(spec, self.domain, self.seed, traffic, played, last_ns + shift_ns, protected_from_ns)
@@ -199,8 +199,8 @@ def measure(task: MeasureTask) -> Measured:
         episodes = []
         for number, at_ns in enumerate(crash_instants(machine.seed, task.crashes, _S)):
             traffic = number % TRAFFIC
-            blow = [(at_ns, rate.fault)]
-            each = machine.episode(blow, at_ns + machine.tail_ns, traffic, protected_ns)
+            strike = [(at_ns, rate.fault)]
+            each = machine.episode(strike, at_ns + machine.tail_ns, traffic, protected_ns)
             episodes.append((each, _outage_s(each, quiet_s[traffic])))
         living = [(each, outage_s) for each, outage_s in episodes if not each.is_dead]
         count = max(len(living), 1)
@@ -485,7 +485,7 @@ def simulated_years(
     chosen, refused = fitting(model, kinds)
     rates = rates_of(model, mtbf_s)
     machines = _machines(model, chosen, execution.seed, restart_s)
-    striking = {kind: tuple(rate for rate in rates if one.meets(rate.fault)) for kind, one in machines.items()}
+    striking = {kind: tuple(rate for rate in rates if one.can_meet(rate.fault)) for kind, one in machines.items()}
     determinants = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
 
     def cache(kind: str, result: type, what: list[Any]) -> RunCache:
@@ -534,7 +534,7 @@ def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, cr
     needs, rates = Needs(), rates_of(model, mtbf_s)
     for machine in _machines(model, chosen, 0, restart_s=0.0).values():
         spec, _, _ = at_rest(machine.model, None, LEAD_NS + _S + machine.tail_ns)
-        meeting = [rate for rate in rates if machine.meets(rate.fault)]
+        meeting = [rate for rate in rates if machine.can_meet(rate.fault)]
         episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in meeting)
         needs += needs_of(spec).times(episodes + TRAFFIC)
     return needs

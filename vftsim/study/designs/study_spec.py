@@ -215,15 +215,7 @@ def find_study(name_or_path: str) -> Path:
 
 
 def read_study(name_or_path: str) -> tuple[StudySpec, Path]:
-    """Return a checked study, and the folder to which its paths are relative.
-
-    Raises
-    ------
-    ModelFileError
-        The file is wrong.
-    UsageError
-        There is none.
-    """
+    """Return a checked study, and the folder to which its paths are relative; refuse a missing or wrong file."""
     path = find_study(name_or_path)
     return load(path, StudySpec, search=partial(_search, path)), path.parent
 

@@ -365,13 +365,7 @@ def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> AnyAxis:
 
 
 def axis_of(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...]) -> AnyAxis:
-    """Return the axis that a dotted key or a short name is.
-
-    Raises
-    ------
-    UsageError
-        There is no such short name, or it means nothing in the model under mechanisms of these kinds.
-    """
+    """Return the axis that a dotted key or a short name is; refuse one that means nothing under these mechanisms."""
     if "." in name:
         return Axis(name, (name,), values)
     if name in MEANINGS:

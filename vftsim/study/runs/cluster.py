@@ -50,7 +50,7 @@ _alone = threading.Lock()
 logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what it would say of lost peers is said here
 
 
-def who_is_there(engine: str) -> tuple[str, dict[str, str]]:
+def worker_versions(engine: str) -> tuple[str, dict[str, str]]:
     """Return the host of a worker and its versions; runs there."""
     return socket.gethostname(), versions(engine)
 
@@ -92,9 +92,9 @@ class Cluster:
         self._admitted: set[str] = set()
         self._refused: dict[str, str] = {}
         self._looked_s = 0.0
-        self._under_way: dict[Any, tuple[int, str]] = {}
+        self._running: dict[Any, tuple[int, str]] = {}
         try:
-            self._look(notify)
+            self._admit_workers(notify)
             if self._refused and not self._admitted:
                 raise UsageError(f"no worker of '{address}' can be used: {next(iter(self._refused.values()))}")
         except BaseException:
@@ -113,7 +113,7 @@ class Cluster:
 
     def stop(self) -> None:
         """Take back what has not begun; what a worker is at runs to its end there, and nobody wants it."""
-        futures, self._under_way = list(self._under_way), {}
+        futures, self._running = list(self._running), {}
         with suppress(Exception):
             self._client.cancel(futures, force=True)
 
@@ -130,21 +130,21 @@ class Cluster:
         packed = pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
         left, losses = deque(range(len(tasks))), Counter[int]()
         arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._look(notify)
+        self._admit_workers(notify)
         try:
-            while left or self._under_way:
-                self._hand_out(packed, tasks, left, losses, arrived)
-                finished = self._finished(arrived)
+            while left or self._running:
+                self._assign(packed, tasks, left, losses, arrived)
+                finished = self._arrivals(arrived)
                 yield from self._results_of(finished, arrived)
                 if not finished or time.monotonic() - self._looked_s > _LOOK_S:
-                    self._look(notify)
-                    self._give_again(left, losses, notify)
+                    self._admit_workers(notify)
+                    self._reassign_lost(left, losses, notify)
         except (OSError, TimeoutError, CancelledError, asyncio.CancelledError):
-            raise WorkerLostError(self._gone()) from None
+            raise WorkerLostError(self._scheduler_lost()) from None
         finally:
             self.stop()
 
-    def _hand_out(
+    def _assign(
         self,
         function: bytes,
         tasks: Sequence[Any],
@@ -156,8 +156,8 @@ class Cluster:
 
         Beside a task that kills, another would lose its result with the worker each time, and be blamed for it.
         """
-        has = Counter(worker for _, worker in self._under_way.values())
-        suspected = {worker for index, worker in self._under_way.values() if losses[index]}
+        has = Counter(worker for _, worker in self._running.values())
+        suspected = {worker for index, worker in self._running.values() if losses[index]}
         for worker in [w for turn in range(_AHEAD) for w in sorted(self._admitted) if has[w] <= turn]:
             if not left:
                 return
@@ -170,17 +170,17 @@ class Cluster:
                 suspected.add(worker)
             task = pickle.dumps(tasks[index], pickle.HIGHEST_PROTOCOL)
             future = self._client.submit(call, function, task, self._engine, workers=[worker], pure=False)
-            self._under_way[future] = index, worker
+            self._running[future] = index, worker
             future.add_done_callback(arrived.put)
 
-    def _finished(self, arrived: queue.SimpleQueue[Any]) -> list[Any]:
+    def _arrivals(self, arrived: queue.SimpleQueue[Any]) -> list[Any]:
         """Wait a little for what is done, and return all of it."""
         futures = []
         with suppress(queue.Empty):
             futures.append(arrived.get(timeout=_LOOK_S))
             while True:
                 futures.append(arrived.get_nowait())
-        return [future for future in dict.fromkeys(futures) if future in self._under_way]
+        return [future for future in dict.fromkeys(futures) if future in self._running]
 
     def _results_of(self, futures: list[Any], arrived: queue.SimpleQueue[Any]) -> Iterator[tuple[int, Any]]:
         """Yield what tasks gave; what was lost on the way, with its worker perhaps, is left to the next look."""
@@ -199,7 +199,7 @@ class Cluster:
                 arrived.put(future)
             return
         for future, result in zip(done, results, strict=True):
-            index, _ = self._under_way.pop(future)
+            index, _ = self._running.pop(future)
             future.release()
             yield index, pickle.loads(result)
 
@@ -212,17 +212,17 @@ class Cluster:
             raise WorkerLostError("a worker of the cluster has not enough memory for a run") from None
         raise error
 
-    def _look(self, notify: Notify) -> None:
+    def _admit_workers(self, notify: Notify) -> None:
         """See which workers there are, and let in who has come with the right versions."""
         self._looked_s = time.monotonic()
         if self._client.status != "running":
-            raise WorkerLostError(self._gone())
+            raise WorkerLostError(self._scheduler_lost())
         there = set(self._client.nthreads())
         new = there - self._admitted - self._refused.keys()
         self._admitted &= there
         if not new:
             return
-        answers = self._client.run(who_is_there, self._engine, workers=sorted(new), on_error="return")
+        answers = self._client.run(worker_versions, self._engine, workers=sorted(new), on_error="return")
         for worker, answer in answers.items():
             why = ""
             if isinstance(answer, OSError):
@@ -237,16 +237,16 @@ class Cluster:
             self._refused[worker] = why
             notify(f"{why}; it gets nothing to do")
 
-    def _give_again(self, left: deque[int], losses: Counter[int], notify: Notify) -> None:
+    def _reassign_lost(self, left: deque[int], losses: Counter[int], notify: Notify) -> None:
         """Give what lost workers had to others, last: what kills its worker must not delay the rest."""
         lost = {
             future: (index, worker)
-            for future, (index, worker) in self._under_way.items()
+            for future, (index, worker) in self._running.items()
             if worker not in self._admitted or future.status in {"lost", "cancelled"}
         }
         first = set[str]()
         for future, (index, worker) in lost.items():
-            del self._under_way[future]
+            del self._running[future]
             left.append(index)
             if worker not in first:  # the one that was under way
                 losses[index] += 1
@@ -260,7 +260,7 @@ class Cluster:
             self._client.cancel(list(lost), force=True)
             notify(f"{len(first)} workers of the cluster were lost; {len(self._admitted)} go on")
 
-    def _gone(self) -> str:
+    def _scheduler_lost(self) -> str:
         return (
             f"the scheduler '{self.address}' is gone; what has arrived is kept where a command keeps it, and with a "
             "scheduler again the same command goes on"

@@ -448,7 +448,7 @@ def ended_beyond(most_ns: int | None, most_bytes: int | None, say: Callable[[str
 
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if is_ignored:
-        signal.signal(signal.SIGINT, _deaf_until(over))
+        signal.signal(signal.SIGINT, _ignoring_until(over))
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
@@ -483,18 +483,18 @@ def _memory_of(process: int) -> str:
     return ""
 
 
-def _deaf_until(over: threading.Event) -> Callable[[int, FrameType | None], None]:
+def _ignoring_until(over: threading.Event) -> Callable[[int, FrameType | None], None]:
     """Return what handles Ctrl-C where it is ignored (a job in the background of a script): the end of time is heard.
 
     Once only, as the orderly end is not to be disturbed.
     """
 
-    def hear(_: int, __: FrameType | None) -> None:
+    def handle(_: int, __: FrameType | None) -> None:
         if over.is_set():
             over.clear()
             raise KeyboardInterrupt
 
-    return hear
+    return handle
 
 
 def _interrupt(thread: threading.Thread) -> None:

@@ -52,7 +52,7 @@ class Executor(Protocol):
         ...
 
 
-class Here:
+class InProcess:
     """The process itself."""
 
     def count(self) -> int:

@@ -153,6 +153,6 @@ def _simulated(
     execution.progress.total(len(tasks))
     jobs = worthwhile_jobs(execution.worker_count, (task.spec for task in tasks))
     function = _SimulatesWithProgress(execution.progress) if is_here(jobs, len(tasks)) else _simulate
-    for index, record in Workers(function, jobs, execution.progress.say).as_they_come(tasks):
+    for index, record in Workers(function, jobs, execution.progress.say).unordered(tasks):
         yield *missing[index], record
         execution.progress.advance()

@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 from vftsim.composition.one_kernel import make_ready
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study.figures.frames import import_meanwhile
-from vftsim.study.runs.executor import Executor, Here, Notify, applied, silent, the_cluster
+from vftsim.study.runs.executor import Executor, InProcess, Notify, applied, silent, the_cluster
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -116,7 +116,7 @@ class Workers(Generic[T, R]):
         self._notify = notify or silent
         self._on_result = on_result or (lambda: None)
 
-    def as_they_come(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+    def unordered(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result) as results arrive; see :meth:`.executor.Executor.map_unordered`."""
         for numbered in executor(self.jobs, len(tasks)).map_unordered(self.function, tasks, self._notify):
             self._on_result()
@@ -124,14 +124,14 @@ class Workers(Generic[T, R]):
 
     def in_order(self, tasks: Sequence[T]) -> list[R]:
         """Return the results in the order of the tasks."""
-        return [result for _, result in sorted(self.as_they_come(tasks), key=lambda pair: pair[0])]
+        return [result for _, result in sorted(self.unordered(tasks), key=lambda pair: pair[0])]
 
 
 def executor(jobs: int, tasks: int) -> Executor:
     """Return what does so many tasks: the cluster that this process uses, else so many processes of this machine."""
     if (cluster := the_cluster()) is not None:
         return cluster
-    return Here() if is_here(jobs, tasks) else LocalProcesses(jobs)
+    return InProcess() if is_here(jobs, tasks) else LocalProcesses(jobs)
 
 
 def is_here(jobs: int, tasks: int) -> bool:

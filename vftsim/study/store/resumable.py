@@ -94,7 +94,7 @@ def together(
     missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in found[n]]
     done = 0
     try:
-        for index, result in workers.as_they_come([tasks[n][number] for n, number in missing]):
+        for index, result in workers.unordered([tasks[n][number] for n, number in missing]):
             n, number = missing[index]
             with deferred_interrupts():
                 caches[n].keep(number, result)
