@@ -50,13 +50,7 @@ def runs_of_bands(model: Model) -> int:
 
 
 def ramp_band(model: Model, execution: Execution, ihs_limit_percent: float | None) -> Band | None:
-    """Play one ramp at each end of each price; return what the prices make of the capacity.
-
-    Returns
-    -------
-    Band or None
-        None where nothing is protected, no price moves the capacity, or the user ended it.
-    """
+    """Play one ramp at each end of each price; return the capacity's band, None for none or an interrupted one."""
     ends = ends_of(model)
     if not ends:
         return None

@@ -166,14 +166,14 @@ def _watched_well(task: CrashTask) -> _Crashed:
         crashed = _watched(task, windows)
         live_ns = crashed.instants(task)[1]
         whole = (task.crash_ns, task.watched_until_ns)
-        shorter = {
+        shorter_windows = {
             name: window
             for name, gap in crashed.gaps.items()
             if live_ns is not None and (window := without(gap, windows.get(name, whole), live_ns)) is not None
         }
-        if not shorter:
+        if not shorter_windows:
             return crashed
-        windows |= shorter
+        windows |= shorter_windows
 
 
 def without(gap: Gap, window: tuple[int, int], live_ns: int) -> tuple[int, int] | None:

@@ -43,8 +43,8 @@ from vftsim.study.designs.decision_figures import (
     Protected,
     Quantity,
     address_in,
-    own_words,
     quantities,
+    undeclared_units,
 )
 from vftsim.study.designs.failover import FEWER_FAILED, Crashes, protected_domain
 from vftsim.study.designs.protections import fitting
@@ -261,14 +261,14 @@ def decide(
     """
     models, refused = fitting(model, kinds)
     name, specs = protected_domain(model), [each.spec for each in models.values()]
-    asked = replace(asked, objectives=in_units(asked.objectives, specs, own_words()))
+    asked = replace(asked, objectives=in_units(asked.objectives, specs, undeclared_units()))
     knobs = shared_knobs(asked.crossovers, models, name)
     play = Playing(model.spec.copies(name)[0], asked, execution)
     done = dict(zip(models, play.runs(list(models.values()), replications), strict=True))
     common = sorted(set.intersection(*(set(each.records) for each in done.values())))
     if not common:
         raise Interrupted("no replication of all mechanisms had finished")
-    found = dict(zip(models, play.of_runs(list(done.values()), common, done.get(NONE)), strict=True))
+    compared = dict(zip(models, play.of_runs(list(done.values()), common, done.get(NONE)), strict=True))
     interrupted = any(each.interrupted for each in done.values())
     notes = {}
     for kind, protected in models.items():
@@ -276,8 +276,8 @@ def decide(
         notes[kind] = [text for text in (cost_note(protected.spec.domains[name]), *broken) if text]
     if not interrupted:
         studies = play.crashes(list(models.values()), max(replications, 2))
-        found = {kind: play.with_failovers(found[kind], each) for kind, each in zip(models, studies, strict=True)}
-    for kind, each in found.items():
+        compared = {kind: play.with_failovers(compared[kind], each) for kind, each in zip(models, studies, strict=True)}
+    for kind, each in compared.items():
         if each.failovers is not None and each.year is None:
             notes[kind].append("no year: a run ended before the guest was back")
     manifest = execution.manifest(
@@ -285,7 +285,9 @@ def decide(
     )
     bands = _bands(models, name, play) if asked.bands and not interrupted else {}
     over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []
-    return Decision(model, found, asked, bands, refused, {k: v for k, v in notes.items() if v}, manifest, tuple(over))
+    return Decision(
+        model, compared, asked, bands, refused, {k: v for k, v in notes.items() if v}, manifest, tuple(over)
+    )
 
 
 def _ends(model: Model, entry: str) -> Iterator[Variant]:

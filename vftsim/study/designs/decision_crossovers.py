@@ -245,10 +245,10 @@ class _Played:
         digests = {kind: model.digest() for kind, model in models.items()}
         runs = {kind: self.runs[digest] for kind, digest in digests.items()}
         each = self.play.of_runs(list(runs.values()), range(self.replications), runs[NONE])
-        found = dict(zip(models, each, strict=True))
+        by_kind = dict(zip(models, each, strict=True))
         if not self.crashes:
-            return found
-        return {kind: self.play.with_failovers(own, self.crashes[digests[kind]]) for kind, own in found.items()}
+            return by_kind
+        return {kind: self.play.with_failovers(own, self.crashes[digests[kind]]) for kind, own in by_kind.items()}
 
 
 def orders(
@@ -271,14 +271,14 @@ def orders(
     for left in range(HALVINGS, -1, -1):
         if not played.add(model for own in models_at.values() for each in own.values() for model in each.values()):
             return []
-        found = [
+        found_orders = [
             order_of(knob, {place: played.found(own[place]) for place in sorted(own)}, wanted, play.asked.objectives)
             for knob, own in models_at.items()
         ]
-        for one in found if left else ():
+        for one in found_orders if left else ():
             middles = [math.sqrt(a * b) for a, b in pairwise(one.cheapest) if one.cheapest[a] != one.cheapest[b]]
             models_at[one.knob] |= {place: _at(base, entry, one.knob, place) for place in middles}
-    return found
+    return found_orders
 
 
 def orders_take(

@@ -71,7 +71,7 @@ _OF_GUARD = (
     ("backup_memory", "memory, 2nd host, MB"),
     ("backup_disk", "disk, 2nd host, MB/s"),
 )
-_OWN = {
+_COMPUTED = {
     CAPACITY: Quantity(CAPACITY, "capacity (DOC), /s", "/s", COST),
     WORK: Quantity(WORK, "work done, % of none", "%", COST),
     CPU_LEFT: Quantity(CPU_LEFT, "CPU left, %", "%", COST),
@@ -221,9 +221,9 @@ def is_of_failure(name: str) -> bool:
     return name in _OF_CRASH or name in _OF_YEAR
 
 
-def own_words() -> dict[str, str]:
+def undeclared_units() -> dict[str, str]:
     """Return the names of figures that no part declares, with their units."""
-    return {name: own.unit for name, own in _OWN.items()} | {
+    return {name: own.unit for name, own in _COMPUTED.items()} | {
         name: unit for name, (_, _, unit) in {**_OF_CRASH, **_OF_YEAR}.items()
     }
 
@@ -233,7 +233,7 @@ def _of(protected: Protected) -> Iterator[Quantity]:
     for address in protected.summary.addresses:
         if says_what_clients_get(address, word):
             yield Quantity(address.text, address.entry.words, address.entry.unit, SERVICE, address.owner)
-    yield from _OWN.values()
+    yield from _COMPUTED.values()
     known = {address.text: address for address in protected.summary.addresses}
     guard, domain = f"domains.{protected.domain}.protection", f"domains.{protected.domain}"
     listed = [(_at(domain, word, "cpu"), "CPU of the guest, %")]
@@ -251,7 +251,7 @@ def address_in(summary: Summary, figure: str) -> str:
 
     A percentile that nobody has listed comes to be in the summary.
     """
-    every = [] if figure in own_words() else summary.find(figure)
+    every = [] if figure in undeclared_units() else summary.find(figure)
     word = phase_word(summary)
     return next((each.text for each in every if each.phase == word), every[0].text if every else figure)
 
@@ -278,22 +278,22 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
         summary.values(_at(f"domains.{domain}", word, "cpu")),
     )
     still = of_guard(domain, "stopped")
-    found = {CPU_LEFT: {n: round(spec.vcpus * (100.0 - still.get(n, 0.0)) - each, 4) for n, each in cpu.items()}}
+    figures = {CPU_LEFT: {n: round(spec.vcpus * (100.0 - still.get(n, 0.0)) - each, 4) for n, each in cpu.items()}}
     if unprotected is None:
-        return found
-    found[WORK] = _work(summary, unprotected, word)
+        return figures
+    figures[WORK] = _work(summary, unprotected, word)
     # An entry of the model may stand for several domains, each with its backup.
     copies = model.spec.copies(model.spec.entry_of(domain))
     beside = [(of_guard(copy, "stopped"), of_guard(copy, "backup_cpu")) for copy in copies]
     mine, its = summary.values(busy), unprotected.values(busy)
-    found[PRICE] = {
+    figures[PRICE] = {
         n: round(
             mine[n] - done / 100.0 * its[n] + sum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside), 4
         )
-        for n, done in found[WORK].items()
+        for n, done in figures[WORK].items()
         if n in mine and n in its
     }
-    return found
+    return figures
 
 
 def _work(summary: Summary, unprotected: Summary, word: str) -> dict[int, float]:

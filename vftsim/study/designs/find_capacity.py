@@ -311,13 +311,7 @@ def constant_load_studies(
 def ramp_study(
     model: Model, request: CapacityRequest, execution: Execution, known: Experience | None = None
 ) -> CapacityStudy:
-    """Run the lab's ramp with many seeds; with prices, once more at each end of each price of a mechanism.
-
-    Raises
-    ------
-    Interrupted
-        Ctrl-C before one ramp was done.
-    """
+    """Run the lab's ramp with many seeds; with prices, once more at each end of each price of a mechanism."""
     ramp_of(model.spec)
     limit = request.ihs_limit_percent
     replications = DEFAULT_REPLICATIONS if request.replications is None else request.replications

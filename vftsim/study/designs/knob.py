@@ -100,5 +100,5 @@ def _number_and_unit(value: Any) -> tuple[float | None, str]:
         return None, ""
     if isinstance(value, (int, float)):
         return float(value), ""
-    found = number_and_unit(value) if isinstance(value, str) else None
-    return found if found and found[1] else (None, "")
+    parsed = number_and_unit(value) if isinstance(value, str) else None
+    return parsed if parsed and parsed[1] else (None, "")

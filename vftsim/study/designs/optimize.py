@@ -295,7 +295,7 @@ def _quiet(optuna: Any) -> Iterator[None]:
 
 def fronts(request: Request, candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
     """Return for each objective the configurations that nothing cheaper beats in its figure, of those looked at."""
-    found: dict[str, list[Candidate]] = {}
+    front_of: dict[str, list[Candidate]] = {}
     for one in request.objectives:
         sign = 1.0 if one.relation in ("<", "<=") else -1.0
         best, front = float("inf"), list[Candidate]()
@@ -304,8 +304,8 @@ def fronts(request: Request, candidates: Sequence[Candidate]) -> dict[str, list[
             if estimate is not None and sign * estimate.mean < best:
                 best = sign * estimate.mean
                 front.append(each)
-        found[one.figure] = front
-    return found
+        front_of[one.figure] = front
+    return front_of
 
 
 MOST = 5000
@@ -384,13 +384,7 @@ class Candidate:
 
 
 def candidates_of(request: Request) -> tuple[list[Candidate], dict[str, str]]:
-    """Return all configurations that the model can have, the cheapest first, and why the others cannot be.
-
-    Raises
-    ------
-    UsageError
-        There are too many, or none.
-    """
+    """Return the configurations that the model can have, the cheapest first, and why the others cannot be."""
     choices, refused = request.choices, dict[str, str]()
     if (count := math.prod(map(len, choices.values()))) > MOST:
         raise UsageError(f"--choose: {count} configurations; at most {MOST}")

@@ -262,7 +262,7 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
     """
     if target.resolve() in {source.resolve() for source in sources}:
         raise UsageError(f"'{target}' is to be made of the others: name a directory of its own with -o")
-    manifests = {source: _said(source) for source in sources}
+    manifests = {source: _finished_manifest(source) for source in sources}
     first, expected = next(iter(manifests.items()))
     for source, manifest in manifests.items():
         if manifest["command"] != expected["command"]:
@@ -301,7 +301,7 @@ def _missing(part: Store, store: Store) -> tuple[list[tuple[Mapping[str, Any], i
     return missing, already
 
 
-def _said(folder: Path) -> dict[str, Any]:
+def _finished_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a finished result; refuse any other directory."""
     if not (folder / DATABASE).is_file():
         raise UsageError(f"'{folder}' is no result of vftsim")

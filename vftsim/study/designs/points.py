@@ -19,7 +19,7 @@ from vftsim.spec.shipped import is_file
 from vftsim.spec.units import number_and_unit, quantity_with
 from vftsim.spec.yaml_source import parse_yaml
 from vftsim.study.designs.knob import knob_of, written
-from vftsim.study.designs.protections import own_kind, switch_of
+from vftsim.study.designs.protections import mechanism_of, switch_of
 from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, ModelEntry, Paired, Sobol, StudySpec
 from vftsim.study.designs.sweep_grid import MOST_DRAWN, MOST_POINTS, axis_of, model_at, scheduler_switch
 from vftsim.study.figures.validity import as_fitted
@@ -190,22 +190,7 @@ def size_of(spec: StudySpec) -> int:
 
 
 def points_of(spec: StudySpec, folder: Path, change: Change = lambda model: model) -> list[StudyPoint]:
-    """Return the points of a study, models first, then as the design has them.
-
-    Parameters
-    ----------
-    folder : Path
-        To which paths of models are relative.
-    change : callable
-        Made of every model: :meth:`Model.quick`.
-
-    Raises
-    ------
-    UsageError
-        A factor means nothing in a model, or there are too many points.
-    ModelFileError
-        A model cannot be read.
-    """
+    """Return the points of a study whose models are relative to a folder, models first, then as the design has them."""
     if (count := size_of(spec)) > MOST_POINTS:
         raise UsageError(f"the study has {count} points; at most {MOST_POINTS}")
     rows, points = list(rows_of(spec)), list[StudyPoint]()
@@ -290,7 +275,7 @@ def assignments(
     values : mapping
         By factor.
     """
-    switches, others, kind = list[str](), list[str](), own_kind(model)
+    switches, others, kind = list[str](), list[str](), mechanism_of(model)
     for name, value in values.items():
         if name == SCHEDULER:
             switches += scheduler_switch(written_model, value)
@@ -322,10 +307,10 @@ def read_range(text: str) -> tuple[str, Span]:
 
 
 def _plain(text: str) -> Any:
-    found = number_and_unit(text)
-    if found is None or found[1]:
+    parsed = number_and_unit(text)
+    if parsed is None or parsed[1]:
         return text
-    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else found[0]
+    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else parsed[0]
 
 
 def scaled_range(spec: ModelSpec, key: str, low: float, high: float) -> Span:

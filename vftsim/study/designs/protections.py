@@ -146,7 +146,7 @@ def has_parameter(kind: str, name: str) -> bool:
     return True
 
 
-def own_kind(model: Model) -> str:
+def mechanism_of(model: Model) -> str:
     """Return the mechanism of the domain whose protection matters; ``none`` in a model without traffic."""
     try:
         kind: str = model.spec.domains[protected_domain(model)].protection.kind  # type: ignore[attr-defined]
@@ -169,6 +169,6 @@ def switch_of(model: Model, kind: str) -> tuple[str, ...]:
     """Return what puts a model under a mechanism, without its faults; its own mechanism keeps its parameters."""
     domain = protected_domain(model)
     assignments = ("faults=[]",) if model.spec.faults else ()
-    if own_kind(model) == kind:
+    if mechanism_of(model) == kind:
         return assignments
     return (*assignments, f"domains.{domain}.protection={{kind: {kind}}}")

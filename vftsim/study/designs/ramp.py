@@ -262,13 +262,13 @@ class RampCapacity:
         """The capacity under each of the usual limits that the model's stop rule lets judge."""
         most = ramp_of(self.model.spec).limit_percent
         record = measured_ramp(self.model.spec.measured.system, self.known.ramps)
-        found = []
+        at_limits = []
         for limit in (limit for limit in LIMITS_PERCENT if limit <= most and self.seen):
             bounds = [is_bound(steps, limit) for steps in self.seen]
             capacities = [float(capacity_at(steps, limit)) for steps in self.seen]
             measured = capacity_at(record.steps, limit) if record else None
-            found.append(AtLimit(limit, _middle(capacities, bounds, self.confidence), sum(bounds), measured))
-        return found
+            at_limits.append(AtLimit(limit, _middle(capacities, bounds, self.confidence), sum(bounds), measured))
+        return at_limits
 
     @property
     def full_saps(self) -> float | None:

@@ -78,7 +78,7 @@ class SharedKnob:
                 spec = knob.at(spec, knob.value * value)
             return replace(model, spec=spec)
         sort = _SORTS[self.name]
-        if _own_value(spec.domains[entry], self.name) is None or sort.quantity is None:
+        if _value_of(spec.domains[entry], self.name) is None or sort.quantity is None:
             return model
         knob = Knob(f"domains.{entry}.protection.{KEYS[self.name]}", sort.quantity.base_unit, value, False)
         return replace(model, spec=knob.at(spec, value * sort.size * sort.held))
@@ -122,13 +122,13 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
 
 
 def _has(name: str, model: Model, entry: str) -> bool:
-    return bool(_load_keys(model)) if name == LOAD else _own_value(model.spec.domains[entry], name) is not None
+    return bool(_load_keys(model)) if name == LOAD else _value_of(model.spec.domains[entry], name) is not None
 
 
 def _around(name: str, models: Sequence[Model], entry: str) -> tuple[float, ...]:
     """Return values around those that the models have."""
     sort = _SORTS[name]
-    in_use = [] if name == LOAD else [_own_value(model.spec.domains[entry], name) for model in models]
+    in_use = [] if name == LOAD else [_value_of(model.spec.domains[entry], name) for model in models]
     own = [value / (sort.size * sort.held) for value in in_use if value] or [sort.usual]
     low, high = min(own) * sort.reach[0], max(own) * sort.reach[1]
     return tuple(float(f"{low * (high / low) ** (n / (_PLACES - 1)):.3g}") for n in range(_PLACES))
@@ -148,7 +148,7 @@ def _read(name: str, values: str) -> tuple[float, ...]:
     return tuple(sorted(set(values_read)))
 
 
-def _own_value(domain: DomainSpec, name: str) -> float | None:
+def _value_of(domain: DomainSpec, name: str) -> float | None:
     """Return a setting as a domain's mechanism holds it; None if it has none; 0 if that is another part's word."""
     found: object = domain.protection
     if name == "round_trip" and domain.protection.channel_network is not None:

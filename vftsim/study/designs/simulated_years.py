@@ -512,14 +512,14 @@ def simulated_years(
             for kind, effect in measured.items()
         },
     )
-    found = {}
+    years_by_kind = {}
     for kind, machine in machines.items():
         of_faults = measured[kind].kinds
         shares = shares_of(of_faults, restart_s, machine.reprotection_ns / _S)
         down_s, unprotected_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
-        found[kind] = MachineYears(of_faults, restart_s, down_s, unprotected_s, tuple(played[kind]))
+        years_by_kind[kind] = MachineYears(of_faults, restart_s, down_s, unprotected_s, tuple(played[kind]))
     manifest = execution.manifest([model], "simulated years", years)
-    return SimulatedYears(model, mtbf_s, restart_s, rates, found, refused, manifest)
+    return SimulatedYears(model, mtbf_s, restart_s, rates, years_by_kind, refused, manifest)
 
 
 def _machines(model: Model, chosen: Mapping[str, Model], seed: int, restart_s: float) -> dict[str, Machine]:

@@ -20,7 +20,14 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.suggest import did_you_mean, listing
-from vftsim.study.designs.protections import MEANINGS, ProtectionAxis, kinds_named, own_kind, protection_axis, switch_of
+from vftsim.study.designs.protections import (
+    MEANINGS,
+    ProtectionAxis,
+    kinds_named,
+    mechanism_of,
+    protection_axis,
+    switch_of,
+)
 from vftsim.study.figures.validity import as_fitted, not_covered, with_changes
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.model import Model, load_model
@@ -276,7 +283,7 @@ def plan_grid(
 
 def _variants(model: Model, scheduler: str | None, protection: str | None) -> list[Variant]:
     """Return every scheduler under every mechanism that is asked for."""
-    in_use = own_kind(model)
+    in_use = mechanism_of(model)
     mechanisms: list[tuple[str, tuple[str, ...]]] = [("", ())]
     if protection is not None:
         mechanisms = [(kind, switch_of(model, kind)) for kind in kinds_named(protection)]

@@ -118,13 +118,7 @@ class WarmUpStudy(Printed):
 
 
 def warm_up_study(model: Model, execution: Execution, load_saps: float | None = None) -> WarmUpStudy:
-    """Run the pilots of a SIP lab at a load, by default that of its first step.
-
-    Raises
-    ------
-    UsageError
-        No benchmark, or a step too short to tell.
-    """
+    """Run the pilots of a SIP lab at a load, by default that of its first step; refuse a step too short to tell."""
     ramp = ramp_of(model.spec)
     execution.check(PILOTS)
     pilot, load = _pilot(model, load_saps)

@@ -36,7 +36,7 @@ def tables(label: str, records: Records) -> dict[str, pd.DataFrame]:
     for each in delays:
         same.setdefault(each[2], []).append(each)
     samples = [part for each in _services(records) for part in _samples(*each)]
-    found = {
+    named_tables = {
         "steps": frame([row for each in _services(records) for row in _step_rows(label, *each)]),
         "figures": frame([row for number, record in records for row in _figure_rows(number, record)]),
         "per_second": frame([row for each in _services(records) for row in _series_rows(*each)]),
@@ -58,8 +58,8 @@ def tables(label: str, records: Records) -> dict[str, pd.DataFrame]:
         for number, record in records
         for (place, cause), count in record.drops.items()
     ]
-    found = {name: table for name, table in found.items() if not table.empty}
-    return found | {"drops": frame(drops, columns=["replication", "place", "cause", "packets"])}
+    named_tables = {name: table for name, table in named_tables.items() if not table.empty}
+    return named_tables | {"drops": frame(drops, columns=["replication", "place", "cause", "packets"])}
 
 
 def summary_table(summary: Summary) -> pd.DataFrame:

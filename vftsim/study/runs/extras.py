@@ -9,20 +9,7 @@ from vftsim.errors import UsageError
 
 
 def extra(module: str, name: str, what: str) -> Any:
-    """Return a module of a library that belongs to an extra.
-
-    Parameters
-    ----------
-    name : str
-        The extra.
-    what : str
-        What needs it.
-
-    Raises
-    ------
-    UsageError
-        It is not installed.
-    """
+    """Return a module of the library that an extra has and ``what`` needs; refuse where it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -62,10 +62,10 @@ def available_cores() -> int:
     """Return the number of cores that a study may use: of this machine, or the workers of its cluster."""
     if (cluster := the_cluster()) is not None:
         return cluster.count()
-    return _own_cores()
+    return _local_cores()
 
 
-def _own_cores() -> int:
+def _local_cores() -> int:
     """Return the CPUs that this process may use: by its affinity, and by the quota of its container."""
     if not hasattr(os, "sched_getaffinity") or "LOKY_MAX_CPU_COUNT" in os.environ:
         from joblib import cpu_count  # it knows every way in which that is said

@@ -127,18 +127,7 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 
 def source_stamp(folder: Path) -> str:
-    """Return commit and its date of the repository that vftsim runs from, for a report; version of an installed one.
-
-    Parameters
-    ----------
-    folder : Path
-        A folder of the package.
-
-    Raises
-    ------
-    UsageError
-        Files that belong to the commit were changed since: nobody could make the report again.
-    """
+    """Return commit and date of the repository around a folder of the package, if unchanged; else the version."""
     state = git_state(folder)
     if state is None:
         return f"vftsim {__version__}"

@@ -60,15 +60,15 @@ class RunCache:
 
     def known(self) -> dict[int, Any]:
         """Return what is in the store; what cannot be read is done again."""
-        found: dict[int, Any] = {}
+        results: dict[int, Any] = {}
         if self.store is None:
-            return found
+            return results
         for number, data in self.store.known(self.identity).items():
             try:
-                found[number] = self.decode(data)
+                results[number] = self.decode(data)
             except (KeyError, TypeError, ValueError, AttributeError):
                 self.store.mark_damaged(self.identity, number)
-        return found
+        return results
 
     def keep(self, number: int, result: Any) -> None:
         """Put a result on disk, for good when this returns."""
@@ -90,15 +90,15 @@ def together(
     Interrupted
         Ctrl-C, and nobody keeps what had finished.
     """
-    found = [one.known() for one in caches]
-    missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in found[n]]
+    results_by_number = [one.known() for one in caches]
+    missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in results_by_number[n]]
     done = 0
     try:
         for index, result in workers.unordered([tasks[n][number] for n, number in missing]):
             n, number = missing[index]
             with deferred_interrupts():
                 caches[n].keep(number, result)
-            found[n][number] = result
+            results_by_number[n][number] = result
             done += 1
     except KeyboardInterrupt:
         if not done or any(one.store is not None for one in caches):
@@ -107,7 +107,7 @@ def together(
             f"{done} of {len(missing)} runs had finished and nobody keeps them; with -o DIR (or --keep) "
             "they stay, and the same command goes on"
         ) from None
-    return [[own[number] for number in of] for own, of in zip(found, tasks, strict=True)]
+    return [[own[number] for number in of] for own, of in zip(results_by_number, tasks, strict=True)]
 
 
 @contextmanager
@@ -146,9 +146,9 @@ def answer_in(
 ) -> tuple[Answered, list[str]]:
     """Return a study's answer, its runs and itself kept in a directory if one was named, and remarks on that."""
     with optional_store(directory, command, force) as store:
-        found = study(store)
-        write_answer(store, found)
-    return found, store.remarks if store is not None else []
+        answer = study(store)
+        write_answer(store, answer)
+    return answer, store.remarks if store is not None else []
 
 
 def write_answer(store: Store | None, answer: Printed) -> None:
