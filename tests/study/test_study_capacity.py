@@ -24,7 +24,6 @@ from vftsim.study.designs.search_levels import (
 from vftsim.study.figures.resources import WatchedRun, watch
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.runs.progress import Silent
 from vftsim.workloads.ims_bench.workload import busy_ns
 from vftsim.workloads.ramp import RampEnd
 
@@ -165,7 +164,7 @@ def test_a_search_whose_budget_ended_says_what_it_knows(tiny, capsys):
 def test_a_load_may_take_what_it_takes_to_pass():
     """90 runs of a load that everybody carries up to 88: a third of them, 30, could not pass any load."""
     settings = replace(QUICK_SEARCH, budget=90)
-    mapper = SearchMapper(1, Silent(), "SAPS")
+    mapper = SearchMapper(Execution(1, 1), "SAPS")
     found, missing = search_levels(lambda level, _: JudgedRun({}, level <= 88.0), 122.0, settings, mapper)
     assert missing is None
     assert found.answer == "between"

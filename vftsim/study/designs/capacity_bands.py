@@ -20,7 +20,6 @@ from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import replicate
-from vftsim.study.runs.workers import Workers
 from vftsim.study.store.resumable import RunCache, together
 
 _CAPACITY = "capacity"
@@ -140,12 +139,11 @@ class _Turns:
         return [highest[number] for number in range(len(models))]
 
     def _judge(self, tasks: Mapping[int, tuple[JudgedLoad, float]], caches: Sequence[RunCache]) -> dict[int, bool]:
-        show = self.execution.progress
-        workers: Workers[tuple[JudgedLoad, float], JudgedRun] = Workers(_judged, self.execution.worker_count, show.say)
+        workers = self.execution.workers(_judged, is_counted=False)
         at_levels = [caches[number].at(load=level) for number, (_, level) in tasks.items()]
         runs = together(at_levels, workers, [{0: task} for task in tasks.values()])
         for _ in runs:
-            show.advance("prices at their ends")
+            self.execution.progress.advance("prices at their ends")
         return {number: bool(run) for number, (run,) in zip(tasks, runs, strict=True)}
 
     def _level(self, level: int) -> float:

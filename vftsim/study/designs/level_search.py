@@ -47,7 +47,6 @@ from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import rows
-from vftsim.study.runs.workers import Workers
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import number
 from vftsim.study.store.resumable import RunCache
@@ -223,8 +222,7 @@ class LevelStudy:
 
 def search_level(model: Model, execution: Execution, settings: SearchSettings, study: LevelStudy) -> LevelSearch:
     """Search for the capacity, and watch the resources at the limit; what was judged before an interruption counts."""
-    jobs, show = execution.worker_count, execution.progress
-    mapper = SearchMapper(jobs, show, study.names.unit, study.cache(model, execution))
+    mapper = SearchMapper(execution, study.names.unit, study.cache(model, execution))
     result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
@@ -234,14 +232,18 @@ def search_level(model: Model, execution: Execution, settings: SearchSettings, s
     resources, interrupted = frame(), mapper.interrupted
     if study.is_watched and not interrupted:
         try:
-            window_ns = _window_ns(study.load.at(watched))
-            tasks = {n: WatchedRun(study.load, watched, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
-            cache = execution.cache(model, Uses, watched=watched, load=study.names.key)
-            uses = cache.in_order(Workers(watch, jobs, show.say), tasks)
-            resources = resource_table(uses, settings.confidence)
+            resources = resource_table(_watched(model, execution, study, watched), settings.confidence)
         except KeyboardInterrupt:
             interrupted = True
     return LevelSearch(model, study.names, result, settings, figures, watched, resources, interrupted, missing)
+
+
+def _watched(model: Model, execution: Execution, study: LevelStudy, level: float) -> list[Uses]:
+    """Return the use of resources at a level, run by run."""
+    window_ns = _window_ns(study.load.at(level))
+    tasks = {n: WatchedRun(study.load, level, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
+    cache = execution.cache(model, Uses, watched=level, load=study.names.key)
+    return cache.in_order(execution.workers(watch, is_counted=False), tasks)
 
 
 def _by_name(runs: Sequence[JudgedRun]) -> dict[str, list[float]]:

@@ -23,7 +23,7 @@ from vftsim.study.runs.estimate import worthwhile_jobs
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
-from vftsim.study.runs.workers import Interrupted, Workers, deferred_interrupts
+from vftsim.study.runs.workers import Interrupted, deferred_interrupts
 from vftsim.study.store.files import to_json
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.store import Store
@@ -129,7 +129,7 @@ class Runner:
         tasks, show = _Tasks(self, self._missing(wanted)), self.execution.progress
         show.total(len(tasks))
         jobs = worthwhile_jobs(self.execution.worker_count, (task.spec for task in tasks))
-        for index, data in Workers(self.function, jobs, show.say).unordered(tasks):
+        for index, data in self.execution.workers(self.function, jobs, is_counted=False).unordered(tasks):
             number, n = tasks.places[index]
             with deferred_interrupts():
                 self._arrived(number, n, data)

@@ -22,8 +22,8 @@ from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_in
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.figures.frames import estimate_columns, frame
 from vftsim.study.figures.offered import Missing, mean_missing
-from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.workers import Interrupted, Workers
+from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.files import Number, codec
 from vftsim.study.store.resumable import RunCache
 from vftsim.workloads.parts import Offer
@@ -157,26 +157,21 @@ class SearchMapper:
 
     Parameters
     ----------
-    jobs : int
-        Worker processes.
     unit : str
         Of the load, for the progress.
     cache : RunCache, optional
         Where runs are that were judged already, and where each goes as it arrives.
     """
 
-    def __init__(self, jobs: int, progress: Progress, unit: str, cache: RunCache | None = None) -> None:
-        self.cache = cache or RunCache()
-        self.jobs = jobs
-        self.progress = progress
-        self.unit = unit
+    def __init__(self, execution: Execution, unit: str, cache: RunCache | None = None) -> None:
+        self.execution, self.unit, self.cache = execution, unit, cache or RunCache()
         self.interrupted = False
         self.outcomes: dict[float, list[JudgedRun]] = {}
 
     def __call__(self, function: Callable[[int], Any], numbers: range, /) -> Iterable[Any]:
         """Return the function's results, true for a run within the limit, in the order of the numbers."""
         level: float = getattr(function, "args")[0]  # noqa: B009 - the prober passes a partial
-        workers: Workers[int, Any] = Workers(function, self.jobs, self.progress.say)
+        workers = self.execution.workers(function, is_counted=False)
         try:
             results = self.cache.at(load=level).in_order(workers, {number: number for number in numbers})
         except KeyboardInterrupt:
@@ -184,7 +179,7 @@ class SearchMapper:
             raise BudgetUsedUp from None
         self.outcomes.setdefault(level, []).extend(results)
         for _ in results:
-            self.progress.advance(f"at {level:g} {self.unit}")
+            self.execution.progress.advance(f"at {level:g} {self.unit}")
         return results
 
 
@@ -219,7 +214,7 @@ def search_levels(
     high = settings.high or max(_down(saturated, resolution), low) + resolution
     if not 0.0 < resolution <= high - low:
         raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
-    mapper.progress.total(settings.budget)
+    mapper.execution.progress.total(settings.budget)
     result = capacity_search(
         passes,
         low,
@@ -230,7 +225,7 @@ def search_levels(
         runs_per_level=min(settings.runs_per_level, max(settings.budget // _LEVELS, settings.runs_to_decide[0])),
         budget=settings.budget,
         mapper=mapper,
-        batch=mapper.jobs,
+        batch=mapper.execution.worker_count,
     )
     if mapper.interrupted and not result.probes:
         raise Interrupted("no run had finished")

@@ -64,9 +64,10 @@ class Execution:
             raise UsageError(f"the seed must be from 0 to 2**128 - 1, got {self.seed}")
         self.worker_count  # noqa: B018 - refuses what is out of range
 
-    def workers(self, function: Callable[[T], R], jobs: int | None = None) -> Workers[T, R]:
-        """Return the workers that apply a function to tasks; each result counts as one unit of progress."""
-        return Workers(function, jobs or self.worker_count, self.progress.say, self.progress.advance)
+    def workers(self, function: Callable[[T], R], jobs: int | None = None, *, is_counted: bool = True) -> Workers[T, R]:
+        """Return the workers that apply a function to tasks; each result is a unit of progress, if ``is_counted``."""
+        on_result = self.progress.advance if is_counted else None
+        return Workers(function, jobs or self.worker_count, self.progress.say, on_result)
 
     def cache(self, model: Model, kind: Any = None, **determinants: Any) -> RunCache:
         """Return the cache of a model's results of one kind, and of all else that determines them."""

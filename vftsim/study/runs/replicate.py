@@ -13,7 +13,7 @@ from vftsim.study.runs.estimate import share_by, worthwhile_jobs
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.workers import Workers, deferred_interrupts, is_here
+from vftsim.study.runs.workers import deferred_interrupts, is_here
 from vftsim.study.store.manifest import identity
 from vftsim.study.store.resumable import RunCache
 
@@ -153,6 +153,6 @@ def _simulated(
     execution.progress.total(len(tasks))
     jobs = worthwhile_jobs(execution.worker_count, (task.spec for task in tasks))
     function = _SimulatesWithProgress(execution.progress) if is_here(jobs, len(tasks)) else _simulate
-    for index, record in Workers(function, jobs, execution.progress.say).unordered(tasks):
+    for index, record in execution.workers(function, jobs, is_counted=False).unordered(tasks):
         yield *missing[index], record
         execution.progress.advance()
