@@ -72,13 +72,7 @@ class Experience:
 
 
 def experience_of(labs: Path | None = None, headroom_percent: float | None = None) -> Experience:
-    """Return what the shipped laboratories tell, with those of a user's file.
-
-    Raises
-    ------
-    ModelFileError, UsageError
-        There is no such file or it is wrong; the headroom leaves nothing or less than nothing.
-    """
+    """Return what the shipped laboratories tell, with those of a user's file; refuse a wrong file or headroom."""
     if headroom_percent is not None and not 0.0 <= headroom_percent < 100.0:
         raise UsageError(f"--headroom: from 0 to below 100 %, got {headroom_percent:g}")
     if labs is not None and not is_file(labs):

@@ -93,13 +93,7 @@ Batch = Callable[[int, dict[int, Record]], Replications]
 
 
 def precision_rule(model: Model, percent: float, figures: Sequence[str], most: int) -> StoppingRule:
-    """Return the rule for a precision in percent of each figure.
-
-    Raises
-    ------
-    UsageError
-        A precision out of range, too small a number of replications, or a figure that the model will not have.
-    """
+    """Return the rule for a precision in percent of each figure; refuse one out of range, or of an unknown figure."""
     if not 0.0 < percent < 100.0:
         raise UsageError(f"--precision: above 0 and below 100 %, got {percent:g} %")
     check_names(figures, [model.spec])

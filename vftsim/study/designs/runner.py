@@ -119,13 +119,7 @@ class Runner:
         return loaded
 
     def run(self, wanted: Sequence[int], name: Callable[[int], str]) -> None:
-        """Compute what is missing of the runs wanted of each point, in the order of replications.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            The user ends it; what has arrived is kept.
-        """
+        """Compute what is missing of the runs wanted of each point; what has arrived before an interruption is kept."""
         tasks, show = _Tasks(self, self._missing(wanted)), self.execution.progress
         show.total(len(tasks))
         jobs = worthwhile_jobs(self.execution.worker_count, (task.spec for task in tasks))

@@ -102,13 +102,7 @@ def read_objective(text: str) -> Objective:
 def in_units(
     objectives: Iterable[Objective], specs: Sequence[ModelSpec], own_units: Mapping[str, str] | None = None
 ) -> tuple[Objective, ...]:
-    """Return objectives in the units of their figures: those of models, and others by their names (``own``).
-
-    Raises
-    ------
-    UsageError
-        There is no such figure, or it is measured in something else; said before anything runs.
-    """
+    """Return objectives in the units of their figures, of models or of ``own_units``; refuse any other figure."""
     known, converted = own_units or {}, []
     every = [address for spec in specs for address in catalogue(spec)]
     for one in objectives:
