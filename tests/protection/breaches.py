@@ -71,7 +71,7 @@ def at_first_byte(old: Any, namespace: dict[str, Any]) -> Any:
 
     def ack_arrival_ns(sim: Any, guard: Any) -> int:
         own, channel = sim.state_streams[guard.row], sim.channels[guard.row]
-        return max(sim.now_ns, int(own.sent_from_ns + own.way_ns + channel.ack_ns))
+        return max(sim.now_ns, int(own.sent_from_ns + own.latency_ns + channel.ack_ns))
 
     return ack_arrival_ns
 

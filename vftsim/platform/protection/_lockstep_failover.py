@@ -1,7 +1,7 @@
 """How a lockstep secondary goes live when its primary fails; see :mod:`vftsim.platform.protection.lockstep`."""
 
 from vftsim.kernel import EventKind, Sim, at, event, part
-from vftsim.platform.protection import audit, commit, log_writer, machine, reprotection, rollback
+from vftsim.platform.protection import account, audit, commit, log_writer, machine, reprotection, rollback
 from vftsim.platform.protection._lockstep_pair import ENTITY, truncate, unprotect
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
@@ -15,7 +15,7 @@ from vftsim.platform.protection._lockstep_records import (
     locksteps,
     plans,
 )
-from vftsim.platform.protection.account import count, note, note_at, word
+from vftsim.platform.protection.account import count, note, note_at
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.detection import crash_declared_ns
 from vftsim.platform.protection.guard import Guard, discard_all, guards, release_all
@@ -23,13 +23,6 @@ from vftsim.platform.protection.mechanism import CRASH, announce, expect_primary
 from vftsim.platform.protection.pair import pairs
 from vftsim.platform.protection.rollback import foreseen_limit_ns, foresights
 from vftsim.platform.protection.storage import locked_ns
-
-DECLARED = word("failure declared")
-LIVE = word("secondary live")
-FAILOVERS = word("failovers")
-ISSUED_AGAIN = word("outputs_issued_again")
-ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
-
 
 # Instants, announced beforehand, after which no entry of a primary gets through to its secondary
 
@@ -144,13 +137,13 @@ def fail_over(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, declar
     audit.take_over(sim, guard.audit, plan.packets)
     lock_ns = locked_ns(sim, guard, vlockstep.is_fenced, declared_ns, vlockstep.storage_ns)
     live_ns = max(lock_ns, pair.secondary.end_ns) + vlockstep.go_live_ns
-    note_at(sim, guard, declared_ns, DECLARED)
+    note_at(sim, guard, declared_ns, account.DECLARED)
     at(sim, max(sim.now_ns, live_ns), EventKind.CONTROL, ENTITY, on_live, row)
 
 
 @event
 def on_live(sim: Sim, plan_row: int, token: int) -> None:
-    """The secondary goes live, issues what may not have left, and goes on where the guest was cut."""
+    """The secondary goes live, issues what may not have left, and continues where the guest was cut."""
     plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
@@ -160,12 +153,12 @@ def on_live(sim: Sim, plan_row: int, token: int) -> None:
         return
     # Unprotected first: what is released below, and what it makes the guest do, is not held any more.
     unprotect(sim, guard, vlockstep, UNPROTECTED)
-    note(sim, guard, LIVE)
+    note(sim, guard, account.LIVE)
     audit.go_live(sim, guard.audit)
-    count(sim, guard, FAILOVERS, 1)
+    count(sim, guard, account.FAILOVERS, 1)
     machine.move(sim, guard)
-    count(sim, guard, ISSUED_AGAIN, plan.again)
-    count(sim, guard, ISSUED_BY_SECONDARY, plan.packets.length - plan.again)
+    count(sim, guard, account.ISSUED_AGAIN, plan.again)
+    count(sim, guard, account.ISSUED_BY_SECONDARY, plan.packets.length - plan.again)
     release_all(sim, plan.packets)
     release_all(sim, vlockstep.pending)
     plans.free(sim, plan_row)

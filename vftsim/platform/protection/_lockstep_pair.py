@@ -9,7 +9,7 @@ from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.packet import packet_list
 from vftsim.platform.protection import _lockstep_costs as costs
-from vftsim.platform.protection import audit, commit, log_writer, machine, replay, throttle
+from vftsim.platform.protection import account, audit, commit, log_writer, machine, replay, throttle
 from vftsim.platform.protection._lockstep_costs import Recording, recordings
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
@@ -40,10 +40,7 @@ from vftsim.platform.protection.pair import Pair, Train, pairs
 ENTITY = 3
 """Orders a pair's events among simultaneous ones of their kind."""
 
-NOW_PROTECTED = word("protected")
 BUFFER_FULL = word("log_buffer_full")
-WHILE_SPLIT = word("outputs_while_split")
-INPUTS_WHILE_SPLIT = word("inputs_while_split")
 
 
 @part
@@ -58,7 +55,7 @@ def log_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
     vlockstep = locksteps(sim)[guard.row]
     if not is_logging(vlockstep):
         if vlockstep.state == SPLIT:
-            count(sim, guard, INPUTS_WHILE_SPLIT, 1)
+            count(sim, guard, account.INPUTS_WHILE_SPLIT, 1)
         return LOST if vlockstep.state == FAILING_OVER else 0
     data_bytes = max(0, size_bytes - vlockstep.framing_bytes)
     # This may be the first entry that dies with the primary: the guest is cut then, and never sees the packet.
@@ -119,7 +116,7 @@ def log_output(sim: Sim, guard: Guard, packet: int) -> None:
         hold_logged(sim, guard, vlockstep, packet)
     else:
         if vlockstep.state == SPLIT:
-            count(sim, guard, WHILE_SPLIT, 1)
+            count(sim, guard, account.WHILE_SPLIT, 1)
         release(sim, packet)
 
 
@@ -369,12 +366,12 @@ def protect(sim: Sim, guard: Guard) -> None:
     machine.set_overhead(sim, guard, vlockstep.output_cost_ns, vlockstep.execution, vlockstep.exits)
     throttle.start(sim, guard)
     start_settling(sim, guard)
-    note(sim, guard, NOW_PROTECTED)
+    note(sim, guard, account.NOW_PROTECTED)
 
 
 @part
 def unprotect(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> None:
-    """Go on without a secondary."""
+    """Continue without a secondary."""
     # The state first: a guest that runs again may send at once, and nothing holds that any more.
     vlockstep.state = state
     throttle.stop(sim, guard)

@@ -54,10 +54,7 @@ class LogSpec(Spec):
         32, description="Bytes of a clock or counter read's entry. Assumption."
     )
     clock_reads_per_packet: int = Field(
-        0,
-        ge=0,
-        le=1000,
-        description="Clock and counter reads logged for each packet received; 0 turns them off.",
+        0, ge=0, le=1000, description="Clock and counter reads logged for each packet received; 0 turns them off."
     )
     clock_read_rate: RatePerSecond = Field(
         0.0,
@@ -81,9 +78,7 @@ class LogSpec(Spec):
         "secondary reads the shared disk itself. Only in the form `counted`.",
     )
     disk_read_rate: RatePerSecond = Field(
-        0.0,
-        le=1e6,
-        description="Disk reads beside those of the model's programs that travel over the log; 0: none.",
+        0.0, le=1e6, description="Disk reads beside those of the model's programs that travel over the log; 0: none."
     )
     disk_read_size: ByteCount = Field(4096, description="Data of a disk read.")
     transport_overhead: Annotated[float, published(1.01, 1.2, "frames of 9000 B; VMware's sizing rule")] = Field(
@@ -272,12 +267,10 @@ class FailoverSpec(Spec):
 
     detection: LogSilenceSpec = Field(default_factory=LogSilenceSpec, description="How a failure is noticed.")
     go_live: Annotated[DurationNs, assumed(10 * _MS, 1 * _S)] = Field(
-        100 * _MS,
-        description="From the end of replay to execution as primary: devices, pending disk I/O. Assumption.",
+        100 * _MS, description="From the end of replay to execution as primary: devices, pending disk I/O. Assumption."
     )
     announcement: Annotated[DurationNs, assumed(1 * _MS, 100 * _MS)] = Field(
-        10 * _MS,
-        description="From then until the switches have learnt the new place of the MAC address. Assumption.",
+        10 * _MS, description="From then until the switches have learnt the new place of the MAC address. Assumption."
     )
     fencing: bool = Field(True, description="Atomic test-and-set on the shared storage before going live (S2).")
     storage_latency: Annotated[DurationNs, assumed(1 * _MS, 20 * _MS)] = Field(
@@ -311,8 +304,7 @@ class LockstepParameters(ChannelFields):
     """All parameters of the mechanism, by subject."""
 
     active_from: When | None = Field(
-        None,
-        description="When protection is turned on (`step 1`, `20 s`); from the start if not given.",
+        None, description="When protection is turned on (`step 1`, `20 s`); from the start if not given."
     )
     log: LogSpec = Field(default_factory=LogSpec, description="Log entries.")
     cost: PrimaryCostSpec = Field(default_factory=PrimaryCostSpec, description="CPU cost on the primary.")

@@ -53,8 +53,7 @@ class StateSpec(Spec):
     page: _PositiveBytes = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
     compression: float = Field(1.0, ge=1.0, le=1000.0, description="Ratio by which pages shrink; 1: none.")
     receive_cost: Annotated[DurationNs, assumed(2 * _US, 12 * _US)] = Field(
-        6_000,
-        description="CPU time of the second host for a page received. Assumption: that of `sender.page`.",
+        6_000, description="CPU time of the second host for a page received. Assumption: that of `sender.page`."
     )
     compression_cost: DurationNs = Field(0, description="Time to compress a page, while the guest runs. Assumption.")
     receive_ring: Literal["by_path", "lost", "saved"] = Field(

@@ -59,7 +59,7 @@ def start_cycle(sim: Sim, guard: Guard) -> None:
 
 @protection.slot
 def acknowledged(sim: Sim, guard: Guard) -> None:
-    """Go on after the acknowledgement of the state that was taken last."""
+    """Continue after the acknowledgement of the state that was taken last."""
 
 
 @protection.slot
@@ -69,7 +69,7 @@ def abandon(sim: Sim, guard: Guard) -> None:
 
 @protection.slot
 def go_alone(sim: Sim, guard: Guard) -> None:
-    """Release everything and go on without a backup."""
+    """Release everything and continue without a backup."""
 
 
 @protection.slot

@@ -93,3 +93,20 @@ def counters(engine: Engine, guard: int) -> dict[str, int]:
         totals[WORDS[int(tally.what)]] = int(tally.amount)
         row = int(tally.next_row)
     return totals
+
+
+# What more than one mechanism notes or counts
+
+ALONE = word("primary goes on alone")
+BACKUP_CRASH = word("backup crash")
+CHANNEL_LOSS = word("channel loss")
+CHANNEL_WORKS = word("channel works again")
+DECLARED = word("failure declared")
+FAILOVERS = word("failovers")
+INPUTS_WHILE_SPLIT = word("inputs_while_split")
+ISSUED_AGAIN = word("outputs_issued_again")
+ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
+LIVE = word("secondary live")
+LIVE_TOO = word("secondary live too")
+NOW_PROTECTED = word("protected")
+WHILE_SPLIT = word("outputs_while_split")

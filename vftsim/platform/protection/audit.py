@@ -60,7 +60,7 @@ class Audit(Record):
     ``fed_ns``.  While it ``is_off`` no promise is in force.  ``ends_run``: the first breach does.
 
     Of a channel that ``is_down`` until ``up_ns``: it has kept back what the guest did up to ``kept_ns``, of which
-    ``rest_ns`` has not left.  ``is_dead``: the backup.
+    ``unsent_ns`` has not left.  ``is_dead``: the backup.
 
     Of the ``under_way`` messages, in a ring of so many ``slots``, the ``oldest`` arrives first and the ``newest``, at
     ``last_ns``, last.  If they are known to be no more than one, on a channel that works, it ``is_single``.  Before
@@ -92,12 +92,12 @@ class Audit(Record):
     is_single: bool
     last_ns: int
     next_ns: int
-    way_ns: int
+    latency_ns: int
     is_down: bool
     is_dead: bool
     up_ns: int
     kept_ns: int
-    rest_ns: int
+    unsent_ns: int
     was_down: bool
     hears: bool
     issues_all: bool
@@ -214,7 +214,7 @@ def begin(sim: Sim, audit: Audit) -> None:
 
 @part
 def end(sim: Sim, audit: Audit) -> None:
-    """Go on without a backup: nothing is promised."""
+    """Continue without a backup: nothing is promised."""
     forget_messages(sim, audit)
     audit.is_off = True
 
@@ -230,20 +230,20 @@ def forget_messages(sim: Sim, audit: Audit) -> None:
 
 @part
 def mark(sim: Sim, audit: Audit) -> None:
-    """Hear what the next message brings: all that the guest has done by now."""
+    """Note what the next message brings: all that the guest has done by now."""
     audit.marked_ns = sim.now_ns
     audit.marked_issued = audit.issued
 
 
 @part
 def write(audit: Audit, disk_ns: int) -> None:
-    """Hear that with the next message come disk writes that take the backup's disk so long."""
+    """Note that with the next message come disk writes that take the backup's disk so long."""
     audit.marked_disk_ns = disk_ns
 
 
 @part
 def mark_released(audit: Audit) -> None:
-    """Hear that who gets the next message knows of all outputs that have left by now that they have."""
+    """Note that who gets the next message knows of all outputs that have left by now that they have."""
     audit.settled = audit.left
 
 
@@ -268,14 +268,14 @@ def drop_learned(sim: Sim, audit: Audit) -> None:
 
 
 @part
-def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns: int) -> None:
-    """See that message written: its last bit leaves at ``depart_ns`` and takes ``way_ns`` on its way."""
-    # Called in two places, which keeps the rare way out of this function's machine code: every log entry comes here.
+def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, latency_ns: int) -> None:
+    """See that message written: its last bit leaves at ``depart_ns`` and crosses in ``latency_ns``."""
+    # Called in two places, which keeps the rare case out of this function's machine code: every log entry comes here.
     if not audit.is_single:
-        send_behind(sim, audit, size_bytes, depart_ns, way_ns)
+        send_behind(sim, audit, size_bytes, depart_ns, latency_ns)
         return
     if audit.last_ns > sim.now_ns:
-        send_behind(sim, audit, size_bytes, depart_ns, way_ns)
+        send_behind(sim, audit, size_bytes, depart_ns, latency_ns)
         return
     # What was sent before has arrived: the newest message's row is used again.
     if audit.owed_bytes > size_bytes:
@@ -286,13 +286,13 @@ def send(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns: int) -
     if audit.under_way == 1:
         receive(audit, newest)
     audit.under_way = 1
-    audit.way_ns = way_ns
-    audit.next_ns = depart_ns + way_ns
-    fill(audit, newest, audit.marked_ns, depart_ns, depart_ns + way_ns)
+    audit.latency_ns = latency_ns
+    audit.next_ns = depart_ns + latency_ns
+    fill(audit, newest, audit.marked_ns, depart_ns, depart_ns + latency_ns)
 
 
 @part
-def send_behind(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns: int) -> None:
+def send_behind(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, latency_ns: int) -> None:
     """See a message written while others are on their way, or the channel is lost, or nothing is promised."""
     if audit.is_off or audit.is_dead:
         return
@@ -301,32 +301,32 @@ def send_behind(sim: Sim, audit: Audit, size_bytes: int, depart_ns: int, way_ns:
         return
     audit.owed_bytes = 0
     receive_arrived(sim, audit)
-    audit.way_ns = way_ns
+    audit.latency_ns = latency_ns
     if audit.is_down:
         audit.kept_issued, audit.kept_settled = audit.marked_issued, audit.settled
         audit.kept_ns = audit.marked_ns
-        audit.rest_ns = max(audit.rest_ns, depart_ns - sim.now_ns)
+        audit.unsent_ns = max(audit.unsent_ns, depart_ns - sim.now_ns)
     else:
-        enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns)
+        enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + latency_ns)
 
 
 @part
-def resend_rest(sim: Sim, audit: Audit, begin_ns: int, depart_ns: int, way_ns: int) -> None:
+def resend_rest(sim: Sim, audit: Audit, begin_ns: int, depart_ns: int, latency_ns: int) -> None:
     """See that the rest of the message written last, as it stood at ``begin_ns``, now leaves by ``depart_ns``."""
     if audit.is_off or audit.is_dead:
         return
     receive_arrived(sim, audit)
-    audit.way_ns = way_ns
+    audit.latency_ns = latency_ns
     if audit.is_down:
-        audit.rest_ns = depart_ns - begin_ns
+        audit.unsent_ns = depart_ns - begin_ns
     elif audit.under_way > 0:
         forget_messages(sim, audit)
-        enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + way_ns)
+        enqueue(sim, audit, audit.marked_ns, depart_ns, depart_ns + latency_ns)
 
 
 @part
 def learn(sim: Sim, audit: Audit, time_ns: int) -> None:
-    """Hear that the backup will have found out at ``time_ns`` what the guest has done by now, without a message."""
+    """Note that the backup will have found out at ``time_ns`` what the guest has done by now, without a message."""
     if audit.is_off or audit.is_dead:
         return
     receive_arrived(sim, audit)
@@ -433,8 +433,8 @@ def receive_line(sim: Sim, audit: Audit) -> None:
     if audit.is_down and sim.now_ns >= audit.up_ns and not audit.is_dead:
         audit.is_down = False
         if audit.kept_ns > audit.known_ns:
-            depart_ns = audit.up_ns + audit.rest_ns
-            enqueue(sim, audit, audit.kept_ns, depart_ns, depart_ns + audit.way_ns)
+            depart_ns = audit.up_ns + audit.unsent_ns
+            enqueue(sim, audit, audit.kept_ns, depart_ns, depart_ns + audit.latency_ns)
             kept = messages(sim)[audit.newest]
             kept.issued, kept.settled = audit.kept_issued, audit.kept_settled
     while audit.under_way > 0 and messages(sim)[audit.oldest].arrival_ns <= sim.now_ns:
@@ -467,7 +467,7 @@ def receive_outputs(audit: Audit, message: Message) -> None:
 
 @part
 def claim(sim: Sim, audit: Audit, covers_ns: int) -> None:
-    """See a primary at its end, and hear what its backup goes on from: what the guest had done by ``covers_ns``.
+    """See a primary at its end, and note what its backup continues from: what the guest had done by ``covers_ns``.
 
     What has left the primary by now still arrives, unless the channel is lost.
     """
@@ -532,7 +532,7 @@ def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
     audit.is_down = audit.was_down = True
     audit.up_ns = NEVER_NS if duration_ns == FOR_GOOD else sim.now_ns + duration_ns
     audit.kept_ns = 0
-    audit.rest_ns = 0
+    audit.unsent_ns = 0
     audit.next_ns = 0
     audit.is_single = False
     for _ in range(audit.under_way):
@@ -543,14 +543,14 @@ def lose_channel(sim: Sim, audit: Audit, duration_ns: int) -> None:
         else:
             audit.kept_ns = message.covers_ns
             audit.kept_issued, audit.kept_settled = message.issued, message.settled
-            audit.rest_ns = max(0, message.depart_ns - sim.now_ns)
+            audit.unsent_ns = max(0, message.depart_ns - sim.now_ns)
 
 
 @part
-def change_channel(sim: Sim, audit: Audit, way_ns: int) -> None:
-    """See that from now on a message takes ``way_ns`` on its way."""
+def change_channel(sim: Sim, audit: Audit, latency_ns: int) -> None:
+    """See that from now on a message crosses in ``latency_ns``."""
     receive_arrived(sim, audit)
-    audit.way_ns = way_ns
+    audit.latency_ns = latency_ns
 
 
 @part

@@ -51,13 +51,7 @@ from vftsim.platform.protection.guard import Guard, guards, hold_output, protect
 from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.prices import assumed
-from vftsim.platform.protection.replication import (
-    is_protecting,
-    rolled_back,
-    send_unheld,
-    stop_at_cut,
-    transmit,
-)
+from vftsim.platform.protection.replication import is_protecting, rolled_back, send_unheld, stop_at_cut, transmit
 from vftsim.platform.protection.state_stream import received_point, state_streams
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs

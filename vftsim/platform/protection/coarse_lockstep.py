@@ -10,8 +10,8 @@ of a checkpoint (suspension, transmission, round trip) and T the period a run la
 work is 1 + y / run slower.  Each replica produces an output later than it would alone by a time of its own, exponential
 with mean ``jitter``: the slower of two is 1.5 of that later.
 
-A secondary that takes over goes on from where it is: nothing that has left contradicts it.  It issues the outputs that
-waited for the comparison.  Its driver is connected already; what the primary had in its receive ring it has too.
+A secondary that takes over continues from where it is: nothing that has left contradicts it.  It issues the outputs
+that waited for the comparison.  Its driver is connected already; what the primary had in its receive ring it has too.
 Requests reach it through the primary's proxy: none since the channel was lost.
 
 Assumption: divergence shows as a difference at once; a secondary that has diverged unseen issues what the primary
@@ -41,11 +41,7 @@ from vftsim.platform.protection._replication_records import (
 )
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.guard import Guard, guards, hold_output, protection
-from vftsim.platform.protection.mechanism import (
-    PROTECTIONS,
-    channel_loss,
-    set_backup_speed,
-)
+from vftsim.platform.protection.mechanism import PROTECTIONS, channel_loss, set_backup_speed
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (
@@ -345,7 +341,7 @@ def on_timeout(sim: Sim, guard_row: int, token: int) -> None:
 
 @coarse_lockstep.implements(channel_loss)
 def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
-    """Lose the channel: a secondary that is to take over before it works again goes on from here."""
+    """Lose the channel: a secondary that is to take over before it works again continues from here."""
     # Read before the loss, which breaks the pair.
     was_protected = replications(sim)[guard.row].state == PROTECTED
     lose_channel(sim, guard, duration_ns)

@@ -1,7 +1,7 @@
 """The output-commit rule, and the auditor that watches it on every output.
 
 Rule (Scales, Nelson, Venkitachalam 2010): an output leaves the primary only after the backup has
-acknowledged the log entry of that output operation, hence all entries before it.  The primary goes on
+acknowledged the log entry of that output operation, hence all entries before it.  The primary continues
 executing; only the output waits.
 
 After a crash the backup cannot know whether the outputs that were allowed to leave at the very end did
@@ -141,7 +141,7 @@ def held(sim: Sim, pair: Pair) -> int:
 @part
 def lose_channel(sim: Sim, pair: Pair, acks_survive: bool) -> None:
     """Stop outputs whose acknowledgement will not come; those on the wire do if ``acks_survive``."""
-    # On exit who waits without an alarm waits for the channel (resend()), or for a primary that goes on alone.
+    # On exit who waits without an alarm waits for the channel (resend()), or for a primary that continues alone.
     row = pair.outputs.first
     while row != 0:
         output = outputs(sim)[row]
@@ -169,7 +169,7 @@ def resend(sim: Sim, pair: Pair, depart_ns: int, arrival_ns: int, ack_ns: int) -
 
 @part
 def release_all(sim: Sim, pair: Pair) -> int:
-    """Let everything go that is held: the primary goes on alone; return how many."""
+    """Release everything that is held: the primary continues alone; return how many."""
     # Before the first leaves: the auditor has no backup to ask any more.
     pair.backup_is_gone = True
     count = pair.waiting

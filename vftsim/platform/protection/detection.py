@@ -77,7 +77,7 @@ def crash_declared_ns(sim: Sim, guard: Guard, crash_ns: int, by_secondary: bool)
 
 @part
 def loss_declared_ns(sim: Sim, guard: Guard, loss_ns: int, by_secondary: bool) -> int:
-    """Return when one side declares a channel cut at ``loss_ns``: the log stops, heartbeats go on."""
+    """Return when one side declares a channel cut at ``loss_ns``: the log stops, heartbeats continue."""
     detector = detectors(sim)[guard.row]
     return log_silence_ns(detector, loss_ns, by_secondary, detector.entry_ns if by_secondary else detector.ack_ns)
 

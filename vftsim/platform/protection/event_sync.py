@@ -29,9 +29,7 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.guard import Guard, discard_all, guards, hold_output, protection
-from vftsim.platform.protection.mechanism import (
-    PROTECTIONS,
-)
+from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import (

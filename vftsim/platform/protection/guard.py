@@ -3,7 +3,7 @@
 The promise of every mechanism is the output-commit rule: nothing becomes visible outside before the backup can
 reproduce the state that produced it.  A port without a guard (row 0) lets everything through.
 
-Here is what the way of a packet meets; what faults and the course of a run ask of a mechanism: :mod:`.mechanism`.
+Here is what a packet meets on its path; what faults and the start of protection ask of a mechanism: :mod:`.mechanism`.
 """
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Sort, Table, entry, part
@@ -25,7 +25,7 @@ class Guard(Record):
     that are over, ``resumed_ns`` when the last one ended, ``pause_end_ns`` when the last pause is over that has begun.
     A machine that is ``dead`` has lost its host.
 
-    Outputs that find the way out full when they are released wait for room, ``most_waiting`` at most; the others count
+    Outputs that find the path out full when they are released wait for room, ``most_waiting`` at most; the others count
     in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.  ``exits``
     counts those to the hypervisor that packets have caused at the ports, ``request_pages`` the pages they have dirtied.
     ``card_lost`` is the row of ``drops`` of packets that a dead network card has not carried.  ``audit`` is what
@@ -83,7 +83,7 @@ def note_input(sim: Sim, guard: Guard, size_bytes: int) -> int:
 def hold_output(sim: Sim, guard: Guard, packet: int) -> None:
     """Hold a packet that the guest sends; :func:`release` it when it may leave.
 
-    A mechanism that holds nothing at present releases it here; if the way out is full, the packet stays the sender's,
+    A mechanism that holds nothing at present releases it here; if the path out is full, the packet stays the sender's,
     who is asked again when there is room.
     """
     release(sim, packet)

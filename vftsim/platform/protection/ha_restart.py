@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event
-from vftsim.platform.protection import machine
+from vftsim.platform.protection import account, machine
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.detection import HeartbeatSpec, last_heard_ns
 from vftsim.platform.protection.guard import Guard, guards, protection
@@ -25,7 +25,6 @@ from vftsim.spec.units import DurationNs, PeriodNs, PositiveDurationNs
 
 _S = 1_000_000_000
 
-DECLARED = word("failure declared")
 BOOTED = word("booted")
 RESTARTS = word("restarts")
 
@@ -49,8 +48,7 @@ class RestartSpec(Spec):
         2 * _S, description="Choosing a host and registering the VM there. Assumption."
     )
     boot_time: Annotated[DurationNs, assumed(20 * _S, 180 * _S)] = Field(
-        60 * _S,
-        description="From power-on until the service answers: kernel, database, server. Assumption.",
+        60 * _S, description="From power-on until the service answers: kernel, database, server. Assumption."
     )
 
 
@@ -107,7 +105,7 @@ def crash(sim: Sim, guard: Guard) -> None:
     lose_machine(sim, guard)
     restart = restarts(sim)[guard.row]
     declared_ns = last_heard_ns(sim.now_ns, restart.heartbeat_interval_ns, 0) + restart.heartbeat_timeout_ns
-    note_at(sim, guard, declared_ns, DECLARED)
+    note_at(sim, guard, declared_ns, account.DECLARED)
     # Its disks are on the shared storage: it boots from them when they can be reached.
     found_ns = lock_from_ns(sim, guard, declared_ns + restart.placement_ns, 0)
     at(sim, found_ns + restart.boot_ns, EventKind.CONTROL, machine.ENTITY, on_booted, guard.row)

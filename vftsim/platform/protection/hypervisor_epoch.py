@@ -5,10 +5,10 @@ number of them; interrupts are buffered and delivered at the end of an epoch, pr
 what they read is forwarded.  At the end of each epoch the primary sends what the backup needs to be the same.
 
 * ``original`` protocol: the primary waits at each end of an epoch until the backup has acknowledged everything;
-* ``revised`` protocol: it goes on, and waits before it acts on the world.
+* ``revised`` protocol: it continues, and waits before it acts on the world.
 
 The backup is an epoch behind.  When the primary fails it executes what it holds, delivers the interrupts it has, and
-goes on; the operations of the last epoch are repeated, because nobody knows whether they happened: outputs are issued
+continues; the operations of the last epoch are repeated, because nobody knows whether they happened: outputs are issued
 at least once.
 
 Time a run needs, relative to running without (EL instructions an epoch, VI in all, RT without):
@@ -19,8 +19,8 @@ What survives is the guest as it was when the first message was due that does no
 two messages is deterministic, so a crash can be announced, as for lockstep, and needs no second pass.  One of a
 primary whose messages do not get through does: whether a host acts before it depends on what the guest does.
 
-Left out: the instructions of an idle guest are those of its idle loop, so epochs go on; the backup's speed equals the
-primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again.
+Left out: the instructions of an idle guest are those of its idle loop, so epochs continue; the backup's speed equals
+the primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -43,7 +43,7 @@ from vftsim.platform.protection._replication_records import (
     replications,
     start_cycle,
 )
-from vftsim.platform.protection.account import count, word
+from vftsim.platform.protection.account import INPUTS_WHILE_SPLIT, count, word
 from vftsim.platform.protection.channel import change, channels, push, transmission_ns
 from vftsim.platform.protection.guard import (
     LOST,
@@ -60,7 +60,6 @@ from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.replication import (
     ENTITY,
-    INPUTS_WHILE_SPLIT,
     crash_followed_primary,
     end_foreseen_incarnation,
     followed,
@@ -188,7 +187,7 @@ def start_epochs(sim: Sim, guard: Guard) -> None:
 
 @part
 def continue_epoch(sim: Sim, guard: Guard, epoch: Epoch) -> None:
-    """Let the epoch go on: at its beginning interrupts that are due are delivered, all others wait for the next."""
+    """Let the epoch continue: at its beginning interrupts that are due are delivered, all others wait for the next."""
     epoch.due_ns = sim.now_ns + epoch.left_ns
     replications(sim)[guard.row].step = machine.call_after(sim, guard, epoch.left_ns, on_boundary)
     if epoch.is_at_boundary:
@@ -237,7 +236,7 @@ def on_boundary_done(sim: Sim, guard_row: int, token: int) -> None:
 
 @part
 def wait_for_acknowledgement(sim: Sim, guard: Guard) -> None:
-    """Let the guest, which stands still, go on when everything sent is acknowledged."""
+    """Let the guest, which stands still, continue when everything sent is acknowledged."""
     time_ns = max(sim.now_ns, epochs(sim)[guard.row].acked_ns)
     replications(sim)[guard.row].step = at(sim, time_ns, EventKind.CHANNEL, ENTITY, on_acknowledged, guard.row)
 
@@ -367,7 +366,7 @@ def lose_path(sim: Sim, guard: Guard, duration_ns: int) -> None:
 
 @hypervisor_epoch.implements(channel_restored)
 def resend(sim: Sim, guard: Guard) -> None:
-    """Send what has not got through; a guest that waits goes on when that is acknowledged."""
+    """Send what has not got through; a guest that waits continues when that is acknowledged."""
     epoch = epochs(sim)[guard.row]
     channel = channels(sim)[guard.row]
     epoch.departed_ns = sim.now_ns
@@ -414,7 +413,7 @@ def drop_past_limits(sim: Sim, guard: Guard, epoch: Epoch) -> None:
 
 @hypervisor_epoch.implements(mechanism.primary_crash)
 def crash(sim: Sim, guard: Guard) -> None:
-    """Let the backup go on where the guest was cut: at the first message that it lacks, or just now."""
+    """Let the backup continue where the guest was cut: at the first message that it lacks, or just now."""
     crash_followed_primary(sim, guard)
     drop_past_limits(sim, guard, epochs(sim)[guard.row])
 
@@ -432,7 +431,7 @@ def hand_over(sim: Sim, guard: Guard) -> None:
 
 @hypervisor_epoch.implements(go_alone)
 def release_everything(sim: Sim, guard: Guard) -> None:
-    """Go on without a backup: nothing is buffered."""
+    """Continue without a backup: nothing is buffered."""
     output_buffer.release_everything(sim, guard)
     if not guard.stopped:
         machine.unmask_ports(sim, guard)

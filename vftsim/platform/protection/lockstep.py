@@ -6,7 +6,7 @@ over a logging channel to the secondary, which acknowledges them on arrival and 
 speed; an output waits for the acknowledgement of its entry; a full log buffer stops the primary; an
 execution lag above a second slows it down.  When the primary fails, the secondary consumes the rest of
 the log, takes the lock on the shared storage, goes live, announces the MAC address and issues again
-what may not have left.  When the secondary or the channel fails, the primary takes the lock and goes on
+what may not have left.  When the secondary or the channel fails, the primary takes the lock and continues
 alone.  Redundancy is restored by a live migration to a third host.
 
 What survives a crash: the guest as it was when the first entry was written that does not reach the
@@ -28,7 +28,7 @@ from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import scaled
 from vftsim.platform.io.link import BITS_NS
-from vftsim.platform.protection import audit, commit, log_writer, machine, mechanism, reprotection, rollback
+from vftsim.platform.protection import account, audit, commit, log_writer, machine, mechanism, reprotection, rollback
 from vftsim.platform.protection._lockstep_costs import counts
 from vftsim.platform.protection._lockstep_failover import add_limit, fail_over, least_limit_ns, new_plan, remove_limit
 from vftsim.platform.protection._lockstep_pair import ENTITY, is_logging, resume_with_room, truncate, unprotect
@@ -62,11 +62,6 @@ _MB = 1e6
 NOBODY, PRIMARY, SECONDARY, BOTH_LIVE = 0, 1, 2, 3
 """Who halts after a channel loss."""
 
-LIVE_TOO = word("secondary live too")
-BACKUP_CRASH = word("backup crash")
-CHANNEL_LOSS = word("channel loss")
-CHANNEL_WORKS = word("channel works again")
-ALONE = word("primary goes on alone")
 ISSUED_BY_BOTH = word("outputs_issued_by_both")
 HELD_FOR_DETECTION = word("outputs_held_for_detection")
 
@@ -183,8 +178,8 @@ def state_name(engine: Engine, guard: int) -> str:
 
 @lockstep.implements(mechanism.backup_crash)
 def crash_backup(sim: Sim, guard: Guard) -> None:
-    """Hold outputs until the primary notices and goes on alone; end the service if the primary has failed already."""
-    note(sim, guard, BACKUP_CRASH)
+    """Hold outputs until the primary notices and continues alone; end the service if the primary has failed already."""
+    note(sim, guard, account.BACKUP_CRASH)
     vlockstep = locksteps(sim)[guard.row]
     if vlockstep.state == UNPROTECTED:
         reprotection.start(sim, guard)
@@ -213,7 +208,7 @@ def expect_loss(sim: Sim, guard: Guard, time_ns: int, duration_ns: int) -> None:
 
 @lockstep.implements(mechanism.channel_loss)
 def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
-    """Cut the channel; heartbeats go on over another network."""
+    """Cut the channel; heartbeats continue over another network."""
     vlockstep = locksteps(sim)[guard.row]
     halts = loser(sim, guard, vlockstep, sim.now_ns, duration_ns)
     # Read before the log is written up to now, which would put more on the channel.
@@ -222,7 +217,7 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
         remove_limit(sim, guard, sim.now_ns, True)
     if vlockstep.state != PROTECTED and not (vlockstep.state == FAILING_OVER and vlockstep.is_cut):
         return
-    note(sim, guard, CHANNEL_LOSS)
+    note(sim, guard, account.CHANNEL_LOSS)
     note_loss(sim, guard, vlockstep, limit_ns)
     # A later loss may be the one that a crash finds, and this one what keeps the log from the secondary until then.
     if rollback.is_cut_at_loss(sim, guard) or rollback.foreseen_limit_ns(sim, guard) <= limit_ns:
@@ -297,7 +292,7 @@ def break_pair(sim: Sim, vlockstep: Lockstep, acks_survive: bool) -> None:
 
 @part
 def plan_alone(sim: Sim, guard: Guard, vlockstep: Lockstep, declared_ns: int, state: int) -> None:
-    """Plan the primary's going on alone, into ``state``, unless the channel works again by then."""
+    """Plan the primary's continuing alone, into ``state``, unless the channel works again by then."""
     row = new_plan(sim, guard, vlockstep, state)
     lock_ns = locked_ns(sim, guard, vlockstep.is_fenced, declared_ns, vlockstep.storage_ns)
     at(sim, lock_ns, EventKind.CONTROL, ENTITY, on_alone, row)
@@ -311,12 +306,12 @@ def is_still_broken(guard: Guard, vlockstep: Lockstep, number: int) -> bool:
 
 @event
 def on_alone(sim: Sim, plan_row: int, token: int) -> None:
-    """The primary goes on alone: everything held leaves."""
+    """The primary continues alone: everything held leaves."""
     plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if is_still_broken(guard, vlockstep, plan.pair):
-        note(sim, guard, ALONE)
+        note(sim, guard, account.ALONE)
         audit.end(sim, guard.audit)
         count(sim, guard, HELD_FOR_DETECTION, commit.release_all(sim, pairs(sim)[vlockstep.pair]))
         unprotect(sim, guard, vlockstep, plan.state)
@@ -332,9 +327,9 @@ def on_channel_restored(sim: Sim, plan_row: int, token: int) -> None:
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
     if is_still_broken(guard, vlockstep, plan.pair) and vlockstep.is_backup_dead:
-        note(sim, guard, CHANNEL_WORKS)
+        note(sim, guard, account.CHANNEL_WORKS)
     elif is_still_broken(guard, vlockstep, plan.pair):
-        note(sim, guard, CHANNEL_WORKS)
+        note(sim, guard, account.CHANNEL_WORKS)
         vlockstep.state = PROTECTED
         pair = pairs(sim)[vlockstep.pair]
         log_writer.resend(sim, pair)
@@ -366,7 +361,7 @@ def on_second_live(sim: Sim, plan_row: int, token: int) -> None:
     """The secondary goes live beside the primary."""
     plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
-    note(sim, guard, LIVE_TOO)
+    note(sim, guard, account.LIVE_TOO)
     audit.end(sim, guard.audit)
     count(sim, guard, ISSUED_BY_BOTH, plan.packets.length)
     release_all(sim, plan.packets)

@@ -57,7 +57,7 @@ def stop(sim: Sim, guard: Guard, reason: int) -> None:
 
 @part
 def resume(sim: Sim, guard: Guard, reason: int) -> None:
-    """Take one cause away; the guest goes on when none is left."""
+    """Take one cause away; the guest continues when none is left."""
     if guard.reasons & reason != 0:
         guard.reasons -= reason
         if guard.reasons == 0:
@@ -121,7 +121,7 @@ def disconnect(sim: Sim, guard: Guard) -> None:
 
 @part
 def unplug(sim: Sim, guard: Guard, rings: int) -> None:
-    """Cut the network of a guest whose state goes on elsewhere: packets to come are lost, those in its rings as said.
+    """Cut the network of a guest whose state continues elsewhere: packets to come are lost, those in its rings as said.
 
     ``rings`` is :data:`LOST_RINGS`, :data:`SAVED_RINGS`, or :data:`RINGS_BY_PATH`: whatever its path does with them.
     """

@@ -1,4 +1,4 @@
-"""What faults and the course of a run ask of a mechanism.
+"""What faults, and the start of protection, ask of a mechanism.
 
 Faults that destroy a primary are announced beforehand (:func:`expect_primary_crash`): what the primary does after the
 last input that its backup will know of can never be seen outside, so a mechanism need not simulate it and roll it back.
@@ -13,12 +13,7 @@ from vftsim.kernel import Engine, Failure, Kind, Sim, entry, event, fail, part
 from vftsim.kernel.inputs import Feeder
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import note, word
-from vftsim.platform.protection.guard import (
-    Guard,
-    before_stop,
-    guards,
-    protection,
-)
+from vftsim.platform.protection.guard import Guard, before_stop, guards, protection
 from vftsim.platform.protection.outcome import Protection, held_by_every
 from vftsim.platform.protection.prices import Priced, prices_of
 from vftsim.platform.protection.when import Instant
@@ -245,7 +240,7 @@ def guest_error(sim: Sim, guard: Guard) -> None:
 def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Stop the guest for a while; its network card stays connected and fills.
 
-    Pauses may overlap: it goes on when all are over.
+    Pauses may overlap: it continues when all are over.
     """
     note(sim, guard, PAUSED)
     guard.pause_end_ns = max(guard.pause_end_ns, sim.now_ns + duration_ns)
@@ -255,7 +250,7 @@ def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
 
 @event
 def on_pause_over(sim: Sim, guard_row: int, token: int) -> None:
-    """A pause is over; the guest goes on unless another one lasts longer."""
+    """A pause is over; the guest continues unless another one lasts longer."""
     guard = guards(sim)[guard_row]
     if sim.now_ns >= guard.pause_end_ns:
         machine.resume(sim, guard, machine.PAUSE)

@@ -23,13 +23,7 @@ from vftsim.platform.protection._replication_records import BROKEN, FAILING_OVER
 from vftsim.platform.protection.account import note
 from vftsim.platform.protection.checkpoint import IntervalFields, PauseSpec, checkpoint, checkpoints
 from vftsim.platform.protection.guard import Guard, protection
-from vftsim.platform.protection.mechanism import (
-    GUEST_ERROR,
-    PROTECTIONS,
-    guest_error,
-    lose_machine,
-    primary_crash,
-)
+from vftsim.platform.protection.mechanism import GUEST_ERROR, PROTECTIONS, guest_error, lose_machine, primary_crash
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import crash_primary, fail_over, roll_back
 from vftsim.platform.protection.reprotection import reprotections

@@ -89,7 +89,7 @@ def play(
     Raises
     ------
     RunFailure
-        If the run cannot go on for another reason.
+        If the run cannot continue for another reason.
     ConservationError
         If a pass does not come to a crash that it has foreseen, as the pass before did: a defect.
     """

@@ -165,7 +165,7 @@ def buffer_entry(
 
 @part
 def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibibyte_ns: int) -> None:
-    """Let execution go on at another speed: what is left of the entries that it has takes longer, or less long."""
+    """Let execution continue at another speed: what is left of the entries that it has takes longer, or less long."""
     ratio = factor / replay.factor
     replay.factor = factor
     replay.entry_cost_ns = entry_cost_ns

@@ -3,9 +3,9 @@
 Rule (Remus, NSDI 2008, sections 2.1 and 5; thesis, Appendix G): a backup that has heard nothing for a timeout takes the
 last state that it has complete, lets its disk apply what belongs to it, writes an activation record and goes live;
 the switches learn its place from an announcement.  A primary that waits in vain for an acknowledgement drops its
-protection, releases its outputs and goes on alone.  Where hosts send heartbeats, to each other (QEMU, COLO-FT: on both
-nodes), it does so too when those of its backup stay away.  With both hosts alive and the paths between them lost, each
-does so (split brain) unless a lock on shared storage (``fencing``) lets the first one live and halts the other.
+protection, releases its outputs and continues alone.  Where hosts send heartbeats, to each other (QEMU, COLO-FT: on
+both nodes), it does so too when those of its backup stay away.  With both hosts alive and the paths between them lost,
+each does so (split brain) unless a lock on shared storage (``fencing``) lets the first one live and halts the other.
 
 A crash rolls the guest back, by two passes: see :mod:`.rollback`.
 
@@ -14,7 +14,16 @@ Left out: what the second of two live copies does; a crash of both hosts; the me
 
 from vftsim.kernel import EventKind, Fifo, Sim, at, event, part
 from vftsim.platform.io.packet import packet_list
-from vftsim.platform.protection import audit, machine, mechanism, output_buffer, reprotection, rollback, state_stream
+from vftsim.platform.protection import (
+    account,
+    audit,
+    machine,
+    mechanism,
+    output_buffer,
+    reprotection,
+    rollback,
+    state_stream,
+)
 from vftsim.platform.protection._replication_records import (
     BROKEN,
     FAILING_OVER,
@@ -58,21 +67,8 @@ followed = protection.kind("followed", base=replicated)
 ENTITY = 3
 """Orders these events among simultaneous ones of their kind."""
 
-NOW_PROTECTED = word("protected")
-DECLARED = word("failure declared")
 RESTORED = word("state restored")
-LIVE = word("secondary live")
-LIVE_TOO = word("secondary live too")
 FENCED = word("primary fenced")
-BACKUP_CRASH = word("backup crash")
-CHANNEL_LOSS = word("channel loss")
-CHANNEL_WORKS = word("channel works again")
-ALONE = word("primary goes on alone")
-FAILOVERS = word("failovers")
-ISSUED_AGAIN = word("outputs_issued_again")
-ISSUED_BY_SECONDARY = word("outputs_issued_by_secondary")
-WHILE_SPLIT = word("outputs_while_split")
-INPUTS_WHILE_SPLIT = word("inputs_while_split")
 
 
 # Under protection
@@ -93,7 +89,7 @@ def protect(sim: Sim, guard: Guard) -> None:
     replication.is_backup_dead = False
     replication.is_split = False
     state_stream.begin(sim, guard)
-    note(sim, guard, NOW_PROTECTED)
+    note(sim, guard, account.NOW_PROTECTED)
     watch(sim, guard, replication)
     start_cycle(sim, guard)
     # Last: if the guest ends with this very state, what start_cycle() has planned comes to nothing.
@@ -113,7 +109,7 @@ def admit(sim: Sim, guard: Guard, size_bytes: int) -> int:
     if replication.is_cut or replication.state == FAILING_OVER:
         return LOST
     if replication.state == SPLIT:
-        count(sim, guard, INPUTS_WHILE_SPLIT, 1)
+        count(sim, guard, account.INPUTS_WHILE_SPLIT, 1)
     memories(sim)[guard.row].requests += 1
     return 0
 
@@ -126,7 +122,7 @@ def send_unheld(sim: Sim, guard: Guard, packet: int) -> None:
         packet_list.push(sim, replication.pending, packet)
         return
     if replication.state == SPLIT:
-        count(sim, guard, WHILE_SPLIT, 1)
+        count(sim, guard, account.WHILE_SPLIT, 1)
     release(sim, packet)
 
 
@@ -375,7 +371,7 @@ def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int
     audit.take_over(sim, guard.audit, replication.pending)
     lock_ns = locked_ns(sim, guard, replication.is_fenced, declared_ns, replication.storage_ns)
     restored_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + replication.activation_ns
-    note_at(sim, guard, declared_ns, DECLARED)
+    note_at(sim, guard, declared_ns, account.DECLARED)
     if restored_ns < NEVER_NS:
         note_at(sim, guard, restored_ns, RESTORED)
     replication.live = at(
@@ -386,7 +382,7 @@ def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int
 @part
 def issue_again(sim: Sim, guard: Guard, copies: Fifo) -> None:
     """Have the backup issue outputs again that have left, when it goes live."""
-    count(sim, guard, ISSUED_AGAIN, copies.length)
+    count(sim, guard, account.ISSUED_AGAIN, copies.length)
     while copies.length > 0:
         packet_list.push(sim, replications(sim)[guard.row].pending, packet_list.pop(sim, copies))
 
@@ -395,7 +391,7 @@ def issue_again(sim: Sim, guard: Guard, copies: Fifo) -> None:
 def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:
     """Have the backup issue outputs that wait, when it goes live: it has received everything that led to them."""
     if held.length > 0:
-        count(sim, guard, ISSUED_BY_SECONDARY, held.length)
+        count(sim, guard, account.ISSUED_BY_SECONDARY, held.length)
         output_buffer.copy_outputs(sim, held, replications(sim)[guard.row].pending)
 
 
@@ -411,8 +407,8 @@ def on_live(sim: Sim, guard_row: int, token: int) -> None:
     replication.state = UNPROTECTED
     replication.is_cut = False
     audit.go_live(sim, guard.audit)
-    note(sim, guard, LIVE)
-    count(sim, guard, FAILOVERS, 1)
+    note(sim, guard, account.LIVE)
+    count(sim, guard, account.FAILOVERS, 1)
     if not replication.stays:
         machine.move(sim, guard)
     release_all(sim, replication.pending)
@@ -449,8 +445,8 @@ def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Let the backup go live beside the primary, which hears no acknowledgement from it any more."""
     lock_ns = sim.now_ns + replication.storage_ns
     live_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + replication.activation_ns + replication.go_live_ns
-    note(sim, guard, DECLARED)
-    note_at(sim, guard, live_ns, LIVE_TOO)
+    note(sim, guard, account.DECLARED)
+    note_at(sim, guard, live_ns, account.LIVE_TOO)
     replication.is_split = True
     audit.live_beside(sim, guard.audit)
     if replication.state == PROTECTED:
@@ -465,9 +461,9 @@ def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
 
 @part
 def crash_backup(sim: Sim, guard: Guard) -> None:
-    """Lose the backup; the primary goes on alone when it notices."""
+    """Lose the backup; the primary continues alone when it notices."""
     replication = replications(sim)[guard.row]
-    note(sim, guard, BACKUP_CRASH)
+    note(sim, guard, account.BACKUP_CRASH)
     if replication.state == UNPROTECTED:
         reprotection.start(sim, guard)
     elif replication.state == PROTECTED:
@@ -492,7 +488,7 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
 def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     """Lose every path between the hosts, for a time or for good."""
     replication = replications(sim)[guard.row]
-    note(sim, guard, CHANNEL_LOSS)
+    note(sim, guard, account.CHANNEL_LOSS)
     if replication.state != PROTECTED:
         return
     replication.state = BROKEN
@@ -512,7 +508,7 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
 
 @part
 def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns: int) -> None:
-    """Go on over a channel that has another rate and latency, with what is left of a state on the wire."""
+    """Continue over a channel that has another rate and latency, with what is left of a state on the wire."""
     replication = replications(sim)[guard.row]
     stream = state_streams(sim)[guard.row]
     is_sending = stream.is_open and stream.is_sent and stream.depart_ns > sim.now_ns
@@ -528,13 +524,13 @@ def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_n
 
 @event
 def on_channel_restored(sim: Sim, guard_row: int, token: int) -> None:
-    """The channel works again; if nobody has acted on its loss, all goes on where it stood."""
+    """The channel works again; if nobody has acted on its loss, all continues where it stood."""
     guard = guards(sim)[guard_row]
     replication = replications(sim)[guard_row]
     stream = state_streams(sim)[guard_row]
     if token != replication.restored or replication.state != BROKEN or replication.is_split:
         return
-    note(sim, guard, CHANNEL_WORKS)
+    note(sim, guard, account.CHANNEL_WORKS)
     if replication.is_backup_dead:
         return
     replication.state = PROTECTED
@@ -566,7 +562,7 @@ def on_alone(sim: Sim, guard_row: int, token: int) -> None:
     replication.step = 0
     # The state first: outputs that leave below may make the guest send, and that is not held any more.
     replication.state = SPLIT if replication.is_split else UNPROTECTED
-    note(sim, guard, ALONE)
+    note(sim, guard, account.ALONE)
     audit.end(sim, guard.audit)
     if replication.is_fenced:
         replication.alarm = 0

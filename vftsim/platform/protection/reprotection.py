@@ -119,7 +119,7 @@ def is_given_up(guard: Guard, expected: int, token: int) -> bool:
 
 @event
 def on_pulse(sim: Sim, guard_row: int, token: int) -> None:
-    """The copy goes on."""
+    """The copy continues."""
     reprotection = reprotections(sim)[guard_row]
     if not is_given_up(guards(sim)[guard_row], reprotection.next_pulse, token):
         pulse(sim, guards(sim)[guard_row], reprotection)

@@ -33,7 +33,7 @@ class StateStream(Record):
     the time to compress it, disk writes in bytes a nanosecond of CPU time and the rate of the backup's disk.
 
     The last state taken has number ``point`` (1 and on, through all backups); ``is_open`` until it is acknowledged.
-    It left, or leaves, from ``sent_from_ns`` to ``depart_ns``, and its last byte takes ``way_ns`` to the
+    It left, or leaves, from ``sent_from_ns`` to ``depart_ns``, and its last byte takes ``latency_ns`` to the
     backup; as long as it has not ``is_sent`` these are of the one before, which was complete at
     ``heard_before_ns``. ``applied_ns`` is when the backup's disk has applied it, ``applied_before_ns`` the one
     before. What is not through by ``lost_ns`` does not get through: the channel or the backup is gone.
@@ -59,7 +59,7 @@ class StateStream(Record):
     disk_bytes: int
     sent_from_ns: int
     depart_ns: int
-    way_ns: int
+    latency_ns: int
     heard_before_ns: int
     applied_ns: int
     applied_before_ns: int
@@ -85,7 +85,7 @@ def begin(sim: Sim, guard: Guard) -> None:
     stream.is_sent = True
     stream.sent_from_ns = sim.now_ns
     stream.depart_ns = sim.now_ns
-    stream.way_ns = channels(sim)[guard.row].latency_ns
+    stream.latency_ns = channels(sim)[guard.row].latency_ns
     stream.applied_ns = sim.now_ns
     stream.applied_before_ns = sim.now_ns
     stream.heard_before_ns = sim.now_ns
@@ -141,7 +141,7 @@ def send(sim: Sim, guard: Guard) -> None:
     stream = state_streams(sim)[guard.row]
     # Read while the fields are still those of the state before.
     stream.heard_before_ns = arrival_ns(sim, guard)
-    stream.way_ns = channels(sim)[guard.row].latency_ns
+    stream.latency_ns = channels(sim)[guard.row].latency_ns
     stream.sent_from_ns = sim.now_ns
     if channels(sim)[guard.row].shared != 0:
         note_idle(sim, channels(sim)[guard.row])
@@ -149,7 +149,7 @@ def send(sim: Sim, guard: Guard) -> None:
         send_piece(sim, guard)
     else:
         depart_ns = push(sim, channels(sim)[guard.row], state_bytes(stream))
-        audit.send(sim, guard.audit, state_bytes(stream), depart_ns, stream.way_ns)
+        audit.send(sim, guard.audit, state_bytes(stream), depart_ns, stream.latency_ns)
         stream.depart_ns = compressed_ns(stream, depart_ns)
     stream.is_sent = True
     charge(sim, guard, stream.pages)
@@ -173,7 +173,7 @@ def send_piece(sim: Sim, guard: Guard) -> None:
     stream.rest_bytes -= stream.piece_bytes
     stream.depart_ns = compressed_ns(stream, stream.piece_ns + transmission_ns(channel, stream.rest_bytes))
     if stream.rest_bytes == 0:
-        audit.send(sim, guard.audit, state_bytes(stream), stream.piece_ns, stream.way_ns)
+        audit.send(sim, guard.audit, state_bytes(stream), stream.piece_ns, stream.latency_ns)
 
 
 @part
@@ -189,7 +189,7 @@ def plan_apply(stream: StateStream, arrived_ns: int) -> None:
 def arrival_ns(sim: Sim, guard: Guard) -> int:
     """Return when the last byte sent reaches the backup."""
     stream = state_streams(sim)[guard.row]
-    return stream.depart_ns + stream.way_ns
+    return stream.depart_ns + stream.latency_ns
 
 
 @part
@@ -230,7 +230,7 @@ def restore_channel(sim: Sim, guard: Guard) -> None:
     stream.lost_ns = NEVER_NS
     stream.sent_from_ns = sim.now_ns
     stream.depart_ns = sim.now_ns + rest_ns
-    stream.way_ns = channels(sim)[guard.row].latency_ns
+    stream.latency_ns = channels(sim)[guard.row].latency_ns
     if stream.rest_bytes > 0:
         send_piece(sim, guard)
         plan_apply(stream, arrival_ns(sim, guard))
@@ -241,7 +241,7 @@ def restore_channel(sim: Sim, guard: Guard) -> None:
 
 @part
 def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
-    """Let what is left of a state on the wire go on over a channel that has changed; ``rate_before`` in bit/s.
+    """Let what is left of a state on the wire continue over a channel that has changed; ``rate_before`` in bit/s.
 
     A state whose compression takes longer than its transmission slows down like any other.
     """
@@ -250,10 +250,10 @@ def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
     begin_ns = max(stream.sent_from_ns, min(sim.now_ns, stream.lost_ns))
     if stream.is_sent and stream.depart_ns > begin_ns:
         stream.depart_ns = begin_ns + scaled(stream.depart_ns - begin_ns, rate_before, channel.rate_bits_per_s)
-        stream.way_ns = channel.latency_ns
+        stream.latency_ns = channel.latency_ns
         channel.free_ns = stream.depart_ns
         plan_apply(stream, arrival_ns(sim, guard))
-        audit.resend_rest(sim, guard.audit, begin_ns, stream.depart_ns, stream.way_ns)
+        audit.resend_rest(sim, guard.audit, begin_ns, stream.depart_ns, stream.latency_ns)
 
 
 @part
@@ -299,7 +299,7 @@ def last_byte_ns(sim: Sim, guard: Guard) -> int:
     stream = state_streams(sim)[guard.row]
     if stream.sent_from_ns >= stream.lost_ns:
         return stream.heard_before_ns
-    return min(min(sim.now_ns, stream.depart_ns) + stream.way_ns, stream.lost_ns)
+    return min(min(sim.now_ns, stream.depart_ns) + stream.latency_ns, stream.lost_ns)
 
 
 def holds(engine: Engine, guard: int) -> dict[str, int | float]:

@@ -56,5 +56,5 @@ def lock_from_ns(sim: Sim, guard: Guard, asked_ns: int, takes_ns: int) -> int:
 
 @part
 def locked_ns(sim: Sim, guard: Guard, is_fenced: bool, asked_ns: int, takes_ns: int) -> int:
-    """Return when a host that wants to go on alone at ``asked_ns`` has the lock; without fencing it needs none."""
+    """Return when a host that wants to continue alone at ``asked_ns`` has the lock; without fencing it needs none."""
     return lock_from_ns(sim, guard, asked_ns, takes_ns) + takes_ns if is_fenced else asked_ns
