@@ -136,7 +136,7 @@ def test_what_was_made_of_other_files_is_not_taken(
 
 
 def test_an_edit_makes_another_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(one_kernel, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(one_kernel, "PACKAGE", tmp_path)
     seen = [one_kernel._source()]
     for text in ("a = 1\n", "a = 2\n"):
         (tmp_path / "kernel").mkdir(exist_ok=True)

@@ -14,7 +14,7 @@ def rooms(tmp_path, monkeypatch):
     (tmp_path / "models" / "xen-media").mkdir(parents=True)
     for name in ("lab-virtual.yaml", "xen-media/mixed-d.yaml", "README.md"):
         (tmp_path / "models" / name).write_text("name: x\n")
-    monkeypatch.setattr(shipped, "_PACKAGE", tmp_path / "vftsim")
+    monkeypatch.setattr(shipped, "PACKAGE", tmp_path / "vftsim")
     return tmp_path
 
 

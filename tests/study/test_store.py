@@ -18,6 +18,7 @@ from vftsim.study.designs.run import run_study
 from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.workers import Interrupted
+from vftsim.study.store import manifest as manifest_module
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import write_file
 from vftsim.study.store.lock import DirectoryLock, Holder
@@ -324,3 +325,15 @@ def test_sweep_force_replaces_at_the_end_alone(tmp_path):
     assert (again.already, again.manifest["seed"]) == (0, 2)
     assert run_sweep(grid, tmp_path / "s", 1, Execution(2, 1)).already == 1
     assert run_sweep(grid, tmp_path / "s", 1, Execution(1, 1)).already == 0, "gone with what it was part of"
+
+
+def test_the_source_of_vftsim_is_that_of_all_its_rooms(monkeypatch):
+    """Runs are kept under it: an edit anywhere in the package makes others of them."""
+    asked = []
+    monkeypatch.setattr(
+        manifest_module, "source_of", lambda package, *rooms: asked.append((package, rooms)) or "0" * 64
+    )
+    manifest_module._source.__wrapped__()
+    ((package, rooms),) = asked
+    assert (package / "composition" / "run.py").exists()
+    assert {"composition", "kernel", "platform", "spec", "study", "workloads"} <= set(rooms)

@@ -23,9 +23,9 @@ from vftsim.kernel import Linked, cache_files, kept_code, object_code, prepared
 from vftsim.kernel.choose import VARIABLE
 from vftsim.kernel.compiled_engine import kernel_source
 from vftsim.kernel.layout import layout_of
+from vftsim.spec.shipped import PACKAGE
 
-_PACKAGE = Path(__file__).parents[1]
-_SHIPPED = _PACKAGE / "_kernels"
+_SHIPPED = PACKAGE / "_kernels"
 _ROOMS = ("kernel", "platform", "sampling", "spec", "stats", "workloads")
 """Where parts, and the constants that are folded into them, may come from; what links them is here."""
 
@@ -72,7 +72,7 @@ def _is_for_here() -> bool:
 
 def _source() -> str:
     """Return the hash of every file that the kernel may be made of."""
-    return source_of(_PACKAGE, *_ROOMS, begin=Path(link.__file__).read_bytes())
+    return source_of(PACKAGE, *_ROOMS, begin=Path(link.__file__).read_bytes())
 
 
 def source_of(folder: Path, *rooms: str, begin: bytes = b"") -> str:

@@ -13,13 +13,14 @@ from vftsim.spec.suggest import instead, shown
 
 Room = Literal["models", "calibration", "experiments"]
 
-_PACKAGE = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parent.parent
+"""Where vftsim is: the folder of its rooms."""
 SUFFIXES = (".yaml",)
 
 
 def shipped_dir(room: Room) -> Path:
     """Return the folder of a room, whether vftsim is installed or runs from its repository."""
-    candidates = (_PACKAGE / "_shipped" / room, _PACKAGE.parent / room)
+    candidates = (PACKAGE / "_shipped" / room, PACKAGE.parent / room)
     for candidate in candidates:
         if candidate.is_dir():
             return candidate

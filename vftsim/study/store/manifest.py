@@ -21,6 +21,7 @@ from vftsim.errors import UsageError
 from vftsim.kernel.choose import VARIABLE
 from vftsim.sampling import STREAM_SCHEME
 from vftsim.spec.registry import ENTRY_POINTS
+from vftsim.spec.shipped import PACKAGE
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import not_covered
 from vftsim.study.runs.model import Model
@@ -194,9 +195,8 @@ def different(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
 
 @cache
 def _source() -> str:
-    package = Path(__file__).parents[1]
-    rooms = sorted(path.parent.name for path in package.glob("*/__init__.py"))
-    return source_of(package, *rooms)[:16]
+    rooms = sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
+    return source_of(PACKAGE, *rooms)[:16]
 
 
 @cache
