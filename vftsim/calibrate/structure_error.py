@@ -84,7 +84,6 @@ class StructureError:
 
     @classmethod
     def learned(cls, rows: Iterable[HeldOut]) -> StructureError:
-        """Return what rows tell."""
         found: dict[str, list[float]] = {}
         runs = set()
         for row in rows:

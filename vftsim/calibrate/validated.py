@@ -49,7 +49,6 @@ class Validated(Printed):
         return all(verdict.passed for verdict in self.verdicts)
 
     def add(self, environment: str, verdicts: Sequence[Verdict]) -> None:
-        """Add verdicts on an environment."""
         self.verdicts += [replace(verdict, environment=environment) for verdict in verdicts]
 
     @classmethod

@@ -122,7 +122,6 @@ class BuiltModel:
         return self.spec.measure.warm_up, self.spec.longest_ns
 
     def host_of(self, domain: str) -> BuiltHost:
-        """Return the host of a domain."""
         return next(host for host in self.hosts.values() if domain in host.domains)
 
     def link_ends(self) -> Iterator[tuple[str, str, int]]:

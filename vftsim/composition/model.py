@@ -104,7 +104,6 @@ class ModelSpec(Spec):
     calibrated: CalibratedSpec | None = Field(None, description="What its values were fitted to.")
 
     def host_of(self, domain: DomainSpec) -> str:
-        """Return the host of a domain."""
         return domain.host or next(iter(self.hosts))
 
     def network_of(self, domain: DomainSpec, interface: InterfaceSpec) -> str:

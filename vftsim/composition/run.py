@@ -205,7 +205,7 @@ class Run:
         engine, drivers = self.engine, self.built.drivers.values()
         is_over = False
         while not is_over:
-            # To whole minutes, and the last one to its end: where a run ends must not depend on where a pass began.
+            # In whole minutes, so that the end time does not depend on the instant from which this pass resumed.
             self._run_to((engine.now_ns // _MINUTE_NS + 1) * _MINUTE_NS)
             is_over = all(driver.is_over for driver in drivers)
         end_ns = engine.now_ns + LONGEST_DRAIN_NS

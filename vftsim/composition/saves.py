@@ -1,4 +1,4 @@
-"""Going back in a run: states of its engine, and with each what its driver remembers.
+"""Saved states of a run: the memory of its engine and what its driver remembers, so that the run can go back to them.
 
 A crash that rolls a guest back is foreseen in the next pass (:mod:`vftsim.platform.protection.rollback`), and that pass
 need not begin at time 0: whatever lies before the state to which the guest goes back is as it was.  So a run with

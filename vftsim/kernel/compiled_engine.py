@@ -171,7 +171,6 @@ class CompiledEngine(RewindableEngine):
         return self._do(_NEW, self._tables.index(table.name))
 
     def call(self, entry: Entry, a: int = 0, b: int = 0) -> int:
-        """Call an entry."""
         result = self._do(_ENTRIES_FROM - 1 + self.linked.number(entry), a, b)
         self._after()
         return result

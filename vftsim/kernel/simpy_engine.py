@@ -90,7 +90,6 @@ class SimpyEngine(Engine):
         return row
 
     def call(self, entry: Entry, a: int = 0, b: int = 0) -> int:
-        """Call an entry."""
         result: int = self._namespace[entry.name](self._sim, a, b)
         self._after()
         return result

@@ -339,7 +339,6 @@ class OpenRequestsSpec(WorkloadSpec):
 
     @property
     def wire_bits_per_s(self) -> float:
-        """Of its requests."""
         return 8 * self.rate * self.request_size
 
     def packets(self, profile: RunProfile) -> float:

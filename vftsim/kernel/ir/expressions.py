@@ -24,7 +24,6 @@ class Expressions(Writer):
     """Values of expressions."""
 
     def value(self, node: ast.expr) -> Value:
-        """Return the value of an expression."""
         found = getattr(self, f"_{type(node).__name__}", None)
         if found is None:
             self.refuse(node, f"{type(node).__name__} is no part of the language of kernels")

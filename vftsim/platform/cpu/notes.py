@@ -1,4 +1,4 @@
-"""What an observed host writes down for traces: who ran where, and when.
+"""The trace of a host's schedule: which virtual CPU ran on which physical one, and when.
 
 Notes are rows of a log that the driver empties; writing them changes nothing in the run.
 """

@@ -1,4 +1,4 @@
-"""Periodic work alone on a pCPU: nobody can see when it runs, so its accounts are computed and not simulated.
+"""Elided events: periodic work alone on a pCPU, whose CPU time is computed because nobody can see when it runs.
 
 It is as if each period's work had run at once: exact as long as nothing else runs in the domain or on the pCPU, the
 scheduler decides nothing there, the pCPU has the speed that work is stated for, and a period's work ends within the

@@ -1,4 +1,4 @@
-"""The boundaries that packets pass, written down for traces.
+"""Trace marks: when each packet passes which boundary.
 
 Marks are entries of a log that the driver empties; writing them changes nothing in the run
 (:func:`~vftsim.platform.io.packet.mark` writes them).

@@ -152,7 +152,6 @@ class ReplicationFields(ChannelFields):
 
     @property
     def has_backup(self) -> bool:
-        """It has."""
         return True
 
     def prices(self) -> list[Priced]:

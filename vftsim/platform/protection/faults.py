@@ -226,7 +226,6 @@ def announce_crash(sim: Sim, blow: Fault) -> None:
 
 @primary_crash.implements(strike)
 def crash_primary(sim: Sim, blow: Fault) -> None:
-    """Crash."""
     mechanism.primary_crash(sim, guards(sim)[blow.guard])
 
 
@@ -241,7 +240,6 @@ class BackupCrash(FaultSpec):
 
 @backup_crash.implements(strike)
 def crash_backup(sim: Sim, blow: Fault) -> None:
-    """Crash."""
     # The auditor before the mechanism, here and below: it must know what had arrived before anybody acts on the fault.
     audit.lose_backup(sim, guards(sim)[blow.guard].audit)
     mechanism.backup_crash(sim, guards(sim)[blow.guard])
@@ -352,5 +350,4 @@ class GuestError(FaultSpec):
 
 @guest_error.implements(strike)
 def fail_guest(sim: Sim, blow: Fault) -> None:
-    """Fail."""
     mechanism.guest_error(sim, guards(sim)[blow.guard])

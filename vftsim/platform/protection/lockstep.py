@@ -90,7 +90,6 @@ class LockstepFields(LockstepParameters):
 
     @property
     def has_backup(self) -> bool:
-        """It has."""
         return True
 
     @property

@@ -180,7 +180,6 @@ def lose(sim: Sim, guard: Guard) -> None:
 
 @part
 def lose_list(sim: Sim, buffer: OutputBuffer, outputs: Fifo) -> None:
-    """Lose the outputs of one list."""
     while outputs.length > 0:
         row = held_list.pop(sim, outputs)
         buffer.lost += 1

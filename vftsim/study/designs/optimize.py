@@ -364,7 +364,6 @@ class Candidate:
 
     @property
     def number(self) -> int:
-        """Its number."""
         return self.point.number
 
     @property

@@ -1,4 +1,4 @@
-"""Results that were made before: which there are, any run of theirs again, all figures of all runs in one table."""
+"""Past results: a list of them, any of their runs again, and the figures of all their runs in one table."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ class StoredRun:
 
     @property
     def task(self) -> Task:
-        """What runs it."""
         return Task(self.point.spec, self.seed, self.replication)
 
     @property

@@ -52,9 +52,7 @@ class Point(Protocol):
         ...
 
     @property
-    def model(self) -> Model:
-        """Its model."""
-        ...
+    def model(self) -> Model: ...
 
     @property
     def digest(self) -> str:

@@ -112,7 +112,6 @@ class Index:
     high: float
 
     def estimate(self, confidence: float, n: int) -> Estimate:
-        """Return it as an estimate."""
         return Estimate(self.value, (self.high - self.low) / 2.0, self.low, self.high, n, confidence, "t")
 
 

@@ -1,4 +1,4 @@
-"""Settings that mechanisms share, and that their order hangs on: an interval, a dirty rate, a round trip, the load.
+"""Settings of all mechanisms that can change their order: an interval, a dirty rate, a round trip, the load.
 
 A setting of protection has one value for all mechanisms that have it, under whatever key; a mechanism without it stays
 as it is.  The load is a factor on every workload that has one.

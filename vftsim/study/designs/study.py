@@ -95,7 +95,6 @@ class StudyResult(Printed):
         return frame(sorted(table, key=lambda row: row["run"]))
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the results."""
         return self.results
 
     def blocks(self) -> list[Block]:

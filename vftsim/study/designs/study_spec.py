@@ -53,7 +53,6 @@ class Factor(Spec):
 
     @property
     def is_range(self) -> bool:
-        """Whether it is a range."""
         return self.low is not None
 
 

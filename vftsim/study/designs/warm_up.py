@@ -132,7 +132,6 @@ def warm_up_study(model: Model, execution: Execution, load_saps: float | None = 
 
 
 def pilots_take(model: Model, load_saps: float | None) -> Needs:
-    """Return what the pilots take."""
     return needs_of(_pilot(model, load_saps)[0]).times(PILOTS)
 
 

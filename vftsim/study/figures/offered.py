@@ -1,4 +1,4 @@
-"""What was asked of a model's runs and did not happen: loads that were not offered, faults after the end of a run."""
+"""Loads that a run was to offer and did not, and faults that were to strike after its end."""
 
 from __future__ import annotations
 

@@ -56,7 +56,6 @@ class InProcess:
     """The process itself."""
 
     def count(self) -> int:
-        """Return one."""
         return 1
 
     def map_unordered(

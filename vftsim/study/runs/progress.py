@@ -96,7 +96,6 @@ class Lines(Progress):
             self._line(self._done + share, f"{100.0 * share:.0f} % of number {self._done + 1}")
 
     def note(self, text: str) -> None:
-        """Say it."""
         self.say(f"{self._title}: {text}")
 
     def _is_time(self) -> bool:

@@ -1,4 +1,4 @@
-"""Running many independent simulations on several cores, without the number of cores mattering.
+"""Worker processes: independent simulations on several cores, with the same results for any number of them.
 
 Each task is a pure function of its arguments, and results are put in the order of the tasks, so any
 number of workers gives the same answer.  A result is handed over as soon as it arrives: what is done

@@ -1,4 +1,4 @@
-"""Studies that go on where they were ended: their replications and judged runs in a store, their answer beside it."""
+"""Resumable studies: a cache of finished and judged runs in the store, and the answer in a file beside it."""
 
 from __future__ import annotations
 

@@ -234,7 +234,6 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
 
 @part
 def is_for_callee(message: int) -> bool:
-    """Tell whether a message is for the callee."""
     return message == farm.Message.INVITE or message == farm.Message.ACK or message == farm.Message.BYE
 
 
