@@ -37,7 +37,7 @@ def calibrate(
         f"calibrate {name}",
         [],
         None,
-        partial(run_calibration, name, jobs),
+        lambda store, show, **more: run_calibration(name, jobs, show, store, **more),
     )
 
 
@@ -92,7 +92,7 @@ def predict(
         f"predict {chosen.name}",
         [chosen],
         lambda: total([chosen.spec], points * replications),
-        partial(study, figures=tuple(figures), structure_error=error),
+        lambda store, show: study(figures=tuple(figures), structure_error=error, progress=show, store=store),
     )
 
 
@@ -125,5 +125,5 @@ def validate(
         f"validate {name}",
         [],
         None,
-        partial(run_validation, name, environments, replications, jobs),
+        lambda store, show, **more: run_validation(name, environments, replications, jobs, show, store, **more),
     )
