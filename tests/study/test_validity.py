@@ -123,7 +123,7 @@ def test_a_search_marks_its_answer_and_its_curve(path):
 @pytest.mark.thorough
 def test_a_search_of_the_load_by_its_key_marks_it_and_of_another_key_names_it(path):
     model = load_model(path, BRIEF)
-    asked = {"seed": 1, "jobs": 1, "probability": 0.5, "budget": 16, "objectives": ("calls.step_1.ihs <= 10",)}
+    asked = {"probability": 0.5, "budget": 16, "objectives": ("calls.step_1.ihs <= 10",)}
     load = knob_capacity(model, CapacityRequest(vary="workloads.calls.steps.initial", **asked), Execution(1, 1))
     (searched,) = load.searches.values()
     assert load.for_machines()["outside_calibration"] == sorted(x for x in searched.loads if not 10 <= x <= 20)
