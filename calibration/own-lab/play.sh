@@ -1,10 +1,27 @@
 #!/bin/sh
 # Play the given rates to the proxy (calls a second), 22 s each: ./play.sh 100 200 300
 # Proxy on core 1, callers and callee on core 0. Needs kamailio and sip-tester (Debian); writes a folder for each rate.
+# WORKERS=8 gives it so many UDP workers (4), QUOTA=20 at most so many percent of its core (as root, in a control group).
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
+group=
+if [ -n "${QUOTA:-}" ]; then
+    if [ -d /sys/fs/cgroup/cpu ]; then
+        group=/sys/fs/cgroup/cpu/own-lab
+        mkdir -p "$group"
+        echo 100000 >"$group/cpu.cfs_period_us"
+        echo "$((QUOTA * 1000))" >"$group/cpu.cfs_quota_us"
+    else
+        group=/sys/fs/cgroup/own-lab
+        mkdir -p "$group"
+        echo "$((QUOTA * 1000)) 100000" >"$group/cpu.max"
+    fi
+fi
 
-taskset -c 1 kamailio -f "$here/proxy.cfg" -DD -E -P "$PWD/kamailio.pid" >kamailio.log 2>&1 &
+(
+    [ -z "$group" ] || sh -c 'echo $PPID' >"$group/cgroup.procs"
+    exec taskset -c 1 kamailio -f "$here/proxy.cfg" -n "${WORKERS:-4}" -DD -E -P "$PWD/kamailio.pid" >kamailio.log 2>&1
+) &
 proxy=$!
 taskset -c 0 sipp -sn uas -i 127.0.0.1 -p 5062 -nostdin >/dev/null 2>&1 &
 callee=$!
