@@ -1,0 +1,85 @@
+"""Predict the runs of protocol.md from the fit, before they are measured, and set them beside what was measured.
+
+python experiments/own-lab/predict.py --write    # predicted.json, from fitted.json
+python experiments/own-lab/predict.py            # the table: predicted.json beside the dataset
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import vftsim
+from vftsim.calibrate.validation import RunValidationSpec, read_validation
+from vftsim.labs.dataset import read_dataset
+from vftsim.report.markdown import markdown_table
+from vftsim.study.runs.model import load_model
+
+HERE = Path(__file__).resolve().parent
+PREDICTED = HERE / "predicted.json"
+DRAWS, REPLICATIONS = 20, 2
+
+
+def runs() -> dict[str, list[str]]:
+    """Return the settings of each predicted run, by environment and phase."""
+    spec, _ = read_validation(str(HERE / "validation.yaml"))
+    assert isinstance(spec, RunValidationSpec)
+    found = {}
+    for run in spec.predicted:
+        environment, _, phase = run.partition("/")
+        found[run] = [*spec.environments[environment], *spec.phases[phase]]
+    return found
+
+
+def write() -> None:
+    """Predict every run."""
+    found = {}
+    for run, settings in runs().items():
+        model = load_model(HERE / "proxy.yaml", settings)
+        result = vftsim.predict(
+            model, fit=[str(HERE / "fitted.json")], draws=DRAWS, replications=REPLICATIONS, figures=["cpu"], jobs=2
+        )
+        (figure,) = result.figures
+        found[run] = {"mean": figure.mean, "low": figure.low, "high": figure.high}
+        print(run, found[run], file=sys.stderr)
+    PREDICTED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def show() -> None:
+    """Print the predictions beside what was measured, and what null models say."""
+    measured = read_dataset(HERE / "data" / "dataset.yaml")
+    predicted = json.loads(PREDICTED.read_text(encoding="utf-8"))
+    line = statistics.linear_regression(
+        *zip(*[(rate, measured["proxy"][f"r{rate}", "cpu"]) for rate in (50, 100, 200, 300, 400)], strict=True)
+    )
+    rows, errors, null_errors, inside = [], [], [], 0
+    for run, told in predicted.items():
+        environment, _, phase = run.partition("/")
+        seen = measured[environment][phase, "cpu"]
+        null = line.intercept + line.slope * int(phase[1:])
+        errors.append(abs(told["mean"] / seen - 1.0))
+        null_errors.append(abs(null / seen - 1.0))
+        inside += told["low"] <= seen <= told["high"]
+        band = f"{told['low']:.1f} to {told['high']:.1f}"
+        rows.append(
+            (
+                run,
+                f"{told['mean']:.1f}",
+                band,
+                f"{seen:.1f}",
+                f"{100 * (told['mean'] / seen - 1):+.0f} %",
+                f"{null:.1f}",
+            )
+        )
+    print("## Table\n")
+    print(markdown_table(("run", "predicted CPU %", "nine of ten", "measured", "off", "line through the fit"), rows))
+    print(
+        f"\nmedian error {100 * statistics.median(errors):.1f} %, of the line {100 * statistics.median(null_errors):.1f} %"
+    )
+    print(f"\n{inside} of {len(rows)} inside")
+
+
+if __name__ == "__main__":
+    write() if "--write" in sys.argv[1:] else show()
