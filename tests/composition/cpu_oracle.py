@@ -328,7 +328,7 @@ class Oracle:
         built = self.run.built.programs[name]
         record, begun = self._row(cyclic_loads, built._load), max(1, -(-self.run.now_ns // program.period))
         left_ns = self._speed(name) * self._left_ns(on_period_done, places=range(built._load, built._load + 1))
-        may_lose = self._may_lose(name) or built._is_unseen  # of an unseen one no job is in hand
+        may_lose = self._may_lose(name) or built._is_elided  # of an elided one no job is in hand
         own.add(int(record.done), begun, round(program.busy * spec.cpu_inflation), left_ns, has_lost=may_lose)
 
     def _sip_server(self, own: Bounds, spec: Any, program: Any, name: str) -> None:

@@ -11,7 +11,7 @@ from vftsim.kernel import Sim
 from vftsim.kernel.compiled_engine import CompiledEngine
 from vftsim.kernel.declare import Kind
 from vftsim.kernel.simpy_engine import SimpyEngine
-from vftsim.platform.protection import output_buffer, passes, replication, state_stream
+from vftsim.platform.protection import account, output_buffer, passes, replication, state_stream
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.guard import Guard, hold_output, release
 from vftsim.testing.plant import MS, US, Plant, watched
@@ -191,7 +191,7 @@ def twice(old: Any, namespace: dict[str, Any]) -> Any:
 
     def fail_over(sim: Any, guard: Any, own: Any, declared_ns: int) -> None:
         old(sim, guard, own, declared_ns)
-        call(namespace, replication.note, sim, guard, replication.LIVE)
+        call(namespace, replication.note, sim, guard, account.LIVE)
 
     return fail_over
 

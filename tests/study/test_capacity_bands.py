@@ -89,11 +89,12 @@ def test_the_last_level_within_the_limit_is_found_from_anywhere(start, last):
 
 @pytest.fixture
 def server(tmp_path):
-    """Epochs of 1 ms with a boundary of 0.1 to 0.444 ms leave 91 to 69 % of a CPU that 20 streams fill."""
+    """Epochs of 1 ms with a boundary of 0.1 to 0.444 ms leave 91 to 69 % of a CPU that 20 streams fill; nothing waits for the channel."""
     file = tmp_path / "server.yaml"
     file.write_text(SERVER)
     room = "domains.linux.applications.relay.receive_buffer_bytes=200000"
-    return load_model(file, [room, "domains.linux.protection={kind: hypervisor_epoch}"])
+    epochs = "domains.linux.protection={kind: hypervisor_epoch, channel: {rate: 1 Gbit/s, latency: 74.5 us}}"
+    return load_model(file, [room, epochs])
 
 
 def streams(model, **wishes):

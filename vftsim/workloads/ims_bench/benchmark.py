@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from vftsim.kernel import Engine, EventKind
 from vftsim.kernel.agenda import Agenda
@@ -37,15 +37,36 @@ from vftsim.workloads.ims_bench.arrivals import (
 )
 from vftsim.workloads.ims_bench.attempt import benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS, PhaseRecord
+from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StepsSpec, StirSpec
 from vftsim.workloads.ims_bench.sampler import Series, begin_sampling
 from vftsim.workloads.sip.messages import Scenario
 from vftsim.workloads.sip.messages import streams as sip_streams
 
-if TYPE_CHECKING:
-    from vftsim.workloads.ims_bench.workload import ImsBenchSpec
-
 _S = 1_000_000_000
 LONGEST_JUDGEMENT_LAG_NS = 5 * _S
+
+
+class Settings(Protocol):
+    """What the manager reads of a benchmark's spec."""
+
+    @property
+    def pre_registration(self) -> PreRegistrationSpec: ...
+    @property
+    def stir(self) -> StirSpec: ...
+    @property
+    def steps(self) -> StepsSpec: ...
+    @property
+    def mix(self) -> Mix: ...
+    @property
+    def test_systems(self) -> int: ...
+    @property
+    def sample_period(self) -> int: ...
+    @property
+    def ring_time(self) -> int: ...
+    @property
+    def hold_time(self) -> int: ...
+    @property
+    def time_cv(self) -> float: ...
 
 
 class Manager:
@@ -68,7 +89,7 @@ class Manager:
         engine: Engine,
         agenda: Agenda,
         bench: int,
-        spec: ImsBenchSpec,
+        spec: Settings,
         streams: Streams,
         demand_cv: float,
         series: Series,

@@ -285,6 +285,11 @@ class BulkTcpSpec(BulkClientsSpec):
         """Segments that are handled as one packet."""
         return 65_536 // self.mss if self.segmentation_offload else 1
 
+    @property
+    def header_bytes(self) -> int:
+        """What a segment has on the wire beside its payload."""
+        return HEADER_BYTES
+
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
         """An upload needs a sink, a download a source."""
         wanted = "tcp_sink" if self.direction == "upload" else "tcp_source"
