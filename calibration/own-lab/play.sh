@@ -39,7 +39,8 @@ for rate in "$@"; do
             awk '{ticks += $14 + $15} END {print "usage_usec", ticks * 10000}' $processes
         done >cpu.stat.txt &
         sampler=$!
-        taskset -c 0 sipp 127.0.0.1:5062 -rsa 127.0.0.1:5060 -sn uac -i 127.0.0.1 -p 5061 \
+        # An overloaded proxy leaves calls that SIPp waits for beyond its own time-out.
+        timeout 60 taskset -c 0 sipp 127.0.0.1:5062 -rsa 127.0.0.1:5060 -sn uac -i 127.0.0.1 -p 5061 \
             -r "$rate" -m $((rate * 22)) -timeout 35 -d 200 -timer_resol 1 -nostdin -default_behaviors all,-abortunexp \
             -trace_stat -fd 1 -stf stat.csv -trace_rtt -rtt_freq 100 >/dev/null 2>&1 || true
         kill $sampler

@@ -75,9 +75,8 @@ def show() -> None:
         )
     print("## Table\n")
     print(markdown_table(("run", "predicted CPU %", "nine of ten", "measured", "off", "line through the fit"), rows))
-    print(
-        f"\nmedian error {100 * statistics.median(errors):.1f} %, of the line {100 * statistics.median(null_errors):.1f} %"
-    )
+    median, of_line = (100.0 * statistics.median(each) for each in (errors, null_errors))
+    print(f"\nmedian error {median:.1f} %, of the line {of_line:.1f} %")
     print(f"\n{inside} of {len(rows)} inside")
 
 

@@ -89,7 +89,10 @@ def test_the_last_level_within_the_limit_is_found_from_anywhere(start, last):
 
 @pytest.fixture
 def server(tmp_path):
-    """Epochs of 1 ms with a boundary of 0.1 to 0.444 ms leave 91 to 69 % of a CPU that 20 streams fill; nothing waits for the channel."""
+    """Epochs of 1 ms with a boundary of 0.1 to 0.444 ms leave 91 to 69 % of a CPU that 20 streams fill.
+
+    The channel is fast, so that nothing waits for it.
+    """
     file = tmp_path / "server.yaml"
     file.write_text(SERVER)
     room = "domains.linux.applications.relay.receive_buffer_bytes=200000"
