@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import vftsim
+from vftsim.calibrate.figures import measured
 from vftsim.calibrate.validation import RunValidationSpec, read_validation
-from vftsim.labs.dataset import read_dataset
 from vftsim.report.markdown import markdown_table
 from vftsim.study.runs.model import load_model
 
@@ -49,15 +49,17 @@ def write() -> None:
 
 def show() -> None:
     """Print the predictions beside what was measured, and what null models say."""
-    measured = read_dataset(HERE / "data" / "dataset.yaml")
+    dataset = HERE / "data" / "dataset.yaml"
+    fitted = measured(dataset, "proxy")
     predicted = json.loads(PREDICTED.read_text(encoding="utf-8"))
     line = statistics.linear_regression(
-        *zip(*[(rate, measured["proxy"][f"r{rate}", "cpu"]) for rate in (50, 100, 200, 300, 400)], strict=True)
+        *zip(*[(rate, fitted[f"r{rate}", "cpu"]) for rate in (50, 100, 200, 300, 400)], strict=True)
     )
     rows, errors, null_errors, inside = [], [], [], 0
     for run, told in predicted.items():
         environment, _, phase = run.partition("/")
-        seen = measured[environment][phase, "cpu"]
+        figures = measured(dataset, environment)
+        seen, completed = figures[phase, "cpu"], figures[phase, "completed"]
         null = line.intercept + line.slope * int(phase[1:])
         errors.append(abs(told["mean"] / seen - 1.0))
         null_errors.append(abs(null / seen - 1.0))
@@ -74,9 +76,11 @@ def show() -> None:
             )
         )
     print("## Table\n")
-    print(markdown_table(("run", "predicted CPU %", "nine of ten", "measured", "off", "line through the fit"), rows))
+    print(
+        markdown_table(("run", "predicted CPU %", "nine of ten", "measured", "off", "line", "calls/s completed"), rows)
+    )
     median, of_line = (100.0 * statistics.median(each) for each in (errors, null_errors))
-    print(f"\nmedian error {median:.1f} %, of the line {of_line:.1f} %")
+    print(f"\n## Judged\n\nmedian error {median:.1f} %, of the line {of_line:.1f} %")
     print(f"\n{inside} of {len(rows)} inside")
 
 
