@@ -65,6 +65,7 @@ def show() -> None:
         null_errors.append(abs(null / seen - 1.0))
         inside += told["low"] <= seen <= told["high"]
         band = f"{told['low']:.1f} to {told['high']:.1f}"
+        off = f"{100.0 * (told['mean'] / seen - 1.0):+.0f} %"
         row = (run, f"{told['mean']:.1f}", band, f"{seen:.1f}", off, f"{null:.1f}", f"{completed:.0f}")
         rows.append(row)
     print("## Table\n")
