@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vftsim.kernel.ir.function import Function
-from vftsim.kernel.ir.types import INT, TRUTH, Array, Row, Type, UntranslatableError, text_of
+from vftsim.kernel.ir.types import INT, TRUTH, Array, Number, Row, Type, UntranslatableError, text_of
 from vftsim.kernel.layout import Layout
 
 _SHORT_LINES = 25
@@ -35,6 +35,7 @@ class Program:
         self.trees = {f.name: f for f in ast.parse(source + _LIBRARY).body if isinstance(f, ast.FunctionDef)}
         self.checks = checks
         self._rows: dict[Any, Row] = {}
+        self._memories = 0
         self._symbols: dict[tuple[str, tuple[Type, ...]], tuple[str, Type]] = {}
         self._written: list[tuple[str, str, list[str]]] = []
         self._calls: Counter[str] = Counter()
@@ -63,7 +64,10 @@ class Program:
         return Array(self._item(item), shape[0], item.itemsize) if shape else self._item(item)
 
     def _item(self, dtype: np.dtype[Any]) -> Any:
-        return self._row(dtype) if dtype.names else dtype.str[1:]
+        if dtype.names:
+            return self._row(dtype)
+        self._memories += 1
+        return Number(dtype.str[1:], self._memories)
 
     def function(self, name: str, types: list[Type]) -> tuple[str, Type]:
         """Return symbol and result of a function for arguments of these types; truth values are passed as numbers."""
@@ -110,7 +114,19 @@ class Program:
         for symbol, head, lines in self._written:
             is_put_in = len(lines) <= _SHORT_LINES or self._calls[symbol] == 1
             out += [f"{head}{' alwaysinline' if is_put_in else ''} {{", *lines, "}"]
-        return "\n".join([*out, entry])
+        return "\n".join([*out, entry, *self._memory()])
+
+    def _memory(self) -> list[str]:
+        """Return what tells LLVM that a field is never another one (``tbaa``, type-based alias analysis).
+
+        A number is only ever reached by its field's name, and rows of one layout are one type.  So what is written to
+        one field leaves what was read of all others as it is.
+        """
+        lines = ['!0 = !{!"state"}']
+        for number in range(1, self._memories + 1):
+            kind = 2 * number - 1
+            lines += [f'!{kind} = !{{!"{number}", !0, i64 0}}', f"!{kind + 1} = !{{!{kind}, !{kind}, i64 0}}"]
+        return lines
 
 
 def _field(dtype: np.dtype[Any], name: str) -> tuple[np.dtype[Any], int]:

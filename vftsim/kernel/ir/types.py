@@ -13,6 +13,14 @@ class UntranslatableError(LinkError):
     """A function's code that no compiled kernel can contain: a defect of the part, not of a model."""
 
 
+class Number:
+    """A number in memory: numpy's short name, and the number of the field that it is, for LLVM."""
+
+    def __init__(self, name: str, memory: int) -> None:
+        self.name = name
+        self.memory = memory
+
+
 class Row:
     """A record: where its fields are.  Two of the same layout are one object."""
 
@@ -21,11 +29,11 @@ class Row:
     def __init__(self, size: int) -> None:
         self.size = size
         self.fields: dict[str, tuple[int, Any]] = {}
-        """Offset and kind of each: a row, an array, or numpy's short name of a number."""
+        """Offset and kind of each: a row, an array, or a number."""
 
 
 class Array:
-    """An array in a record; ``item`` is a row or numpy's short name of a number."""
+    """An array in a record; ``item`` is a row or a number."""
 
     text, zero = "ptr", "null"
 
