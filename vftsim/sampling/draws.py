@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.sampling.streams import Streams
+from vftsim.sampling.streams import Streams, next_uniforms
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -207,12 +207,16 @@ class Draws:
         self._key = (name, entity)
         self._transform = transform
         self._next = first
+        self._words: np.random.PCG64DXSM | None = None
+        self._branch = streams.branch
 
     def __call__(self, count: int) -> NDArray[Any]:
         """Return the next draws."""
-        uniforms = self._streams.uniforms(*self._key, start=self._next, count=count)
+        if self._words is None or self._branch != self._streams.branch:
+            # A stream is begun once and read on: its beginning costs as much as some thousand of its numbers.
+            self._words, self._branch = self._streams.words(*self._key, self._next), self._streams.branch
         self._next += count
-        return self._transform(uniforms)
+        return self._transform(next_uniforms(self._words, count))
 
 
 def renewals_ns(

@@ -97,13 +97,14 @@ class Streams:
         """
         if start < 0 or count < 0:
             raise ValueError(f"start {start} and count {count} must not be negative")
+        return next_uniforms(self.words(stream_name, entity, start), count)
+
+    def words(self, stream_name: str, entity: int = 0, start: int = 0) -> np.random.PCG64DXSM:
+        """Return what gives the words of :meth:`uniforms` from element ``start`` on, to be read with no new start."""
         bits = self._bit_generator(_UNIFORMS, stream_name, entity)
         if start:
             bits.advance(start)
-        words: NDArray[np.uint64] = np.asarray(bits.random_raw(count), dtype=np.uint64)
-        # 52 bits and a half step: exact in a double, and neither 0 nor 1 can come out.
-        result: NDArray[np.float64] = ((words >> _MANTISSA_SHIFT).astype(np.float64) + 0.5) * _STEP
-        return result
+        return bits
 
     def _bit_generator(self, purpose: int, stream_name: str, entity: int) -> np.random.PCG64DXSM:
         if not 0 <= entity < 2**64:
@@ -112,3 +113,11 @@ class Streams:
         if self.branch:
             key = (purpose + _OF_BRANCH, *key[1:], self.branch & _WORD, self.branch >> 32)
         return np.random.PCG64DXSM(np.random.SeedSequence(entropy=self.root_seed, spawn_key=key))
+
+
+def next_uniforms(words: np.random.PCG64DXSM, count: int) -> NDArray[np.float64]:
+    """Return as many further values of a uniform sequence."""
+    taken: NDArray[np.uint64] = np.asarray(words.random_raw(count), dtype=np.uint64)
+    # 52 bits and a half step: exact in a double, and neither 0 nor 1 can come out.
+    result: NDArray[np.float64] = ((taken >> _MANTISSA_SHIFT).astype(np.float64) + 0.5) * _STEP
+    return result

@@ -181,8 +181,8 @@ def add_row(engine: Engine, table: Table[RecordT], spec: Spec | None = None, **v
 def fill_row(record: Any, table: Table[Any], spec: Spec | None = None, **values: Any) -> None:
     """Set fields of a row as :func:`add_row` does."""
     record_type: type[Record] = table.record
-    numbers = _numbers_of(record_type)
-    for name, value in {**_of_spec(numbers, spec, values), **values}.items():
+    found = _of_spec(record_type, spec, values) if spec is not None else {}
+    for name, value in {**found, **values}.items():
         setattr(record, name, value)
 
 
@@ -191,13 +191,20 @@ def _numbers_of(record: type[Record]) -> dict[str, type]:
     return {name: hint for name, hint in fields(record).items() if hint in (int, float, bool)}
 
 
-def _of_spec(numbers: dict[str, type], spec: Spec | None, values: dict[str, Any]) -> dict[str, Any]:
+@cache
+def _fields_as_named(record: type[Record], spec: type[Spec]) -> list[tuple[str, str, type]]:
+    """Return the fields that are named as a key of a spec, with the key and the field's type."""
+    named = [
+        (name, next((name.removesuffix(unit) for unit in _UNITS if name.endswith(unit)), name), hint)
+        for name, hint in _numbers_of(record).items()
+    ]
+    return [each for each in named if each[1] in spec.model_fields]
+
+
+def _of_spec(record: type[Record], spec: Spec, values: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if spec is None:
-        return found
-    for name, hint in numbers.items():
-        key = next((name.removesuffix(unit) for unit in _UNITS if name.endswith(unit)), name)
-        value = getattr(spec, key) if key in type(spec).model_fields else None
+    for name, key, hint in _fields_as_named(record, type(spec)):
+        value = getattr(spec, key)
         if name in values or not isinstance(value, (int, float)):
             continue
         if type(value) is not hint and not (hint is float and type(value) is int):
