@@ -69,10 +69,13 @@ def test_every_engine_watches_after_the_same_events():
 
 @pytest.mark.parametrize("kind", [CompiledEngine, BoundsCheckedEngine])
 def test_a_run_that_goes_back_is_the_run(kind: type[Engine]):
-    """Twice to the same state, from one with more rows in use and more planned."""
+    """Twice to the same state, from one with more rows in use and more planned.
+
+    All before a feed runs low: where its source stands is the driver's to remember.
+    """
     engine = run(kind, 30_000)
     saved = engine.save()
-    for until_ns in (80_000, 120_000):
+    for until_ns in (60_000, 70_000):
         for n in range(40):
             engine.at(engine.now_ns + 50 * n, 0, 0, engine.number(toy.on_seen), n)
         engine.new(toy.queues)
@@ -82,8 +85,8 @@ def test_a_run_that_goes_back_is_the_run(kind: type[Engine]):
     row, queue = engine.add(toy.queues)
     assert row == 2
     assert not queue.tobytes().strip(b"\0"), "what was taken since is as new"
-    engine.run(100_000)
-    assert engine.call(toy.served, 1) == run(kind, 100_000).call(toy.served, 1)
+    engine.run(70_000)
+    assert engine.call(toy.served, 1) == run(kind, 70_000).call(toy.served, 1)
 
 
 @pytest.mark.parametrize("kind", [SimpyEngine, CompiledEngine])

@@ -18,7 +18,8 @@ from vftsim.kernel.declare import Failure, Sim, Table, fail, part
 from vftsim.kernel.engine import Engine
 from vftsim.kernel.record import Record
 
-PORTION = 1024
+MOST, FIRST = 4096, 1024
+"""Values that a feed has room for, and that it holds at first."""
 LOW = 128
 
 Source = Callable[[int], Sequence[int] | NDArray[np.int64]]
@@ -30,7 +31,7 @@ EXHAUSTED = Failure("a part of the model took more pre-drawn numbers at one inst
 class Feed(Record):
     """The next values of one entity; ``is_complete``: no more will come."""
 
-    values: Annotated[list[int], PORTION]
+    values: Annotated[list[int], MOST]
     taken: int
     filled: int
     is_complete: bool
@@ -50,7 +51,7 @@ def left(sim: Sim, feed: int) -> int:
 def peek(sim: Sim, feed: int, ahead: int) -> int:
     """Return a coming value without taking it; ``ahead`` 0 is the next, at most ``LOW``."""
     own = feeds(sim)[feed]
-    return own.values[(own.taken + ahead) % PORTION]
+    return own.values[(own.taken + ahead) % MOST]
 
 
 @part
@@ -60,7 +61,7 @@ def draw(sim: Sim, feed: int) -> int:
     if own.taken == own.filled:
         fail(sim, EXHAUSTED)
         return 0
-    value = own.values[own.taken % PORTION]
+    value = own.values[own.taken % MOST]
     own.taken += 1
     if own.filled - own.taken < LOW and not own.is_complete:
         sim.wants_input = True
@@ -71,19 +72,20 @@ class Feeder:
     """Fills the feeds of one engine.
 
     A source is called with the number of values wanted and returns at most as many; fewer mean that it has ended.
+    Every portion stops the run, so a feed that has run low holds twice as many from then on, as far as there is room.
     Its values are independent of each other: those that nobody has taken yet may be drawn anew (:meth:`redraw`).
     """
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._sources: dict[int, Source] = {}
-        self._most: dict[int, int] = {}
+        self._holds: dict[int, int] = {}
 
-    def add(self, source: Source, most: int = PORTION) -> int:
-        """Add a feed that holds ``most`` values at a time; return its row."""
+    def add(self, source: Source, first: int = FIRST) -> int:
+        """Add a feed that holds ``first`` values at first; return its row."""
         row, _ = self.engine.add(feeds)
         self._sources[row] = source
-        self._most[row] = max(LOW + 1, min(most, PORTION))
+        self._holds[row] = max(LOW + 1, min(first, MOST))
         self._fill(row, 0, 0)
         return row
 
@@ -94,6 +96,7 @@ class Feeder:
         columns = columns_of(self.engine, feeds, ("filled", "taken", "is_complete"), first, first + len(self._sources))
         for row, (filled, taken, is_complete) in enumerate(zip(*columns, strict=True), first):
             if filled - taken < LOW and not is_complete:
+                self._holds[row] = min(2 * self._holds[row], MOST)
                 self._fill(row, filled, taken)
 
     def redraw(self) -> None:
@@ -105,10 +108,10 @@ class Feeder:
 
     def _fill(self, row: int, filled: int, taken: int) -> None:
         """Draw as many values as there is room for."""
-        room = self._most[row] - (filled - taken)
+        room = self._holds[row] - (filled - taken)
         values: Any = np.asarray(self._sources[row](room), np.int64)
-        count, first = len(values), filled % PORTION
-        until_end = min(count, PORTION - first)
+        count, first = len(values), filled % MOST
+        until_end = min(count, MOST - first)
         rows: Any = self.engine.rows(feeds)
         if isinstance(rows, np.ndarray):
             # As a plain array: a field of a record array takes some microseconds, and every portion needs it.
