@@ -30,6 +30,7 @@ NUMBERS: list[Any] = [
     ("tokens", "i8"),
     ("planned", "i8"),
     ("heap_length", "i8"),
+    ("has_gap", "i8"),
     ("slot", "i8"),
     ("entries_used", "i8"),
     ("entries_unused", "i4"),
@@ -57,7 +58,7 @@ def at(sim, time_ns, kind, entity, action, place):
     entry.action = action
     entry.place = place
     slot = time_ns >> {_SLOT_BITS}
-    if sim.heap_length < {_FEW} and sim.planned - 1 == sim.heap_length:
+    if sim.heap_length < {_FEW} and sim.planned - 1 == sim.heap_length - sim.has_gap:
         if sim.slot < slot and slot < (sim.now_ns >> {_SLOT_BITS}) + {_SOON}:
             sim.slot = slot
     if slot <= sim.slot:
@@ -70,6 +71,7 @@ def at(sim, time_ns, kind, entity, action, place):
 
 def is_due_before(sim, kind):
     # Whatever is due at this instant is in the heap.
+    close_gap(sim)
     if sim.heap_length == 0:
         return False
     first = sim.heap[0]
@@ -82,6 +84,10 @@ def fail(sim, failure):
 
 
 def push_event(sim, time_ns, row):
+    if sim.has_gap != 0:
+        sim.has_gap = 0
+        sink(sim, time_ns, row)
+        return
     here = sim.heap_length
     sim.heap_length = here + 1
     rise(sim, here, time_ns, row)
@@ -107,13 +113,21 @@ def is_earlier(sim, one, other):
     return sim.entries[one].token < sim.entries[other].token
 
 
-def drop_first(sim):
-    length = sim.heap_length - 1
-    sim.heap_length = length
-    sim.planned -= 1
-    last = sim.heap[length]
-    # The gap goes down to the end before the last one fills it: that one mostly belongs there, so comparing it on
-    # the way is lost.  Which child is the earlier is added as a number: a branch would be guessed wrong half the time.
+def close_gap(sim):
+    # An event that takes place leaves its gap at the top of the heap: the first that it plans mostly fills it.
+    if sim.has_gap != 0:
+        sim.has_gap = 0
+        length = sim.heap_length - 1
+        sim.heap_length = length
+        if length > 0:
+            last = sim.heap[length]
+            sink(sim, last.ns, last.row)
+
+
+def sink(sim, time_ns, row):
+    length = sim.heap_length
+    # The gap goes down to the end before it is filled: what fills it mostly belongs there, so comparing it on the way
+    # is lost.  Which child is the earlier is added as a number: a branch would be guessed wrong half the time.
     here = 0
     below = 1
     while below < length:
@@ -128,7 +142,7 @@ def drop_first(sim):
         sim.heap[here].row = sim.heap[below].row
         here = below
         below = 2 * here + 1
-    rise(sim, here, last.ns, last.row)
+    rise(sim, here, time_ns, row)
 
 
 def turn(sim, until_ns):
@@ -180,13 +194,15 @@ def run(sim, until_ns, most):
             break
         sim.now_ns = first.ns
         row = first.row
-        drop_first(sim)
+        sim.has_gap = 1
+        sim.planned -= 1
         sim.events += 1
         entry = sim.entries[row]
         # Free before the call, which may take this very row for the next event.
         entry.after = sim.entries_unused
         sim.entries_unused = row
         call_event(sim, entry.action, entry.place, entry.token)
+        close_gap(sim)
         if sim.watching != 0:
             call_watch(sim, sim.watching)
         if sim.wants_input or sim.failure != 0:

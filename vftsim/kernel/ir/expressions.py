@@ -98,6 +98,11 @@ class Expressions(Writer):
 
     def _divided(self, a: str, b: str, name: str) -> str:
         """Towards minus infinity; by 0 it is 0, and -2**63 by -1 wraps: the processor would end the process."""
+        if b.isdecimal() and int(b).bit_count() == 1:
+            # By a power of two the bits say it, of negative numbers too.
+            return self.set(
+                f"and i64 {a}, {int(b) - 1}" if name == "Mod" else f"ashr i64 {a}, {int(b).bit_length() - 1}"
+            )
         is_zero, is_minus = self.set(f"icmp eq i64 {b}, 0"), self.set(f"icmp eq i64 {b}, -1")
         by = self.set(f"select i1 {self.set(f'or i1 {is_zero}, {is_minus}')}, i64 1, i64 {b}")
         rest = self.set(f"srem i64 {a}, {by}")
