@@ -73,36 +73,25 @@ class _File(BaseModel):
 
 @dataclass(frozen=True)
 class DrawableFit:
-    """A fit whose parameters can be drawn.
-
-    Parameters
-    ----------
-    values, low, high : dict of str to float
-        Fitted values and the ends of their 95 % intervals, in base units, by key of the model.
-    bounds : dict of str to (float, float)
-        Between which the fit searched.
-    correlations : mapping of str to float
-        Of pairs ``key ~ key``; a pair that is missing is taken as uncorrelated.
-    settings : tuple of str
-        What the fit set of hosts, networks and domains, as with ``--set``: its structure.
-    limited : frozenset of str
-        Keys that the fit moved in some of its environments only.
-    calibration : str
-        Name of its calibration, which keys what is drawn wherever the file lies; that of the fit if not given.
-    undetermined : frozenset of str
-        Keys that the data do not tell.
-    """
+    """A fit whose parameters can be drawn."""
 
     name: str
     values: dict[str, float]
     low: dict[str, float]
     high: dict[str, float]
+    """Fitted values and the ends of their 95 % intervals, in base units, by key of the model."""
     bounds: dict[str, tuple[float, float]]
+    """Between which the fit searched."""
     correlations: Mapping[str, float]
+    """Of pairs ``key ~ key``; a pair that is missing is taken as uncorrelated."""
     settings: tuple[str, ...]
+    """What the fit set of hosts, networks and domains, as with ``--set``: its structure."""
     limited: frozenset[str] = frozenset()
+    """Keys that the fit moved in some of its environments only."""
     calibration: str = ""
+    """Name of its calibration, which keys what is drawn wherever the file lies; that of the fit if not given."""
     undetermined: frozenset[str] = frozenset()
+    """Keys that the data do not tell."""
 
     def draw(self, seed: int, number: int, attempt: int = 0) -> dict[str, float]:
         """Return one point of the joint distribution; the same seed, number and attempt give the same point."""

@@ -35,27 +35,18 @@ _PART_OF_DIRECTION = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Identification:
-    """How far the data determine the parameters.
-
-    Attributes
-    ----------
-    remaining : tuple of float
-        For each parameter, its standard deviation with the data over that without (1: the data say nothing).
-    effect : tuple of float
-        For each parameter, the norm of the change of the scaled residuals when it moves through its box.
-    partners : tuple of tuple of int
-        For each parameter, the others that it can be exchanged for along the direction that the data see least.
-    rank : int
-        Directions in which the data halve the standard deviation.
-    condition : float
-        Largest over smallest singular value of the sensitivity matrix; infinite if that is 0.
-    """
+    """How far the data determine the parameters."""
 
     remaining: tuple[float, ...]
+    """For each parameter, its standard deviation with the data over that without (1: the data say nothing)."""
     effect: tuple[float, ...]
+    """For each parameter, the norm of the change of the scaled residuals when it moves through its box."""
     partners: tuple[tuple[int, ...], ...]
+    """For each parameter, the others that it can be exchanged for along the direction that the data see least."""
     rank: int
+    """Directions in which the data halve the standard deviation."""
     condition: float
+    """Largest over smallest singular value of the sensitivity matrix; infinite if that is 0."""
 
     def identified(self, parameter: int) -> bool:
         """Return whether the data determine a parameter."""

@@ -20,27 +20,19 @@ from vftsim.study.store.files import Number
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A range learned without a system, and what the system did.
-
-    Parameters
-    ----------
-    learned_from : str
-        ``other systems``, or ``other laboratories`` alone.
-    full_by : str
-        Whose steps tell the load that fills the CPU: ``the model``, or ``its own record``.
-    low, high : float
-        Range of loads.
-    measured : tuple of int
-        Its capacity at each limit.
-    """
+    """A range learned without a system, and what the system did."""
 
     system: str
     learned_from: str
+    """``other systems``, or ``other laboratories`` alone."""
     full_by: str
+    """Whose steps tell the load that fills the CPU: ``the model``, or ``its own record``."""
     full: Number
     low: Number
     high: Number
+    """Range of loads."""
     measured: tuple[int, ...]
+    """Its capacity at each limit."""
 
     @property
     def held(self) -> tuple[bool, ...]:

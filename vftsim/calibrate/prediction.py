@@ -79,42 +79,30 @@ def simulate_point(task: Task) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure's prediction.
-
-    Parameters
-    ----------
-    name : str
-        ``phase/quantity``.
-    mean : float
-        Over all runs that have it; the mean of the structures' means.
-    replications_sd, parameters_sd : float
-        Standard deviations between runs at one point, and between points; the largest of any structure. ``nan`` where
-        not every run has the figure (a step that some ramps do not reach).
-    least, most : float
-        Of the structures' means.
-    low, high : float
-        Where nine of ten runs lie, whatever the structure.
-    runs, of : int
-        Runs that have it, of how many.
-    learned_low, learned_high : float
-        The same with what held-out rows tell of figures of its kind; ``nan`` without them.
-    learned_from : int
-        How many of them.
-    """
+    """One figure's prediction."""
 
     name: str
+    """``phase/quantity``."""
     mean: Number
+    """Over all runs that have it; the mean of the structures' means."""
     replications_sd: Number
     parameters_sd: Number
+    """Standard deviations between runs at one point, and between points; the largest of any structure. ``nan`` where
+    not every run has the figure (a step that some ramps do not reach)."""
     least: Number
     most: Number
+    """Of the structures' means."""
     low: Number
     high: Number
+    """Where nine of ten runs lie, whatever the structure."""
     runs: int
     of: int
+    """Runs that have it, of how many."""
     learned_low: Number = math.nan
     learned_high: Number = math.nan
+    """The same with what held-out rows tell of figures of its kind; ``nan`` without them."""
     learned_from: int = 0
+    """How many of them."""
 
     def with_structure(self, error: StructureError) -> Figure:
         """Return it with what held-out rows tell."""
@@ -126,28 +114,20 @@ class Figure:
 
 @dataclass(frozen=True)
 class Prediction(Printed):
-    """What a model predicts.
-
-    Parameters
-    ----------
-    structures : tuple of str
-        The model's own, and other fits.
-    draws, runs : int
-        Points of each structure, and runs of each point.
-    undetermined : tuple of str
-        Keys that no data told any of the fits.
-    refused : int
-        Points that the model's own checks refused, and that were drawn again.
-    """
+    """What a model predicts."""
 
     model: Model
     structures: tuple[str, ...]
+    """The model's own, and other fits."""
     figures: tuple[Figure, ...]
     draws: int
     runs: int
+    """Points of each structure, and runs of each point."""
     manifest: dict[str, Any]
     undetermined: tuple[str, ...] = ()
+    """Keys that no data told any of the fits."""
     refused: int = 0
+    """Points that the model's own checks refused, and that were drawn again."""
 
     @property
     def range_holds(self) -> tuple[float, float]:

@@ -27,16 +27,11 @@ _PLAIN: Mapping[str, Any] = {"int": int, "float": float, "bool": bool}
 
 @dataclass(frozen=True)
 class StudyCall:
-    """What the command line asks of a study.
-
-    Parameters
-    ----------
-    arguments : dict
-        As the study takes them; what was not given is left to its defaults.
-    """
+    """What the command line asks of a study."""
 
     study: Callable[..., Any]
     arguments: dict[str, Any]
+    """As the study takes them; what was not given is left to its defaults."""
 
     def plan(self, study: Callable[..., Any] | None = None, /, **instead: Any) -> Plan[Any]:
         """Return what the study, or another with parameters of the same names, is about to do."""

@@ -36,22 +36,16 @@ OVERLOAD = ("full", "no slot", "receive ring full", "queue full")
 
 @dataclass
 class BuiltHost:
-    """A host in an engine.
-
-    Parameters
-    ----------
-    cards : dict of str to int
-        Rows of the cards by network, where the link to it is modelled.
-    domains : list of str
-        Names of its domains, in the order in which they were added.
-    """
+    """A host in an engine."""
 
     name: str
     row: int
     spec: HostSpec
     io: io.Io
     cards: dict[str, int] = field(default_factory=dict)
+    """Rows of the cards by network, where the link to it is modelled."""
     domains: list[str] = field(default_factory=list)
+    """Names of its domains, in the order in which they were added."""
 
 
 class BuiltModel:

@@ -16,31 +16,21 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome)
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What one replication leaves behind.
-
-    Parameters
-    ----------
-    phases : tuple of Phase
-        The steps of a workload that has phases of its own, in their order; last the whole run or, without such, the
-        measured time.
-    drops : dict
-        Packets by (place, cause), from the start of the run.
-    in_flight : int
-        Packets on their way at the end.
-    events : int
-        Events of the engine.
-    timelines : dict
-        By guarded domain: (instant in ns, what happened).
-    offers : dict
-        What each workload was asked to send and sent, of those that may send less.
-    """
+    """What one replication leaves behind."""
 
     phases: tuple[Phase, ...]
+    """The steps of a workload that has phases of its own, in their order; last the whole run or, without such, the
+    measured time."""
     drops: dict[tuple[str, str], int]
+    """Packets by (place, cause), from the start of the run."""
     in_flight: int
+    """Packets on their way at the end."""
     events: int
+    """Events of the engine."""
     timelines: dict[str, list[tuple[int, str]]]
+    """By guarded domain: (instant in ns, what happened)."""
     offers: dict[str, Offer]
+    """What each workload was asked to send and sent, of those that may send less."""
 
     @property
     def whole(self) -> Phase:

@@ -22,43 +22,29 @@ Answered = TypeVar("Answered")
 
 @dataclass(frozen=True)
 class Plan(Generic[Answered]):
-    """A study that may begin.
-
-    Parameters
-    ----------
-    command : str
-        The kind of study, as its directory has it.
-    label : str
-        What its progress is called.
-    models : sequence of Model
-        Those that it studies.
-    takes : callable, optional
-        Estimates how much time and memory.
-    study : callable
-        Makes the answer, of a store and a display of progress.  It and ``takes`` take by name what only the command
-        line can ask for.
-    files : str
-        What the directory holds then, where people are told so.
-    about : tuple
-        What the study was made of, for who looks at it before.
-    directory : str or Path, optional
-        Where finished runs and the answer are kept; that of the call wins.
-    force : bool
-        Start over there, by the call.
-    progress : bool
-        Say how far it is, by the call.
-    """
+    """A study that may begin."""
 
     command: str
+    """The kind of study, as its directory has it."""
     label: str
+    """What its progress is called."""
     models: Sequence[Model]
+    """Those that it studies."""
     takes: Callable[..., Needs] | None
+    """Estimates how much time and memory."""
     study: Callable[..., Answered]
+    """Makes the answer, of a store and a display of progress.  It and ``takes`` take by name what only the command line
+    can ask for."""
     files: str = ""
+    """What the directory holds then, where people are told so."""
     about: tuple[Any, ...] = ()
+    """What the study was made of, for who looks at it before."""
     directory: str | Path | None = None
+    """Where finished runs and the answer are kept; that of the call wins."""
     force: bool = False
+    """Start over there, by the call."""
     progress: bool = False
+    """Say how far it is, by the call."""
 
     @property
     def folder(self) -> Path | None:

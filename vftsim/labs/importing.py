@@ -66,22 +66,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One metric over one phase.
-
-    Attributes
-    ----------
-    unit : str
-        ``ms``, ``/s``, ``%``, ``MB``, ``Mbit/s`` or ``count``.
-    statistics : dict
-        ``mean``, ``p50`` and so on, as in ``dataset.yaml``.
-    phase : str
-        Where the file itself says it (a report of several steps), else empty.
-    """
+    """One metric over one phase."""
 
     metric: str
     unit: str
+    """``ms``, ``/s``, ``%``, ``MB``, ``Mbit/s`` or ``count``."""
     statistics: dict[str, float]
+    """``mean``, ``p50`` and so on, as in ``dataset.yaml``."""
     phase: str = ""
+    """Where the file itself says it (a report of several steps), else empty."""
 
 
 def of_values(metric: str, unit: str, values: Sequence[float], mean: float | None = None) -> Figure:
@@ -111,27 +104,18 @@ Reader = Callable[[Source], list[Figure]]
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """One kind of file.
-
-    Attributes
-    ----------
-    name : str
-        As ``--as`` and the column ``source`` call it.
-    what : str
-        What the file is, for messages and documentation.
-    recognizes : callable
-        Whether a text is such a file.
-    read : callable
-        Its figures.
-    windowed : bool
-        Whether a part of the file can be taken.
-    """
+    """One kind of file."""
 
     name: str
+    """As ``--as`` and the column ``source`` call it."""
     what: str
+    """What the file is, for messages and documentation."""
     recognizes: Callable[[str], bool]
+    """Whether a text is such a file."""
     read: Reader
+    """Its figures."""
     windowed: bool = True
+    """Whether a part of the file can be taken."""
 
 
 _IMPORTERS: dict[str, Importer] = {}

@@ -38,47 +38,31 @@ _BEFORE_THE_STEPS = "pre_registration"
 
 @dataclass(frozen=True, slots=True)
 class LoadStep:
-    """One step of a ramp.
-
-    Parameters
-    ----------
-    load : float
-        Attempts a second.
-    inadequate_percent : float
-        Of the scenario with the largest share, or of all together.
-    cpu_percent : float or None
-        Of the CPU that the server has.
-    """
+    """One step of a ramp."""
 
     load: float
+    """Attempts a second."""
     inadequate_percent: float
+    """Of the scenario with the largest share, or of all together."""
     cpu_percent: float | None = None
+    """Of the CPU that the server has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """A system whose load was raised until it failed.
-
-    Parameters
-    ----------
-    steps : tuple of LoadStep
-        By load; empty where only the three figures are known.
-    carried : float
-        Load of the last step that was not in trouble.
-    tipped : float
-        Load of the first one that was.
-    full : float
-        Load that would fill the CPU, as the steps before promised.
-    source : tuple of (Path, str) or None
-        Dataset and environment.
-    """
+    """A system whose load was raised until it failed."""
 
     system: str
     steps: tuple[LoadStep, ...]
+    """By load; empty where only the three figures are known."""
     carried: float
+    """Load of the last step that was not in trouble."""
     tipped: float
+    """Load of the first one that was."""
     full: float
+    """Load that would fill the CPU, as the steps before promised."""
     source: tuple[Path, str] | None = None
+    """Dataset and environment."""
 
     @property
     def shares(self) -> tuple[float, float]:

@@ -35,19 +35,13 @@ Cell = Estimate | float | str | Marked | Counted | None
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to the question of a study, in words.
-
-    Parameters
-    ----------
-    question : str
-        What was asked, as a title.
-    more : str
-        What belongs to the answer and is not the answer itself.
-    """
+    """The answer to the question of a study, in words."""
 
     text: str
     question: str = ""
+    """What was asked, as a title."""
     more: str = ""
+    """What belongs to the answer and is not the answer itself."""
 
 
 @dataclass(frozen=True)
@@ -60,21 +54,15 @@ class Note:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a label and cells; a row of one cell is a heading.
-
-    Parameters
-    ----------
-    caption : str
-        What the figures rest on.
-    texts : int
-        How many columns, from the first on, are words: they may be wrapped.
-    """
+    """Rows of a label and cells; a row of one cell is a heading."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     title: str = ""
     caption: str = ""
+    """What the figures rest on."""
     texts: int = 1
+    """How many columns, from the first on, are words: they may be wrapped."""
 
 
 @dataclass(frozen=True)
@@ -126,39 +114,27 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over a number, or, with ``names``, figures of things that have a name, one below the other.
-
-    Parameters
-    ----------
-    title, x, y : str
-        What it shows, and what the axes say, with unit.
-    series : sequence of Series
-        With ``names``, the place of a point is the number of its name.
-    limits : sequence of (float, str)
-        Values of y that something is judged by, with what they say.
-    within : (float, float), optional
-        Loads that the model was calibrated for; beyond them the chart is shaded.
-    scale : str
-        Of y: ``log`` where it runs over several powers of ten, ``symlog`` where 0 occurs too.
-    at : sequence of (float, str)
-        Values of x worth a line, with what they say.
-    reach : sequence of float
-        Values of y that the axis has room for: those of charts that are compared.
-    x_scale : str
-        ``log`` where the values are some factor apart.
-    """
+    """Lines over a number, or, with ``names``, figures of things that have a name, one below the other."""
 
     title: str
     x: str
     y: str
+    """What it shows, and what the axes say, with unit."""
     series: Sequence[Series]
+    """With ``names``, the place of a point is the number of its name."""
     limits: Sequence[tuple[float, str]] = ()
+    """Values of y that something is judged by, with what they say."""
     within: tuple[float, float] | None = None
+    """Loads that the model was calibrated for; beyond them the chart is shaded."""
     scale: Literal["linear", "log", "symlog"] = "linear"
+    """Of y: ``log`` where it runs over several powers of ten, ``symlog`` where 0 occurs too."""
     names: Sequence[str] = ()
     at: Sequence[tuple[float, str]] = ()
+    """Values of x worth a line, with what they say."""
     reach: Sequence[float] = ()
+    """Values of y that the axis has room for: those of charts that are compared."""
     x_scale: Literal["linear", "log"] = "linear"
+    """``log`` where the values are some factor apart."""
 
 
 def dot_chart(
@@ -180,20 +156,14 @@ def dot_chart(
 
 @dataclass(frozen=True)
 class Bars:
-    """Lengths made of parts, one bar below the other: outages.
-
-    Parameters
-    ----------
-    parts : sequence of str
-        Names of the parts.
-    rows : sequence of (str, sequence of float)
-        Label of a bar, and the lengths of its parts.
-    """
+    """Lengths made of parts, one bar below the other: outages."""
 
     title: str
     x: str
     parts: Sequence[str]
+    """Names of the parts."""
     rows: Sequence[tuple[str, Sequence[float]]]
+    """Label of a bar, and the lengths of its parts."""
 
 
 @dataclass(frozen=True)

@@ -27,22 +27,15 @@ Rows = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Shuffled:
-    """How many statements hold when outcomes are dealt to experiments at random.
-
-    Parameters
-    ----------
-    mean, best : float
-        Mean over the deals, and their 95th percentile.
-    right : int
-        Statements that hold with the right labels.
-    share : float
-        Share of deals in which as many hold, the right one among them.
-    """
+    """How many statements hold when outcomes are dealt to experiments at random."""
 
     mean: float
     best: float
+    """Mean over the deals, and their 95th percentile."""
     right: int
+    """Statements that hold with the right labels."""
     share: float
+    """Share of deals in which as many hold, the right one among them."""
     deals: int
 
 
@@ -90,17 +83,12 @@ def _sets(keys: Sequence[str]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Statements that only one of two models holds.
-
-    Parameters
-    ----------
-    p_value : float
-        McNemar's exact test, two-sided: how likely such an imbalance, or a greater one, is between equals.
-    """
+    """Statements that only one of two models holds."""
 
     only_first: int
     only_second: int
     p_value: float
+    """McNemar's exact test, two-sided: how likely such an imbalance, or a greater one, is between equals."""
 
 
 def contest(first: Sequence[Judged], second: Sequence[Judged]) -> Contest:

@@ -48,21 +48,15 @@ DEFAULT_RESTART_S = 77.0
 
 @dataclass(frozen=True)
 class AvailabilityStudy(Printed):
-    """A year with each mechanism.
-
-    Parameters
-    ----------
-    rows : tuple of dict
-        One for each mechanism.
-    refused : dict
-        Mechanisms that do not fit, with the reason.
-    """
+    """A year with each mechanism."""
 
     model: Model
     mtbf_s: float
     restart_s: float
     rows: tuple[dict[str, Any], ...]
+    """One for each mechanism."""
     refused: dict[str, str]
+    """Mechanisms that do not fit, with the reason."""
     manifest: dict[str, Any]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -143,24 +137,16 @@ class AvailabilityStudy(Printed):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A pair of hosts in balance; times in s.
-
-    Parameters
-    ----------
-    mtbf_s : float
-        Mean time between failures of one host.
-    failover_s : float
-        Mean outage when a protected primary fails.
-    reprotection_s : float
-        Mean time until redundancy is back; infinite: never.
-    restart_s : float
-        Mean outage when an unprotected machine fails.
-    """
+    """A pair of hosts in balance; times in s."""
 
     mtbf_s: float
+    """Mean time between failures of one host."""
     failover_s: float
+    """Mean outage when a protected primary fails."""
     reprotection_s: float
+    """Mean time until redundancy is back; infinite: never."""
     restart_s: float
+    """Mean outage when an unprotected machine fails."""
 
     @property
     def unavailability(self) -> float:

@@ -32,23 +32,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CapacityStudy(Printed):
-    """One or more capacities of one system.
-
-    Parameters
-    ----------
-    ramp : RampCapacity or None
-        By the lab's procedure.
-    searches : dict
-        By name: the load that is raised (``streams``); of a benchmark ``steady``, the capacity at constant load,
-        ``after_stop``, after a stop, and ``recovery``, the load from which a collapsed server recovers by itself.
-    band : Band or None
-        What the ranges of a mechanism's prices make of the ramp's capacity.
-    """
+    """One or more capacities of one system."""
 
     manifest: dict[str, Any]
     ramp: RampCapacity | None = None
+    """By the lab's procedure."""
     searches: Mapping[str, LevelSearch] = field(default_factory=dict)
+    """By name: the load that is raised (``streams``); of a benchmark ``steady``, the capacity at constant load,
+    ``after_stop``, after a stop, and ``recovery``, the load from which a collapsed server recovers by itself."""
     band: Band | None = None
+    """What the ranges of a mechanism's prices make of the ramp's capacity."""
 
     @property
     def with_prices(self) -> Estimate | None:

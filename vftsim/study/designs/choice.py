@@ -39,30 +39,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Decision(Printed):
-    """The cheapest configuration that meets the objectives, with its evidence.
-
-    Parameters
-    ----------
-    again : mapping
-        Both with random numbers that the search has not seen, by number of the configuration.
-    candidates : list of Candidate
-        All that are possible, the cheapest first.
-    refused : mapping
-        Those that the model cannot have, and why.
-    is_settled : bool
-        Whether everything cheaper is known to miss the objectives.
-    runs : int
-        Of the search and of the proof.
-    """
+    """The cheapest configuration that meets the objectives, with its evidence."""
 
     request: Request
     winner: Candidate | None
     runner_up: Candidate | None
     again: Mapping[int, Candidate]
+    """Both with random numbers that the search has not seen, by number of the configuration."""
     candidates: list[Candidate]
+    """All that are possible, the cheapest first."""
     refused: Mapping[str, str]
+    """Those that the model cannot have, and why."""
     is_settled: bool
+    """Whether everything cheaper is known to miss the objectives."""
     runs: int
+    """Of the search and of the proof."""
     manifest: dict[str, Any]
     remarks: list[str] = field(default_factory=list)
 

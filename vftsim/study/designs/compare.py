@@ -60,24 +60,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison(Printed):
-    """Several models over the same replications.
-
-    Parameters
-    ----------
-    models : tuple of Model
-        As they were named; the first is the reference.
-    summaries : tuple of Summary
-        Every figure of each.
-    figures : tuple of str
-        Names of the figures that were asked for; none: those that lead.
-    capacities : tuple of RampCapacity
-        Of models that all have a benchmark; else empty.
-    """
+    """Several models over the same replications."""
 
     models: tuple[Model, ...]
+    """As they were named; the first is the reference."""
     summaries: tuple[Summary, ...]
+    """Every figure of each."""
     figures: tuple[str, ...]
+    """Names of the figures that were asked for; none: those that lead."""
     capacities: tuple[RampCapacity, ...]
+    """Of models that all have a benchmark; else empty."""
     manifest: dict[str, Any]
 
     @cached_property

@@ -26,21 +26,14 @@ _S = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A stop of the server and how its end is judged.
-
-    Parameters
-    ----------
-    length_ns : int
-        How long the guest stands still.
-    window_ns : int
-        Time it has to recover.
-    observed_ns : int
-        Stretch after the window whose attempts are judged.
-    """
+    """A stop of the server and how its end is judged."""
 
     length_ns: int
+    """How long the guest stands still."""
     window_ns: int = 60 * _S
+    """Time it has to recover."""
     observed_ns: int = 20 * _S
+    """Stretch after the window whose attempts are judged."""
 
 
 def constant_load(spec: ModelSpec, seed: int, limit_percent: float, stop: Stop | None = None) -> JudgedLoad:

@@ -56,44 +56,31 @@ class CrashTask:
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """One crash and what followed; times in seconds, nan for what did not come.
-
-    Parameters
-    ----------
-    crash_s : float
-        After the beginning of the span.
-    before_crash_s, detection_s, takeover_s, announcement_s, first_packet_s : float
-        Parts of the outage: until the crash, its declaration, the guest's execution, its being reachable, a packet.
-    outage_s : float
-        From packet to packet; infinite if none came out any more.
-    unprotected_s : float
-        From the crash until protection is restored; as planned, if the run ends before.
-    failed : dict
-        Attempts inadequately handled more than without the crash, by scenario; of others what they answer or
-        end less, by workload or program.
-    lost : dict
-        Packets dropped more than without the crash, by workload.
-    retransmissions : int
-        Messages that clients repeated more.
-    figures : dict
-        What the mechanism says of it.
-    timeline : list of (float, str)
-        Seconds after the crash, and what happened.
-    """
+    """One crash and what followed; times in seconds, nan for what did not come."""
 
     crash_s: float
+    """After the beginning of the span."""
     before_crash_s: Number
     detection_s: Number
     takeover_s: Number
     announcement_s: Number
     first_packet_s: Number
+    """Parts of the outage: until the crash, its declaration, the guest's execution, its being reachable, a packet."""
     outage_s: Endless
+    """From packet to packet; infinite if none came out any more."""
     unprotected_s: Number
+    """From the crash until protection is restored; as planned, if the run ends before."""
     failed: dict[str, int]
+    """Attempts inadequately handled more than without the crash, by scenario; of others what they answer or end less,
+    by workload or program."""
     lost: dict[str, int]
+    """Packets dropped more than without the crash, by workload."""
     retransmissions: int
+    """Messages that clients repeated more."""
     figures: dict[str, int | float]
+    """What the mechanism says of it."""
     timeline: list[tuple[float, str]]
+    """Seconds after the crash, and what happened."""
 
     @property
     def recovered(self) -> bool:
@@ -356,49 +343,33 @@ class TimedFault:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeTask:
-    """An episode to be simulated; its last fault is judged.
-
-    Parameters
-    ----------
-    spec : ModelSpec
-        Without faults, and as long as the episode is.
-    timed_faults : tuple of TimedFault
-        In the time of the run; none: the longest time from packet to packet is told.
-    from_ns : int
-        Where the stretch begins that is judged.
-    protected_from_ns : int
-        When protection is turned on, where the mechanism can be; 0: from the start.
-    """
+    """An episode to be simulated; its last fault is judged."""
 
     spec: ModelSpec
+    """Without faults, and as long as the episode is."""
     domain: str
     seed: int
     replication: int
     timed_faults: tuple[TimedFault, ...]
+    """In the time of the run; none: the longest time from packet to packet is told."""
     from_ns: int
+    """Where the stretch begins that is judged."""
     protected_from_ns: int = 0
+    """When protection is turned on, where the mechanism can be; 0: from the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What came of the last fault.
-
-    Parameters
-    ----------
-    gap_s : float
-        The longest time from packet to packet.
-    is_dead : bool
-        Whether the machine is gone at the end.
-    is_lost : bool
-        Whether redundancy went and was not back at the end.
-    protected_s : float
-        From the fault until redundancy was back; 0 if it did not go, or is not back.
-    """
+    """What came of the last fault."""
 
     gap_s: float
+    """The longest time from packet to packet."""
     is_dead: bool
+    """Whether the machine is gone at the end."""
     is_lost: bool
+    """Whether redundancy went and was not back at the end."""
     protected_s: float
+    """From the fault until redundancy was back; 0 if it did not go, or is not back."""
 
 
 def simulate_episode(task: EpisodeTask) -> Episode:

@@ -22,22 +22,15 @@ from vftsim.stats import Estimate, mean_interval
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """A place on an axis where two curves change their order.
-
-    Parameters
-    ----------
-    low, high : float
-        The points next to it at which the order is certain.
-    at : Estimate
-        The place.
-    first_is_lower_before : bool
-        Whether the first curve is the lower one at ``low``.
-    """
+    """A place on an axis where two curves change their order."""
 
     low: float
     high: float
+    """The points next to it at which the order is certain."""
     at: Estimate
+    """The place."""
     first_is_lower_before: bool
+    """Whether the first curve is the lower one at ``low``."""
 
 
 def crossovers(

@@ -70,30 +70,21 @@ Verdict = Literal["yes", "no", "open"]
 
 @dataclass(frozen=True)
 class Decision(Printed):
-    """A model under several mechanisms.
-
-    Parameters
-    ----------
-    protected : dict
-        What was found, by mechanism.
-    bands : dict
-        By mechanism and figure, what the ranges of prices make of it; empty: prices were taken as they are.
-    refused : dict
-        Mechanisms that do not fit, with the reason.
-    notes : dict
-        What must be said of a mechanism.
-    crossovers : tuple of Order
-        Who is the cheapest over settings that were asked for.
-    """
+    """A model under several mechanisms."""
 
     base: Model
     protected: Mapping[str, Protected]
+    """What was found, by mechanism."""
     asked: Asked
     bands: Mapping[str, Mapping[str, Band]]
+    """By mechanism and figure, what the ranges of prices make of it; empty: prices were taken as they are."""
     refused: Mapping[str, str]
+    """Mechanisms that do not fit, with the reason."""
     notes: Mapping[str, Sequence[str]]
+    """What must be said of a mechanism."""
     manifest: dict[str, Any]
     crossovers: tuple[Order, ...] = ()
+    """Who is the cheapest over settings that were asked for."""
 
     @cached_property
     def quantities(self) -> list[Quantity]:

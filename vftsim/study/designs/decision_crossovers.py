@@ -43,27 +43,18 @@ DEFAULT_MTBF_S = 365 * 86_400.0
 
 @dataclass(frozen=True)
 class Asked:
-    """The question.
-
-    Parameters
-    ----------
-    objectives : tuple of Objective
-        What a mechanism has to achieve, all of them.
-    mtbf_s : float
-        Mean time between failures of a host.
-    restart_s : float
-        How long it takes somebody to bring back by hand what does not come back by itself.
-    bands : bool
-        Whether each price is also played at both ends of its range, once.
-    crossovers : tuple of str
-        Settings over which the order of mechanisms is sought, as :func:`~.shared_knobs.shared_knobs` reads them.
-    """
+    """The question."""
 
     objectives: tuple[Objective, ...] = ()
+    """What a mechanism has to achieve, all of them."""
     mtbf_s: float = DEFAULT_MTBF_S
+    """Mean time between failures of a host."""
     restart_s: float = DEFAULT_RESTART_S
+    """How long it takes somebody to bring back by hand what does not come back by itself."""
     bands: bool = True
+    """Whether each price is also played at both ends of its range, once."""
     crossovers: tuple[str, ...] = ()
+    """Settings over which the order of mechanisms is sought, as :func:`~.shared_knobs.shared_knobs` reads them."""
 
 
 SOON_NS = 8_000_000_000
@@ -72,15 +63,10 @@ SOON_NS = 8_000_000_000
 
 @dataclass(frozen=True)
 class Playing:
-    """How models are played, and what for.
-
-    Parameters
-    ----------
-    domain : str
-        The protected one, as records name it.
-    """
+    """How models are played, and what for."""
 
     domain: str
+    """The protected one, as records name it."""
     asked: Asked
     execution: Execution
 
@@ -123,30 +109,21 @@ HALVINGS = 2
 
 @dataclass(frozen=True)
 class Change:
-    """A change of order.
-
-    Parameters
-    ----------
-    what : str
-        What crosses: the price, or an objective.
-    before, after : str
-        Of prices: which mechanism has the lower one below the place and above it.  Of an objective: the mechanism that
-        meets it, on the side on which it does; empty on the other.
-    at : Estimate
-        The place.
-    low, high : float
-        Values next to it at which all replications agree.
-    is_of_cheapest : bool
-        Whether it changes who is the cheapest.
-    """
+    """A change of order."""
 
     what: str
+    """What crosses: the price, or an objective."""
     before: str
     after: str
+    """Of prices: which mechanism has the lower one below the place and above it.  Of an objective: the mechanism that
+    meets it, on the side on which it does; empty on the other."""
     at: Estimate
+    """The place."""
     low: float
     high: float
+    """Values next to it at which all replications agree."""
     is_of_cheapest: bool
+    """Whether it changes who is the cheapest."""
 
     def ends(self, cheapest: Mapping[float, str], here: float, there: float) -> bool:
         """Whether it is why another one is the cheapest at the next value."""
@@ -156,25 +133,17 @@ class Change:
 
 @dataclass(frozen=True)
 class Order:
-    """The order of mechanisms over a setting.
-
-    Parameters
-    ----------
-    points : dict
-        By value, ascending, what was found of every mechanism.
-    cheapest : dict
-        By value, the cheapest that meets what is asked; empty: none does.
-    meeting : dict
-        By value, all that meet it.
-    changes : tuple of Change
-        In their order.
-    """
+    """The order of mechanisms over a setting."""
 
     knob: SharedKnob
     points: Mapping[float, Mapping[str, Protected]]
+    """By value, ascending, what was found of every mechanism."""
     cheapest: Mapping[float, str]
+    """By value, the cheapest that meets what is asked; empty: none does."""
     meeting: Mapping[float, frozenset[str]]
+    """By value, all that meet it."""
     changes: tuple[Change, ...]
+    """In their order."""
 
     def stretches(self) -> Iterator[tuple[str, float, float, Change | None]]:
         """Yield who is the cheapest from one value to another, and the change that ends it, if one is known."""

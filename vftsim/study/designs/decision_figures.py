@@ -40,25 +40,17 @@ _RATINGS = ("mos",)
 
 @dataclass(frozen=True)
 class Quantity:
-    """A figure of every mechanism.
-
-    Parameters
-    ----------
-    name : str
-        Its address, or a word of its own.
-    words : str
-        Label and unit.
-    group : str
-        Of the service, what protection costs, a failure, a year.
-    place : str
-        Workload or program that measures it; empty for the others.
-    """
+    """A figure of every mechanism."""
 
     name: str
+    """Its address, or a word of its own."""
     words: str
+    """Label and unit."""
     unit: str
     group: str
+    """Of the service, what protection costs, a failure, a year."""
     place: str = ""
+    """Workload or program that measures it; empty for the others."""
 
 
 _OF_GUARD = (
@@ -102,27 +94,19 @@ _OF_YEAR = {
 
 @dataclass(frozen=True)
 class Protected:
-    """A model under one mechanism, and what was found of it.
-
-    Parameters
-    ----------
-    domain : str
-        The protected one, as records name it.
-    summary : Summary
-        Declared figures over replications.
-    computed : dict
-        Figures put together here, by name and replication.
-    year : dict, optional
-        A row of :class:`~vftsim.study.designs.availability.AvailabilityStudy`.
-    """
+    """A model under one mechanism, and what was found of it."""
 
     model: Model
     domain: str
+    """The protected one, as records name it."""
     summary: Summary
+    """Declared figures over replications."""
     computed: Mapping[str, Mapping[int, float]]
+    """Figures put together here, by name and replication."""
     capacity: RampCapacity | None = None
     failovers: FailoverStudy | None = None
     year: Mapping[str, Any] | None = None
+    """A row of :class:`~vftsim.study.designs.availability.AvailabilityStudy`."""
 
     def estimate(self, name: str) -> Estimate | None:
         """Return a figure with the interval that its replications or crashes allow."""

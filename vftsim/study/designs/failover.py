@@ -80,25 +80,18 @@ _COUNTED = ("failed_", "lost_", "outputs_", "retransmissions")
 
 @dataclass(frozen=True)
 class FailoverStudy(Printed):
-    """Failovers of one model.
-
-    Parameters
-    ----------
-    load : str
-        Under what it ran, in words.
-    outside : list of float, optional
-        That load, if it is outside of what the model was fitted to; None if the model does not say to what.
-    bands : dict
-        By figure, what the ranges of the mechanism's prices make of it; empty: prices were taken as they are.
-    """
+    """Failovers of one model."""
 
     model: Model
     mechanism: str
     load: str
+    """Under what it ran, in words."""
     failovers: tuple[Failover, ...]
     manifest: dict[str, Any]
     outside: list[float] | None = None
+    """That load, if it is outside of what the model was fitted to; None if the model does not say to what."""
     bands: Mapping[str, Band] = field(default_factory=dict)
+    """By figure, what the ranges of the mechanism's prices make of it; empty: prices were taken as they are."""
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure: its mean with an interval, least, middle and largest value.
@@ -243,27 +236,18 @@ class FailoverStudy(Printed):
 
 @dataclass(frozen=True)
 class Crashes:
-    """Which crashes a model is put through.
-
-    Parameters
-    ----------
-    count : int
-        Crashes, one in each of so many equal parts of the span.
-    load : float, optional
-        Attempts a second of a benchmark; by default those of its first step.
-    domain : str, optional
-        Whose host crashes; by default the one that a mechanism protects, or that has traffic.
-    span_ns : int
-        Length of the stretch over which the crashes are spread.
-    after_ns : int, optional
-        How long a run goes on after the stretch, beside the time of a restart.
-    """
+    """Which crashes a model is put through."""
 
     count: int = DEFAULT_CRASHES
+    """Crashes, one in each of so many equal parts of the span."""
     load: float | None = None
+    """Attempts a second of a benchmark; by default those of its first step."""
     domain: str | None = None
+    """Whose host crashes; by default the one that a mechanism protects, or that has traffic."""
     span_ns: int = SPAN_NS
+    """Length of the stretch over which the crashes are spread."""
     after_ns: int | None = None
+    """How long a run goes on after the stretch, beside the time of a restart."""
 
     def check(self) -> None:
         """Refuse times that are not above 0."""

@@ -19,24 +19,16 @@ UP, DEAD, AFTER_DEATH = "up", "dead", "unprotected after death"
 
 @dataclass(frozen=True)
 class Effect:
-    """What a kind of fault does.
-
-    Parameters
-    ----------
-    outage_s : float
-        Mean outage where it is not the end of the machine.
-    unprotected_s : float
-        Mean time after the outage until redundancy is back; 0: it did not go.
-    dead : float
-        Share of the faults that are the end of the machine.
-    around_s : float
-        Half the interval of what it costs on average, of the instants at which it was measured.
-    """
+    """What a kind of fault does."""
 
     outage_s: float
+    """Mean outage where it is not the end of the machine."""
     unprotected_s: float = 0.0
+    """Mean time after the outage until redundancy is back; 0: it did not go."""
     dead: float = 0.0
+    """Share of the faults that are the end of the machine."""
     around_s: float = 0.0
+    """Half the interval of what it costs on average, of the instants at which it was measured."""
 
     def cost_s(self, restart_s: float) -> float:
         """Return the mean time down by one fault."""

@@ -19,24 +19,16 @@ from vftsim.spec.units import number_and_unit, quantity_with
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A key of a model, and how its value is written.
-
-    Parameters
-    ----------
-    key : str
-        Dotted.
-    unit : str
-        Of a level; empty for a plain number.
-    value : float
-        The model's own.
-    is_whole : bool
-        Whether it is a count.
-    """
+    """A key of a model, and how its value is written."""
 
     key: str
+    """Dotted."""
     unit: str
+    """Of a level; empty for a plain number."""
     value: float
+    """The model's own."""
     is_whole: bool
+    """Whether it is a count."""
 
     def written(self, level: float) -> str | float:
         """Return a level as a model file has it."""

@@ -62,69 +62,47 @@ WATCHED_REPLICATIONS = 10
 
 @dataclass(frozen=True)
 class LoadNames:
-    """How a load and its limit are called.
-
-    Parameters
-    ----------
-    key : str
-        Of the load in tables and JSON: ``streams``.
-    unit : str
-        Behind a figure for people: ``media streams``.
-    title : str
-        What the answer says: ``Capacity``.
-    within : str
-        What runs within the limit do, as the end of a sentence: ``lose at most 0.1 % of their media packets``.
-    details : mapping
-        What else the JSON says of limit and load.
-    per_unit : mapping
-        What goes with each unit of the load, by unit: ``{"calls/s": 0.1}``.
-    axis : str
-        The load at a table or chart, where that is not its key.
-    judged_s : (float, float), optional
-        After a stop of a benchmark: for how long attempts are judged, and how long after it.
-    is_counted : bool
-        Whether the load is a whole number.
-    """
+    """How a load and its limit are called."""
 
     key: str
+    """Of the load in tables and JSON: ``streams``."""
     unit: str
+    """Behind a figure for people: ``media streams``."""
     title: str
+    """What the answer says: ``Capacity``."""
     within: str
+    """What runs within the limit do, as the end of a sentence: ``lose at most 0.1 % of their media packets``."""
     details: Mapping[str, Any] = field(default_factory=dict)
+    """What else the JSON says of limit and load."""
     per_unit: Mapping[str, float] = field(default_factory=dict)
+    """What goes with each unit of the load, by unit: ``{"calls/s": 0.1}``."""
     axis: str = ""
+    """The load at a table or chart, where that is not its key."""
     judged_s: tuple[float, float] | None = None
+    """After a stop of a benchmark: for how long attempts are judged, and how long after it."""
     is_counted: bool = False
+    """Whether the load is a whole number."""
 
 
 @dataclass(frozen=True)
 class LevelSearch:
-    """A capacity found by search.
-
-    Parameters
-    ----------
-    figures : dict
-        The judged figures of every run, by load and name.
-    watched_level : float
-        Load whose resources were watched: the lowest that failed, or the highest that passed if none did.
-    resources : DataFrame
-        Use of the resources there, the limiting one first; empty after an interruption, and of a search with a stop.
-    missing : Missing, optional
-        What was not offered at the lowest load that failed.
-    band : Band, optional
-        What the ranges of a mechanism's prices make of the capacity.
-    """
+    """A capacity found by search."""
 
     model: Model
     names: LoadNames
     result: CapacityResult
     settings: SearchSettings
     figures: dict[float, dict[str, list[float]]]
+    """The judged figures of every run, by load and name."""
     watched_level: float
+    """Load whose resources were watched: the lowest that failed, or the highest that passed if none did."""
     resources: pd.DataFrame
+    """Use of the resources there, the limiting one first; empty after an interruption, and of a search with a stop."""
     interrupted: bool = False
     missing: Missing | None = None
+    """What was not offered at the lowest load that failed."""
     band: Band | None = None
+    """What the ranges of a mechanism's prices make of the capacity."""
 
     @property
     def with_prices(self) -> Estimate | None:
@@ -197,23 +175,16 @@ class LevelSearch:
 
 @dataclass(frozen=True)
 class LevelStudy:
-    """What a search needs to know of a load.
-
-    Parameters
-    ----------
-    saturated : float
-        Load that would fill the system: where to look.
-    judged_by : any
-        Plain data that says what a run is judged by; runs kept in a store under another are not taken.
-    is_watched : bool
-        Whether resources are looked at; where a run stands still for a while they say little.
-    """
+    """What a search needs to know of a load."""
 
     load: JudgedLoad
     names: LoadNames
     saturated: float
+    """Load that would fill the system: where to look."""
     judged_by: Any
+    """Plain data that says what a run is judged by; runs kept in a store under another are not taken."""
     is_watched: bool = True
+    """Whether resources are looked at; where a run stands still for a while they say little."""
 
     def cache(self, model: Model, execution: Execution) -> RunCache:
         """Return the cache of judged runs of a model, to be narrowed by the load."""

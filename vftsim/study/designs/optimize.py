@@ -50,33 +50,23 @@ _LARGEST_SEED = 2**31 - 1
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked.
-
-    Parameters
-    ----------
-    settings : tuple of str
-        As with ``--set``.
-    choices : mapping
-        Values by name.
-    objectives : tuple of Objective
-        On whole addresses of figures.
-    confidence : float
-        With which the objectives are met together.
-    looks : int
-        Configurations that are looked at for the front.
-    budget : int
-        Most runs of the search.
-    """
+    """What is asked."""
 
     model: str
     settings: tuple[str, ...]
+    """As with ``--set``."""
     base: Model
     choices: Mapping[str, Sequence[str]]
+    """Values by name."""
     objectives: tuple[Objective, ...]
+    """On whole addresses of figures."""
     prices: PriceTable
     confidence: float = 0.95
+    """With which the objectives are met together."""
     looks: int = 40
+    """Configurations that are looked at for the front."""
     budget: int = 2000
+    """Most runs of the search."""
     quick: bool = False
 
     @classmethod
@@ -128,24 +118,17 @@ class Request:
 
 @dataclass
 class Search:
-    """A search under way, and what it knows.
-
-    Attributes
-    ----------
-    candidates : list of Candidate
-        The cheapest first.
-    refused : dict
-        Configurations that cannot be, and why.
-    proven : list of Candidate
-        Winner and runner-up with fresh random numbers, by number of the configuration.
-    """
+    """A search under way, and what it knows."""
 
     request: Request
     evaluate: Evaluator
     fresh: Evaluator
     candidates: list[Candidate] = field(default_factory=list)
+    """The cheapest first."""
     refused: dict[str, str] = field(default_factory=dict)
+    """Configurations that cannot be, and why."""
     proven: dict[int, Candidate] = field(default_factory=dict)
+    """Winner and runner-up with fresh random numbers, by number of the configuration."""
 
     def __post_init__(self) -> None:
         self.candidates, self.refused = candidates_of(self.request)
@@ -335,32 +318,22 @@ def _levels(span: Span, count: int) -> tuple[str, ...]:
 
 @dataclass
 class Candidate:
-    """A configuration.
-
-    Parameters
-    ----------
-    quantities : mapping
-        What it pays for.
-    n : int
-        Replications that its figures rest on.
-    figures : mapping
-        Of each objective, by its address.
-    verdict : str
-        ``meets``, ``misses``, ``open`` or ``cannot be run``.
-    failed_again : bool
-        Whether it met the objectives, and not with fresh random numbers.
-    varied : frozenset of str
-        Choices with several values.
-    """
+    """A configuration."""
 
     point: StudyPoint
     cost: float
     quantities: Mapping[str, float]
+    """What it pays for."""
     n: int = 0
+    """Replications that its figures rest on."""
     figures: dict[str, Estimate] = field(default_factory=dict)
+    """Of each objective, by its address."""
     verdict: str = OPEN
+    """``meets``, ``misses``, ``open`` or ``cannot be run``."""
     failed_again: bool = False
+    """Whether it met the objectives, and not with fresh random numbers."""
     varied: frozenset[str] = frozenset()
+    """Choices with several values."""
 
     @property
     def number(self) -> int:

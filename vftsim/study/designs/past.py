@@ -64,15 +64,10 @@ def list_results(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One run of a result, with all that determines it.
-
-    Parameters
-    ----------
-    run : int
-        Its number: replication times points plus point.
-    """
+    """One run of a result, with all that determines it."""
 
     run: int
+    """Its number: replication times points plus point."""
     point: StoredPoint
     replication: int
     seed: int
@@ -157,23 +152,16 @@ _GONE = {"gone": True}
 
 @dataclass(frozen=True)
 class StoredPoint:
-    """A point as a directory has it.
-
-    Parameters
-    ----------
-    label : str
-        Of its model.
-    values : mapping
-        By factor.
-    sha256 : str
-        Of its model.
-    """
+    """A point as a directory has it."""
 
     number: int
     label: str
+    """Of its model."""
     values: Mapping[str, str]
+    """By factor."""
     spec: ModelSpec
     sha256: str
+    """Of its model."""
 
 
 def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
@@ -227,27 +215,18 @@ _ONCE = ("--force", "--resume")
 
 @dataclass(frozen=True)
 class Merged:
-    """What went into a directory.
-
-    Parameters
-    ----------
-    command : str
-        The kind of study.
-    new : int
-        Replications that came.
-    already : int
-        Replications that were there before, or in two directories.
-    next_command : str
-        What writes the tables.
-    remarks : list of str
-        What was damaged.
-    """
+    """What went into a directory."""
 
     command: str
+    """The kind of study."""
     new: int
+    """Replications that came."""
     already: int
+    """Replications that were there before, or in two directories."""
     next_command: str
+    """What writes the tables."""
     remarks: list[str] = field(default_factory=list)
+    """What was damaged."""
 
 
 def merge(sources: Sequence[Path], target: Path) -> Merged:

@@ -34,22 +34,15 @@ Change = Callable[[Model], Model]
 
 @dataclass(frozen=True, slots=True)
 class StudyPoint:
-    """A point of a study.
-
-    Parameters
-    ----------
-    label : str
-        Of the model.
-    values : mapping of str to str
-        The value of each factor, as a model file has it.
-    made : callable
-        Makes its model; those of a large design would take hundreds of megabytes.
-    """
+    """A point of a study."""
 
     number: int
     label: str
+    """Of the model."""
     values: Mapping[str, str]
+    """The value of each factor, as a model file has it."""
     made: Callable[[], Model]
+    """Makes its model; those of a large design would take hundreds of megabytes."""
 
     @property
     def model(self) -> Model:
@@ -69,21 +62,15 @@ class StudyPoint:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range of values with a common unit.
-
-    Parameters
-    ----------
-    is_log : bool
-        Whether its points are spread by ratio.
-    is_whole : bool
-        Whether its values are whole numbers.
-    """
+    """A range of values with a common unit."""
 
     low: float
     high: float
     unit: str = ""
     is_log: bool = False
+    """Whether its points are spread by ratio."""
     is_whole: bool = False
+    """Whether its values are whole numbers."""
 
     def number_at(self, share: float) -> float:
         """Return the number at a share of the range, with six digits."""

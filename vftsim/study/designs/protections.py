@@ -110,19 +110,13 @@ _VALUES: dict[str, Callable[[str], str]] = {"round_trip": lambda text: DURATION.
 
 @dataclass(frozen=True, slots=True)
 class ProtectionAxis:
-    """A short name about protection, with its values; the interface of :class:`~.sweep_grid.Axis`.
-
-    Parameters
-    ----------
-    domain : str
-        Entry of the model file whose protection it is.
-    values : tuple of str
-        As the user wrote them.
-    """
+    """A short name about protection, with its values; the interface of :class:`~.sweep_grid.Axis`."""
 
     name: str
     domain: str
+    """Entry of the model file whose protection it is."""
     values: tuple[str, ...]
+    """As the user wrote them."""
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -57,18 +57,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """What is known of systems of this kind, and how much a user wants to leave free.
-
-    Parameters
-    ----------
-    ramps : dict of str to Ramp
-        By system.
-    headroom_percent : float or None
-        Share of the full load to be left free; None: what the most fragile of the systems needed.
-    """
+    """What is known of systems of this kind, and how much a user wants to leave free."""
 
     ramps: Mapping[str, Ramp]
+    """By system."""
     headroom_percent: float | None = None
+    """Share of the full load to be left free; None: what the most fragile of the systems needed."""
 
 
 def experience_of(labs: Path | None = None, headroom_percent: float | None = None) -> Experience:
@@ -83,20 +77,14 @@ def experience_of(labs: Path | None = None, headroom_percent: float | None = Non
 
 @dataclass(frozen=True, slots=True)
 class Tipping:
-    """Where a system may tip, from others that did.
-
-    Parameters
-    ----------
-    full_saps : float
-        Load that fills its CPU.
-    within_saps : float
-        Capacity by the model.
-    """
+    """Where a system may tip, from others that did."""
 
     full_saps: float
+    """Load that fills its CPU."""
     others: tuple[Ramp, ...]
     headroom_percent: float | None
     within_saps: float
+    """Capacity by the model."""
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -172,74 +160,49 @@ def tipping_of(known: Experience, system: str | None, full_saps: float | None, w
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A load step and how many ramps passed it.
-
-    Parameters
-    ----------
-    number : int
-        From 1.
-    saps : float
-        Load asked for.
-    passed, stopped : int
-        Ramps that passed it, and ramps whose first failure it was; the others had failed before.
-    """
+    """A load step and how many ramps passed it."""
 
     number: int
+    """From 1."""
     saps: float
+    """Load asked for."""
     passed: int
     stopped: int
+    """Ramps that passed it, and ramps whose first failure it was; the others had failed before."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtLimit:
-    """The capacity under one limit, by the figures of the steps as a lab's record has them.
-
-    Parameters
-    ----------
-    limit_percent : float
-        Of any scenario, or of all together.
-    estimate : Estimate
-        Of the middle ramp; its upper end is open where it would be that of a ramp that never failed.
-    unfailed : int
-        Ramps in which no step was beyond the limit.
-    measured : int or None
-        What the record of the real system has.
-    """
+    """The capacity under one limit, by the figures of the steps as a lab's record has them."""
 
     limit_percent: float
+    """Of any scenario, or of all together."""
     estimate: Estimate
+    """Of the middle ramp; its upper end is open where it would be that of a ramp that never failed."""
     unfailed: int
+    """Ramps in which no step was beyond the limit."""
     measured: int | None = None
+    """What the record of the real system has."""
 
 
 @dataclass(frozen=True)
 class RampCapacity:
-    """The ramp's capacity over replications.
-
-    Parameters
-    ----------
-    runs : tuple of (int, RampEnd)
-        Replication and where its ramp ended, in the order of the replications.
-    step_saps : float
-        Height of a load step.
-    limit_percent : float
-        The IHS limit applied.
-    missing : tuple of Missing
-        What was asked and did not happen.
-    seen : tuple of tuple of LoadStep
-        The steps of each run.
-    known : Experience
-        Of systems whose ramps were measured.
-    """
+    """The ramp's capacity over replications."""
 
     model: Model
     runs: tuple[tuple[int, RampEnd], ...]
+    """Replication and where its ramp ended, in the order of the replications."""
     step_saps: float
+    """Height of a load step."""
     limit_percent: float
+    """The IHS limit applied."""
     confidence: float = 0.95
     missing: tuple[Missing, ...] = ()
+    """What was asked and did not happen."""
     seen: tuple[tuple[LoadStep, ...], ...] = ()
+    """The steps of each run."""
     known: Experience = field(default_factory=experience_of)
+    """Of systems whose ramps were measured."""
 
     @property
     def docs(self) -> list[float]:

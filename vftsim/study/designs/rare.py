@@ -46,18 +46,12 @@ _LEVELS_ABOUT = 8
 
 @dataclass(frozen=True)
 class Event:
-    """What is asked about.
-
-    Parameters
-    ----------
-    level : str
-        Address of the level.
-    limit : int
-        That it reaches: packets, ns of a backlog, or losses.
-    """
+    """What is asked about."""
 
     level: str
+    """Address of the level."""
     limit: int
+    """That it reaches: packets, ns of a backlog, or losses."""
 
     @property
     def is_of_losses(self) -> bool:
@@ -126,20 +120,14 @@ def read_levels(text: str | None, event: Event) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked, and how.
-
-    Parameters
-    ----------
-    levels : tuple of int, optional
-        On the way, without the limit; None: a pilot finds them; empty: brute force.
-    trials : int
-        At each level.
-    """
+    """What is asked, and how."""
 
     model: Model
     event: Event
     levels: tuple[int, ...] | None = None
+    """On the way, without the limit; None: a pilot finds them; empty: brute force."""
     trials: int = DEFAULT_TRIALS
+    """At each level."""
     repetitions: int = DEFAULT_REPETITIONS
 
     def check(self) -> None:
@@ -204,20 +192,14 @@ def pilot(task: _Task) -> Pilot:
 
 @dataclass(frozen=True)
 class RareStudy(Printed):
-    """The probability of an event.
-
-    Parameters
-    ----------
-    levels : tuple of int
-        The limit last.
-    pilot : Pilot, optional
-        What found the levels.
-    """
+    """The probability of an event."""
 
     request: Request
     levels: tuple[int, ...]
+    """The limit last."""
     repetitions: list[Trials]
     pilot: Pilot | None
+    """What found the levels."""
     manifest: dict[str, Any]
 
     @property

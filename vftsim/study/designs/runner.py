@@ -62,36 +62,23 @@ class Point(Protocol):
 
 @dataclass
 class Runner:
-    """The runs of points, whatever they are of.
-
-    Parameters
-    ----------
-    function : callable
-        Gives plain data of a run, or why there is none under :data:`REFUSED`; a module's function.
-    take : callable
-        Told of each run, whether it was in the store or has just arrived.
-    execution : Execution
-        With a store; its shard is a share of the runs of all points.
-    by_points : bool
-        Whether a share is of points, not of runs: where how many a point needs follows from those before.
-
-    Attributes
-    ----------
-    refused : dict
-        Why points cannot be run, by number.
-    taken : list of set of int
-        Of each point, the replications that were told of.
-    """
+    """The runs of points, whatever they are of."""
 
     points: Sequence[Point]
     function: Callable[[Task], dict[str, Any]]
+    """Gives plain data of a run, or why there is none under :data:`REFUSED`; a module's function."""
     take: Take
+    """Told of each run, whether it was in the store or has just arrived."""
     execution: Execution
+    """With a store; its shard is a share of the runs of all points."""
     by_points: bool = False
+    """Whether a share is of points, not of runs: where how many a point needs follows from those before."""
     refused: dict[int, str] = field(default_factory=dict)
+    """Why points cannot be run, by number."""
     identities: list[dict[str, Any]] = field(default_factory=list)
     _alike: dict[str, list[int]] = field(default_factory=dict)
     taken: list[set[int]] = field(default_factory=list)
+    """Of each point, the replications that were told of."""
 
     def __post_init__(self) -> None:
         for point in self.points:
@@ -250,23 +237,14 @@ class Responses:
 
 @dataclass
 class Evaluator:
-    """Runs points and gives their figures.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Whole addresses of figures.
-
-    Attributes
-    ----------
-    runs : int
-        Runs that the points so far rest on.
-    """
+    """Runs points and gives their figures."""
 
     names: Sequence[str]
+    """Whole addresses of figures."""
     confidence: float
     execution: Execution
     runs: int = 0
+    """Runs that the points so far rest on."""
 
     def __call__(self, points: Sequence[StudyPoint], replications: int) -> Responses:
         """Return the figures of points, which are numbered from 0; :attr:`.Responses.refused` says which cannot be run.

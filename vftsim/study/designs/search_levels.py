@@ -34,29 +34,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """How hard a search tries.
-
-    Parameters
-    ----------
-    probability : float
-        Share of runs that must stay within the limit.
-    resolution : float, optional
-        Difference of loads that does not matter.
-    resolution_percent : float
-        The same as a share of the load that saturates the system, if ``resolution`` is not given.
-    runs_per_level, budget : int
-        Most runs at one load, and in all.
-    low, high : float, optional
-        Where to look; by default from half the load that saturates the system to all of it.
-    """
+    """How hard a search tries."""
 
     probability: float = 0.9
+    """Share of runs that must stay within the limit."""
     resolution: float | None = None
+    """Difference of loads that does not matter."""
     resolution_percent: float = 2.0
+    """The same as a share of the load that saturates the system, if ``resolution`` is not given."""
     runs_per_level: int = 120
     budget: int = 800
+    """Most runs at one load, and in all."""
     low: float | None = None
     high: float | None = None
+    """Where to look; by default from half the load that saturates the system to all of it."""
     confidence: float = 0.95
 
     @property
@@ -81,49 +72,34 @@ _ROOM = 3
 
 @dataclass(frozen=True)
 class CapacityRequest:
-    """The options of a capacity study; ``None`` where the user said nothing.
-
-    Parameters
-    ----------
-    quick : bool
-        A first look.
-    method : str, optional
-        ``ramp`` or ``search``.
-    replications : int, optional
-        Ramps.
-    ihs_limit_percent, loss_limit_percent : float, optional
-        Allowed share of inadequately handled attempts, or of lost media packets.
-    after_stop_ns, window_ns : int, optional
-        A stop to recover from, and the time for it.
-    probability, resolution, budget : optional
-        Of a search.
-    labs : Path, optional
-        File with ramps of further measured systems.
-    headroom_percent : float, optional
-        Share of the load that fills the CPU to be left free.
-    vary : str, optional
-        Key of the model to turn.
-    objectives : tuple of str
-        What a run must achieve, each ``figure <= number``; all of them.
-    prices : bool
-        Play prices of the model's protection at both ends of their ranges.
-    """
+    """The options of a capacity study; ``None`` where the user said nothing."""
 
     quick: bool = False
+    """A first look."""
     method: str | None = None
+    """``ramp`` or ``search``."""
     replications: int | None = None
+    """Ramps."""
     ihs_limit_percent: float | None = None
     loss_limit_percent: float | None = None
+    """Allowed share of inadequately handled attempts, or of lost media packets."""
     after_stop_ns: int | None = None
     window_ns: int | None = None
+    """A stop to recover from, and the time for it."""
     probability: float | None = None
     resolution: float | None = None
     budget: int | None = None
+    """Of a search."""
     labs: Path | None = None
+    """File with ramps of further measured systems."""
     headroom_percent: float | None = None
+    """Share of the load that fills the CPU to be left free."""
     vary: str | None = None
+    """Key of the model to turn."""
     objectives: tuple[str, ...] = ()
+    """What a run must achieve, each ``figure <= number``; all of them."""
     prices: bool = True
+    """Play prices of the model's protection at both ends of their ranges."""
 
     def settings(self, thorough: SearchSettings) -> SearchSettings:
         """Return how hard a search has to try; ``thorough`` is the kind's own default."""
@@ -291,19 +267,13 @@ def _down(value: float, step: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """The judged figures of a run; true for a run within the limit whose load was offered.
-
-    Parameters
-    ----------
-    figures : dict
-        What it is judged by; nan where it has no such figure.
-    short : Offer, optional
-        Of the workload whose load is searched, where it sent less than it was asked: such a run proves nothing.
-    """
+    """The judged figures of a run; true for a run within the limit whose load was offered."""
 
     figures: dict[str, Number]
+    """What it is judged by; nan where it has no such figure."""
     is_within: bool
     short: Offer | None = None
+    """Of the workload whose load is searched, where it sent less than it was asked: such a run proves nothing."""
 
     def __bool__(self) -> bool:
         return self.is_within and self.short is None
@@ -319,21 +289,15 @@ class Turned(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JudgedLoad:
-    """A model at any level of its load, and what a run at one is worth; what a capacity search calls; picklable.
-
-    Parameters
-    ----------
-    criterion : callable
-        Returns the figures that a record is judged by, and whether it is within the limit.
-    offered : tuple of str
-        Workloads that must have sent what they were asked.
-    """
+    """A model at any level of its load, and what a run at one is worth; what a capacity search calls; picklable."""
 
     spec: ModelSpec
     seed: int
     turned: Turned
     criterion: Callable[[RunRecord], tuple[dict[str, float], bool]]
+    """Returns the figures that a record is judged by, and whether it is within the limit."""
     offered: tuple[str, ...] = ()
+    """Workloads that must have sent what they were asked."""
 
     def __call__(self, level: float, replication: int) -> JudgedRun:
         """Run and judge."""

@@ -55,28 +55,20 @@ _LARGEST_SEED = 2**31 - 2
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked.
-
-    Parameters
-    ----------
-    settings : tuple of str
-        As with ``--set``.
-    spans : mapping
-        Range of each factor.
-    base : Model
-        The model with the settings.
-    trajectories, samples, most : int
-        Of Morris; of Sobol, a power of 2; factors of the third stage.
-    """
+    """What is asked."""
 
     model: str
     settings: tuple[str, ...]
+    """As with ``--set``."""
     figure: str
     spans: Mapping[str, Span]
+    """Range of each factor."""
     base: Model
+    """The model with the settings."""
     trajectories: int = 10
     samples: int = 64
     most: int = 5
+    """Of Morris; of Sobol, a power of 2; factors of the third stage."""
     replications: int = 2
     quick: bool = False
     confidence: float = 0.95
@@ -117,26 +109,19 @@ class Index:
 
 @dataclass(frozen=True)
 class Effect:
-    """What is known of a factor.
-
-    Parameters
-    ----------
-    low, high : Estimate or None
-        How much the figure differs from the model's own with the factor at either end.
-    effect : Index
-        Morris's mu*.
-    first, total : Index or None
-        Sobol's indices; None for a factor that was screened out.
-    """
+    """What is known of a factor."""
 
     name: str
     span: Span
     low: Estimate | None
     high: Estimate | None
+    """How much the figure differs from the model's own with the factor at either end."""
     effect: Index
+    """Morris's mu*."""
     sigma: float
     first: Index | None = None
     total: Index | None = None
+    """Sobol's indices; None for a factor that was screened out."""
 
     @property
     def weight(self) -> tuple[float, float]:
@@ -146,26 +131,18 @@ class Effect:
 
 @dataclass(frozen=True)
 class Sensitivity(Printed):
-    """What a figure depends on.
-
-    Parameters
-    ----------
-    figure : str
-        Whole address.
-    own : Estimate
-        The figure of the model as it is.
-    effects : list of Effect
-        The most important first.
-    spread : Estimate
-        The figure over the points of the last stage: median, and the central part of them.
-    """
+    """What a figure depends on."""
 
     request: Request
     figure: str
+    """Whole address."""
     unit: str
     own: Estimate
+    """The figure of the model as it is."""
     effects: list[Effect]
+    """The most important first."""
     spread: Estimate
+    """The figure over the points of the last stage: median, and the central part of them."""
     manifest: dict[str, Any]
     runs: int
     remarks: list[str] = field(default_factory=list)

@@ -24,26 +24,18 @@ _PLACES = 5
 
 @dataclass(frozen=True, slots=True)
 class _Sort:
-    """How a setting is written.
-
-    Parameters
-    ----------
-    size : float
-        Of the unit, in the quantity's base unit.
-    reach : (float, float)
-        From what part of the least value in use to what multiple of the largest one looks.
-    held : float
-        What part of it a model holds.
-    usual : float
-        Where every mechanism takes it from elsewhere.
-    """
+    """How a setting is written."""
 
     unit: str
     size: float
+    """Of the unit, in the quantity's base unit."""
     reach: tuple[float, float]
+    """From what part of the least value in use to what multiple of the largest one looks."""
     quantity: Quantity | None = None
     held: float = 1.0
+    """What part of it a model holds."""
     usual: float = 1.0
+    """Where every mechanism takes it from elsewhere."""
 
 
 _SORTS: Mapping[str, _Sort] = {
@@ -57,17 +49,12 @@ _SORTS: Mapping[str, _Sort] = {
 
 @dataclass(frozen=True, slots=True)
 class SharedKnob:
-    """A setting with the values that it gets.
-
-    Parameters
-    ----------
-    places : tuple of float
-        In its unit, ascending.
-    """
+    """A setting with the values that it gets."""
 
     name: str
     unit: str
     places: tuple[float, ...]
+    """In its unit, ascending."""
 
     def at(self, model: Model, entry: str, value: float) -> Model:
         """Return a model with the setting at a value, which must be possible; the same one without such a setting."""

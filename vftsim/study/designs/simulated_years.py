@@ -57,18 +57,13 @@ _NORMAL = NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0)
 
 @dataclass(frozen=True)
 class Rate:
-    """A kind of fault, and how often it comes.
-
-    Parameters
-    ----------
-    mean_s, cv : float
-        Of the time between two of them.
-    """
+    """A kind of fault, and how often it comes."""
 
     name: str
     fault: FaultSpec
     mean_s: float
     cv: float = 1.0
+    """Of the time between two of them."""
 
     @property
     def per_s(self) -> float:
@@ -172,23 +167,16 @@ class YearTask:
 
 @dataclass(frozen=True)
 class Year:
-    """A year of a machine.
-
-    Parameters
-    ----------
-    drawn : dict of str to int
-        How many faults came, by kind.
-    down_by : dict of str to float
-        Seconds down, by the kind of fault.
-    deaths : int
-        How often somebody had to bring the machine back.
-    """
+    """A year of a machine."""
 
     down_s: float
     unprotected_s: float
     drawn: dict[str, int]
+    """How many faults came, by kind."""
     down_by: dict[str, float]
+    """Seconds down, by the kind of fault."""
     deaths: int
+    """How often somebody had to bring the machine back."""
 
 
 def measure(task: MeasureTask) -> Measured:
@@ -336,22 +324,16 @@ class MachineYears:
 
 @dataclass(frozen=True)
 class SimulatedYears(Printed):
-    """Years of a model under mechanisms.
-
-    Parameters
-    ----------
-    found : dict
-        By mechanism.
-    refused : dict
-        Mechanisms that do not fit, with the reason.
-    """
+    """Years of a model under mechanisms."""
 
     model: Model
     mtbf_s: float
     restart_s: float
     rates: tuple[Rate, ...]
     found: Mapping[str, MachineYears]
+    """By mechanism."""
     refused: Mapping[str, str]
+    """Mechanisms that do not fit, with the reason."""
     manifest: dict[str, Any]
 
     def to_pandas(self) -> pd.DataFrame:

@@ -43,28 +43,20 @@ _MOST_LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class StudyResult(Printed):
-    """What is known of the points of a study.
-
-    Parameters
-    ----------
-    refused : dict
-        Why points have no runs, by number.
-    wanted : list of int
-        Replications asked for, of each point.
-    already : int
-        Runs that were on disk at the start.
-    unreached : list of int
-        Points whose figures are not known as well as was asked for.
-    """
+    """What is known of the points of a study."""
 
     spec: StudySpec
     points: list[StudyPoint]
     responses: Responses
     refused: dict[int, str]
+    """Why points have no runs, by number."""
     manifest: dict[str, Any]
     wanted: list[int]
+    """Replications asked for, of each point."""
     already: int
+    """Runs that were on disk at the start."""
     unreached: list[int]
+    """Points whose figures are not known as well as was asked for."""
     remarks: list[str] = field(default_factory=list)
 
     @property

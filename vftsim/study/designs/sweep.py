@@ -51,35 +51,24 @@ MOST_PANELS = 3
 
 @dataclass(frozen=True)
 class SweepResult(Printed):
-    """What is known of the points of a grid.
-
-    Parameters
-    ----------
-    points : list of PointFigures
-        What is known of each point.
-    refused : dict
-        Why points have none, by number of the point.
-    manifest : dict
-        How the result came to be.
-    wanted : int
-        Replications asked for, all points together; refused points count none.
-    already : int
-        Replications that were on disk at the start.
-    named : tuple of str
-        Figures that were asked for; none: those that lead.
-    remarks : list of str
-        What happened to the directory on the way that the user must know.
-    """
+    """What is known of the points of a grid."""
 
     grid: Grid
     points: list[PointFigures]
+    """What is known of each point."""
     refused: dict[int, str]
+    """Why points have none, by number of the point."""
     manifest: dict[str, Any]
+    """How the result came to be."""
     wanted: int
+    """Replications asked for, all points together; refused points count none."""
     already: int
+    """Replications that were on disk at the start."""
     confidence: float = CONFIDENCE
     named: tuple[str, ...] = ()
+    """Figures that were asked for; none: those that lead."""
     remarks: list[str] = field(default_factory=list)
+    """What happened to the directory on the way that the user must know."""
 
     @property
     def finished(self) -> int:

@@ -28,34 +28,22 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class PointFigures:
-    """Figures of one point.
-
-    Parameters
-    ----------
-    values : dict
-        By replication.
-    found : dict
-        Address and estimate of each figure, by its name in the sweep.
-    marks : dict
-        By replication: what tells records apart to the last digit.
-    """
+    """Figures of one point."""
 
     values: dict[int, Figures] = field(default_factory=dict)
+    """By replication."""
     found: dict[str, tuple[Address, Estimate]] = field(default_factory=dict)
+    """Address and estimate of each figure, by its name in the sweep."""
     marks: dict[int, str] = field(default_factory=dict)
+    """By replication: what tells records apart to the last digit."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Finds the figures of points.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Figures that were asked for; none: those that lead.
-    """
+    """Finds the figures of points."""
 
     names: Sequence[str]
+    """Figures that were asked for; none: those that lead."""
     confidence: float
     _same: dict[tuple[Any, ...], tuple[str, Address]] = field(default_factory=dict)
 

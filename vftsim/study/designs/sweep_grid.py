@@ -59,24 +59,16 @@ _OPEN, _CLOSE = "[{(", "]})"
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is varied under one name.
-
-    Parameters
-    ----------
-    name : str
-        As the user said it.
-    keys : tuple of str
-        Dotted keys of the model that get the value.
-    values : tuple of str
-        As the user wrote them.
-    unit : str
-        Added to a value that is a bare number.
-    """
+    """What is varied under one name."""
 
     name: str
+    """As the user said it."""
     keys: tuple[str, ...]
+    """Dotted keys of the model that get the value."""
     values: tuple[str, ...]
+    """As the user wrote them."""
     unit: str = ""
+    """Added to a value that is a bare number."""
 
     def assignments(self, value: str, _kind: str = "") -> tuple[str, ...]:
         """Return what ``--set`` would say for a value, the same under every mechanism."""
@@ -89,22 +81,15 @@ AnyAxis = Axis | ProtectionAxis
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A scheduler and a mechanism, with what gives them to the model.
-
-    Parameters
-    ----------
-    protection : str
-        Empty if mechanisms are not compared.
-    switch : tuple of str
-        Assignments.
-    kind : str
-        The mechanism in effect.
-    """
+    """A scheduler and a mechanism, with what gives them to the model."""
 
     scheduler: str
     protection: str
+    """Empty if mechanisms are not compared."""
     switch: tuple[str, ...]
+    """Assignments."""
     kind: str
+    """The mechanism in effect."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -120,31 +105,21 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One point of the grid.
-
-    Parameters
-    ----------
-    variant : Variant
-        Scheduler and mechanism.
-    values : mapping
-        The value of each axis.
-    made : callable
-        Makes its model.
-    digest : str
-        Of its model; this and what follows is asked of every point, and making the model again takes a millisecond.
-    times_ns : tuple of int
-        What a replication measures, and its warm-up.
-    not_covered : tuple of str
-        Keys that are something else than when the model was fitted.
-    """
+    """One point of the grid."""
 
     number: int
     variant: Variant
+    """Scheduler and mechanism."""
     values: Mapping[str, str]
+    """The value of each axis."""
     made: Callable[[], Model]
+    """Makes its model."""
     digest: str
+    """Of its model; this and what follows is asked of every point, and making the model again takes a millisecond."""
     times_ns: tuple[int, int]
+    """What a replication measures, and its warm-up."""
     not_covered: tuple[str, ...]
+    """Keys that are something else than when the model was fitted."""
 
     @property
     def model(self) -> Model:

@@ -35,26 +35,18 @@ SERIES = {"cpu_percent": "cpu", "load": "load"}
 
 @dataclass(frozen=True)
 class WarmUpStudy(Printed):
-    """What the pilots of one load say.
-
-    Parameters
-    ----------
-    period_ns : int
-        Between two samples.
-    transient_ns : int
-        What the model leaves out.
-    found : dict
-        By series: the cut; where it exceeds a quarter of the step, the reason that there is none.
-    manifest : dict
-        How the result came to be.
-    """
+    """What the pilots of one load say."""
 
     model: Model
     load_saps: float
     period_ns: int
+    """Between two samples."""
     transient_ns: int
+    """What the model leaves out."""
     found: dict[str, WarmUp | str]
+    """By series: the cut; where it exceeds a quarter of the step, the reason that there is none."""
     manifest: dict[str, Any] = field(default_factory=dict)
+    """How the result came to be."""
 
     @property
     def needed_ns(self) -> int | None:

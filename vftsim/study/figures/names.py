@@ -24,24 +24,16 @@ _MOST_NAMED = 6
 
 @dataclass(frozen=True)
 class Address:
-    """Where a figure stands.
-
-    Parameters
-    ----------
-    owner : str
-        What measured it: ``workloads.calls``, ``domains.sut``.
-    phase : str
-        Word of the phase in the address; empty for the whole run.
-    step : str
-        Another name of the phase: ``step_3``.
-    entry : Entry
-        The figure, and what of it.
-    """
+    """Where a figure stands."""
 
     owner: str
+    """What measured it: ``workloads.calls``, ``domains.sut``."""
     phase: str
+    """Word of the phase in the address; empty for the whole run."""
     step: str
+    """Another name of the phase: ``step_3``."""
     entry: Entry
+    """The figure, and what of it."""
 
     @property
     def place(self) -> str:

@@ -47,24 +47,16 @@ _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A condition on one figure.
-
-    Parameters
-    ----------
-    figure : str
-        Its name (:mod:`vftsim.study.figures.names`).
-    relation : str
-        ``<=``, ``>=``, ``<`` or ``>``.
-    value : float
-        In ``unit``.
-    unit : str
-        As it was written; none: the figure's own.
-    """
+    """A condition on one figure."""
 
     figure: str
+    """Its name (:mod:`vftsim.study.figures.names`)."""
     relation: str
+    """``<=``, ``>=``, ``<`` or ``>``."""
     value: float
+    """In ``unit``."""
     unit: str = ""
+    """As it was written; none: the figure's own."""
 
     def in_unit(self, unit: str) -> Objective:
         """Return it with its value in the figure's unit; refuse a unit of something else."""

@@ -15,19 +15,13 @@ Records = Sequence[tuple[int, RunRecord]]
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that was asked and did not happen, over some runs.
-
-    Parameters
-    ----------
-    what : str
-        The workload, or the fault.
-    asked, happened : float
-        Means of the runs, in ``unit``.
-    """
+    """Something that was asked and did not happen, over some runs."""
 
     what: str
+    """The workload, or the fault."""
     asked: float
     happened: float
+    """Means of the runs, in ``unit``."""
     unit: str
     why: str
 

@@ -37,26 +37,18 @@ SHARE = 0.95
 
 @dataclass(frozen=True)
 class Variant:
-    """A model with a price, or all of them, at an end of the range.
-
-    Parameters
-    ----------
-    price : str
-        Key of the price; :data:`ALL`.
-    place : float
-        Where in the range its value lies, from 0 to 1, in the logarithm where there is one.
-    ratio : float
-        The upper end of the range over the lower; 0 where that is 0.
-    is_of_failure : bool
-        Whether only a crash shows it.
-    """
+    """A model with a price, or all of them, at an end of the range."""
 
     price: str
+    """Key of the price; :data:`ALL`."""
     basis: str
     place: float
+    """Where in the range its value lies, from 0 to 1, in the logarithm where there is one."""
     ratio: float
+    """The upper end of the range over the lower; 0 where that is 0."""
     is_high: bool
     is_of_failure: bool
+    """Whether only a crash shows it."""
     model: Model
 
 
@@ -95,19 +87,13 @@ class Effect:
 
 @dataclass(frozen=True)
 class Band:
-    """How much more or less a figure may be, by the ranges of prices.
-
-    Parameters
-    ----------
-    below, above : float
-        Ends of the band, from the figure at the prices in use.
-    effects : tuple of Effect
-        The one that moves the figure most first.
-    """
+    """How much more or less a figure may be, by the ranges of prices."""
 
     below: float
     above: float
+    """Ends of the band, from the figure at the prices in use."""
     effects: tuple[Effect, ...]
+    """The one that moves the figure most first."""
 
     @property
     def decides(self) -> str:

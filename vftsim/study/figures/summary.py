@@ -18,22 +18,15 @@ from vftsim.study.figures.names import Address, find, one
 
 @dataclass
 class Row:
-    """A figure with what each replication says of it.
-
-    Parameters
-    ----------
-    kind : type
-        Class of the outcome that declares it: two workloads of one name need not be the same.
-    phase : Phase
-        The phase of one of the replications.
-    observed : dict
-        By replication; one that says nothing is left out.
-    """
+    """A figure with what each replication says of it."""
 
     address: Address
     kind: type[Outcome]
+    """Class of the outcome that declares it: two workloads of one name need not be the same."""
     phase: Phase
+    """The phase of one of the replications."""
     observed: dict[int, Any] = field(default_factory=dict)
+    """By replication; one that says nothing is left out."""
 
 
 class Summary:

@@ -69,25 +69,17 @@ _BYTES_UNDER_WAY = 500
 
 @dataclass(frozen=True)
 class Needs:
-    """What something takes, about.
-
-    Parameters
-    ----------
-    seconds : float
-        Of one CPU.
-    worker_bytes : float
-        Memory of a process while it simulates.
-    record_bytes : float
-        Memory of what is kept.
-    runs : float
-        Replications, which are what workers share.
-    """
+    """What something takes, about."""
 
     events: float = 0.0
     seconds: float = 0.0
+    """Of one CPU."""
     worker_bytes: float = 0.0
+    """Memory of a process while it simulates."""
     record_bytes: float = 0.0
+    """Memory of what is kept."""
     runs: float = 0.0
+    """Replications, which are what workers share."""
 
     def times(self, count: float) -> Needs:
         """Return what so many of it take."""
@@ -360,21 +352,14 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True)
 class Limits:
-    """What the user allows.
-
-    Parameters
-    ----------
-    is_agreed : bool
-        Begin, however long it takes.
-    most_ns : int, optional
-        Time after which the study ends as if interrupted.
-    most_bytes : int, optional
-        Memory that it may need; without it a quarter of the machine's is asked about.
-    """
+    """What the user allows."""
 
     is_agreed: bool = False
+    """Begin, however long it takes."""
     most_ns: int | None = None
+    """Time after which the study ends as if interrupted."""
     most_bytes: int | None = None
+    """Memory that it may need; without it a quarter of the machine's is asked about."""
 
 
 def check(needs: Needs, jobs: int, limits: Limits, ask: Callable[[str], bool]) -> str:

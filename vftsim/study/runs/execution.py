@@ -26,30 +26,20 @@ MOST_REPLICATIONS = 100_000
 
 @dataclass(frozen=True)
 class Execution:
-    """How a study is executed; without influence on its results, but for the seed.
-
-    Parameters
-    ----------
-    seed : int
-        Root seed.
-    jobs : int, optional
-        Worker processes; by default all cores.
-    progress : Progress
-        Where it is shown how far the study is.
-    store : Store, optional
-        Where finished runs are kept and found again.
-    shard : Shard
-        The share of the runs that is to be done.
-    started_utc : str
-        When the study began, for its manifest.
-    """
+    """How a study is executed; without influence on its results, but for the seed."""
 
     seed: int = DEFAULT_SEED
+    """Root seed."""
     jobs: int | None = None
+    """Worker processes; by default all cores."""
     progress: Progress = field(default_factory=Silent)
+    """Where it is shown how far the study is."""
     store: Store | None = None
+    """Where finished runs are kept and found again."""
     shard: Shard = WHOLE
+    """The share of the runs that is to be done."""
     started_utc: str = field(default_factory=utc_now)
+    """When the study began, for its manifest."""
 
     @cached_property
     def worker_count(self) -> int:

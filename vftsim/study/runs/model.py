@@ -21,24 +21,16 @@ from vftsim.study.store.files import sha256_of
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A checked model.
-
-    Parameters
-    ----------
-    label : str
-        What the user called it: a shipped name or a path.
-    spec : ModelSpec
-        The checked description.
-    assignments : tuple of str
-        Overrides made with ``--set``.
-    notes : tuple of str
-        What was changed beside (shortened steps), in words.
-    """
+    """A checked model."""
 
     label: str
+    """What the user called it: a shipped name or a path."""
     spec: ModelSpec
+    """The checked description."""
     assignments: tuple[str, ...] = ()
+    """Overrides made with ``--set``."""
     notes: tuple[str, ...] = ()
+    """What was changed beside (shortened steps), in words."""
 
     @property
     def workloads(self) -> tuple[str, ...]:

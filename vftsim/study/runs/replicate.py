@@ -29,20 +29,14 @@ OnResult = Callable[[int, int, Record], None]
 
 @dataclass(slots=True)
 class Replications:
-    """Records of one model by replication.
-
-    Attributes
-    ----------
-    records : dict
-        By number of the replication.
-    interrupted : bool
-        Whether the user ended the study before all were done.
-    """
+    """Records of one model by replication."""
 
     model: Model
     seed: int
     records: dict[int, Record] = field(default_factory=dict)
+    """By number of the replication."""
     interrupted: bool = False
+    """Whether the user ended the study before all were done."""
 
     def ordered(self) -> list[tuple[int, Record]]:
         """Return (replication, record) in the order of the replications."""

@@ -37,26 +37,18 @@ class StoredStudy:
 
 @dataclass(slots=True)
 class CheckReport:
-    """What a result's directory holds.
-
-    Attributes
-    ----------
-    command : str
-        The kind of study; empty if the database does not say it any more.
-    damage : list of str
-        What is wrong; nothing of it is ever counted in a result.
-    notes : list of str
-        What is no damage but good to know.
-    repaired : str
-        What a repair did; empty if there was none.
-    """
+    """What a result's directory holds."""
 
     folder: Path
     command: str = ""
+    """The kind of study; empty if the database does not say it any more."""
     studies: list[StoredStudy] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
+    """What is wrong; nothing of it is ever counted in a result."""
     notes: list[str] = field(default_factory=list)
+    """What is no damage but good to know."""
     repaired: str = ""
+    """What a repair did; empty if there was none."""
 
     @property
     def whole(self) -> int:

@@ -33,22 +33,15 @@ def _same(data: Any) -> Any:
 
 @dataclass(frozen=True)
 class RunCache:
-    """Numbered tasks of one study, each kept when it arrives and never done twice.
-
-    Parameters
-    ----------
-    store : Store, optional
-        Without one nothing is kept.
-    identity : mapping
-        All that determines the tasks' results, except their numbers.
-    encode, decode : callable
-        From a result to plain data, and back without loss.
-    """
+    """Numbered tasks of one study, each kept when it arrives and never done twice."""
 
     store: Store | None = None
+    """Without one nothing is kept."""
     identity: Mapping[str, Any] = field(default_factory=dict)
+    """All that determines the tasks' results, except their numbers."""
     encode: Callable[[Any], Any] = _same
     decode: Callable[[Any], Any] = _same
+    """From a result to plain data, and back without loss."""
 
     def at(self, **more: Any) -> RunCache:
         """Return the tasks that have more in common."""
@@ -166,16 +159,11 @@ _KINDS = {kind.__name__: kind for kind in get_args(Block)}
 
 @dataclass(frozen=True)
 class Stored(Printed):
-    """A result as its directory describes it.
-
-    Parameters
-    ----------
-    name : str
-        Its title.
-    """
+    """A result as its directory describes it."""
 
     folder: Path
     name: str
+    """Its title."""
     found: list[Block]
     manifest: dict[str, Any]
 
