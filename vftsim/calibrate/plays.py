@@ -58,12 +58,7 @@ def played(
     """Return what was observed in every replication of each play; what the store has is not played again."""
     tasks = [{r: (name, play.model, seed, r) for r in range(play.replications)} for name, play in plays.items()]
     cache = [
-        RunCache(
-            store,
-            {**identity(Model("", play.model), seed), "part": name},
-            from_observations,
-            to_observations,
-        )
+        RunCache(store, {**identity(Model("", play.model), seed), "part": name}, from_observations, to_observations)
         for name, play in plays.items()
     ]
     total = sum(map(len, tasks))

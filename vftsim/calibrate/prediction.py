@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
 from vftsim.study.blocks.head import head, outside_notes
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.figures.frames import frame
+from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.validity import MARK, is_outside
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.progress import Progress, Silent
@@ -51,9 +51,6 @@ from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import RunCache
 from vftsim.study.store.store import Store
 from vftsim.workloads.ramp import ramp_end
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Structure = tuple[ModelSpec, Sequence[DrawableFit]]
 """A model, and the fits that its values are drawn from."""
@@ -139,7 +136,7 @@ class Prediction(Printed):
         """Figures of steps whose load is outside of what the model was fitted to."""
         return tuple(f.name for f in self.figures if _is_outside(self.model.spec, f.name.partition("/")[0]))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a figure."""
         return frame([{field: getattr(f, field) for field in Figure.__slots__} for f in self.figures])
 
@@ -198,7 +195,6 @@ class Prediction(Printed):
         ]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "structures": list(self.structures),

@@ -60,7 +60,6 @@ class Calibrated(Printed):
         return cls(definition, model.spec, fitted.from_record(record), record)
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return self.record
 
     def blocks(self) -> list[Block]:

@@ -4,8 +4,6 @@ A command has one parameter of such a class; :func:`spread` makes an option of e
 every command should have is a field here, and what it does stands beside it.
 """
 
-# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 import functools
@@ -224,7 +222,6 @@ class ScaledStudy(ModelStudy):
     scale: float = 1.0
 
     def loaded(self, name: str, *changes: str) -> Model:
-        """Return a model for a study that shortens it by itself if it is to be quick."""
         if self.quick and self.scale != 1.0:
             raise UsageError("--quick and --scale both set the measured time: choose one")
         return super().loaded(name, *changes).shortened(self.scale)

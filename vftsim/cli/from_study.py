@@ -5,8 +5,6 @@ What the common options hold (seed, jobs, directory, ...) is none.  A time in se
 their units, of a sequence each element with the option repeated.
 """
 
-# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 import functools

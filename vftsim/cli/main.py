@@ -6,8 +6,6 @@ what was finished is kept.
 A traceback is always a bug.
 """
 
-# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 import _thread

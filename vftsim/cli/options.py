@@ -54,8 +54,6 @@ max_memory : Work: --max-memory SIZE
     Refuse what needs more memory, end what uses more, e.g. 4 GB.
 """
 
-# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 import os

@@ -1,7 +1,5 @@
 """The window of one run that ``vftsim trace``, ``explain`` and ``replay`` look into, as common options."""
 
-# ruff: noqa: PLC0415 - imports wait until they are needed: --help stays fast
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the functions have in common: a study is planned from its arguments, then conducted by who asked for it."""
 
-# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
-
 from __future__ import annotations
 
 import functools

@@ -1,7 +1,5 @@
 """Designs of experiments: study files, sensitivity, the cheapest configuration that does, rare events."""
 
-# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
-
 from __future__ import annotations
 
 from collections.abc import Sequence

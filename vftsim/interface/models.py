@@ -1,7 +1,5 @@
 """Models, and what happens inside of one run."""
 
-# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Results that were kept: opened, shown, checked, put together, run again."""
 
-# ruff: noqa: PLC0415 - importing the package imports nothing else; each function imports what it needs
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from vftsim.study.blocks.printed import Printed
     from vftsim.study.designs.past import Merged
+    from vftsim.study.figures.frames import DataFrame
     from vftsim.study.store.check import CheckReport
 
 
@@ -64,7 +61,7 @@ def studies(directory: str | Path = ".") -> list[tuple[Path, dict[str, Any]]]:
     return list_results(Path(directory))
 
 
-def export(directory: str | Path) -> pd.DataFrame:
+def export(directory: str | Path) -> DataFrame:
     """Return every run of a study, a run or a comparison with all its figures, one row a run.
 
     Raises

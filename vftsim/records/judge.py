@@ -203,7 +203,6 @@ class Judgement(Printed):
         return "\n".join(lines) + "\n"
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         tables = [{"title": each.title, "columns": each.columns, "rows": each.rows} for each in self.tables()]
         return {"budget": dict(self.record.budget), "results": self.results, "tables": tables, "scores": self.scores()}
 

@@ -120,12 +120,7 @@ def _placed(chart: Chart | Bars, figure: Figure, left_in: float = 0.0, top_in: f
     width, height = figure.get_size_inches()
     bottom_in = height - (top_in or 0.0) - head_in - height_in
     return figure.add_axes(
-        (
-            (left_in + labels_in) / width,
-            bottom_in / height,
-            (_WIDTH_IN - labels_in - 0.15) / width,
-            height_in / height,
-        )
+        ((left_in + labels_in) / width, bottom_in / height, (_WIDTH_IN - labels_in - 0.15) / width, height_in / height)
     )
 
 

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from vftsim.study.store.check import CheckReport
 
 
-def check(
-    directory: Path,
-    repair: bool = False,
-    as_json: bool = False,
-) -> None:
+def check(directory: Path, repair: bool = False, as_json: bool = False) -> None:
     """Say what a result's directory holds and what is damaged; exit code 1 when something is.
 
     Parameters

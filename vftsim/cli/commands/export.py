@@ -7,12 +7,7 @@ from pathlib import Path
 from vftsim.errors import UsageError
 
 
-def export(
-    directory: Path,
-    parquet: Path | None = None,
-    csv: Path | None = None,
-    force: bool = False,
-) -> None:
+def export(directory: Path, parquet: Path | None = None, csv: Path | None = None, force: bool = False) -> None:
     """Write one table with a row for each run: point, factors, replication, and every figure that the run has.
 
     Parameters

@@ -7,10 +7,7 @@ from pathlib import Path
 from vftsim.cli import options
 
 
-def merge(
-    directories: list[Path],
-    output: Path,
-) -> None:
+def merge(directories: list[Path], output: Path) -> None:
     """Put the finished replications of several shards into one directory; the whole command then writes its tables.
 
     Parameters

@@ -5,11 +5,7 @@ from __future__ import annotations
 from vftsim.errors import ModelFileError, UsageError
 
 
-def models(
-    model: str | None = None,
-    set_: list[str] | None = None,
-    as_json: bool = False,
-) -> None:
+def models(model: str | None = None, set_: list[str] | None = None, as_json: bool = False) -> None:
     """List the shipped models, or show one with everything it inherits and every default.
 
     Parameters

@@ -7,11 +7,7 @@ from pathlib import Path
 from vftsim.cli import options
 
 
-def report(
-    directories: list[Path],
-    output: Path,
-    force: bool = False,
-) -> None:
+def report(directories: list[Path], output: Path, force: bool = False) -> None:
     """Write a page about a result that can be sent to somebody; of several, one beside the other.
 
     It holds the answer with its interval, what lies outside the calibration, charts, tables, and all that it takes to

@@ -7,9 +7,7 @@ from functools import partial
 from vftsim.errors import UsageError
 
 
-def schema(
-    kind: str | None = None,
-) -> None:
+def schema(kind: str | None = None) -> None:
     """Print the JSON Schema of model files, of a study, prices, a record, or of the files of a lab (draft 2020-12).
 
     Parameters

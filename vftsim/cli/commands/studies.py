@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-def studies(
-    directory: Path = Path(),
-    as_json: bool = False,
-) -> None:
+def studies(directory: Path = Path(), as_json: bool = False) -> None:
     """List the results in a directory: what each is of, how much of it is there, and the command that made it.
 
     Parameters

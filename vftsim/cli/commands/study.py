@@ -20,12 +20,7 @@ _MOST_LISTED = 40
 
 @made_from(designs.study, Study, before={"dry_run": "points", "gen_config": "points"}, file=None)
 def study(
-    call: StudyCall,
-    dry_run: bool = False,
-    gen_config: str | None = None,
-    shard: str | None = None,
-    *,
-    common: Study,
+    call: StudyCall, dry_run: bool = False, gen_config: str | None = None, shard: str | None = None, *, common: Study
 ) -> None:
     """Run a study file: models at the points of a design, each under the same replications.
 

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from vftsim.kernel import Linked
 
 
-def warmup(
-    models: list[str] | None = None,
-    set_: list[str] | None = None,
-    quiet: bool = False,
-) -> None:
+def warmup(models: list[str] | None = None, set_: list[str] | None = None, quiet: bool = False) -> None:
     """Build the engine if it is not there, and compile what these models need besides; nothing to do as a rule.
 
     Parameters

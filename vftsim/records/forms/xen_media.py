@@ -162,10 +162,7 @@ def by_experiment(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
 def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) -> list[str]:
     """Markdown: one line an experiment with its statements."""
     statements = by_experiment(judged)
-    lines = [
-        "| experiment | loss % | mean delay ms | p99 ms | stated | verdict |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = ["| experiment | loss % | mean delay ms | p99 ms | stated | verdict |", "|---|---|---|---|---|---|"]
     for key, result in results.items():
         mean = result["mean"]
         figures = f"{mean['loss_percent']:.2f} | {mean['delay_mean_ms']:.3g} | {mean['delay_p99_ms']:.3g}"
@@ -267,7 +264,6 @@ class MediaJudgement(Judgement):
         return "\n".join(lines) + "\n"
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         models = {
             name: {
                 "costs_us": list(costs_of(name)),

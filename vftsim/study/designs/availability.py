@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
@@ -27,7 +27,7 @@ from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.failover import ASK_AGAIN, Crashes, FailoverStudy, failover_study
 from vftsim.study.designs.protections import fitting
-from vftsim.study.figures.frames import frame
+from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs
@@ -35,10 +35,6 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.opened import model_of, number, read_answer, read_manifest
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 YEAR_S = 365.25 * 86_400.0
 DEFAULT_CRASHES = 10
@@ -59,7 +55,7 @@ class AvailabilityStudy(Printed):
     """Mechanisms that do not fit, with the reason."""
     manifest: dict[str, Any]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a mechanism."""
         return frame(list(self.rows))
 
@@ -124,7 +120,6 @@ class AvailabilityStudy(Printed):
         return [*blocks, *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items())]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "mtbf_s": self.mtbf_s,

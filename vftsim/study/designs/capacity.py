@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
@@ -16,7 +16,7 @@ from vftsim.study.designs.capacity_bands import with_band
 from vftsim.study.designs.level_search import LevelSearch, LevelStudy, level_blocks, of_prices, search_level
 from vftsim.study.designs.ramp import RampCapacity, ramp_blocks, ramp_capacity_of
 from vftsim.study.designs.search_levels import SearchSettings, answer_columns
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import rows_of
 from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.validity import outside, varied
@@ -25,9 +25,6 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class CapacityStudy(Printed):
         searches = list(self.searches.values())
         return outside(searches[0].model.spec, [load for each in searches if each.of_load for load in each.loads])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a capacity, with its interval."""
         table = []
         if self.ramp is not None:
@@ -68,7 +65,6 @@ class CapacityStudy(Printed):
         return frame(table)
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         data: dict[str, Any] = {
             "manifest": self.manifest,
             "capacity": rows(self.to_pandas()),

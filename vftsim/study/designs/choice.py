@@ -26,14 +26,12 @@ from vftsim.study.designs.optimize import (
     fronts,
 )
 from vftsim.study.designs.runner import Evaluator
-from vftsim.study.figures.frames import frame
+from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import rows
 from vftsim.study.store.resumable import resumable_store, write_result
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from vftsim.study.figures.objective import Objective
 
 
@@ -74,7 +72,7 @@ class Decision(Printed):
         """For each objective the configurations that nothing cheaper beats."""
         return fronts(self.request, self.candidates)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a configuration that was looked at."""
         return frame([self._row(each) for each in self.candidates if each.n])
 
@@ -102,7 +100,6 @@ class Decision(Printed):
         return [*blocks, *(Note(text) for text in _notes(self))]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "objectives": [str(one) for one in self.request.objectives],

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
@@ -42,7 +42,7 @@ from vftsim.study.blocks.head import head, marked, outside_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.ramp import RampCapacity, ramp_capacity_of, unfailed_notes
 from vftsim.study.figures.catalogue import check_names
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import marked as marked_text
@@ -53,9 +53,6 @@ from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ class Comparison(Printed):
             models, [records_of(folder, manifest, n) for n in range(len(models))], manifest, tuple(answer["asked"])
         )
 
-    def figures_to_pandas(self) -> pd.DataFrame:
+    def figures_to_pandas(self) -> DataFrame:
         """Return one row a model and figure, the difference to the first model behind it."""
         table = []
         for address in self.addresses:
@@ -157,7 +154,7 @@ class Comparison(Printed):
             return []
         return list(zip(mine.docs, first.docs, strict=True))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a model and figure: capacity, ratio, difference; without capacities those of the figures."""
         if self.figures or not self.capacities:
             return self.figures_to_pandas()
@@ -173,7 +170,6 @@ class Comparison(Printed):
         return frame(table)
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "asked": list(self.figures),
@@ -185,11 +181,7 @@ class Comparison(Printed):
 
 
 def compare_study(
-    models: Sequence[Model],
-    replications: int,
-    execution: Execution,
-    *,
-    figures: Sequence[str] = (),
+    models: Sequence[Model], replications: int, execution: Execution, *, figures: Sequence[str] = ()
 ) -> Comparison:
     """Run every model over the same replications.
 

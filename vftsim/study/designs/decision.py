@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
@@ -49,7 +49,7 @@ from vftsim.study.designs.decision_figures import (
 from vftsim.study.designs.failover import FEWER_FAILED, Crashes, protected_domain
 from vftsim.study.designs.protections import fitting
 from vftsim.study.designs.shared_knobs import shared_knobs
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.objective import Objective, in_units
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.protection_costs import broken_promises, cost_note
@@ -60,10 +60,6 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import rows
 from vftsim.study.runs.workers import Interrupted
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Verdict = Literal["yes", "no", "open"]
 
@@ -155,7 +151,7 @@ class Decision(Printed):
         crossing = crossover_blocks(self.crossovers, self.ordered)
         return [*blocks, *_deciding(self), *crossing, *_outages(self), *(Note(text) for text in _notes(self))]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a mechanism and figure, the difference to no protection behind it."""
         table = []
         for kind in self.protected:
@@ -198,7 +194,6 @@ class Decision(Printed):
         ]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "comparison": rows(self.to_pandas()),
@@ -234,13 +229,7 @@ def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked)
     return needs + orders_take(models, entry, shared_knobs(asked.crossovers, models, entry), asked, replications)
 
 
-def decide(
-    model: Model,
-    kinds: Sequence[str],
-    replications: int,
-    asked: Asked,
-    execution: Execution,
-) -> Decision:
+def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, execution: Execution) -> Decision:
     """Run a model under every mechanism for the same replications, and as many crashes of each.
 
     Raises

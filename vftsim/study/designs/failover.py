@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.model import LONGEST_NS, ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
@@ -42,7 +42,7 @@ from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.designs.crash import PARTS, CrashTask, Failover, simulate_crash
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs, needs_of, worthwhile_jobs
@@ -52,10 +52,6 @@ from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import together
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _S = 1_000_000_000
 DEFAULT_CRASHES = 20
@@ -93,7 +89,7 @@ class FailoverStudy(Printed):
     bands: Mapping[str, Band] = field(default_factory=dict)
     """By figure, what the ranges of the mechanism's prices make of it; empty: prices were taken as they are."""
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a figure: its mean with an interval, least, middle and largest value.
 
         Of what is counted also in how many crashes there was any, with the interval of their share.
@@ -222,7 +218,6 @@ class FailoverStudy(Printed):
         return [*blocks, Timeline(title, [(time_s, what) for time_s, what in middle.timeline if time_s >= 0])]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "mechanism": self.mechanism,

@@ -38,13 +38,7 @@ from vftsim.study.designs.constant_load import Stop, at_load, constant_load
 from vftsim.study.designs.knob import knob_of
 from vftsim.study.designs.level_search import SAPS, LevelStudy, LoadNames
 from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
-from vftsim.study.designs.search_levels import (
-    OF_A_RAMP,
-    OF_A_STOP,
-    CapacityRequest,
-    JudgedLoad,
-    SearchSettings,
-)
+from vftsim.study.designs.search_levels import OF_A_RAMP, OF_A_STOP, CapacityRequest, JudgedLoad, SearchSettings
 from vftsim.study.figures.catalogue import catalogue, one_figure
 from vftsim.study.figures.objective import Objective, in_units, read_objective
 from vftsim.study.figures.resources import ceiling_pcpus, handling_domains

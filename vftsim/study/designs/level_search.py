@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
@@ -38,7 +38,7 @@ from vftsim.study.designs.search_levels import (
     search_from_plain,
     search_levels,
 )
-from vftsim.study.figures.frames import frame
+from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.offered import Missing, rows_of
 from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
@@ -50,10 +50,6 @@ from vftsim.study.runs.results import rows
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import number
 from vftsim.study.store.resumable import RunCache
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SAPS = "load_saps"
 """Key of the attempts a second of a benchmark."""
@@ -96,7 +92,7 @@ class LevelSearch:
     """The judged figures of every run, by load and name."""
     watched_level: float
     """Load whose resources were watched: the lowest that failed, or the highest that passed if none did."""
-    resources: pd.DataFrame
+    resources: DataFrame
     """Use of the resources there, the limiting one first; empty after an interruption, and of a search with a stop."""
     interrupted: bool = False
     missing: Missing | None = None
@@ -125,7 +121,7 @@ class LevelSearch:
         """Names of the figures by which runs were judged."""
         return tuple(next(iter(self.figures.values())))
 
-    def curve(self) -> pd.DataFrame:
+    def curve(self) -> DataFrame:
         """Return one row a load: the runs beyond the limit, and mean, least and largest of each judged figure.
 
         The figures have no interval: a load is left when its runs have decided it, which is when they were on one
@@ -377,7 +373,7 @@ def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:
     return Estimate(mean, (high - low) / 2.0, low, high, row["runs"], math.nan, "range")
 
 
-def _resources(resources: pd.DataFrame, title: str) -> list[Block]:
+def _resources(resources: DataFrame, title: str) -> list[Block]:
     """Return the use of every resource, the limiting one first."""
     of_resources: list[tuple[str, Estimate, str]] = [
         (str(row["resource"]), estimate_of(row), str(row["unit"])) for row in rows(resources)

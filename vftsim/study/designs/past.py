@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.study.designs.points import StudyPoint
 from vftsim.study.designs.runner import simulate
-from vftsim.study.figures.frames import frame
+from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import changes
 from vftsim.study.runs.model import Model
@@ -26,10 +26,6 @@ from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, dama
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
 from vftsim.study.store.store import MANIFEST, Opening, Store
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _RECORDS = ("run", "compare", "study")
 """Kinds of results that keep whole runs, and what each is of."""
@@ -103,7 +99,7 @@ def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
     return bool(json.loads(to_json(simulate(one.task), indent=None)) == stored)
 
 
-def export(folder: Path) -> pd.DataFrame:
+def export(folder: Path) -> DataFrame:
     """Return every run of a result with all its figures, a row a run; refuse a result that does not keep its points."""
     manifest, points, runs = manifest_of(folder), _points(folder), list[dict[str, Any]]()
     with Store(folder, _command(folder), Opening.CONTINUE) as store:

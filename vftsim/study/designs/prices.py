@@ -35,8 +35,7 @@ class PriceTable(Spec):
     memory: Price = Field(0.0, description="Each GiB of every domain's memory, and of the copy that protects it.")
     network: Price = Field(0.0, description="Each Gbit/s of networks, and of a channel of protection of its own.")
     keys: dict[str, Price] = Field(
-        default_factory=dict,
-        description="Of each unit of the number at a key of the model, as it is written.",
+        default_factory=dict, description="Of each unit of the number at a key of the model, as it is written."
     )
     parts: dict[str, Price] = Field(
         default_factory=dict, description="Once for a value of a key: domains.sut.protection.kind=lockstep."

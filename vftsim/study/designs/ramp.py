@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.views import ramp_key, ramp_of
 from vftsim.composition.without_effect import running_vcpus
@@ -44,15 +44,12 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.spec.shipped import is_file
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.blocks.head import marked, missing_notes, outside_notes, within
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import Missing, missing_in
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
 from vftsim.study.runs.model import Model
 from vftsim.workloads.ramp import RampEnd, StepOutcome, ramp_end
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +288,7 @@ class RampCapacity:
             **(tipping.columns() if tipping else NO_COLUMNS),
         }
 
-    def limits_table(self) -> pd.DataFrame:
+    def limits_table(self) -> DataFrame:
         """Return one row a limit: the capacity under it, and what was measured."""
         return frame(
             [
@@ -305,7 +302,7 @@ class RampCapacity:
             ]
         )
 
-    def stop_steps(self) -> pd.DataFrame:
+    def stop_steps(self) -> DataFrame:
         """Return how often which step was the first over the limit, with binomial intervals."""
         counts = Counter((end.stop_step, end.stop_saps) for _, end in self.runs)
         return frame(
@@ -320,7 +317,7 @@ class RampCapacity:
             ]
         )
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a replication."""
         return frame(
             [

@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic_core import PydanticCustomError
 
@@ -27,15 +27,11 @@ from vftsim.stats import Estimate, mean_interval
 from vftsim.stats.splitting import Pilot, Trials, find_levels, split
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import CONFIDENCE, rows
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 COMMAND = "rare"
 DEFAULT_TRIALS, DEFAULT_REPETITIONS = 100, 20
@@ -145,13 +141,7 @@ class Request:
 
 
 def request_for(
-    model: Model,
-    event: str,
-    levels: str | None,
-    trials: int,
-    repetitions: int,
-    *,
-    brute_force: bool,
+    model: Model, event: str, levels: str | None, trials: int, repetitions: int, *, brute_force: bool
 ) -> Request:
     """Return what a user asks, in words; refuse what makes no sense."""
     if brute_force and levels is not None:
@@ -232,7 +222,7 @@ class RareStudy(Printed):
         variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)
         return mean * (1.0 - mean) / variance * self.pilot.run_events if variance else None
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a level."""
         table = []
         for number, level in enumerate(self.levels):
@@ -265,7 +255,6 @@ class RareStudy(Printed):
         ]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "event": str(self.request.event),

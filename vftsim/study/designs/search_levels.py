@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -20,16 +20,13 @@ from vftsim.composition.run import Run
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import Missing, mean_missing
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.files import Number, codec
 from vftsim.study.store.resumable import RunCache
 from vftsim.workloads.parts import Offer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +225,7 @@ def answer_columns(result: CapacityResult) -> dict[str, Any]:
     }
 
 
-def probe_table(result: CapacityResult, confidence: float, load: str) -> pd.DataFrame:
+def probe_table(result: CapacityResult, confidence: float, load: str) -> DataFrame:
     """Return the curve: for each load the runs beyond the limit, with intervals that hold after a sequential stop.
 
     The share itself leans towards the verdict, since a load is left when its runs have decided it.

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Table, dot_chart, plain, with_unit
@@ -32,17 +32,13 @@ from vftsim.study.designs.points import Span, StudyPoint, change_for, points_at,
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.catalogue import one_figure
-from vftsim.study.figures.frames import frame
+from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.extras import extra
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import rows
 from vftsim.study.store.resumable import resumable_store, write_result
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 COMMAND, EXTRA = "sensitivity", "sensitivity"
 LEVELS = 4
@@ -152,7 +148,7 @@ class Sensitivity(Printed):
         """Factors whose total share of the variance is surely above a twentieth."""
         return [each for each in self.effects if each.total is not None and each.total.low > 0.05]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a factor."""
         table = []
         for rank, one in enumerate(self.effects, 1):
@@ -200,7 +196,6 @@ class Sensitivity(Printed):
         ]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "figure": self.figure,
@@ -292,10 +287,7 @@ def _salib_seed(seed: int) -> int:
 
 
 def _screened(
-    request: Request,
-    figure: str,
-    evaluate: Evaluator,
-    ends: Mapping[str, tuple[Estimate | None, Estimate | None]],
+    request: Request, figure: str, evaluate: Evaluator, ends: Mapping[str, tuple[Estimate | None, Estimate | None]]
 ) -> list[Effect]:
     """Return the factors with Morris's measures."""
     import numpy as np  # noqa: PLC0415 - as the library below

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
@@ -32,16 +32,12 @@ from vftsim.study.designs.crash import Episode, EpisodeTask, TimedFault, planned
 from vftsim.study.designs.failover import at_rest, crash_instants, protected_domain
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.resumable import RunCache, together
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _S = 1_000_000_000
 LEAD_NS = 5 * _S
@@ -336,7 +332,7 @@ class SimulatedYears(Printed):
     """Mechanisms that do not fit, with the reason."""
     manifest: dict[str, Any]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a mechanism."""
         table = []
         for kind, each in self.found.items():
@@ -408,7 +404,6 @@ class SimulatedYears(Printed):
         ]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "mtbf_s": self.mtbf_s,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
@@ -25,17 +25,13 @@ from vftsim.study.designs.runner import Responses, Runner, simulate
 from vftsim.study.designs.study_spec import StudySpec
 from vftsim.study.designs.sweep_grid import MOST_DRAWN
 from vftsim.study.figures.catalogue import catalogue, check_names
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.validity import not_covered, not_covered_line
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.results import rows
 from vftsim.study.store.resumable import resumable_store, write_result
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 COMMAND = "study"
 _MOST_LOOKED_AT = 200
@@ -65,7 +61,7 @@ class StudyResult(Printed):
         return sum(map(len, self.responses.done))
 
     @cached_property
-    def results(self) -> pd.DataFrame:
+    def results(self) -> DataFrame:
         """Every response of every point: one row a figure."""
         table = []
         for point in self.points:
@@ -76,7 +72,7 @@ class StudyResult(Printed):
         return frame(table)
 
     @cached_property
-    def replications(self) -> pd.DataFrame:
+    def replications(self) -> DataFrame:
         """Every run with its responses: one row a run, numbered as `vftsim replay --run` does."""
         table = []
         for point in self.points:
@@ -86,7 +82,7 @@ class StudyResult(Printed):
                 table.append({"run": n * len(self.points) + point.number, **head(point), "replication": n, **figures})
         return frame(sorted(table, key=lambda row: row["run"]))
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         return self.results
 
     def blocks(self) -> list[Block]:
@@ -113,7 +109,6 @@ class StudyResult(Printed):
         ]
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "confidence": self.spec.confidence / 100.0,

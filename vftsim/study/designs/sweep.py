@@ -31,7 +31,7 @@ from vftsim.study.designs.sweep_figures import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.designs.sweep_figures import PointFigures, Reader, sweep_crossovers
 from vftsim.study.designs.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, Grid, Point, point_name
 from vftsim.study.figures.catalogue import check_names
-from vftsim.study.figures.frames import estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.tables import short_owner
@@ -41,8 +41,6 @@ from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.resumable import resumable_store, write_result
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from vftsim.study.designs.sweep_grid import AnyAxis
 
 
@@ -81,7 +79,7 @@ class SweepResult(Printed):
         return _refusals(self.grid, self.refused)
 
     @cached_property
-    def results(self) -> pd.DataFrame:
+    def results(self) -> DataFrame:
         """Every figure of every point across replications: one row a figure."""
         columns = ["metric", "unit", "estimate", "low", "high", "n", "confidence", "interval"]
         # Column by column: a dict a row takes several times the memory of the table.
@@ -95,7 +93,7 @@ class SweepResult(Printed):
         return frame(columns_by_name)
 
     @cached_property
-    def replications(self) -> pd.DataFrame:
+    def replications(self) -> DataFrame:
         """Every figure of every replication: one row a replication."""
         table = [
             {**_head(point), "replication": n, **known.values[n]}
@@ -166,12 +164,12 @@ class SweepResult(Printed):
         return pairs
 
     @cached_property
-    def crossovers(self) -> pd.DataFrame:
+    def crossovers(self) -> DataFrame:
         """Where mechanisms overtake each other: one row a figure, pair of mechanisms and place."""
         table = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
         return frame(table, columns=[*CROSSOVER_COLUMNS])
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return :attr:`results`."""
         return self.results
 

@@ -9,7 +9,7 @@ phase is forgotten.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
@@ -19,14 +19,11 @@ from vftsim.report.blocks import Answer, Block, Cell, Note, Table
 from vftsim.stats import WarmUp, warm_up
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load
-from vftsim.study.figures.frames import frame
+from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PILOTS = 20
 SERIES = {"cpu_percent": "cpu", "load": "load"}
@@ -86,7 +83,7 @@ class WarmUpStudy(Printed):
             Answer(answer, f"Transient of {transient_s:g} s"),
         ]
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return one row a series."""
         return frame(
             [

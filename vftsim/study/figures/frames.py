@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING, Any
 from vftsim.errors import UsageError
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from pandas import DataFrame as DataFrame  # noqa: PLC0414 - others import it from here
     from xarray import Dataset
 
     from vftsim.stats import Estimate
+else:
+    DataFrame = Any  # a name for annotations, which nobody evaluates
 
 
-def frame(rows: Any = None, columns: list[str] | None = None) -> pd.DataFrame:
+def frame(rows: Any = None, columns: list[str] | None = None) -> DataFrame:
     """Return a table of rows, or of columns by name; without either an empty one."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=columns)
 
 
-def joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def joined(frames: Iterable[DataFrame]) -> DataFrame:
     """Return the rows of all tables in one."""
     import pandas as pd
 
@@ -55,7 +57,7 @@ _ABOUT = {"unit", "point"}
 """Columns that follow from those that name a figure."""
 
 
-def as_dataset(table: pd.DataFrame) -> Dataset:
+def as_dataset(table: DataFrame) -> Dataset:
     """Return a table of estimates as a dataset of xarray, over the columns that name them; refuse any other table."""
     values = [name for name in table if name in _ABOUT or str(name).rpartition("_")[2] in _OF_ESTIMATES]
     if "estimate" not in values:

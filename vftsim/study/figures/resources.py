@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
@@ -22,10 +22,7 @@ from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, utilization
 from vftsim.stats import mean_interval
 from vftsim.study.designs.search_levels import JudgedLoad
-from vftsim.study.figures.frames import estimate_columns, frame
-
-if TYPE_CHECKING:
-    import pandas as pd
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 
 UTILIZATION = "%"
 LOST = "lost in "
@@ -157,7 +154,7 @@ def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
         yield ("link, media each way", UTILIZATION), 100.0 * rtp.wire_bits_per_s / network.rate
 
 
-def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFrame:
+def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> DataFrame:
     """Return the resources by falling utilization, then who waits, then losses; the first row is the limit."""
     runs = [{(resource, unit): value for resource, unit, value in each} for each in uses]
     names = list(dict.fromkeys(name for use in runs for name in use))
@@ -178,7 +175,7 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> pd.DataFra
     )
 
 
-def limit_in_words(table: pd.DataFrame) -> str:
+def limit_in_words(table: DataFrame) -> str:
     """Return which resource limits and where packets are lost, for one line."""
     first = table.iloc[0]
     text = f"{first['resource']}, {first['estimate']:.3g} % busy"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from vftsim.outcome import Entry, Outcome, Phase
 from vftsim.outcome.declare import Delays, Series, Verdict, path_word
 from vftsim.platform.outcomes import RESOURCES
 from vftsim.stats import sections
-from vftsim.study.figures.frames import estimate_columns, frame, joined
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, joined
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Records = Sequence[tuple[int, RunRecord]]
 PERCENTILES = (50, 90, 95, 99)
@@ -29,7 +26,7 @@ WHOLE = "measured"
 """What tables call the phase of a run without phases."""
 
 
-def tables(label: str, records: Records) -> dict[str, pd.DataFrame]:
+def tables(label: str, records: Records) -> dict[str, DataFrame]:
     """Return the tables that have rows, one row a replication and observation; drops always."""
     delays = list(_delays(records))
     same: dict[Any, list[Any]] = {}
@@ -62,7 +59,7 @@ def tables(label: str, records: Records) -> dict[str, pd.DataFrame]:
     return named_tables | {"drops": frame(drops, columns=["replication", "place", "cause", "packets"])}
 
 
-def summary_table(summary: Summary) -> pd.DataFrame:
+def summary_table(summary: Summary) -> DataFrame:
     """Return every figure across replications, one row a figure: address, names of old, estimate with interval."""
     rows = []
     for row in summary.rows.values():
@@ -149,7 +146,7 @@ def _series_rows(number: int, phase: Phase, owner: str, outcome: Outcome) -> Ite
             }
 
 
-def _samples(number: int, phase: Phase, owner: str, outcome: Outcome) -> Iterator[pd.DataFrame]:
+def _samples(number: int, phase: Phase, owner: str, outcome: Outcome) -> Iterator[DataFrame]:
     """Yield a table with a row a sample, and the simulated time at its end."""
     sampled = {figure: figure.held(outcome) for figure in _of(outcome, Series) if figure.period}
     count = max(map(len, sampled.values()), default=0)

@@ -16,6 +16,7 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.study.blocks.head import INTERVALS, head, missing_notes, outside_notes, unseen
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import leading, run_charts, words
+from vftsim.study.figures.frames import DataFrame
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.offered import Missing, missing_in, rows_of
 from vftsim.study.figures.summary import Row, Summary
@@ -27,7 +28,6 @@ from vftsim.study.store.opened import model_of, read_manifest, records_of
 from vftsim.study.store.store import MANIFEST
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from vftsim.stats import ReplicationResult
@@ -77,12 +77,12 @@ class RunResult(Printed):
         self.precision: ReplicationResult | None = None
 
     @cached_property
-    def tables(self) -> dict[str, pd.DataFrame]:
+    def tables(self) -> dict[str, DataFrame]:
         """Tidy tables, one row a replication and observation."""
         return tables(self.model.name, self.records)
 
     @cached_property
-    def summary(self) -> pd.DataFrame:
+    def summary(self) -> DataFrame:
         """All figures across replications, with intervals."""
         return summary_table(self.figures_found)
 
@@ -96,7 +96,7 @@ class RunResult(Printed):
         """What was asked and did not happen."""
         return missing_in(self.model.spec, self.records)
 
-    def to_pandas(self, table: str = "") -> pd.DataFrame:
+    def to_pandas(self, table: str = "") -> DataFrame:
         """Return a table: ``summary``, or one of :attr:`tables`; by default steps, or figures without."""
         table = table or next(iter(self.tables))
         if table == "summary":
@@ -105,7 +105,7 @@ class RunResult(Printed):
             raise UsageError(f"no table '{table}'; tables: summary, {', '.join(self.tables)}")
         return self.tables[table]
 
-    def estimates(self) -> pd.DataFrame:
+    def estimates(self) -> DataFrame:
         """Return every figure of every phase with its interval."""
         return self.summary.drop(
             columns=["table", "metric", "scenario", "statistic", "step_index", "requested_saps"], errors="ignore"
@@ -192,13 +192,13 @@ def write_figure(figure: Figure, path: Path) -> None:
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
-def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
+def rows(table: DataFrame) -> list[dict[str, Any]]:
     """Return a table as plain rows; empty cells are None."""
     plain = table.astype(object).where(table.notna(), None).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in plain]
 
 
-def csv_text(table: pd.DataFrame) -> str:
+def csv_text(table: DataFrame) -> str:
     """Return a table as CSV, every float with all its digits."""
     return str(table.to_csv(index=False, lineterminator="\n"))
 

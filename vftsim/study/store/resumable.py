@@ -7,22 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.figures.frames import DataFrame
 from vftsim.study.runs.results import csv_text, rows, write_charts
 from vftsim.study.runs.workers import Interrupted, Workers, deferred_interrupts
 from vftsim.study.store.files import codec, write_file, write_json
 from vftsim.study.store.opened import read_answer, read_data, read_manifest
 from vftsim.study.store.store import ANSWER, MANIFEST, Opening, Store
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 Answered = TypeVar("Answered", bound=Printed)
 
@@ -181,14 +178,12 @@ class Stored(Printed):
 
     @property
     def title(self) -> str:
-        """What was studied, and how."""
         return self.name
 
     def blocks(self) -> list[Block]:
-        """Return everything for people as blocks."""
         return self.found
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self) -> DataFrame:
         """Return the main table; refuse a directory without one."""
         import pandas as pd  # noqa: PLC0415 - takes its time
 
@@ -204,7 +199,7 @@ class Stored(Printed):
         return {"manifest": self.manifest, "results": rows(self.to_pandas())}
 
 
-def write_result(folder: Path, result: Printed, tables: Mapping[str, pd.DataFrame], *, has_answer: bool = True) -> None:
+def write_result(folder: Path, result: Printed, tables: Mapping[str, DataFrame], *, has_answer: bool = True) -> None:
     """Write a result's tables by name, its charts, what it says of itself, all of its answer, and the manifest."""
     for name, table in tables.items():
         write_file(folder / name, csv_text(table).encode())
