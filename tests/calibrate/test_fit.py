@@ -14,7 +14,7 @@ from vftsim.calibrate.plays import STOP_STEP
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.runs.progress import Silent
+from vftsim.study.runs.execution import Execution
 
 S = 10**9
 ROOT = Path(__file__).parents[2]
@@ -149,7 +149,7 @@ def test_a_validation_compares_cpu_by_the_rule_of_the_fits(monkeypatch):
     seen = {key: value / 10.0 if key[1] == "load" else value for key, value in data.items()}
     seen |= {key: 40.0 for key in data if key[1] == "cpu"}
     monkeypatch.setattr(validate, "played", lambda *_: {"native": [{**seen, STOP_STEP: 11.0}]})
-    rows = validate.run_validation("sip-lab/validation", ["native"], 1, 1, Silent()).rows
+    rows = validate.run_validation("sip-lab/validation", ["native"], 1, Execution(jobs=1)).rows
     found = {row.phase: row.predicted for row in rows if row.quantity == "cpu"}
     assert found["step_9"] == pytest.approx(400.0)
     assert found["step_11"] == 40.0

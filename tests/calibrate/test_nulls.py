@@ -13,7 +13,7 @@ from vftsim.calibrate.nulls import Base
 from vftsim.calibrate.summary import groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import EnvironmentSpec, NullsSpec, RunTarget, RunValidationSpec, TargetsSpec
 from vftsim.errors import ModelFileError
-from vftsim.study.runs.progress import Silent
+from vftsim.study.runs.execution import Execution
 
 LOADS, CPU = [10.0, 20.0, 30.0], [20.0, 40.0, 60.0]
 """A price of 2 % an attempt a second: full at 50."""
@@ -136,10 +136,10 @@ def test_a_deliberately_wrong_model_is_said_with_set(monkeypatch):
 
     monkeypatch.setattr(validate, "played", played)
     wrong = ["domains.sut.applications.proxy.processes=1"]
-    validate.run_validation("linux-lab/validation", ["q40"], 2, 1, Silent(), settings=wrong)
+    validate.run_validation("linux-lab/validation", ["q40"], 2, Execution(jobs=1), settings=wrong)
     assert {spec.domains["sut"].applications["proxy"].processes for spec in (play.model for play in seen.values())} == {
         1
     }
     with pytest.raises(ModelFileError, match="unknown key 'process'") as mistake:
-        validate.run_validation("linux-lab/validation", [], 2, 1, Silent(), settings=["domains.sut.process=1"])
+        validate.run_validation("linux-lab/validation", [], 2, Execution(jobs=1), settings=["domains.sut.process=1"])
     assert "--set" in str(mistake.value)

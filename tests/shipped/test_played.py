@@ -18,6 +18,7 @@ from vftsim.cli.main import main
 from vftsim.composition.keys import read, with_values
 from vftsim.records import runner
 from vftsim.spec import list_shipped, shipped_dir
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import make_progress
 
@@ -99,7 +100,7 @@ def test_one_evaluation_of_a_calibration(name, monkeypatch):
     monkeypatch.setattr(fit.Search, "run", once)
     monkeypatch.setattr(fit, "observe", lambda spec, *rest: observe(shortened(spec), *rest))
     with quietly(name) as progress, pytest.raises(Played) as end:
-        run_calibration(name, 1, progress)
+        run_calibration(name, Execution(jobs=1, progress=progress))
     definition, seen, keys = end.value.args
     assert {phase for phase, _ in seen} >= {*definition.in_sample}
     assert sum(key in seen for key in keys) > len(keys) / 2
@@ -111,7 +112,7 @@ def test_a_validation_plays_all_its_runs(name, monkeypatch):
     """One replication of each: every environment gets rows, every target a verdict."""
     monkeypatch.setattr(validate, "played", once)
     with quietly(name) as progress:
-        found = validate.run_validation(name, [], 1, 1, progress)
+        found = validate.run_validation(name, [], 1, Execution(jobs=1, progress=progress))
     if isinstance(found.spec, RunValidationSpec):
         assert {row.run for row in found.rows} == {*found.spec.fitted, *found.spec.predicted}
         assert len(found.verdicts) == len(found.spec.targets)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,10 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.views import ramp_of
 from vftsim.labs.dataset import Observations
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Workers
-from vftsim.study.store.manifest import identity
-from vftsim.study.store.resumable import RunCache, together
-from vftsim.study.store.store import Store
+from vftsim.study.store.resumable import together
 from vftsim.workloads.ramp import ramp_end
 
 STOP_STEP = ("ramp", "stop_step")
@@ -52,13 +50,12 @@ class Plays:
     """Models for the manifest."""
 
 
-def played(
-    plays: Mapping[str, Play], seed: int, jobs: int, progress: Progress, store: Store | None
-) -> dict[str, list[Observations]]:
+def played(plays: Mapping[str, Play], execution: Execution) -> dict[str, list[Observations]]:
     """Return what was observed in every replication of each play; what the store has is not played again."""
+    seed, progress = execution.seed, execution.progress
     tasks = [{r: (name, play.model, seed, r) for r in range(play.replications)} for name, play in plays.items()]
     cache = [
-        RunCache(store, {**identity(Model("", play.model), seed), "part": name}, from_observations, to_observations)
+        replace(execution.cache(Model("", play.model), part=name), encode=from_observations, decode=to_observations)
         for name, play in plays.items()
     ]
     total = sum(map(len, tasks))
@@ -71,7 +68,7 @@ def played(
     for run_cache, numbered in zip(cache, tasks, strict=True):
         for _ in range(run_cache.count_stored(numbered)):
             count_run()
-    observed = together(cache, Workers(_observed, jobs, progress.say, count_run), tasks)
+    observed = together(cache, Workers(_observed, execution.worker_count, progress.say, count_run), tasks)
     return dict(zip(plays, observed, strict=True))
 
 

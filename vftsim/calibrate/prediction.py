@@ -40,16 +40,15 @@ from vftsim.study.blocks.head import head, outside_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.validity import MARK, is_outside
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
-from vftsim.study.runs.progress import Progress, Silent
+from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.replicate import Task
 from vftsim.study.runs.results import rows
-from vftsim.study.runs.workers import Workers, checked_jobs
+from vftsim.study.runs.workers import Workers
 from vftsim.study.store.files import Number, codec, sha256_of
-from vftsim.study.store.manifest import identity, manifest, utc_now
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import RunCache
-from vftsim.study.store.store import Store
 from vftsim.workloads.ramp import ramp_end
 
 Structure = tuple[ModelSpec, Sequence[DrawableFit]]
@@ -222,13 +221,10 @@ def predict(
     others: Sequence[DrawableFit] = (),
     draws: int = DEFAULT_DRAWS,
     runs: int = DEFAULT_RUNS,
-    seed: int = 1,
-    jobs: int | None = None,
+    execution: Execution | None = None,
     *,
     figures: Sequence[str] = ("*",),
     structure_error: StructureError | None = None,
-    progress: Progress | None = None,
-    store: Store | None = None,
 ) -> Prediction:
     """Play a model at parameters drawn from the fits that its values come from.
 
@@ -238,7 +234,7 @@ def predict(
         Fits of the model's own values, drawn independently of each other.
     others : sequence of DrawableFit
         Fits of other structures: each one's settings of the system and its values replace the model's.
-    draws, runs, seed : int
+    draws, runs : int
         Points of each structure, and runs of each.
     figures : sequence of str
         Which to keep, ``*`` for any part of a name.
@@ -256,17 +252,19 @@ def predict(
         raise UsageError(f"--draws: from 2 to {MOST_DRAWS} points, got {draws}")
     if not 2 <= runs <= MOST_RUNS:
         raise UsageError(f"-n: from 2 to {MOST_RUNS} runs of each point, got {runs}")
-    workers, started, show = checked_jobs(jobs), utc_now(), progress or Silent()
+    execution = execution or Execution()
+    execution.check()
+    seed, show = execution.seed, execution.progress
     structures: dict[str, Structure] = {"as it is": (model.spec, fits)} if fits else {}
     structures |= {other.name: (other.applied(_of_structure(model, other)), (other,)) for other in others}
     points = {name: _points(base, drawn, draws, seed) for name, (base, drawn) in structures.items()}
-    cache = RunCache(store, identity(model, seed))
+    cache = execution.cache(model)
     caches = {name: cache.at(predict=_digest(*structure), runs=runs) for name, structure in structures.items()}
     tasks = {
         name: [Task(specs[n // runs], seed, n) for n in range(draws * runs)] for name, (specs, _) in points.items()
     }
-    found = _played(tasks, caches, Workers(simulate_point, workers, show.say, show.advance), show, figures)
-    how = manifest([model], "predict", seed, draws * runs, workers, started)
+    found = _played(tasks, caches, execution.workers(simulate_point), show, figures)
+    how = execution.manifest([model], "predict", draws * runs)
     predicted = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
     if structure_error is not None:
         predicted = tuple(figure.with_structure(structure_error) for figure in predicted)

@@ -26,13 +26,12 @@ from vftsim.spec import format_duration
 from vftsim.spec.yaml_source import Node
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
-from vftsim.study.runs.progress import Progress
 from vftsim.study.store.files import sha256_of
-from vftsim.study.store.manifest import identity_of, manifest, utc_now
+from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import RunCache
-from vftsim.study.store.store import Store
 
 MOST_LABORATORIES = 1000
 
@@ -132,9 +131,7 @@ def _model(named: Node, key: str, overrides: tuple[str, ...]) -> Model:
 
 def run_calibration(
     name_or_path: str,
-    jobs: int,
-    progress: Progress,
-    store: Store | None = None,
+    execution: Execution,
     *,
     at: str | None = None,
     profile: bool = False,
@@ -146,10 +143,8 @@ def run_calibration(
     ----------
     name_or_path : str
         Shipped name or file.
-    jobs : int
-        Worker processes; no influence on the result.
-    store : Store, optional
-        Where evaluations are that were made already, and where each goes as it arrives.
+    execution : Execution
+        The seed is the definition's; evaluations that its store has are not made again.
     at : str, optional
         An earlier fit of the same parameters, whose values stay: nothing is searched.
     profile : bool
@@ -164,12 +159,14 @@ def run_calibration(
     """
     definition, tree = read_definition(name_or_path, CalibrationSpec)
     model, specs, data = _to_fit(definition, tree)
-    started = utc_now()
+    execution = replace(execution, seed=definition.seed)
+    execution.check(definition.replications)
+    jobs, progress = execution.worker_count, execution.progress
     values = None if at is None else values_of(at, definition)
     if laboratories and not 2 <= laboratories <= MOST_LABORATORIES:
         raise UsageError(f"--coverage: from 2 to {MOST_LABORATORIES} laboratories, got {laboratories}")
     progress.total(definition.searches * definition.most_evaluations)
-    cache = RunCache(store, _identity(definition, specs, data))
+    cache = RunCache(execution.store, _identity(definition, specs, data))
     found = search_for(
         definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), cache, values
     )
@@ -178,7 +175,7 @@ def run_calibration(
         result.profiles = profiles_of(found.search, found.units, found.matrix, definition.replications)
     if laboratories:
         result.coverage = coverage_of(found.search, found.units, found.matrix, laboratories, jobs)
-    how = manifest([model], "calibrate", definition.seed, definition.replications, jobs, started)
+    how = execution.manifest([model], "calibrate", definition.replications)
     return Calibrated(definition, model.spec, result, fitted.as_record(definition, model.spec, data, result, how))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vftsim.calibrate import by_ramps, by_runs
 from vftsim.calibrate.plays import played
@@ -10,18 +11,14 @@ from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunValidationSpec, read_validation
 from vftsim.errors import UsageError
 from vftsim.labs.place import dataset_path, place
-from vftsim.study.runs.progress import Progress
-from vftsim.study.store.manifest import manifest, utc_now
-from vftsim.study.store.store import Store
+from vftsim.study.runs.execution import Execution
 
 
 def run_validation(
     name_or_path: str,
     environments: Sequence[str],
     replications: int | None,
-    jobs: int,
-    progress: Progress,
-    store: Store | None = None,
+    execution: Execution,
     settings: Sequence[str] = (),
 ) -> Validated:
     """Play the models of a validation and compare.
@@ -34,10 +31,8 @@ def run_validation(
         Only these; all when empty.
     replications : int or None
         Instead of the file's number.
-    jobs : int
-        Worker processes; no influence on the result.
-    store : Store, optional
-        Where runs are that exist already, and where each goes as it arrives.
+    execution : Execution
+        The seed is the file's; runs that its store has are not played again.
     settings : sequence of str
         Settings of every model, as with ``--set``: what a deliberately wrong one gives.
 
@@ -52,12 +47,14 @@ def run_validation(
     if unknown := [name for name in environments if name not in spec.environments]:
         raise UsageError(f"no environment '{unknown[0]}'; there are {', '.join(spec.environments)}")
     chosen = [name for name in spec.environments if not environments or name in environments]
-    started, validated, dataset = utc_now(), Validated(spec), dataset_path(place(tree, "dataset"))
+    execution = replace(execution, seed=spec.seed)
+    execution.check(spec.replications)
+    validated, dataset = Validated(spec), dataset_path(place(tree, "dataset"))
     if isinstance(spec, RunValidationSpec):
         plays = by_runs.planned(spec, tree, chosen, dataset, settings)
-        by_runs.judge(validated, spec, plays, played(plays.plays, spec.seed, jobs, progress, store))
+        by_runs.judge(validated, spec, plays, played(plays.plays, execution))
     else:
         plays = by_ramps.planned(spec, tree, chosen, dataset, settings)
-        by_ramps.judge(validated, spec, plays, played(plays.plays, spec.seed, jobs, progress, store))
-    validated.manifest = manifest(plays.shown, "validate", spec.seed, spec.replications, jobs, started)
+        by_ramps.judge(validated, spec, plays, played(plays.plays, execution))
+    validated.manifest = execution.manifest(plays.shown, "validate", spec.replications)
     return validated

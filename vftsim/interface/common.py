@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from vftsim.study.runs.estimate import Needs
+    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import Model
     from vftsim.study.runs.progress import Progress
+    from vftsim.study.runs.shard import Shard
 
 Arguments = ParamSpec("Arguments")
 Answered = TypeVar("Answered")
@@ -31,14 +33,16 @@ class Plan(Generic[Answered]):
     takes: Callable[..., Needs] | None
     """Estimates how much time and memory."""
     study: Callable[..., Answered]
-    """Makes the answer, of a store and a display of progress.  It and ``takes`` take by name what only the command line
-    can ask for."""
+    """Makes the answer, of an execution.  It and ``takes`` take by name what only the command line can ask for."""
     files: str = ""
     """What the directory holds then, where people are told so."""
     about: tuple[Any, ...] = ()
     """What the study was made of, for who looks at it before."""
     directory: str | Path | None = None
     """Where finished runs and the answer are kept; that of the call wins."""
+    seed: int = 1
+    jobs: int | None = 1
+    """Root seed and worker processes; those of the call win."""
     force: bool = False
     """Start over there, by the call."""
     progress: bool = False
@@ -54,21 +58,30 @@ class Plan(Generic[Answered]):
         assert self.takes is not None
         return self.takes(**more)
 
+    def executed(self, show: Progress, **how: Any) -> Execution:
+        """Return how it is executed."""
+        from vftsim.study.runs.execution import Execution
+
+        return Execution(self.seed, self.jobs, show, **how)
+
     def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
         """Return the answer, and remarks on the directory."""
         from vftsim.study.store.resumable import answer_in
 
-        study: Any = self.study
-        return answer_in(self.folder, self.command, self.force, lambda store: study(store, show, **more))
+        def study(store: Any) -> Any:
+            return self.study(self.executed(show, store=store), **more)
+
+        return answer_in(self.folder, self.command, self.force, study)
 
 
 @dataclass(frozen=True)
 class WrittenPlan(Plan[Answered]):
-    """One whose study, of a folder, ``force`` and a display of progress, writes a directory of its own form."""
+    """One whose study, of a folder too and of ``force``, writes a directory of its own form; also a share of it."""
 
-    def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
+    def answer(self, show: Progress, shard: Shard | None = None, **more: Any) -> tuple[Answered, Sequence[str]]:
         """Return the answer, and remarks on the directory."""
-        found: Any = self.study(self.folder, self.force, progress=show, **more)
+        how = {} if shard is None else {"shard": shard}
+        found: Any = self.study(self.folder, self.executed(show, **how), force=self.force, **more)
         return found, found.remarks
 
 
@@ -91,10 +104,13 @@ def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, 
 
 
 def _planned(plan: Callable[..., Plan[Answered]], *args: Any, **kwargs: Any) -> Plan[Answered]:
-    """Return a plan with what every call says: the directory, whether to start over there, whether to show progress."""
-    planned, given = plan(*args, **kwargs), inspect.signature(plan).bind(*args, **kwargs).arguments
-    directory = given.get("directory") or given.get("keep") or planned.directory
-    return replace(planned, directory=directory, force=bool(given.get("force")), progress=bool(given.get("progress")))
+    """Return a plan with what every call says of how it is executed, and of the directory."""
+    planned, call = plan(*args, **kwargs), inspect.signature(plan).bind(*args, **kwargs)
+    call.apply_defaults()
+    given = {name: call.arguments[name] for name in ("force", "progress", "jobs") if name in call.arguments}
+    directory = call.arguments.get("directory") or call.arguments.get("keep") or planned.directory
+    seed = call.arguments.get("seed")
+    return replace(planned, directory=directory, seed=planned.seed if seed is None else seed, **given)
 
 
 def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[Answered]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,6 @@ def study(
     from vftsim.study.designs.points import change_for, points_of
     from vftsim.study.designs.study import COMMAND, run_study_file, takes
     from vftsim.study.designs.study_spec import changed, read_study
-    from vftsim.study.runs.execution import Execution
 
     spec, folder = read_study(str(file))
     spec = changed(spec, points, replications, seed)
@@ -57,10 +57,11 @@ def study(
         f"study {spec.name}",
         [],
         lambda **_: takes(spec, made),
-        lambda folder, force, **how: run_study_file(spec, made, folder, Execution(spec.seed, jobs, **how), force=force),
+        partial(run_study_file, spec, made),
         "results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite",
         about=(spec, made),
         directory=f"study-{spec.name}",
+        seed=spec.seed,
     )
 
 
@@ -111,7 +112,6 @@ def sensitivity(
     from vftsim.calibrate.spans import spans_named
     from vftsim.study.designs.sensitivity import COMMAND, Request
     from vftsim.study.designs.sensitivity import sensitivity as sensitivity_study
-    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import load_model
 
     base = as_model(load_model(str(model), overrides), quick=quick)
@@ -125,7 +125,7 @@ def sensitivity(
         f"sensitivity of {base.name}",
         [base],
         request.takes,
-        lambda folder, force, **how: sensitivity_study(request, folder, Execution(seed, jobs, **how), force=force),
+        partial(sensitivity_study, request),
         "sensitivity.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
         directory=f"sensitivity-{Path(model).stem}",
     )
@@ -171,7 +171,6 @@ def optimize(
     """
     from vftsim.study.designs.choice import optimize as optimize_study
     from vftsim.study.designs.optimize import COMMAND, Request
-    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import load_model
 
     base = as_model(load_model(str(model), overrides), quick=quick)
@@ -192,7 +191,7 @@ def optimize(
         f"optimize {base.name}",
         [base],
         request.takes,
-        lambda folder, force, **how: optimize_study(request, folder, Execution(seed, jobs, **how), force=force),
+        partial(optimize_study, request),
         "configurations.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
         directory=f"optimize-{Path(model).stem}",
     )
@@ -231,14 +230,7 @@ def rare(
         No levels: every trial is a run from time 0.
     """
     from vftsim.study.designs.rare import rare_study, request_for
-    from vftsim.study.runs.execution import Execution
 
     chosen = as_model(model, quick=quick)
     request = request_for(chosen, event, levels, trials, repetitions, brute_force=brute_force)
-    return Plan(
-        "rare",
-        f"rare event of {chosen.name}",
-        [chosen],
-        request.takes,
-        lambda store, show: rare_study(request, Execution(seed, jobs, show, store)),
-    )
+    return Plan("rare", f"rare event of {chosen.name}", [chosen], request.takes, partial(rare_study, request))

@@ -30,13 +30,7 @@ def calibrate(
     from vftsim.calibrate.run import run_calibration
 
     name = str(name_or_path)
-    return Plan(
-        "calibration",
-        f"calibrate {name}",
-        [],
-        None,
-        lambda store, show, **more: run_calibration(name, jobs, show, store, **more),
-    )
+    return Plan("calibration", f"calibrate {name}", [], None, partial(run_calibration, name))
 
 
 @conducted
@@ -84,13 +78,13 @@ def predict(
     chosen = as_model(model, quick=quick)
     points = draws * (bool(fits) + len(others))
 
-    study = partial(predict_study, chosen, fits, others, draws, replications, seed, jobs)
+    study = partial(predict_study, chosen, fits, others, draws, replications)
     return Plan(
         "predict",
         f"predict {chosen.name}",
         [chosen],
-        lambda: total([chosen.spec], points * replications),
-        lambda store, show: study(figures=tuple(figures), structure_error=error, progress=show, store=store),
+        partial(total, [chosen.spec], points * replications),
+        lambda execution: study(execution, figures=tuple(figures), structure_error=error),
     )
 
 
@@ -118,10 +112,5 @@ def validate(
     from vftsim.calibrate.validate import run_validation
 
     name = str(name_or_path)
-    return Plan(
-        "validation",
-        f"validate {name}",
-        [],
-        None,
-        lambda store, show, **more: run_validation(name, environments, replications, jobs, show, store, **more),
-    )
+    study = partial(run_validation, name, environments, replications)
+    return Plan("validation", f"validate {name}", [], None, study)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
     from vftsim.study.designs.sweep import SweepResult
     from vftsim.study.designs.warm_up import WarmUpStudy
     from vftsim.study.runs.estimate import Needs
+    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import Model
-    from vftsim.study.runs.progress import Progress
     from vftsim.study.runs.results import RunResult
-    from vftsim.study.store.store import Store
 
 
 @conducted
@@ -50,16 +50,14 @@ def run(
     """
     from vftsim.study.designs.run import run_study
     from vftsim.study.runs.estimate import total
-    from vftsim.study.runs.execution import Execution
 
     chosen = as_model(model, quick=quick)
 
     def takes(rule: StoppingRule | None = None, **_: object) -> Needs:
         return total([chosen.spec], replications if rule is None else rule.budget)
 
-    def study(folder: Path | None, force: bool, rule: StoppingRule | None = None, **how: Any) -> RunResult:
-        execution = Execution(seed, jobs, **how)
-        return run_study(chosen, replications, execution, directory=folder, force=force, resume=resume, rule=rule)
+    def study(folder: Path | None, execution: Execution, **how: Any) -> RunResult:
+        return run_study(chosen, replications, execution, directory=folder, resume=resume, **how)
 
     return WrittenPlan(
         "run",
@@ -123,7 +121,6 @@ def capacity(
     from vftsim.errors import UsageError
     from vftsim.study.designs.find_capacity import capacity_takes, find_capacity
     from vftsim.study.designs.search_levels import CapacityRequest
-    from vftsim.study.runs.execution import Execution
 
     if method not in (None, "ramp", "search"):
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
@@ -146,7 +143,7 @@ def capacity(
         f"capacity of {chosen.name}",
         [chosen],
         lambda **more: capacity_takes(chosen, replace(request, **more)),
-        lambda store, show, **more: find_capacity(chosen, replace(request, **more), Execution(seed, jobs, show, store)),
+        lambda execution, **more: find_capacity(chosen, replace(request, **more), execution),
     )
 
 
@@ -175,7 +172,6 @@ def compare(
     """
     from vftsim.study.designs.compare import compare_study
     from vftsim.study.runs.estimate import total
-    from vftsim.study.runs.execution import Execution
 
     chosen = [as_model(each, quick=quick) for each in models]
     return Plan(
@@ -183,7 +179,7 @@ def compare(
         "compare",
         chosen,
         lambda: total([each.spec for each in chosen], replications),
-        lambda store, show: compare_study(chosen, replications, Execution(seed, jobs, show, store), figures=figures),
+        partial(compare_study, chosen, replications, figures=figures),
     )
 
 
@@ -224,7 +220,6 @@ def decide(
     from vftsim.study.designs.decision_crossovers import Asked
     from vftsim.study.designs.protections import fitting, kinds_named
     from vftsim.study.figures.objective import read_objective
-    from vftsim.study.runs.execution import Execution
 
     chosen, kinds = as_model(model, quick=quick), kinds_named(protection)
     asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
@@ -233,9 +228,7 @@ def decide(
         "compare",
         [chosen],
         lambda **more: decision_takes(fitting(chosen, kinds)[0], replications, replace(asked, **more)),
-        lambda store, show, **more: decide_study(
-            chosen, kinds, replications, replace(asked, **more), Execution(seed, jobs, show, store)
-        ),
+        lambda execution, **more: decide_study(chosen, kinds, replications, replace(asked, **more), execution),
     )
 
 
@@ -276,16 +269,14 @@ def sweep(
 
     from vftsim.study.designs.sweep import run_sweep
     from vftsim.study.designs.sweep_grid import plan_grid
-    from vftsim.study.runs.execution import Execution
 
     points = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
     if quick:
         points = points.quick()
 
-    def study(folder: Path | None, force: bool, **how: Any) -> SweepResult:
+    def study(folder: Path | None, execution: Execution, *, force: bool) -> SweepResult:
         with TemporaryDirectory() as elsewhere:
             kept = folder or Path(elsewhere) / "sweep"
-            execution = Execution(seed, jobs, **how)
             return run_sweep(points.grid(), kept, replications, execution, force=force, figures=figures)
 
     return WrittenPlan("sweep", f"sweep of {points.base.name}", [], lambda **_: points.takes(replications), study)
@@ -330,7 +321,6 @@ def failover(
     """
     from vftsim.study.designs.failover import DEFAULT_CRASHES, Crashes, failover_study
     from vftsim.study.designs.protections import under
-    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.replicate import fewer_crashes
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
@@ -340,9 +330,7 @@ def failover(
     def takes() -> Needs:
         return spread.takes(chosen) + spread.bands_take(chosen) if prices else spread.takes(chosen)
 
-    def study(store: Store | None, show: Progress) -> FailoverStudy:
-        return failover_study(chosen, spread, Execution(seed, jobs, show, store), prices=prices)
-
+    study = partial(failover_study, chosen, spread, prices=prices)
     return Plan("failover", f"failovers of {chosen.name}", [asked], takes, study)
 
 
@@ -375,17 +363,14 @@ def simulated_years(
     from vftsim.study.designs.protections import kinds_named
     from vftsim.study.designs.simulated_years import simulated_years as study
     from vftsim.study.designs.simulated_years import years_take
-    from vftsim.study.runs.execution import Execution
 
     chosen, kinds = as_model(model), kinds_named(protection)
     return Plan(
         "simulated years",
         f"years of {chosen.name}",
         [chosen],
-        lambda: years_take(chosen, kinds, mtbf_s, years, crashes),
-        lambda store, show: study(
-            chosen, kinds, mtbf_s, years, crashes, Execution(seed, jobs, show, store), restart_s=restart_s
-        ),
+        partial(years_take, chosen, kinds, mtbf_s, years, crashes),
+        partial(study, chosen, kinds, mtbf_s, years, crashes, restart_s=restart_s),
     )
 
 
@@ -423,19 +408,13 @@ def availability(
     from vftsim.study.designs.availability import DEFAULT_CRASHES, availability_study, year_takes
     from vftsim.study.designs.failover import Crashes
     from vftsim.study.designs.protections import kinds_named
-    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.replicate import fewer_crashes
 
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns(after_s))
 
-    def study(store: Store | None, show: Progress) -> AvailabilityStudy:
-        execution = Execution(seed, jobs, show, store)
-        return availability_study(chosen, kinds, mtbf_s, spread, execution, restart_s=restart_s)
-
-    def takes() -> Needs:
-        return year_takes(chosen, kinds, spread)
-
+    takes = partial(year_takes, chosen, kinds, spread)
+    study = partial(availability_study, chosen, kinds, mtbf_s, spread, restart_s=restart_s)
     return Plan("availability", f"failovers of {chosen.name}", [chosen], takes, study)
 
 
@@ -459,13 +438,12 @@ def pilot(
         Attempts a second (default: the model's first step).
     """
     from vftsim.study.designs.warm_up import pilots_take, warm_up_study
-    from vftsim.study.runs.execution import Execution
 
     chosen = as_model(model, quick=quick)
     return Plan(
         "pilot",
         f"pilots of {chosen.name}",
         [chosen],
-        lambda: pilots_take(chosen, load),
-        lambda store, show: warm_up_study(chosen, Execution(seed, jobs, show, store), load),
+        partial(pilots_take, chosen, load),
+        partial(warm_up_study, chosen, load_saps=load),
     )

@@ -34,12 +34,10 @@ def calibrate(
     """
     from vftsim.calibrate import fitted
     from vftsim.cli.files import check_target, write_whole
-    from vftsim.study.runs.workers import checked_jobs
 
     if output is not None:
         check_target(output, common.force)
-    plan = call.plan(jobs=checked_jobs(common.jobs))
-    done = common.conduct(plan, at=at, profile=profile, laboratories=coverage)
+    done = common.conduct(call.plan(), at=at, profile=profile, laboratories=coverage)
     if output is not None:
         write_whole(output, lambda path: fitted.write(path, done.record))
     common.show(done)

@@ -52,14 +52,13 @@ def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validati
     from vftsim.calibrate import structure_error
     from vftsim.calibrate.page import page
     from vftsim.cli.files import write_whole
-    from vftsim.study.runs.workers import checked_jobs
     from vftsim.study.store.files import write_file
     from vftsim.study.store.manifest import source_stamp
 
     rows = common.rows
     made_by = source_stamp(Path(__file__).resolve().parent) if rows else ""
     settings = set_ or []
-    found = common.conduct(call.plan(jobs=checked_jobs(common.jobs)), settings=settings)
+    found = common.conduct(call.plan(), settings=settings)
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
