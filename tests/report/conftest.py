@@ -15,8 +15,8 @@ from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.cli.main import main
 from vftsim.spec.shipped import shipped_dir
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.store.manifest import manifest
 
 SERVER = """\
 format: 2
@@ -163,7 +163,7 @@ def calibrated():
     """A shipped fit as its command returns it."""
     record = json.loads((shipped_dir("calibration") / "sip-lab/fitted/virtual.json").read_text())
     model = load_model("lab-virtual")
-    record["manifest"] = manifest([model], "calibrate", 1, [0], 1, "then")
+    record["manifest"] = Execution(1, 1).manifest([model], "calibrate", [0])
     definition = CalibrationSpec.model_validate(record["calibration"])
     return Calibrated(definition, model.spec, from_record(record), record)
 

@@ -13,7 +13,7 @@ from vftsim.spec import shipped_dir
 from vftsim.stats import Estimate
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.figures.catalogue import catalogue, check_names
-from vftsim.study.figures.names import family, one
+from vftsim.study.figures.names import find, one
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 
@@ -48,7 +48,7 @@ def test_the_catalogue_knows_what_a_run_will_have(loop):
     known = catalogue(model.spec)
     patterns = {address.text for address in known}
     for address in summary(model, 1).addresses:
-        assert address.text in patterns or family(address.text, known), address.text
+        assert address.text in patterns or find(address.text, known), address.text
 
 
 def test_short_names_mean_what_they_say(loop):
@@ -56,7 +56,7 @@ def test_short_names_mean_what_they_say(loop):
     assert one("load.latency.p99", known).text == "workloads.load.latency.p99"
     assert one("vm.cpu", known).text == "domains.vm.cpu"
     assert one("load.rate_per_s", known).text == "workloads.load.rate", "the name that columns of files have"
-    assert [address.entry.path[1] for address in family("load.latency", known)] == ["p50", "p99"]
+    assert [address.entry.path[1] for address in find("load.latency", known)] == ["p50", "p99"]
     with pytest.raises(UsageError, match=r"'busy' is ambiguous: hosts\.host\.busy, networks"):
         one("busy", known)
 

@@ -14,7 +14,6 @@ from vftsim.study.designs.protections import fitting, kinds_named, under
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.store.manifest import manifest
 
 pytestmark = pytest.mark.thorough
 
@@ -87,7 +86,7 @@ def test_lockstep_says_of_each_price_whether_it_is_known(tmp_path):
 
 def test_what_costs_rest_on_is_said_with_every_result(tmp_path):
     model = variant(tmp_path, "protection: {kind: lockstep}")
-    said = manifest([model], "run", 1, [0], 1, "")
+    said = Execution(1, 1).manifest([model], "run", [0])
     texts = [note.text for note in head(said["models"], 1)]
     assert any(text.startswith("Costs of lockstep (sut): prices of counted events") for text in texts)
 

@@ -67,7 +67,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path, tiny_path, capsys):
     with pytest.raises(UsageError, match=r"other versions than .*numpy: 1.0"):
         merge([first, second], tmp_path / "all")
     manifest.unlink()
-    with pytest.raises(UsageError, match="is not finished"):
+    with pytest.raises(UsageError, match="has not finished"):
         merge([first, second], tmp_path / "all")
     assert not (tmp_path / "all").exists()
     capsys.readouterr()

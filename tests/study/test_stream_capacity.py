@@ -6,6 +6,7 @@ packets, so each stream above is lost but for a moment; below, packets of one pe
 
 import json
 import math
+from functools import partial
 
 import pytest
 
@@ -16,7 +17,7 @@ from vftsim.composition.views import STREAMS, calls_of, loaded_by, streams_of
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
-from vftsim.study.designs.find_capacity import Meets, Streams, at_streams, saturating_streams, stream_capacity
+from vftsim.study.designs.find_capacity import at_streams, meets, saturating_streams, stream_capacity
 from vftsim.study.designs.search_levels import CapacityRequest, JudgedLoad
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.resources import WatchedRun, ceiling_pcpus, limit_in_words, resource_table, watch
@@ -57,7 +58,7 @@ def searched_streams(model, jobs=1, **asked):
 
 def load_of(model):
     limit = Objective(f"{loaded_by(model.spec, STREAMS)}.loss", "<=", 0.1)
-    return JudgedLoad(model.spec, 1, Streams(), Meets((limit,)))
+    return JudgedLoad(model.spec, 1, at_streams, partial(meets, objectives=(limit,)))
 
 
 def watched(load, streams, replication):

@@ -13,6 +13,7 @@ attempts is handled within the IHS limit.  It is a matter of the traffic of the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -44,29 +45,13 @@ def constant_load(spec: ModelSpec, seed: int, limit_percent: float, stop: Stop |
     limit_percent : float
         Allowed share of inadequately handled attempts, of any scenario and of all.
     """
-    return JudgedLoad(spec, seed, Attempts(stop), WithinIhs(limit_percent), (spec.phased or "",))
+    judged = partial(within_ihs, limit_percent=limit_percent)
+    return JudgedLoad(spec, seed, partial(at_load, stop=stop), judged, (spec.phased or "",))
 
 
-@dataclass(frozen=True, slots=True)
-class Attempts:
-    """Turns the attempts a second of a benchmark."""
-
-    stop: Stop | None
-
-    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
-        """Return the model at so many attempts a second."""
-        return at_load(spec, level, self.stop)
-
-
-@dataclass(frozen=True, slots=True)
-class WithinIhs:
-    """Judges the step of a run by an IHS limit; no figure of it is shown."""
-
-    limit_percent: float
-
-    def __call__(self, record: RunRecord) -> tuple[dict[str, float], bool]:
-        """Return no figures, and whether the run was within the limit."""
-        return {}, record.steps()[0].ended_within(self.limit_percent)
+def within_ihs(record: RunRecord, limit_percent: float) -> tuple[dict[str, float], bool]:
+    """Judge the step of a run by an IHS limit: no figure of it is shown, and whether it was within the limit."""
+    return {}, record.steps()[0].ended_within(limit_percent)
 
 
 def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec:

@@ -24,7 +24,8 @@ search begins between the model's own value and twice that, and goes further whe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from functools import partial
 
 from vftsim.composition.model import MeasureSpec, ModelSpec
 from vftsim.composition.record import RunRecord
@@ -52,14 +53,6 @@ from vftsim.study.runs.workers import Interrupted
 
 PILOT_STREAMS = 100
 STREAM_PILOT_NS = 200_000_000
-
-
-class Streams:
-    """Turns the number of media streams, and the calls that go with them."""
-
-    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
-        """Return a model with so many streams."""
-        return at_streams(spec, level)
 
 
 def calls_per_stream(spec: ModelSpec) -> float:
@@ -130,16 +123,10 @@ _ABOVE_OWN = 2.0
 _BUDGETED = "a search runs as many as it needs; --budget bounds them"
 
 
-@dataclass(frozen=True, slots=True)
-class Meets:
-    """Judges a run by objectives on whole addresses of figures."""
-
-    objectives: tuple[Objective, ...]
-
-    def __call__(self, record: RunRecord) -> tuple[dict[str, float], bool]:
-        """Return the figures, and whether all objectives are met."""
-        judged = figures_in(record, [one.figure for one in self.objectives])
-        return judged, all(one.holds(judged[one.figure]) for one in self.objectives)
+def meets(record: RunRecord, objectives: Sequence[Objective]) -> tuple[dict[str, float], bool]:
+    """Judge a run by objectives on whole addresses of figures: return these, and whether all objectives are met."""
+    judged = figures_in(record, [one.figure for one in objectives])
+    return judged, all(one.holds(judged[one.figure]) for one in objectives)
 
 
 def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
@@ -167,7 +154,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     names = LoadNames(key, f"{unit}({key})", "Capacity", f"have {meeting}", details, is_counted=knob.is_whole)
     sort, _, rest = key.partition(".")
     offered = (rest.partition(".")[0],) if sort == "workloads" else ()
-    load = JudgedLoad(model.spec, execution.seed, knob, Meets(objectives), offered)
+    load = JudgedLoad(model.spec, execution.seed, knob.at, partial(meets, objectives=objectives), offered)
     study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
     return searched(model, execution, request.settings(KNOB_SEARCH), {key: study}, prices=request.prices)
 
@@ -222,7 +209,7 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
         is_counted=True,
     )
     loss = Objective(one_figure(f"{offered[0]}.loss", spec), "<=", limit)
-    load = JudgedLoad(spec, execution.seed, Streams(), Meets((loss,)), offered)
+    load = JudgedLoad(spec, execution.seed, at_streams, partial(meets, objectives=(loss,)), offered)
     study = LevelStudy(load, names, saturating_streams(spec, execution.seed), limit)
     return searched(model, execution, request.settings(STREAM_SEARCH), {"streams": study}, prices=request.prices)
 

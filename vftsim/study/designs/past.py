@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import shlex
-import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,9 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import changes
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
-from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, damage
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
+from vftsim.study.store.opened import read_manifest
 from vftsim.study.store.store import MANIFEST, Opening, Store
 
 _RECORDS = ("run", "compare", "study")
@@ -277,22 +275,8 @@ def _missing(part: Store, store: Store) -> tuple[list[tuple[Mapping[str, Any], i
 
 def _finished_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of a finished result; refuse any other directory."""
-    if not (folder / DATABASE).is_file():
-        raise UsageError(f"'{folder}' is no result of vftsim")
-    check_directory(folder, is_locked=False)
-    try:
-        with closing(sqlite3.connect(f"file:{(folder / DATABASE).resolve()}?mode=ro", uri=True)) as connection:
-            connection.execute("SELECT 1 FROM about").fetchone()
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        manifest = {}
-    except DAMAGED as error:
-        raise damage(folder, error) from None
-    except ValueError:
-        raise UsageError(
-            f"'{folder / MANIFEST}' is damaged; the command that made '{folder}' writes it again"
-        ) from None
-    if not isinstance(manifest, dict) or manifest.get("state") == "interrupted" or VERSIONS not in manifest:
+    manifest = read_manifest(folder)
+    if manifest.get("state") == "interrupted" or VERSIONS not in manifest:
         raise UsageError(f"'{folder}' is not finished: the command that made it goes on, then merge again")
     return manifest
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -125,21 +125,17 @@ class CapacityRequest:
                 raise UsageError(f"--{option}: {why}")
 
 
+@dataclass
 class SearchMapper:
-    """``map`` over worker processes that keeps what the runs gave; Ctrl-C ends the search with what it has.
+    """``map`` over worker processes that keeps what the runs gave; Ctrl-C ends the search with what it has."""
 
-    Parameters
-    ----------
-    unit : str
-        Of the load, for the progress.
-    cache : RunCache, optional
-        Where runs are that were judged already, and where each goes as it arrives.
-    """
-
-    def __init__(self, execution: Execution, unit: str, cache: RunCache | None = None) -> None:
-        self.execution, self.unit, self.cache = execution, unit, cache or RunCache()
-        self.interrupted = False
-        self.outcomes: dict[float, list[JudgedRun]] = {}
+    execution: Execution
+    unit: str
+    """Of the load, for the progress."""
+    cache: RunCache = field(default_factory=RunCache)
+    """Where runs are that were judged already, and where each goes as it arrives."""
+    interrupted: bool = False
+    outcomes: dict[float, list[JudgedRun]] = field(default_factory=dict)
 
     def __call__(self, function: Callable[[int], Any], numbers: range, /) -> Iterable[Any]:
         """Return the function's results, true for a run within the limit, in the order of the numbers."""
@@ -276,21 +272,14 @@ class JudgedRun:
         return self.is_within and self.short is None
 
 
-class Turned(Protocol):
-    """What is turned to reach a level of the load."""
-
-    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
-        """Return a model at a level."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class JudgedLoad:
     """A model at any level of its load, and what a run at one is worth; what a capacity search calls; picklable."""
 
     spec: ModelSpec
     seed: int
-    turned: Turned
+    turned: Callable[[ModelSpec, float], ModelSpec]
+    """Returns a model at a level."""
     criterion: Callable[[RunRecord], tuple[dict[str, float], bool]]
     """Returns the figures that a record is judged by, and whether it is within the limit."""
     offered: tuple[str, ...] = ()
@@ -303,7 +292,7 @@ class JudgedLoad:
 
     def at(self, level: float) -> ModelSpec:
         """Return the model at a level."""
-        return self.turned.at(self.spec, level)
+        return self.turned(self.spec, level)
 
     def of(self, spec: ModelSpec) -> Self:
         """Return the same load of another model."""

@@ -12,7 +12,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.outcome import Outcome
 from vftsim.outcome.declare import ANY, percent_of
 from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
-from vftsim.study.figures.names import Address, family, find, one
+from vftsim.study.figures.names import Address, find, one, unknown
 
 
 def catalogue(spec: ModelSpec) -> list[Address]:
@@ -29,7 +29,7 @@ def check_names(names: Iterable[str], specs: Sequence[ModelSpec], option: str = 
     known = [address for spec in specs for address in catalogue(spec)]
     for name in names:
         if not find(_listed(name, known), known):
-            family(name, known, option)
+            raise unknown(name, known, option)
 
 
 def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:

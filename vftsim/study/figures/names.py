@@ -79,27 +79,18 @@ def find(name: str, known: Iterable[Address]) -> list[Address]:
     return meant or [address for address in every if address.is_of(words)]
 
 
-def family(name: str, known: Sequence[Address], option: str = "--figure") -> list[Address]:
-    """Return the figures that a name means, one or the same of several phases or copies; refuse a name of others."""
-    addresses = find(name, known)
-    if not addresses:
-        raise _unknown(name, known, option)
-    if len({(address.owner.partition(".")[0], address.entry.figure) for address in addresses}) > 1:
-        raise UsageError(f"{option}: '{name}' may mean several figures: {_texts(addresses)}")
-    return addresses
-
-
 def one(name: str, known: Sequence[Address], option: str = "--objective") -> Address:
     """Return the one figure that a name means; refuse a name of none or of several."""
     addresses = find(name, known)
     if not addresses:
-        raise _unknown(name, known, option)
+        raise unknown(name, known, option)
     if len(addresses) > 1:
-        raise UsageError(f"{option}: '{name}' is ambiguous: {_texts(addresses)}")
+        raise UsageError(f"{option}: '{name}' is ambiguous: {_listed([address.text for address in addresses])}")
     return addresses[0]
 
 
-def _unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
+def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
+    """Return what a name of no figure is answered with: the nearest names there are."""
     words = name.split(".")
     spellings = [
         (address.text, [word for word in own if word != ANY]) for address in known for own in address.spellings
@@ -131,10 +122,6 @@ def _is_like(word: str, other: str) -> bool:
         return word == other
     head, _, tail = other.partition(ANY)
     return len(word) > len(head) + len(tail) and word.startswith(head) and word.endswith(tail)
-
-
-def _texts(addresses: Iterable[Address]) -> str:
-    return _listed([address.text for address in addresses])
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
+from vftsim._version import __version__
 from vftsim.errors import UsageError
+from vftsim.sampling import STREAM_SCHEME
+from vftsim.spec.shipped import PACKAGE
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.shard import WHOLE, Shard
 from vftsim.study.runs.workers import Workers, checked_jobs
 from vftsim.study.store.files import codec
-from vftsim.study.store.manifest import identity, manifest, utc_now
+from vftsim.study.store.manifest import BIT_GENERATOR, about, git_state, here, identity, utc_now
 from vftsim.study.store.resumable import RunCache
 from vftsim.study.store.store import Store
 
@@ -72,14 +77,34 @@ class Execution:
         wanted: int | None = None,
         interrupted: bool = False,
     ) -> dict[str, Any]:
-        """Return the manifest of the result; see :func:`~vftsim.study.store.manifest.manifest`."""
-        return manifest(
-            models,
-            command,
-            self.seed,
-            replications,
-            self.worker_count,
-            self.started_utc,
-            wanted=wanted,
-            interrupted=interrupted,
-        )
+        """Return the manifest of a result.
+
+        Parameters
+        ----------
+        command : str
+            The kind of study: run, capacity, compare.
+        replications : int or sequence of int
+            How many replications the result holds, or which.
+        wanted : int, optional
+            How many replications were asked for, if not those that it holds.
+        interrupted : bool
+            Whether it ended before that.
+        """
+        held = range(replications) if isinstance(replications, int) else replications
+        return {
+            "vftsim": __version__,
+            "git": git_state(PACKAGE),
+            "command": command,
+            "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
+            "models": [about(model) for model in models],
+            "seed": self.seed,
+            "stream_scheme": STREAM_SCHEME,
+            "bit_generator": BIT_GENERATOR,
+            "replications_wanted": len(held) if wanted is None else wanted,
+            "replications": list(held),
+            **here(),
+            "workers": self.worker_count,
+            "started_utc": self.started_utc,
+            "ended_utc": utc_now(),
+            "state": "interrupted" if interrupted else "finished",
+        }

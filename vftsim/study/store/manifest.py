@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -35,73 +34,32 @@ def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def manifest(
-    models: Sequence[Model],
-    command: str,
-    seed: int,
-    replications: int | Sequence[int],
-    jobs: int,
-    started: str,
-    *,
-    wanted: int | None = None,
-    interrupted: bool = False,
-) -> dict[str, Any]:
-    """Return the manifest of a result.
-
-    Parameters
-    ----------
-    models : sequence of Model
-        What was simulated.
-    command : str
-        The kind of study: run, capacity, compare.
-    replications : int or sequence of int
-        How many replications the result holds, or which.
-    jobs : int
-        Worker processes.
-    started : str
-        :func:`utc_now` at the start.
-    wanted : int, optional
-        How many replications were asked for, if not those that it holds.
-    interrupted : bool
-        Whether it ended before that.
-    """
-    held = range(replications) if isinstance(replications, int) else replications
+def about(model: Model) -> dict[str, Any]:
+    """Return what a manifest says of a model."""
     return {
-        "vftsim": __version__,
-        "git": git_state(Path(__file__).resolve().parent),
-        "command": command,
-        "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
-        "models": [
-            {
-                "label": model.label,
-                "workloads": list(model.workloads),
-                "name": model.name,
-                "set": list(model.assignments),
-                "notes": list(model.notes),
-                "without_effect": without_effect(model.spec),
-                "remarks": remarks(model.spec),
-                "not_covered": not_covered(model.spec),
-                "costs": cost_notes(model.spec),
-                "sha256": model.digest(),
-                "resolved": model.resolved(),
-            }
-            for model in models
-        ],
-        "seed": seed,
-        "stream_scheme": STREAM_SCHEME,
-        "bit_generator": BIT_GENERATOR,
-        "replications_wanted": len(held) if wanted is None else wanted,
-        "replications": list(held),
+        "label": model.label,
+        "workloads": list(model.workloads),
+        "name": model.name,
+        "set": list(model.assignments),
+        "notes": list(model.notes),
+        "without_effect": without_effect(model.spec),
+        "remarks": remarks(model.spec),
+        "not_covered": not_covered(model.spec),
+        "costs": cost_notes(model.spec),
+        "sha256": model.digest(),
+        "resolved": model.resolved(),
+    }
+
+
+def here() -> dict[str, Any]:
+    """Return on what a result is made: Python, machine, and packages."""
+    return {
         "python": platform.python_version(),
         "os": platform.platform(),
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "packages": {name: _version(name) for name in PACKAGES},
         "versions": versions(engine_of_here()),
-        "workers": jobs,
-        "started_utc": started,
-        "ended_utc": utc_now(),
-        "state": "interrupted" if interrupted else "finished",
     }
 
 
