@@ -133,13 +133,7 @@ class CalibrationSpec(Spec):
 
 
 def run_of(label: str, environments: Mapping[str, object]) -> tuple[str, str]:
-    """Return environment and phase of ``environment/phase``.
-
-    Raises
-    ------
-    ValueError
-        There is no such environment.
-    """
+    """Return environment and phase of ``environment/phase``; a ValueError where there is no such environment."""
     environment, _, phase = label.partition("/")
     if environment not in environments or not phase:
         others = instead(environment, environments, "environments here:")
@@ -148,13 +142,7 @@ def run_of(label: str, environments: Mapping[str, object]) -> tuple[str, str]:
 
 
 def read_definition(name_or_path: str, root: type[T]) -> tuple[T, Node]:
-    """Return a checked calibration or validation, and its values with their places.
-
-    Raises
-    ------
-    ModelFileError, UsageError
-        The file is wrong; there is none.
-    """
+    """Return a checked calibration or validation, and its values with their places; refuse a missing or wrong file."""
     document = read_document(name_or_path, partial(find, "calibration"))
     return document.validate(root), document.tree
 

@@ -151,13 +151,7 @@ class DrawableFit:
         )
 
     def applied(self, spec: ModelSpec) -> ModelSpec:
-        """Return a model with the fitted values.
-
-        Raises
-        ------
-        UsageError
-            The model lacks a key that was fitted.
-        """
+        """Return a model with the fitted values; refuse one that lacks a key that was fitted."""
         model_values = {name: float(read(spec, name)) for name in self.values}
         return with_values(spec, {n: value for n, value in self.values.items() if self._concerns(n, model_values[n])})
 
@@ -183,13 +177,7 @@ def shipped_fits() -> tuple[str, ...]:
 
 
 def read_fit(name_or_path: str) -> DrawableFit:
-    """Read what ``vftsim calibrate -o`` wrote: a file, or a shipped fit such as ``sip-lab/virtual``.
-
-    Raises
-    ------
-    UsageError
-        There is none, or it is no fit.
-    """
+    """Return what ``vftsim calibrate -o`` wrote, a file or a shipped fit (``sip-lab/virtual``); refuse no fit."""
     path = _file_of(name_or_path)
     try:
         if path.stat().st_size > LARGEST_BYTES:

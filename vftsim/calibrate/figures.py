@@ -131,12 +131,7 @@ def delay_percentiles() -> frozenset[str]:
 
 
 def check_present(seen: Observations, keys: Mapping[tuple[str, str], object]) -> None:
-    """Refuse quantities that a run did not give, the nearest name first.
-
-    Raises
-    ------
-    UsageError
-    """
+    """Refuse quantities that a run did not give, the nearest name first."""
     for phase, quantity in keys:
         given = {name for label, name in seen if label == phase}
         if given and quantity not in given:
@@ -158,13 +153,7 @@ def measured(path: Path, environment: str) -> Observations:
 
 
 def restated(dataset: Dataset, observations: Observations) -> Observations:
-    """Return observations in the terms of the models: such as the messages of an attempt for the shares of a mix.
-
-    Raises
-    ------
-    ModelFileError
-        What was measured of a phase contradicts itself.
-    """
+    """Return observations in the terms of the models, such as messages for shares of a mix; refuse contradictions."""
     discover_parts()
     result: Observations = {}
     for phase in dict.fromkeys(phase for phase, _ in observations):
@@ -179,13 +168,7 @@ def restated(dataset: Dataset, observations: Observations) -> Observations:
 
 
 def check_units(dataset: Dataset) -> None:
-    """Refuse quantities that the model gives in another kind of unit.
-
-    Raises
-    ------
-    ModelFileError
-        File and column.
-    """
+    """Refuse quantities that the model gives in another kind of unit, with file and column."""
     for quantity, seen in dataset.units().items():
         unit = unit_of_figure(quantity)
         if unit is not None and unit != seen.unit:

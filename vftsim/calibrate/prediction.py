@@ -299,13 +299,7 @@ def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:
 
 
 def _points(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, seed: int) -> tuple[list[ModelSpec], int]:
-    """Return a model at every point, and how many points were refused by its checks and drawn again.
-
-    Raises
-    ------
-    UsageError
-        The model refuses whatever is drawn.
-    """
+    """Return a model at every point, and how often one was refused by its checks and drawn again; refuse no other."""
     found, refused = [], 0
     for point in range(draws):
         for attempt in range(MOST_ATTEMPTS):
@@ -340,13 +334,7 @@ def usual(model: Model) -> tuple[str, ...]:
 
 
 def named(patterns: Sequence[str], found: Iterable[Sequence[Mapping[str, float]]]) -> list[str]:
-    """Return the figures that are meant, in the order in which runs give them.
-
-    Raises
-    ------
-    UsageError
-        A pattern fits none.
-    """
+    """Return the figures that are meant, in the order in which runs give them; refuse a pattern that fits none."""
     there = list(dict.fromkeys(name for runs in found for run in runs for name in run))
     chosen: set[str] = set()
     for pattern in patterns:

@@ -199,13 +199,7 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
 
 
 def values_of(name_or_path: str, definition: CalibrationSpec) -> dict[str, float]:
-    """Return the values that an earlier fit has for the parameters of a calibration.
-
-    Raises
-    ------
-    UsageError
-        It lacks one of them.
-    """
+    """Return the values that an earlier fit has for the parameters of a calibration; refuse one that lacks any."""
     values = read_fit(name_or_path).values
     if missing := [p.path for p in definition.parameters if p.path not in values]:
         raise UsageError(f"--at: '{name_or_path}' has no value for {missing[0]}, which this calibration fits")

@@ -132,13 +132,7 @@ def _has_error(quantity: str, measured: float, predicted: float) -> bool:
 
 
 def read_held_out(name_or_path: str) -> StructureError:
-    """Read the held-out rows of a validation (``--held-out`` of ``vftsim validate``): a file, or a shipped lab's name.
-
-    Raises
-    ------
-    UsageError
-        There is none, or it has no such rows.
-    """
+    """Return what held-out rows tell, of a file (``vftsim validate --held-out``) or a shipped lab; refuse others."""
     room = shipped_dir("calibration")
     shipped = room / name_or_path / "held-out.json"
     path = Path(name_or_path) if Path(name_or_path).is_file() else shipped

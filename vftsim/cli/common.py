@@ -52,13 +52,7 @@ class Work:
     strict: bool = False
 
     def begin(self) -> None:
-        """Choose the engine and the cluster, start the clock of ``--max-time``, refuse what cannot be.
-
-        Raises
-        ------
-        UsageError
-            An option's value is none, or options exclude each other.
-        """
+        """Choose the engine and the cluster, start the clock of ``--max-time``, refuse wrong values and formats."""
         options.use_engine(self.engine, self.cluster, strict=self.strict)
         self.limits  # noqa: B018 - the clock begins with the command
         self.check_formats()

@@ -94,7 +94,6 @@ def shipped_models(incomplete: str) -> list[str]:
 
 
 DEFAULT_SEED = 1
-DEFAULT_REPLICATIONS = 10
 
 
 def prepared(name: str, overrides: list[str] | None) -> Model:
@@ -133,13 +132,7 @@ def end_watch() -> None:
 
 @contextmanager
 def limited(limits: Limits, needs: Callable[[], Needs], jobs: int | None) -> Iterator[str]:
-    """Refuse a study by what it takes, or ask about it, or yield what to say of it; then its limits end.
-
-    Raises
-    ------
-    UsageError
-        It takes too much, or nobody agreed to it.
-    """
+    """Refuse a study that takes too much, or ask about it, or yield what to say of it; then its limits end."""
     from vftsim.study.runs.estimate import check
     from vftsim.study.runs.workers import checked_jobs
 

@@ -63,13 +63,7 @@ class Branches:
         return int(self._engine.rows(levels.watched)[0].highest)
 
     def state(self) -> State:
-        """Return the present state.
-
-        Raises
-        ------
-        UsageError
-            A part of the model keeps something that cannot be read.
-        """
+        """Return the present state; refuse a model of which a part keeps something that cannot be read."""
         try:
             return State(self._rewindable, self)
         except CannotNoteError as error:

@@ -61,19 +61,6 @@ class BuiltModel:
         Called when such a phase begins, with the instant from which it is measured.
     observed : bool
         Hosts write notes of every scheduling event.
-
-    Attributes
-    ----------
-    domains : dict of str to int
-        Rows of the domains, by host in the order in which they were added.
-    programs : dict of str to Program
-        Applications as ``domain.application``.
-    ports : dict of (str, str) to int
-        Rows of the ports by application and interface.
-    guards : dict of str to int
-        Rows of the guards by domain.
-    drivers : dict of str to Driver
-        Workloads; one of a domain that stands for several has its number appended.
     """
 
     def __init__(
@@ -91,11 +78,16 @@ class BuiltModel:
         self.feeder = Feeder(engine)
         self.hosts: dict[str, BuiltHost] = {}
         self.domains: dict[str, int] = {}
+        """Rows of the domains, by host in the order in which they were added."""
         self.programs: dict[str, Program] = {}
+        """Applications as ``domain.application``."""
         self.ports: dict[tuple[str, str], int] = {}
+        """Rows of the ports by application and interface."""
         self.guards: dict[str, int] = {}
+        """Rows of the guards by domain."""
         self.disks: dict[str, tuple[int, ...]] = {}
         self.drivers: dict[str, Driver] = {}
+        """Workloads; one of a domain that stands for several has its number appended."""
         self.nic_feeders: list[NicFeeder] = []
         self._kinds: Counter[str] = Counter()
         self._senders: list[int] = []

@@ -11,13 +11,7 @@ from vftsim.spec import Spec
 
 
 def read(spec: ModelSpec, path: str) -> Any:
-    """Return what stands at a key.
-
-    Raises
-    ------
-    UsageError
-        The model has no such key.
-    """
+    """Return what stands at a key; refuse one that the model lacks."""
     node: Any = spec
     for key in path.split("."):
         node = _below(node, key, path)
@@ -25,13 +19,7 @@ def read(spec: ModelSpec, path: str) -> Any:
 
 
 def with_values(spec: ModelSpec, values: Mapping[str, Any]) -> ModelSpec:
-    """Return the model with numbers at keys replaced; a whole number stays one.
-
-    Raises
-    ------
-    UsageError
-        The model has no such key.
-    """
+    """Return the model with numbers at keys replaced; a whole number stays one; refuse a key that it lacks."""
     for path, value in values.items():
         spec = _replaced(spec, path.split("."), value, path)
     return spec

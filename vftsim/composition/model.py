@@ -162,13 +162,7 @@ class ModelSpec(Spec):
         return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
     def entry_of(self, domain: str) -> str:
-        """Return the entry that stands for a domain.
-
-        Raises
-        ------
-        KeyError
-            There is no such domain.
-        """
+        """Return the entry that stands for a domain; a KeyError where there is none."""
         for name in self.domains:
             if domain in self.copies(name):
                 return name
@@ -224,13 +218,7 @@ class ModelSpec(Spec):
         return [f"{copy}.{fitting[0]}" for copy in self.copies(entry)]
 
     def program_of(self, name: str) -> ApplicationSpec:
-        """Return the application that ``domain`` or ``domain.application`` stands for.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`programs_of`.
-        """
+        """Return the application that ``domain`` or ``domain.application`` stands for; see :meth:`programs_of`."""
         application = self.programs_of(name)[0].rpartition(".")[2]
         return self.domains[name.partition(".")[0]].applications[application]
 

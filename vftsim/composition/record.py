@@ -43,26 +43,14 @@ class RunRecord:
         return self.phases[-2] if len(self.phases) > 1 else self.phases[-1]
 
     def outcome(self, owner: str, kind: type[OutcomeT]) -> OutcomeT:
-        """Return what an owner measured in the whole run.
-
-        Raises
-        ------
-        KeyError
-            It measured nothing of that kind.
-        """
+        """Return what an owner measured in the whole run; a KeyError for nothing of that kind."""
         found = self.whole.outcomes.get(owner)
         if not isinstance(found, kind):
             raise KeyError(f"'{owner}' has measured no {kind.__name__}")
         return found
 
     def of(self, owner: str) -> Any:
-        """Return what an owner measured in the whole run, whatever that is.
-
-        Raises
-        ------
-        KeyError
-            It measured nothing.
-        """
+        """Return what an owner measured in the whole run, whatever that is; a KeyError for nothing."""
         return self.whole.outcomes[owner]
 
     def of_kind(self, kind: type[OutcomeT]) -> Iterator[tuple[Phase, str, OutcomeT]]:

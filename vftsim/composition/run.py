@@ -65,11 +65,6 @@ class Run:
         ``auto``, ``compiled`` or ``simpy``; results are the same.
     observed : bool
         Hosts write notes of every scheduling event.
-
-    Attributes
-    ----------
-    on_time : callable, optional
-        Told the simulated time in ns now and then; returns after how many ns it wants to be told again.
     """
 
     def __init__(
@@ -89,6 +84,7 @@ class Run:
         self.listeners: list[Any] = []
         self._resources: dict[str, dict[str, Outcome]] = {}
         self.on_time: Callable[[int], int] | None = None
+        """Told the simulated time in ns now and then; returns after how many ns it wants to be told again."""
         self._on_phase = on_phase
         self.built = BuiltModel(
             self.engine,

@@ -20,13 +20,7 @@ def loaded_by(spec: ModelSpec, key: str) -> str | None:
 
 
 def ramp_of(spec: ModelSpec) -> RampSpec:
-    """Return the workload of a model that plays a ramp.
-
-    Raises
-    ------
-    UsageError
-        It has none: there are no steps to speak of.
-    """
+    """Return the workload of a model that plays a ramp; refuse a model without one: it has no steps to speak of."""
     if spec.ramp is None:
         raise UsageError(f"'{spec.name or 'the model'}' has no workload that plays steps of load, such as ims_bench")
     return spec.ramp
@@ -63,13 +57,7 @@ def calls_of(spec: ModelSpec) -> Any | None:
 
 
 def media_of(spec: ModelSpec, record: RunRecord) -> Any:
-    """Return what the receivers of media streams measured.
-
-    Raises
-    ------
-    UsageError
-        The model has no media streams.
-    """
+    """Return what the receivers of media streams measured; refuse a model without media streams."""
     name = loaded_by(spec, STREAMS)
     if name is None:
         raise UsageError("the model has no media streams: add a workload of kind rtp")

@@ -38,28 +38,17 @@ class Measurement:
     column: str
 
 
+@dataclass(frozen=True)
 class Dataset:
-    """A measured laboratory, checked as a whole.
+    """A measured laboratory, checked as a whole."""
 
-    Attributes
-    ----------
-    path : Path
-        The file that describes it.
-    """
-
-    def __init__(self, spec: DatasetSpec, path: Path, measurements: list[Measurement]) -> None:
-        self.spec = spec
-        self.path = path
-        self.measurements = measurements
+    spec: DatasetSpec
+    path: Path
+    """The file that describes it."""
+    measurements: list[Measurement]
 
     def of(self, environment: str) -> list[Measurement]:
-        """Return the measurements of one environment.
-
-        Raises
-        ------
-        ModelFileError
-            There is no such environment, or nothing was measured in it.
-        """
+        """Return the measurements of one environment; refuse one that is not there, or of which there are none."""
         if environment not in self.spec.environments:
             others = instead(environment, self.spec.environments, "environments:")
             message = f"there is no environment {shown(environment)}{others}"
@@ -91,13 +80,7 @@ def dataset_file(path: Path) -> Path:
 
 
 def read_dataset(path: Path) -> Dataset:
-    """Read a dataset, given its file or folder.
-
-    Raises
-    ------
-    ModelFileError
-        The description or a table is wrong: file, line, and the key or column.
-    """
+    """Read a dataset, given its file or folder; a mistake is told with file, line, and the key or column."""
     file = dataset_file(path)
     if path.is_dir() and not file.is_file():
         raise ModelFileError(f"a dataset needs a file {FILE} that describes its tables", str(file))

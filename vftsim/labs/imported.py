@@ -73,13 +73,7 @@ class Growing:
             self.rows[name] = _read_own(path, _columns(name, suffix)) if path.is_file() else []
 
     def add(self, new: Iterable[Imported], replace: bool) -> None:
-        """Add rows.
-
-        Raises
-        ------
-        UsageError
-            A row of the same environment, phase, repeat and metric is there and must not be replaced.
-        """
+        """Add rows; refuse one whose environment, phase, repeat and metric are there, if it must not be replaced."""
         for each in new:
             name, suffix = _DIMENSIONS[each.figure.unit]
             same = [row for row in self.rows[name] if tuple(row[key] for key in _KEYS[:4]) == each.key]

@@ -142,15 +142,7 @@ def importers() -> dict[str, Importer]:
 
 
 def importer_for(text: str, label: str, name: str | None = None) -> Importer:
-    """Return the importer of a file: the named one, or the one that recognizes its text.
-
-    Raises
-    ------
-    UsageError
-        There is none by that name.
-    ModelFileError
-        No importer recognizes the file.
-    """
+    """Return the importer of a file: the named one, or the one that recognizes its text; refuse where there is none."""
     known = importers()
     if name is not None:
         if name not in known:
@@ -166,13 +158,7 @@ def importer_for(text: str, label: str, name: str | None = None) -> Importer:
 
 
 def figures_of(source: Source, importer: Importer) -> list[Figure]:
-    """Return what an importer reads from a file.
-
-    Raises
-    ------
-    ModelFileError
-        The file is malformed, nothing of it lies in the window, or it knows no window.
-    """
+    """Return what an importer reads from a file; refuse a malformed one, and a window that holds or means nothing."""
     if not importer.windowed and not source.window.whole:
         source.refuse(f"holds totals of a whole run ({importer.name}); --from and --until cannot cut it")
     found = importer.read(source)

@@ -21,13 +21,7 @@ def place(tree: Node, *keys: str) -> Node:
 
 
 def dataset_path(node: Node, key: str = "dataset") -> Path:
-    """Return the dataset that a value names: a file, or a folder that has a ``dataset.yaml``.
-
-    Raises
-    ------
-    ModelFileError
-        There is none beside the file that names it, and none is shipped by that name.
-    """
+    """Return the dataset that a value names, a file or folder, beside its own file or shipped; refuse where none is."""
     found = next((path for path in _candidates(node, "calibration") if is_file(path) or path.is_dir()), None)
     return found or _refuse(node, key, "dataset", shipped_datasets())
 

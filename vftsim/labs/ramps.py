@@ -179,13 +179,7 @@ class MeasuredRamps(Spec):
 
 
 def measured_ramp(system: str | None, known: Mapping[str, Ramp]) -> Ramp | None:
-    """Return the measured ramp of the system that a model file names; None where it names none.
-
-    Raises
-    ------
-    UsageError
-        There is no such system.
-    """
+    """Return the measured ramp of the system that a model names, None where it names none; refuse an unknown system."""
     if system is None:
         return None
     if system not in known:
@@ -211,13 +205,7 @@ def shipped_observations(system: str | None) -> Observations:
 
 
 def read_ramps(path: Path) -> dict[str, Ramp]:
-    """Return the ramps that a file names, by system.
-
-    Raises
-    ------
-    ModelFileError
-        The file or a dataset is wrong, or a system never came into trouble.
-    """
+    """Return the ramps that a file names, by system; refuse wrong data, and a system that never came into trouble."""
     document = read_document(path)
     systems = document.validate(MeasuredRamps).systems
     return {name: _ramp(document, name, measured) for name, measured in systems.items()}

@@ -41,13 +41,7 @@ _LONGEST = 2000
 
 
 def evaluate(text: str | float, names: Names) -> Any:
-    """Return the value of an expression; a number is its own.
-
-    Raises
-    ------
-    UsageError
-        It is none, or names what there is not.
-    """
+    """Return the value of an expression, a number as it is; refuse what is none, or names what there is not."""
     if not isinstance(text, str):
         return text
     try:
@@ -141,13 +135,7 @@ class _Template(string.Formatter):
 
 
 def write(template: str, names: Names) -> str:
-    """Return a text with its expressions worked out.
-
-    Raises
-    ------
-    UsageError
-        One cannot be, or braces do not match.
-    """
+    """Return a text with its expressions worked out; refuse one that cannot be, and braces that do not match."""
     try:
         return _Template(names).vformat(template, (), names)
     except ValueError as error:

@@ -113,13 +113,7 @@ class Case:
 
 
 def cases_of(record: Record) -> dict[str, Case]:
-    """Return the fits of a record by their cases.
-
-    Raises
-    ------
-    UsageError
-        It fits nothing.
-    """
+    """Return the fits of a record by their cases; refuse a record that fits nothing."""
     fit = record.spec.fit
     if fit is None:
         raise UsageError(f"record {record.name} fits nothing")

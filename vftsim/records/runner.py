@@ -60,13 +60,7 @@ class Record:
         return replace(self, budget={**self.budget, **changes})
 
     def with_models(self, options: Sequence[str]) -> Record:
-        """Return it with rivals of its model, as the command line calls them, or all.
-
-        Raises
-        ------
-        UsageError
-            There is no such rival.
-        """
+        """Return it with rivals of its model, as the command line calls them, or all; refuse one that there is not."""
         if options and self.spec.variants is None:
             raise UsageError(f"--model is of xen-media; {self.name} always shows its wrong models")
         axis = self.spec.axes.get(self.spec.variants or "", {})
@@ -79,13 +73,7 @@ class Record:
         return replace(self, models=tuple(known[option] for option in chosen))
 
     def with_curve(self, name: str | None) -> Record:
-        """Return it with the budget of a curve.
-
-        Raises
-        ------
-        UsageError
-            There is no such curve.
-        """
+        """Return it with the budget of a curve; refuse one that there is not."""
         if name is None:
             return self
         if not self.spec.curves:
@@ -201,13 +189,7 @@ class Record:
 
 @cache
 def read(name: str) -> Record:
-    """Return a shipped record by its name, or one of one's own by its file.
-
-    Raises
-    ------
-    UsageError, ModelFileError
-        There is none; its file is wrong.
-    """
+    """Return a shipped record by its name, or one of one's own by its file; refuse a missing or wrong one."""
     path = Path(name) if name.endswith(".yaml") else shipped_dir("calibration") / name / f"{FILE}.yaml"
     if not is_file(path):
         hint = did_you_mean(name, names()) or ";"
@@ -279,13 +261,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def cell(folder: Path, table: str, column: str, **where: str) -> float:
-    """Return a number of a table beside the record: that of the first row with the given words.
-
-    Raises
-    ------
-    LookupError
-        There is no such row.
-    """
+    """Return a number of a table beside the record, of the first row with the given words; a LookupError for none."""
     for row in rows_of(folder / f"{table}.csv"):
         if all(row[key] == str(value) for key, value in where.items()):
             return float(row[column])

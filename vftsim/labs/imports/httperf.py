@@ -127,13 +127,7 @@ _CPU = re.compile(rf"CPU time \[s\]: user {_N} system {_N}")
 
 
 def read_report(source: Source) -> HttperfReport:
-    """Return the report in a file.
-
-    Raises
-    ------
-    ModelFileError
-        A line of it is missing.
-    """
+    """Return the report in a file; refuse one that lacks a line of it."""
     text = re.sub(r"\s+", " ", source.text)
     found = {}
     for name, pattern in _PARTS.items():

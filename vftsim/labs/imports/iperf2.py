@@ -93,13 +93,7 @@ _SENT = re.compile(r"\] Sent (\d+) datagrams")
 
 
 def read_report(source: Source) -> Iperf2Report:
-    """Return the report in a file.
-
-    Raises
-    ------
-    ModelFileError
-        It has no line of a connection.
-    """
+    """Return the report in a file; refuse one without a line of a connection."""
     lines: list[Iperf2Line] = []
     served: list[Iperf2Line] = []
     sent, is_server = None, False

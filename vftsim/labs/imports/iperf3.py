@@ -150,13 +150,7 @@ class _Test(_Part):
 
 
 def _test_of(source: Source) -> _Test:
-    """Return what a file says of a test.
-
-    Raises
-    ------
-    ModelFileError
-        It is no JSON, is cut, tells of an error instead of a test, or lacks a number or has something else there.
-    """
+    """Return what a file says of a test; refuse what is no JSON, cut, tells of an error, or lacks a number."""
     try:
         data = json.loads(source.text, parse_int=float)  # whole numbers of any length
     except RecursionError:

@@ -55,13 +55,7 @@ class Printed:
         print_blocks(self.blocks())
 
     def report(self, path: str | Path | None = None) -> str:
-        """Return the result as a page that needs nothing else; with ``path``, write it there.
-
-        Raises
-        ------
-        UsageError
-            The extra that writes pages is not installed.
-        """
+        """Return the result as a page that needs nothing else; with ``path``, write it there; see :func:`page_of`."""
         from vftsim.study.store.files import write_file
 
         text = page_of([self], [self.title])
@@ -70,13 +64,7 @@ class Printed:
         return text
 
     def plot(self, ax: Axes | None = None, chart: int | str = 0) -> Axes:
-        """Draw one of the result's charts, by its number or title, on axes; by default on a figure of its own.
-
-        Raises
-        ------
-        UsageError
-            There is no such chart.
-        """
+        """Draw a chart, by its number or title, on axes or a figure of its own; refuse one that there is not."""
         from vftsim.report.charts import draw, empty_figure
 
         charts = [block for block in self.blocks() if isinstance(block, Chart | Bars)]
@@ -122,13 +110,7 @@ class Printed:
 
 
 def page_of(results: Sequence[Printed], labels: Sequence[str]) -> str:
-    """Return a page about one result, or about several beside each other.
-
-    Raises
-    ------
-    UsageError
-        The extra that writes pages is not installed.
-    """
+    """Return a page about one result, or several beside each other; refused without the extra that writes pages."""
     from vftsim.report.html import page
 
     return page(*whole(results, labels))

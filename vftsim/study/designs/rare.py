@@ -270,13 +270,7 @@ class RareStudy(Printed):
 
 
 def rare_study(request: Request, execution: Execution) -> RareStudy:
-    """Find the probability of an event.
-
-    Raises
-    ------
-    UsageError
-        The request makes no sense, the model's states cannot be kept, or no trial comes any further.
-    """
+    """Find the probability of an event; refuse a model whose states cannot be kept, and trials that come no further."""
     request.check()
     execution.check(request.repetitions)
     event, model, pilot_found = request.event, request.model, None

@@ -186,11 +186,6 @@ class Responses:
         What was asked for, each checked before.
     count : int
         Points.
-
-    Attributes
-    ----------
-    refused : dict
-        Why points cannot be run, by number.
     """
 
     def __init__(self, names: Sequence[str], count: int, confidence: float) -> None:
@@ -198,6 +193,7 @@ class Responses:
         self.points = [Summary("", [], confidence) for _ in range(count)]
         self.done: list[set[int]] = [set() for _ in range(count)]
         self.refused: dict[int, str] = {}
+        """Why points cannot be run, by number."""
         self._meant: dict[str, dict[str, Address]] = {name: {} for name in self.names}
 
     def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:

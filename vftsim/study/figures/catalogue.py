@@ -33,13 +33,7 @@ def check_names(names: Iterable[str], specs: Sequence[ModelSpec], option: str = 
 
 
 def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
-    """Return the whole address of the one figure that a name means, where that is known before a run.
-
-    Raises
-    ------
-    UsageError
-        The model will have no such figure, or several.
-    """
+    """Return the whole address of the figure that a name means, where a run need not tell; refuse none, or several."""
     known = catalogue(spec)
     listed = _listed(name, known)
     address = one(listed, known, option).text

@@ -19,15 +19,10 @@ _FIRST_SHARE = 0.05
 
 
 class Progress:
-    """Tells a waiting user how far a study has come; a context manager.  This one shows nothing.
-
-    Attributes
-    ----------
-    beginning : str
-        Said once, when it is told how much work there is: by then no mistake of the user's stands in the way.
-    """
+    """Tells a waiting user how far a study has come; a context manager.  This one shows nothing."""
 
     beginning = ""
+    """Said once, when it is told how much work there is: by then no mistake of the user's stands in the way."""
 
     def __enter__(self) -> Self:
         """Begin to show."""

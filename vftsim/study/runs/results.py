@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,41 +40,25 @@ FORMAT = 4
 """Version of the form of results: phases of outcomes, each with the limit that it is judged by."""
 
 
+@dataclass(eq=False)
 class RunResult(Printed):
-    """Replications of one model.
+    """Replications of one model."""
 
-    Parameters
-    ----------
-    records : list of (int, record)
-        In the order of the replications.
-    manifest : mapping
-        How the result came to be.
-    confidence : float
-        Level of the intervals.
+    model: Model
+    records: list[tuple[int, Record]]
+    """In the order of the replications."""
+    manifest: dict[str, Any]
+    """How the result came to be."""
+    confidence: float = CONFIDENCE
+    """Level of the intervals."""
+    remarks: list[str] = field(default_factory=list)
+    """What happened to the directory on the way that the user must know."""
+    precision: ReplicationResult | None = None
+    """Whether the precision that was asked for was reached."""
 
-    Attributes
-    ----------
-    remarks : list of str
-        What happened to the directory on the way that the user must know.
-    precision : ReplicationResult or None
-        Whether the precision that was asked for was reached.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        records: list[tuple[int, Record]],
-        manifest: Mapping[str, Any],
-        confidence: float = CONFIDENCE,
-    ) -> None:
-        if not records:
+    def __post_init__(self) -> None:
+        if not self.records:
             raise UsageError("a result needs at least one finished replication")
-        self.model = model
-        self.records = records
-        self.manifest = dict(manifest)
-        self.confidence = confidence
-        self.remarks: list[str] = []
-        self.precision: ReplicationResult | None = None
 
     @cached_property
     def tables(self) -> dict[str, DataFrame]:

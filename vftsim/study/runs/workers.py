@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -89,37 +90,24 @@ def checked_jobs(jobs: int | None) -> int:
     return jobs
 
 
+@dataclass(frozen=True)
 class Workers(Generic[T, R]):
-    """Applies a function to the tasks of a study, wherever this process is told to have them done.
+    """Applies a function to the tasks of a study, wherever this process is told to have them done."""
 
-    Parameters
-    ----------
-    function : callable
-        A module's function or a picklable object.
-    jobs : int
-        Processes of this machine; 1 works in this one.  Without meaning on a cluster.
-    notify : callable, optional
-        Told in words when workers were lost and replaced.
-    on_result : callable, optional
-        Told of each result that arrives.
-    """
-
-    def __init__(
-        self,
-        function: Callable[[T], R],
-        jobs: int,
-        notify: Notify | None = None,
-        on_result: Callable[[], None] | None = None,
-    ) -> None:
-        self.function = function
-        self.jobs = jobs
-        self._notify = notify or silent
-        self._on_result = on_result or (lambda: None)
+    function: Callable[[T], R]
+    """A module's function or a picklable object."""
+    jobs: int
+    """Processes of this machine; 1 works in this one.  Without meaning on a cluster."""
+    notify: Notify = silent
+    """Told in words when workers were lost and replaced."""
+    on_result: Callable[[], None] | None = None
+    """Told of each result that arrives."""
 
     def unordered(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result) as results arrive; see :meth:`.executor.Executor.map_unordered`."""
-        for numbered in executor(self.jobs, len(tasks)).map_unordered(self.function, tasks, self._notify):
-            self._on_result()
+        for numbered in executor(self.jobs, len(tasks)).map_unordered(self.function, tasks, self.notify):
+            if self.on_result is not None:
+                self.on_result()
             yield numbered
 
     def in_order(self, tasks: Sequence[T]) -> list[R]:
@@ -139,21 +127,15 @@ def is_here(jobs: int, tasks: int) -> bool:
     return the_cluster() is None and (jobs == 1 or tasks == 1)
 
 
+@dataclass(frozen=True)
 class LocalProcesses:
-    """Processes of this machine, which stay when idle: a capacity search comes back for the next level at once.
+    """So many processes of this machine, which stay when idle: a capacity search comes back for more at once."""
 
-    Parameters
-    ----------
-    jobs : int
-        How many.
-    """
-
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
+    jobs: int
 
     def count(self) -> int:
         """Return how many processes there are."""
-        return self._jobs
+        return self.jobs
 
     def map_unordered(
         self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify = silent
@@ -169,7 +151,7 @@ class LocalProcesses:
         """
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
-        left, jobs, losses = dict.fromkeys(range(len(tasks))), self._jobs, 0
+        left, jobs, losses = dict.fromkeys(range(len(tasks))), self.jobs, 0
         while left:
             # What was under way when a worker was lost is suspect; where nothing else is left, one at a time tells.
             alone = losses > 0 and len(left) <= jobs

@@ -70,11 +70,6 @@ class Store:
     command : str
         The kind of study: run, sweep.
 
-    Attributes
-    ----------
-    remarks : list of str
-        What a user must be told of the directory.
-
     Raises
     ------
     UsageError
@@ -84,6 +79,7 @@ class Store:
     def __init__(self, folder: Path, command: str, opening: Opening = Opening.NEW) -> None:
         self.folder, self.command = folder, command
         self.remarks: list[str] = []
+        """What a user must be told of the directory."""
         self._damaged: set[tuple[str, int]] = set()
         self._generation, self._fresh = 1, False
         with forbidden(folder):
