@@ -13,8 +13,6 @@ hold the values that made the data is their coverage; that the model is wrong it
 fitted with the fit's replications, whose chance they share: of a parameter that it moves far, few or all are held.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 

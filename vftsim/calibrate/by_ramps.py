@@ -4,8 +4,6 @@ CPU is brought to the measured load and mix of its step.  A step at the edge of 
 replications that play it alone, at full length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

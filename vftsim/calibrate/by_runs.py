@@ -4,8 +4,6 @@ CPU is compared at the measured load of each run.  A run's repeats are averaged;
 prediction cannot beat, and a target in points may lie beyond it.
 """
 
-from __future__ import annotations
-
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

@@ -3,8 +3,6 @@
 The rule is that of :mod:`vftsim.labs.ramps`, over the figures of the steps, the same for the record and the model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -10,8 +10,6 @@ The intervals are those of one fit: where a refit of simulated data shows them t
 the draws.  They hold the chance of runs (:mod:`vftsim.calibrate.intervals`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ has it.  Where the model plays steps every figure has the name of its step, else
 ``measured``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -5,8 +5,6 @@ that a fit used and the measured traffic of their phases (CPU is compared at the
 they stand in: a column or environment added to a table changes nothing.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable

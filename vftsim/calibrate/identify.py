@@ -13,8 +13,6 @@ observations and p parameters, squares up to the least times 1 + p / (n - p) F(0
 section 6.1.2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

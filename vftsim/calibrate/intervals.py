@@ -21,8 +21,6 @@ out of both parts, or because another search ended elsewhere at like cost, keep 
 parameters at a bound, and pairs with a correlation beyond 0.95 are reported as not identified.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

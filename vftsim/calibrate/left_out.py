@@ -5,8 +5,6 @@ that of the model's steps, as a user has it, and beside it that of its own measu
 range is not widened because it does not hold a system.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

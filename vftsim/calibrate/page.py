@@ -1,7 +1,5 @@
 """The report of a validation: every row of the record, in sample and held out apart, as a Markdown page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

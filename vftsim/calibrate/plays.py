@@ -3,8 +3,6 @@
 A play is called after what it stands for: ``environment`` for all phases, ``environment/phase`` for that phase alone.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Measured runs that are runs of the model by themselves: ``environment/phase``, each with its own settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol

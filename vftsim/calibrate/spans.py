@@ -1,7 +1,5 @@
 """Over which ranges factors go in a sensitivity study: named ones, prices, fitted parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from vftsim.calibrate.drawn import read_fit

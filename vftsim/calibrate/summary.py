@@ -1,7 +1,5 @@
 """Errors by environment and kind of quantity beside those of null models, and how many rows cannot tell."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A validation of either form, from its file to its rows and verdicts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

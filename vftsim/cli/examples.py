@@ -1,7 +1,5 @@
 """Examples below the help of each command; a test reads every one as the command does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 EXAMPLES: Mapping[str, tuple[str, str]] = {

@@ -1,7 +1,5 @@
 """Single files that a command writes: refused beforehand if they cannot be, never half written."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable

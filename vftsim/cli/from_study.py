@@ -5,8 +5,6 @@ What the common options hold (seed, jobs, directory, ...) is none.  A time in se
 their units, of a sequence each element with the option repeated.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence

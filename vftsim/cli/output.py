@@ -3,8 +3,6 @@
 And how a command ends: with which exit code, and what it says then.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import os

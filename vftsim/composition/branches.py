@@ -5,8 +5,6 @@ so do feeds whose values nobody has taken yet.  What has been made of random num
 planned, phases and offsets, instants of faults, packets that an interface has been told of beforehand.
 """
 
-from __future__ import annotations
-
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
 from vftsim.composition.saves import CannotNoteError, State

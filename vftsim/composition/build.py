@@ -1,7 +1,5 @@
 """A model put together in an engine, host by host: domains, ways to the network, programs, guards, workloads."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

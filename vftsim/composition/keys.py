@@ -1,7 +1,5 @@
 """Numbers of a checked model by dotted key: ``domains.sut.applications.proxy.touch_cost``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which kernel a model runs on: the kinds of its parts, and what their drivers call."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

@@ -5,8 +5,6 @@ package (``_kernels``); where there is none for this machine or of this source (
 is made in some seconds and kept in the user's cache.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

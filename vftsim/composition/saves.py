@@ -14,8 +14,6 @@ not) means that nothing is kept, and a warning names it.  The next pass then beg
 later.
 """
 
-from __future__ import annotations
-
 import io
 import mmap
 import struct

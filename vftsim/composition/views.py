@@ -1,7 +1,5 @@
 """A model seen from one of its parts: its ramp, media streams with their calls."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vftsim.composition.model import ModelSpec

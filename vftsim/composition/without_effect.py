@@ -5,8 +5,6 @@ nothing reads.  Whoever changes such a key and finds the same figures must be to
 differ from their default and that no part of this model looks at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any

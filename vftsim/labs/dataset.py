@@ -4,8 +4,6 @@ An observation is one quantity of one phase of one environment, in the unit of i
 (:mod:`vftsim.labs.units`); over repeats of a phase it is their mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ What is already there stays, the user's own words in ``dataset.yaml`` too: an im
 not know and tables it did not have.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -4,8 +4,6 @@ An importer turns one file of one tool into figures: a metric with its statistic
 file of :mod:`vftsim.labs.imports`, registers itself there, and is found by looking at the text of a file.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

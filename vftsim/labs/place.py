@@ -1,7 +1,5 @@
 """Files that another file names: beside it, else shipped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NoReturn
 

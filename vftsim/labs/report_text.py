@@ -1,7 +1,5 @@
 """Headings and tables of a report, from HTML or from text whose cells are separated by tabs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Text tables of measurements: read as a whole, every mistake told with file, line and column."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re

@@ -4,8 +4,6 @@ Observations are in ms, /s, %, MB, Mbit/s and counts, whatever a table is in.  P
 (k = 1000, Ki = 1024).
 """
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 Time = Literal["ns", "us", "ms", "s", "min"]

@@ -6,8 +6,6 @@ else is reached.  A list is worked with number by number.  A dotted name, ``doma
 figure.  In a template such an expression stands in braces, before a format: ``{rate:.1f} calls/s``.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 import string

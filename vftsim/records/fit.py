@@ -5,8 +5,6 @@ what holds, and the best point on fresh seeds.  All points see the same traffic 
 first experiments are far off is not played further.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -4,8 +4,6 @@ The rules are those of :class:`~vftsim.records.definition.Judged`; a comparison 
 replication: beyond their 95 % interval, and shown to be within a margin by two one-sided tests (Schuirmann 1987).
 """
 
-from __future__ import annotations
-
 import fnmatch
 import importlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """Blocks as text for a terminal, none of whose lines is longer than it is wide.  Charts are for other renderers."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``vftsim availability``: a year with each protection mechanism."""
 
-from __future__ import annotations
-
 from vftsim.cli.common import ModelStudy
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.errors import UsageError

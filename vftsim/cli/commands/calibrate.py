@@ -1,7 +1,5 @@
 """``vftsim calibrate``: fit the free parameters of a model to measured data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vftsim.cli.common import Work

@@ -1,7 +1,5 @@
 """``vftsim capacity``: what one system carries."""
 
-from __future__ import annotations
-
 from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
 from vftsim.cli.from_study import StudyCall, made_from

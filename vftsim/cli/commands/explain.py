@@ -1,7 +1,5 @@
 """``vftsim explain``: where the time of one packet, exchange or held output went."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from vftsim.cli.from_study import StudyCall, made_from

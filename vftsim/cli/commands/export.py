@@ -1,7 +1,5 @@
 """``vftsim export``: every figure of every run of a result in one table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vftsim.errors import UsageError

@@ -1,7 +1,5 @@
 """``vftsim failover``: what clients see when the primary's host crashes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vftsim.cli.common import ModelStudy

@@ -1,7 +1,5 @@
 """``vftsim merge``: several results of one study in one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vftsim.cli import options

@@ -1,7 +1,5 @@
 """``vftsim models``: the shipped models, and any model with all its values."""
 
-from __future__ import annotations
-
 from vftsim.errors import ModelFileError, UsageError
 
 

@@ -1,7 +1,5 @@
 """``vftsim predict``: what a fitted model predicts, with its whole uncertainty."""
 
-from __future__ import annotations
-
 from vftsim.cli.common import ScaledStudy
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.interface import labs

@@ -1,7 +1,5 @@
 """``vftsim report``: a page about a result, or about several beside each other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vftsim.cli import options

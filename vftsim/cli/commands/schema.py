@@ -1,7 +1,5 @@
 """``vftsim schema``: JSON Schema of model files, study files and the files of a calibration, for editors."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from vftsim.errors import UsageError

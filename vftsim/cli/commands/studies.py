@@ -1,7 +1,5 @@
 """``vftsim studies``: what results there are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``vftsim sweep``: a model over a grid of values and schedulers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vftsim.cli import options

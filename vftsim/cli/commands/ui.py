@@ -1,7 +1,5 @@
 """``vftsim ui``: a page on this machine to ask models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vftsim.cli import options

@@ -1,7 +1,5 @@
 """``vftsim validate``: models against measured data, with the accuracy that was declared."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

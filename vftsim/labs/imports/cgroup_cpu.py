@@ -8,8 +8,6 @@ Version 2 has ``usage_usec`` (Linux, Documentation/admin-guide/cgroup-v2.rst, CP
 ``echo usage_nsec $(cat .../cpuacct.usage)`` to the loop.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -4,8 +4,6 @@ The report of one test, as httperf 0.9.0 prints it (``core.c``, ``stat/print_rep
 Lines may be broken anywhere: what is read are the words.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ statistics.  A response time keeps its own name where it comes first in the repo
 for one scenario, the scenario is added (``REG1/ims_reg``).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ which the client prints as the server's report.  KByte, MByte and GByte are powe
 (``stdio.c``); a printed figure has three digits.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ own end sees it, its mean over the test at the receiver, the sender's, retransmi
 loss of datagrams, and the processors' use at both ends.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Annotated, Any

@@ -4,8 +4,6 @@
 semicolon table.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

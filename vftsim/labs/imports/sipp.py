@@ -3,8 +3,6 @@
 All but the screens are semicolon tables with a closing semicolon.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 What is judged, and what was fitted, is in ``calibration/networks/protocol.md``.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 from collections.abc import Mapping, Sequence

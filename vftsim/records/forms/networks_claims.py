@@ -4,8 +4,6 @@ Margins, and which statements are judged, are in the record's file; relations ar
 ``calibration/networks/protocol.md``.  Comparisons are paired by replication.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

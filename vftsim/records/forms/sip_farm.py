@@ -9,8 +9,6 @@ account it costs a single server ``registered_s``, of which a farm's back end ta
 ``clustering`` times the rest.  How that splits is not stated anywhere.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ or 1/2 (every second segment, RFC 5681, 4.2).  A model is that of ``calibration/
 channel the network ``logging``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from vftsim.composition.model import ModelSpec

@@ -4,8 +4,6 @@ Numbers and statements with their verdicts, and the same for deliberately wrong 
 little.  Structures, budgets and curves are in ``calibration/xen-media/record.yaml``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -6,8 +6,6 @@ labels keep a model's outcomes, and so how often it loses how much, and break on
 Two models are told apart by the statements that only one of them holds (McNemar's exact test).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -8,8 +8,6 @@ one-sided tests say whether it is within the margin of no change (Schuirmann 198
 runs are too few to tell.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What every result says beside its figures: what was simulated, and what the figures rest on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Where a result comes from as blocks: enough to make it again, and to know how far to trust it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Charts of replications of one model: what its parts declare over the load, beside each other, and over time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal

@@ -4,8 +4,6 @@ What differs is the model's realism gap: the model decides by its scheduler's ru
 by interrupts, by other threads and by what its own code takes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table

@@ -5,8 +5,6 @@ load, and beyond it above; that load is found at the prices in use and at each e
 search's resolution.  How far it moves is taken as how far the capacity does, whatever share of runs a search asks for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 

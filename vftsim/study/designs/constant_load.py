@@ -10,8 +10,6 @@ what is not answered (RFC 3261).  A window later the server has recovered if a f
 attempts is handled within the IHS limit.  It is a matter of the traffic of the day, hence a probability.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -15,8 +15,6 @@ packet to packet that ends in its own stretch, from it to the next fault or the 
 faults.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

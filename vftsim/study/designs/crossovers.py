@@ -9,8 +9,6 @@ Linear interpolation errs by at most the bracket, the two points between which t
 narrows it.  An order that no replication disagrees about may still be chance where there is one replication.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ are: :mod:`.decision_figures`.
 Of those that meet every objective the cheapest is the one with the least ``price``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

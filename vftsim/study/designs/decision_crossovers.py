@@ -10,8 +10,6 @@ unless its capacity is asked for.  Crashes are played where what they show is as
 the replications: prices of mechanisms stay at the values in use.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -7,8 +7,6 @@ redundancy comes after that.  While it is down nothing strikes it.  With hosts a
 :mod:`.availability`.  Assumption: times are exponential; what counts in the first order are their means.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -21,8 +21,6 @@ for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another k
 search begins between the model's own value and twice that, and goes further where the answer is not there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial

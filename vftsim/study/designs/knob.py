@@ -4,8 +4,6 @@ Any key with a number, or a quantity with a unit, can be turned; a level is a nu
 states the key's own value.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

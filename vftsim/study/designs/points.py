@@ -1,7 +1,5 @@
 """The points of a design: what each sets, and the model that makes."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

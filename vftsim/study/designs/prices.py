@@ -1,7 +1,5 @@
 """What a configuration costs, from a stated table of prices: hosts, cores, vCPUs, memory, network, anything by key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any

@@ -3,8 +3,6 @@
 Every mechanism with its defaults, but the model's own with the parameters that the model gives it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

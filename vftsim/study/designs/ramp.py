@@ -12,8 +12,6 @@ have filled their CPU (:mod:`vftsim.labs.ramps`); the range over them, times the
 beside the model's own capacity.  A system's own record is left out of what it is told.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

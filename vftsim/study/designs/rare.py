@@ -5,8 +5,6 @@ By multilevel splitting (:mod:`vftsim.stats.splitting`) of runs that are continu
 are the same in any number of workers.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ The rule is :mod:`vftsim.stats.replications`: after each replication look at the
 stop when all are narrow enough and stay so for five more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

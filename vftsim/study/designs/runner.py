@@ -4,8 +4,6 @@ Sweeps, study files, sensitivity and optimization differ in how their points com
 figures; what is missing is computed here.  Points that are the same model share their runs.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -12,8 +12,6 @@ Samples and indices are SALib's, with bootstrap intervals.  Every factor is take
 ratio where it says so), which is an assumption about the question and not about the system.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ A setting of protection has one value for all mechanisms that have it, under wha
 as it is.  The load is a factor on every workload that has one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -10,8 +10,6 @@ strikes it, and what comes until redundancy is back is played on a machine witho
 the same rates, and what each fault by itself was measured to do, protected and not, at instants spread over a second.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """``vftsim study``: a study file run, every finished run kept; killed or interrupted, the same command goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -4,8 +4,6 @@ Of figures that have phases those of the first step are taken, under its number:
 be an axis.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ out.  CPU and load are looked at: the one settles when calls have come to their 
 phase is forgotten.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

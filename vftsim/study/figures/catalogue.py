@@ -3,8 +3,6 @@
 Names that only a run knows (clients' numbers, counters, loads of steps) stand as ``*``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from vftsim.composition.link import guarded

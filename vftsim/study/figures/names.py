@@ -7,8 +7,6 @@ order and the last one: ``calls.at_50.ihs``, ``web.response.p95``.  It may use a
 name of a distribution alone means its leading statistics.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

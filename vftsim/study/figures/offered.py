@@ -1,7 +1,5 @@
 """Loads that a run was to offer and did not, and faults that were to strike after its end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -14,8 +14,6 @@ Left out: other interactions of prices.  How often a band holds the figure of a 
 measured (``tests/study/test_price_bands.py``).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

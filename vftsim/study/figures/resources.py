@@ -7,8 +7,6 @@ that no packet passes are shown but limit nothing by themselves: what they take 
 have no utilization of their own: one overflows when who empties it comes too late, so what each loses stands beside.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

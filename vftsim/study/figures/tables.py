@@ -3,8 +3,6 @@
 Figures stand under the names that files have had for them (:attr:`~vftsim.outcome.Entry.column`), beside their address.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ fitted, and, kept up when it is read, the keys of hosts, networks and domains th
 says so.  Which figures lie outside decides this file alone; tables ask it for the mark and for what stands below them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

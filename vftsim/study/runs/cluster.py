@@ -9,8 +9,6 @@
   (:func:`vftsim.study.store.manifest.versions`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """How a study is executed: made once by whoever asks for the study, passed down unchanged, read by every design."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A study hands over a function and its tasks and takes results as they come; it n
 Here is the interface and its simplest form; local processes are in :mod:`.workers`, a Dask cluster in :mod:`.cluster`.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Libraries that only some studies need: imported when they are, with a clear word where they are missing."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

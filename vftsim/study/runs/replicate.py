@@ -1,7 +1,5 @@
 """Replications of one or several models under common random numbers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Which share a task belongs to follows from its place in the whole study, whateve
 command share nothing and miss nothing, and each goes on where it was ended.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

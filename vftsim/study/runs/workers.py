@@ -8,8 +8,6 @@ started them, however it ends; workers that are killed are replaced.
 
 # ruff: noqa: PLC0415 - what manages processes takes 0.1 s to import, and most commands need none
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import gc

@@ -4,8 +4,6 @@ Every replication is read and held against its checksum, every study against the
 against what was written.  A repair copies what is whole into a new database and keeps the damaged one beside it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

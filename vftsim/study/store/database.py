@@ -1,7 +1,5 @@
 """The SQLite file of a result: its form, the mark that makes it ours, and how it is opened."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """Files that are there completely or not at all, and those of a result apart from the user's own."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

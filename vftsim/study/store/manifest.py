@@ -1,7 +1,5 @@
 """What made a result: enough to make it again, and to know what it can be compared with."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """A result's directory read back, without a change to it: its manifest, its answer, its replications."""
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3

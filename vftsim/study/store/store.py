@@ -12,8 +12,6 @@
 The exclusive locking mode needs no shared memory, so the log works on network file systems too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
