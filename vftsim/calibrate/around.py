@@ -35,12 +35,7 @@ _EDGE = 1e-9
 def profiles_of(search: Search, units: Array, matrix: Array, replications: int) -> list[Profile]:
     """Return the profile of every parameter at a fit.
 
-    Parameters
-    ----------
-    units : array
-        Where the fit is, in shares of the box.
-    matrix : array
-        Derivatives of the residuals there.
+    The fit is at ``units``, shares of the box; the matrix has the derivatives of the residuals there.
     """
     problem = search.evaluate.problem
     (at_fit,) = search.residuals([units], replications)

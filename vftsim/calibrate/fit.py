@@ -226,13 +226,9 @@ class Search:
 def at_measured_traffic(seen: Observations, data: Observations, up_to: float = math.inf) -> Observations:
     """Return the run's numbers with CPU brought to the measured load and mix of each phase.
 
-    Arrivals are random: load and mix of a short step are off by their standard errors, and CPU with them in
-    proportion to the messages a second; to the attempts a second where the mix was not measured.
-
-    Parameters
-    ----------
-    up_to : float
-        Measured CPU in percent beyond which a phase is left as it is: a CPU that is full does not follow the load.
+    Arrivals are random: load and mix of a short step are off by their standard errors, and CPU with them in proportion
+    to the messages a second; to the attempts a second where the mix was not measured. A phase whose measured CPU in
+    percent is beyond ``up_to`` is left as it is: a CPU that is full does not follow the load.
     """
     return {
         (phase, quantity): value * _traffic(data, phase, data) / _traffic(seen, phase, data)

@@ -120,14 +120,9 @@ def data_sha256(data: Observations, keys: Iterable[tuple[str, str]]) -> str:
 
 
 def warnings(folder: Path, environment: str, data: Observations) -> list[str]:
-    """Return a line for every fitted file of an environment that was made from other data.
+    """Return a line for every fitted file of an environment that was made from other data than the dataset has now.
 
-    Parameters
-    ----------
-    folder : Path
-        That of the calibrations; without fitted files there is nothing to say.
-    data : Observations
-        What the dataset says now.
+    There is nothing to say of a folder of calibrations without fitted files.
     """
     found = []
     for path in sorted((folder / FITTED).glob("*.json")):

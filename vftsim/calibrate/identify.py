@@ -54,12 +54,8 @@ class Identification:
 def identification(jacobian: Array, sigma: float) -> Identification:
     """Return what a sensitivity matrix says about the parameters.
 
-    Parameters
-    ----------
-    jacobian : array
-        Scaled residuals (rows) by parameters over their boxes (columns).
-    sigma : float
-        Standard deviation of a scaled residual; below 1 it counts as 1, what the definition calls one scale.
+    The matrix has scaled residuals (rows) by parameters over their boxes (columns). Sigma is the standard deviation of
+    a scaled residual; below 1 it counts as 1, what the definition calls one scale.
     """
     _, count = jacobian.shape
     _, values, directions = np.linalg.svd(jacobian, full_matrices=True)

@@ -16,19 +16,8 @@ def matches(name: str, pattern: str) -> bool:
 def check_measured(node: Node, patterns: Iterable[str], measured: Iterable[str], runs: Iterable[str] = ()) -> None:
     """Refuse a pattern that fits nothing that was measured, so that a slip of the pen compares nothing unnoticed.
 
-    Parameters
-    ----------
-    node : Node
-        Where the patterns stand.
-    measured : iterable of str
-        Quantities of the dataset.
-    runs : iterable of str
-        Phases or runs that a pattern may begin with.
-
-    Raises
-    ------
-    ModelFileError
-        With the quantities there are, the nearest first.
+    The patterns stand at the node, and may begin with a phase or run. The message has the quantities there are, the
+    nearest first.
     """
     names, runs = list(measured), list(runs)
     every = [*names, *(f"{run}/{name}" for run in runs for name in names)]

@@ -105,19 +105,9 @@ class Calibrated(Printed):
 
 
 def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[Model, ModelSpec]:
-    """Load the SIP model that a calibration or validation names.
+    """Load the SIP model that a calibration or validation names; refuse one that is not there, or of another kind.
 
-    Parameters
-    ----------
-    named : Node
-        The name with its place: a path is relative to that file, else it is a shipped name.
-    key : str
-        Key that holds it, for messages.
-
-    Raises
-    ------
-    ModelFileError
-        There is no such model, or it is of another kind.
+    A path is relative to the file that names it, else it is a shipped name. The key that holds it is for messages.
     """
     model = _model(named, key, overrides)
     if model.spec.ramp is None:

@@ -22,17 +22,9 @@ class _Reached(Exception):  # noqa: N818 - it ends a stretch of a run, as StopIt
 
 
 class Branches:
-    """Continuations of one replication.
+    """Continuations of one replication, watched at one of the :func:`level_names`.
 
-    Parameters
-    ----------
-    level : str
-        Address of what is watched: one of :func:`level_names`.
-
-    Raises
-    ------
-    UsageError
-        There is no such level, or states of this model cannot be kept here.
+    Refuses a model whose states cannot be kept here.
     """
 
     def __init__(self, spec: ModelSpec, seed: int, replication: int, level: str) -> None:

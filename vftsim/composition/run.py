@@ -378,19 +378,9 @@ def run_model(
 ) -> RunRecord:
     """Run one replication of a model, in as many passes as its rollbacks take.
 
-    Parameters
-    ----------
-    prepare : callable, optional
-        Called with each run that begins at time 0.
-    on_time : callable, optional
-        See :class:`Run`.
-
-    Raises
-    ------
-    ConservationError
-        An invariant of the simulation failed.
-    RunFailure
-        The model needs more than a run can hold.
+    ``prepare`` is called with each run that begins at time 0; for ``on_time`` see :class:`Run`. Fails with
+    ConservationError where an invariant of the simulation failed, with RunFailure where the model needs more than a run
+    can hold.
     """
     records: list[RunRecord] = []
 

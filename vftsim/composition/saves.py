@@ -69,17 +69,8 @@ class Rewindable(Protocol):
 class State:
     """A run as it is between two events, to be put back as often as is wanted.
 
-    Parameters
-    ----------
-    driver : object
-        What everything that the run's driver remembers is reached from.
-    apart : iterable of object
-        What of it does not belong to the run.
-
-    Raises
-    ------
-    CannotNoteError
-        The driver holds something whose state cannot be read.
+    Everything that the run's driver remembers is reached from the driver; what stands apart does not belong to the run.
+    A driver that holds something whose state cannot be read is refused.
     """
 
     def __init__(self, engine: RewindableEngine, driver: object, apart: Iterable[object] = ()) -> None:
@@ -98,12 +89,7 @@ class State:
 class Saves:
     """The states that one run can go back to.
 
-    Parameters
-    ----------
-    driver : object
-        What everything that the run's driver remembers is reached from.
-    apart : callable
-        Returns what does not belong to the run, such as who is told of its progress.
+    ``apart`` returns what does not belong to the run, such as who is told of its progress.
     """
 
     def __init__(self, engine: RewindableEngine, driver: object, apart: Callable[[], Iterable[object]]) -> None:
@@ -144,15 +130,7 @@ class Saves:
 def notes_of(driver: object, apart: Iterable[object] = ()) -> list[Note]:
     """Return the contents of everything that can change and can be reached from an object.
 
-    Parameters
-    ----------
-    apart : iterable of object
-        What is not to be looked into.
-
-    Raises
-    ------
-    CannotNoteError
-        Something is reached whose state cannot be read.
+    Does not look into what is apart. Refuses something whose state cannot be read.
     """
     seen = {id(thing) for thing in apart}
     waiting, notes = [driver], list[Note]()

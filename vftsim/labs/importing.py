@@ -76,14 +76,10 @@ class Figure:
 
 
 def of_values(metric: str, unit: str, values: Sequence[float], mean: float | None = None) -> Figure:
-    """Return the figure of single values; percentiles are interpolated linearly between order statistics.
+    """Return the figure of single values, at least one.
 
-    Parameters
-    ----------
-    values : sequence of float
-        At least one.
-    mean : float, optional
-        Where the mean is not that of the values (spans of unequal length).
+    Percentiles are interpolated linearly between order statistics. A mean is given where it is not that of the values
+    (spans of unequal length).
     """
     data = np.asarray(values, dtype=float)
     statistics = {

@@ -77,14 +77,10 @@ def shares_seen(ramps: Iterable[Ramp]) -> tuple[float, float]:
 
 
 def load_steps(seen: Observations, inadequate: str = "", attempts: str = "") -> list[LoadStep]:
-    """Return the steps of an environment that can be judged, by load.
+    """Return the steps of an environment that can be judged, by load; the pre-registration is no step.
 
-    Parameters
-    ----------
-    seen : dict
-        Observations of the phases; the pre-registration is no step.
-    inadequate, attempts : str
-        Quantities that are counts of attempts, where shares ``ihs/...`` were not measured.
+    ``inadequate`` and ``attempts`` are quantities that are counts of attempts, where shares ``ihs/...`` were not
+    measured.
     """
     found = []
     for phase in dict.fromkeys(phase for phase, quantity in seen if quantity == "load"):

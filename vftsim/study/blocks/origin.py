@@ -102,15 +102,7 @@ B = TypeVar("B", bound=Block)
 def beside(
     parts: Sequence[Sequence[Block]], manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]
 ) -> list[Block]:
-    """Return the blocks of several results as those of one page.
-
-    Parameters
-    ----------
-    parts : sequence of sequence of Block
-        What each says of itself.
-    labels : sequence of str
-        How they are called beside each other.
-    """
+    """Return the blocks of several results, what each says of itself, as those of one page, called by their labels."""
     named = list(zip(labels, parts, strict=True))
     page: list[Block] = [
         *(

@@ -15,12 +15,9 @@ _LEAST_PERCENT = 0.1
 
 
 def schedule_blocks(model: Trace, recorded: Trace, pairs: Mapping[str, str]) -> list[Block]:
-    """Return what everybody got in a model's window and in a recording, the pairs beside each other.
+    """Return what everybody got in a model's window and in a recording, beside each other.
 
-    Parameters
-    ----------
-    pairs : mapping
-        The name in the recording of a vCPU of the model.
+    ``pairs`` has the name in the recording of a vCPU of the model.
     """
     simulated, real = ({one.name: one for one in scheduled(trace)} for trace in (model, recorded))
     paired = [(simulated.get(name, _nothing(name)), real.get(other, _nothing(other))) for name, other in pairs.items()]

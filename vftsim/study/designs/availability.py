@@ -341,14 +341,11 @@ def year_columns(
 ) -> dict[str, Any]:
     """Return the columns of a year's uncertainty.
 
-    Parameters
-    ----------
-    downtime_s, failed : callable
-        Seconds a year of a mean outage in s, and attempts a year of those that fail by a crash; rising.
-
-    The downtime's interval is that of the mean outage, the time unprotected being taken at its mean (it enters in the
-    second order of the rate of failures).  It exists where the guest came back after every crash: what somebody
-    restarts by hand is an assumption, and how often that is needed a share of the crashes with its own interval.
+    ``downtime_s`` has seconds a year of a mean outage in s, ``failed`` attempts a year of those that fail by a crash;
+    both rise. The downtime's interval is that of the mean outage, the time unprotected being taken at its mean (it
+    enters in the second order of the rate of failures). It exists where the guest came back after every crash: what
+    somebody restarts by hand is an assumption, and how often that is needed a share of the crashes with its own
+    interval.
     """
     away_s = [each.away_s for each in study.failovers if math.isfinite(each.away_s)]
     crashes, back = len(study.failovers), len(away_s)

@@ -38,10 +38,7 @@ class Stop:
 def constant_load(spec: ModelSpec, seed: int, limit_percent: float, stop: Stop | None = None) -> JudgedLoad:
     """Return what tells whether a replication at a load stays within the limit, after the stop if there is one.
 
-    Parameters
-    ----------
-    limit_percent : float
-        Allowed share of inadequately handled attempts, of any scenario and of all.
+    The limit is the allowed share of inadequately handled attempts, of any scenario and of all.
     """
     judged = partial(within_ihs, limit_percent=limit_percent)
     return JudgedLoad(spec, seed, partial(at_load, stop=stop), judged, (spec.phased or "",))

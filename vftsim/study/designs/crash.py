@@ -187,15 +187,8 @@ def run_watched(
 ) -> tuple[RunRecord, Run, dict[str, Gap]]:
     """Run a model and watch the packets of workloads that a domain serves.
 
-    Parameters
-    ----------
-    window_of : callable
-        From when to when, in ns, a workload's packets are watched, by its name.
-
-    Returns
-    -------
-    tuple
-        The record, the last pass of the run, and the longest gap of each workload that had one.
+    Packets of a workload are watched from when to when, in ns, ``window_of`` its name says. Returns the record, the
+    last pass of the run, and the longest gap of each workload that had one.
     """
     passes: list[Run] = []
 

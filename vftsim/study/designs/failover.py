@@ -283,17 +283,9 @@ class Crashes:
 
 
 def failover_study(model: Model, crashes: Crashes, execution: Execution, *, prices: bool = False) -> FailoverStudy:
-    """Let the primary's host crash at many instants.
+    """Let the primary's host crash at many instants; refuse a model with nothing to crash, or several.
 
-    Parameters
-    ----------
-    prices : bool
-        Play prices of the mechanism at both ends of their ranges too, a crash each, for bands.
-
-    Raises
-    ------
-    UsageError
-        Nothing to crash, or several.
+    Prices of the mechanism are played at both ends of their ranges too, a crash each, for bands.
     """
     execution.check(crashes.count)
     crashes.check()

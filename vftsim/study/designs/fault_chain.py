@@ -54,12 +54,8 @@ class Shares:
 def shares_of(kinds: Sequence[Kind], restart_s: float, reprotection_s: float) -> Shares:
     """Return how the machine spends its time.
 
-    Parameters
-    ----------
-    restart_s : float
-        How long it takes to bring back what does not come back by itself.
-    reprotection_s : float
-        From there until redundancy is back; 0: the machine has none.
+    Bringing back what does not come back by itself takes ``restart_s``; from there until redundancy is back it takes
+    ``reprotection_s``, 0 if the machine has none.
     """
     rates: dict[tuple[str, str], float] = {}
 

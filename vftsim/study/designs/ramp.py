@@ -142,10 +142,7 @@ NO_COLUMNS = dict.fromkeys(("full_saps", "tipped_from_saps", "tipped_to_saps", "
 def tipping_of(known: Experience, system: str | None, full_saps: float | None, within_saps: float) -> Tipping | None:
     """Return where a system may tip; None where its ramp does not tell what fills its CPU, or no other is known.
 
-    Parameters
-    ----------
-    system : str or None
-        Its own name among the systems, if it is one of them.
+    A system that is one of the known ones has its own name among them.
     """
     others = tuple(ramp for name, ramp in known.ramps.items() if name != system)
     if full_saps is None or not others:

@@ -176,15 +176,7 @@ class _Tasks(Sequence[Task]):
 
 
 class Responses:
-    """Figures of the points of a design, by replication.
-
-    Parameters
-    ----------
-    names : sequence of str
-        What was asked for, each checked before.
-    count : int
-        Points.
-    """
+    """Figures of the points of a design, by replication; names were checked before."""
 
     def __init__(self, names: Sequence[str], count: int, confidence: float) -> None:
         self.names = tuple(dict.fromkeys(names))

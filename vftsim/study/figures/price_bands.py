@@ -145,12 +145,7 @@ def effects_of(
 ) -> list[Effect]:
     """Return what each price moves a figure by.
 
-    Parameters
-    ----------
-    played : iterable of (Variant, callable)
-        What was run, with its figures by name (nan where it has none).
-    base : callable
-        The figures at the prices in use.
+    What was ``played`` has its figures by name (nan where it has none), ``base`` the figures at the prices in use.
     """
     moves: dict[str, dict[bool, float]] = {}
     about: dict[str, Variant] = {}

@@ -30,13 +30,7 @@ class Row:
 
 
 class Summary:
-    """Every figure of a model over its replications.
-
-    Parameters
-    ----------
-    records : sequence of (int, RunRecord)
-        Replications by number.
-    """
+    """Every figure of a model over its replications, which are given by number."""
 
     def __init__(self, label: str, records: Sequence[tuple[int, RunRecord]], confidence: float = 0.95) -> None:
         self.label, self.confidence = label, confidence

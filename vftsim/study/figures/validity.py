@@ -140,12 +140,8 @@ def as_fitted(document: Document) -> dict[str, Any] | None:
 def without_foreign_measure(document: Document, spec: ModelSpec) -> ModelSpec:
     """Return a model without what was measured on a real system that is not the one it describes any more.
 
-    Parameters
-    ----------
-    document : Document
-        Before any override: `measured` is of the system that it describes, and is never inherited.
-    spec : ModelSpec
-        After them.
+    The document is before any override: `measured` is of the system that it describes, and is never inherited. ``spec``
+    is after them.
     """
     if spec.measured == MeasuredSpec():
         return spec
@@ -168,13 +164,7 @@ def _system(spec: ModelSpec) -> dict[str, Any]:
 
 
 def with_changes(spec: ModelSpec, fitted: Mapping[str, Any] | None) -> ModelSpec:
-    """Return the model with the keys named that are not those it was fitted with.
-
-    Parameters
-    ----------
-    fitted : mapping or None
-        :func:`as_fitted` of its document, before any override.
-    """
+    """Return the model with the keys named that are not those it was :func:`fitted <as_fitted>` with."""
     if spec.calibrated is None or fitted is None:
         return spec
     keys = dict.fromkeys(

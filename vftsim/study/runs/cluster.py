@@ -282,19 +282,10 @@ def _connected(address: str) -> Any:
 
 @contextmanager
 def on_cluster(address: str, notify: Notify = silent) -> Iterator[Executor]:
-    """Let the studies inside run on a Dask cluster.
+    """Let the studies inside run on a Dask cluster, and tell ``notify`` of workers that cannot be used.
 
-    Parameters
-    ----------
-    address : str
-        Of its scheduler (``tcp://host:8786``), or the path of a scheduler file.
-    notify : callable
-        Told of workers that cannot be used.
-
-    Raises
-    ------
-    UsageError
-        It cannot be reached, none of its workers can be used, or ``distributed`` is not installed.
+    The address is that of its scheduler (``tcp://host:8786``), or the path of a scheduler file. A scheduler that cannot
+    be reached is refused, one none of whose workers can be used, and any if ``distributed`` is not installed.
     """
     cluster = Cluster(address, notify)
     try:

@@ -74,21 +74,9 @@ class Model:
 
 
 def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model:
-    """Return the checked model of a file.
+    """Return the checked model of a file or of a shipped name, with assignments such as ``domains.sut.weight=512``.
 
-    Parameters
-    ----------
-    name_or_path : str or Path
-        A file, or the name of a shipped model.
-    overrides : sequence of str
-        Assignments such as ``domains.sut.weight=512``.
-
-    Raises
-    ------
-    ModelFileError
-        The file, one it extends or an override is wrong.
-    UsageError
-        There is no such file.
+    Refuses a file, one it extends or an override that is wrong, and a name that is none.
     """
     return model_of(read_document(name_or_path), str(name_or_path), overrides)
 

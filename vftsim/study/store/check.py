@@ -79,15 +79,8 @@ class _Contents:
 def check(folder: Path, repair: bool = False) -> CheckReport:
     """Look at a result's directory, and make a damaged database whole if asked.
 
-    Parameters
-    ----------
-    repair : bool
-        Put what is whole into a new database; the old one is kept as ``vftsim.sqlite.damaged``.
-
-    Raises
-    ------
-    UsageError
-        It is no result of this program, of another format, or in use.
+    Repair puts what is whole into a new database, and keeps the old one as ``vftsim.sqlite.damaged``. What is no result
+    of this program, of another format, or in use is refused.
     """
     with database.forbidden(folder):
         if not (folder / database.DATABASE).is_file():

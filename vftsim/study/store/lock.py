@@ -73,13 +73,7 @@ class Holder:
 
 
 class DirectoryLock:
-    """The right to write in a directory, from :meth:`acquire` to :meth:`release`.
-
-    Parameters
-    ----------
-    folder : Path
-        An existing directory.
-    """
+    """The right to write in an existing directory, from :meth:`acquire` to :meth:`release`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -118,10 +118,7 @@ _NONE = "none"
 def versions(engine: str) -> dict[str, str]:
     """Return what two processes must have in common to give the same results to the last bit.
 
-    Parameters
-    ----------
-    engine : str
-        What runs the model; all but ``simpy`` need a kernel, which is made here if there is none.
+    All engines but ``simpy`` need a kernel, which is made here if there is none.
     """
     return {
         "source of vftsim": _source(),

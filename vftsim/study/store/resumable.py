@@ -102,14 +102,9 @@ def together(
 
 @contextmanager
 def optional_store(directory: Path | None, command: str, force: bool = False) -> Iterator[Store | None]:
-    """Open the directory where a study keeps what it has; None if none was named.
+    """Open the directory where a study of a kind keeps what it has; None if none was named.
 
-    Parameters
-    ----------
-    command : str
-        The kind of study.
-    force : bool
-        Forget what is there, once the new answer stands.
+    Force forgets what is there, once the new answer stands.
     """
     if directory is None:
         yield None
