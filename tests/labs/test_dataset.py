@@ -1,6 +1,7 @@
 """A dataset is what its file says it is; every mistake is told with file, line and key or column."""
 
 import json
+from typing import get_args
 
 import pytest
 from small_lab_dataset import write
@@ -8,7 +9,7 @@ from small_lab_dataset import write
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import read_dataset
-from vftsim.labs.units import UNITS, observed, observed_unit
+from vftsim.labs.units import Unit, observed, observed_unit
 from vftsim.spec import shipped_dir
 
 
@@ -36,7 +37,7 @@ def test_file_and_folder_name_the_same_dataset(tmp_path):
 
 
 def test_every_unit_has_a_size_and_a_place():
-    assert {observed_unit(unit) for unit in UNITS} == {"ms", "/s", "%", "MB", "Mbit/s", "count"}
+    assert {observed_unit(unit) for unit in get_args(Unit)} == {"ms", "/s", "%", "MB", "Mbit/s", "count"}
     assert observed(1.5, "s") == 1500.0
     assert observed(512, "MiB") == pytest.approx(536.870912)
     assert observed(120, "/min") == pytest.approx(2.0)

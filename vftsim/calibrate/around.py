@@ -13,7 +13,8 @@ hold the values that made the data is their coverage; that the model is wrong it
 fitted with the fit's replications, whose chance they share: of a parameter that it moves far, few or all are held.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -73,23 +74,16 @@ def _step(units: Array, residuals: Array, matrix: Array) -> Array:
     return found
 
 
-def coverage_of(
-    search: Search,
-    units: Array,
-    matrix: Array,
-    laboratories: int,
-    jobs: int,
-    progress: Callable[[], None] = lambda: None,
-) -> list[Coverage]:
+def coverage_of(search: Search, units: Array, matrix: Array, laboratories: int, jobs: int) -> list[Coverage]:
     """Return how often intervals of fits to simulated laboratories hold the values that made them."""
     problem = search.evaluate.problem
     definition, truth = problem.definition, search.low + units * search.span
-    replications, workers = definition.replications, Workers(_played, jobs, lambda _: None, progress)
+    replications, workers = definition.replications, Workers(_played, jobs)
     of_chance = replications_of_chance(definition)
     at_fit = [(problem, truth, definition.seed, r) for r in range(of_chance)]
     made = [(problem, truth, FIRST_SEED + definition.seed + n, 0) for n in range(laboratories)]
     seen = workers.in_order([*at_fit, *made])
-    labs = [problem.with_data(data) for data in seen[of_chance:]]
+    labs = [replace(problem, data=data) for data in seen[of_chance:]]
     firsts = [_mean(lab, seen[:replications]) for lab in labs]
     at = [np.clip(units + _step(units, first, matrix), 0.0, 1.0) for first in firsts]
     tasks = [(problem, search.low + x * search.span, definition.seed, r) for x in at for r in range(replications)]

@@ -130,12 +130,8 @@ class DrawableFit:
 
         A model that divides fitted costs (a virtual machine's, into those of bare metal and a factor) stays as it is
         divided; one that has the fitted values gets the drawn ones.  What the data do not tell, and what was fitted as
-        0, is no factor: it is taken as drawn.  The model is not checked (:func:`accepted`).
-
-        Raises
-        ------
-        UsageError
-            The model lacks a key that was fitted.
+        0, is no factor: it is taken as drawn.  The model is not checked (:func:`accepted`), but refused if it lacks a
+        key that was fitted.
         """
         model_values = {name: float(read(spec, name)) for name in drawn}
         taken_as_drawn = self.undetermined | {name for name, value in self.values.items() if value == 0.0}

@@ -140,10 +140,7 @@ def check_present(seen: Observations, keys: Mapping[tuple[str, str], object]) ->
 def measured(path: Path, environment: str) -> Observations:
     """Read the measured numbers of one environment of a dataset, ``dataset.yaml`` or its folder.
 
-    Raises
-    ------
-    ModelFileError
-        The dataset is wrong, has nothing for the environment, or measures a quantity in a unit of another kind.
+    Refuses a dataset that has nothing for the environment, or measures a quantity in a unit of another kind.
     """
     dataset = read_dataset(path)
     check_units(dataset)

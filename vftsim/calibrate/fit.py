@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -227,7 +227,7 @@ def at_measured_traffic(seen: Observations, data: Observations, up_to: float = m
     """Return the run's numbers with CPU brought to the measured load and mix of each phase.
 
     Arrivals are random: load and mix of a short step are off by their standard errors, and CPU with them in proportion
-    to the messages a second; to the attempts a second where the mix was not measured. A phase whose measured CPU in
+    to the messages a second; to the attempts a second where the mix was not measured.  A phase whose measured CPU in
     percent is beyond ``up_to`` is left as it is: a CPU that is full does not follow the load.
     """
     return {
@@ -280,10 +280,6 @@ class Problem:
         """Return the residuals of what was seen against the data."""
         of, data = at_measured_traffic(seen, self.data), self.data
         return np.array([residual(self.definition, q, of.get((p, q), 0.0), data[p, q]) for p, q in self.keys])
-
-    def with_data(self, data: Observations) -> Problem:
-        """Return the same problem with data of another laboratory."""
-        return replace(self, data=data)
 
     def observed(self, x: Array, seed: int, replication: int) -> Observations:
         """Return what the models give at a point."""

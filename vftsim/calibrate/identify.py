@@ -54,7 +54,7 @@ class Identification:
 def identification(jacobian: Array, sigma: float) -> Identification:
     """Return what a sensitivity matrix says about the parameters.
 
-    The matrix has scaled residuals (rows) by parameters over their boxes (columns). Sigma is the standard deviation of
+    The matrix has scaled residuals (rows) by parameters over their boxes (columns).  Sigma is the standard deviation of
     a scaled residual; below 1 it counts as 1, what the definition calls one scale.
     """
     _, count = jacobian.shape

@@ -16,7 +16,7 @@ def matches(name: str, pattern: str) -> bool:
 def check_measured(node: Node, patterns: Iterable[str], measured: Iterable[str], runs: Iterable[str] = ()) -> None:
     """Refuse a pattern that fits nothing that was measured, so that a slip of the pen compares nothing unnoticed.
 
-    The patterns stand at the node, and may begin with a phase or run. The message has the quantities there are, the
+    The patterns stand at the node, and may begin with a phase or run.  The message has the quantities there are, the
     nearest first.
     """
     names, runs = list(measured), list(runs)

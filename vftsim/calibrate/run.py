@@ -107,7 +107,7 @@ class Calibrated(Printed):
 def sip_model(named: Node, key: str, overrides: tuple[str, ...] = ()) -> tuple[Model, ModelSpec]:
     """Load the SIP model that a calibration or validation names; refuse one that is not there, or of another kind.
 
-    A path is relative to the file that names it, else it is a shipped name. The key that holds it is for messages.
+    A path is relative to the file that names it, else it is a shipped name.  The key that holds it is for messages.
     """
     model = _model(named, key, overrides)
     if model.spec.ramp is None:
@@ -127,25 +127,12 @@ def run_calibration(
     profile: bool = False,
     laboratories: int = 0,
 ) -> Calibrated:
-    """Run one calibration.
+    """Run one calibration, a shipped name or file.
 
-    Parameters
-    ----------
-    name_or_path : str
-        Shipped name or file.
-    execution : Execution
-        The seed is the definition's; evaluations that its store has are not made again.
-    at : str, optional
-        An earlier fit of the same parameters, whose values stay: nothing is searched.
-    profile : bool
-        Whether the least squares are asked for over each parameter's box.
-    laboratories : int
-        Simulated ones, 2 or more, that tell how often the intervals hold the truth; 0: none.
-
-    Raises
-    ------
-    ModelFileError, UsageError
-        The definition, its model or its dataset is wrong; the earlier fit is one of other parameters.
+    The seed is the definition's; evaluations that the execution's store has are not made again.  ``at`` is an earlier
+    fit of the same parameters, whose values stay: nothing is searched.  ``profile`` asks for the least squares over
+    each parameter's box, ``laboratories`` (2 or more; 0: none) how often the intervals hold the truth of so many
+    simulated ones.
     """
     definition, tree = read_definition(name_or_path, CalibrationSpec)
     model, specs, data = _to_fit(definition, tree)

@@ -35,19 +35,8 @@ def run_models(
 ) -> dict[str, ModelSpec]:
     """Return the model of each run, by ``environment/phase``; settings of other runs are checked too.
 
-    Parameters
-    ----------
-    tree : Node
-        The definition's values with their places.
-    runs : iterable of (str, str)
-        Environment and phase.
-    further : sequence of str
-        Settings of all runs that the definition does not have; the last word is theirs.
-
-    Raises
-    ------
-    ModelFileError, UsageError
-        There is no such model, or a setting does not fit it.
+    The tree is the definition's values with their places; further settings of all runs are those it does not have, and
+    the last word is theirs.  Refuses a model that is not there, and a setting that does not fit it.
     """
     file, runs = model_file(place(tree, "model"), "model"), list(runs)
     models = {f"{environment}/{phase}": _set(file, tree, environment, phase, further) for environment, phase in runs}
@@ -88,10 +77,7 @@ def _settings(tree: Node, *keys: str | None) -> list[tuple[str, Node]]:
 def measured_runs(path: Path, runs: Iterable[tuple[str, str]]) -> Observations:
     """Read the measured numbers of runs; their phases are called ``environment/phase``.
 
-    Raises
-    ------
-    ModelFileError
-        The dataset is wrong, lacks a run, or has a quantity in a unit of another kind than the model's.
+    Refuses a dataset that lacks a run, or has a quantity in a unit of another kind than the model's.
     """
     dataset = read_dataset(path)
     check_units(dataset)

@@ -14,19 +14,9 @@ def spans_named(
 ) -> dict[str, Span]:
     """Return the range of each factor of a sensitivity study, those that the user gives by name before all others.
 
-    Parameters
-    ----------
-    ranges : sequence of str
-        Each ``KEY=LOW..HIGH``, with ``log`` behind it spread by ratio.
-    prices : bool
-        Whether prices of the model's protection go over the ranges declared for them.
-    fit : str, optional
-        Fit whose parameters go over their intervals.
-
-    Raises
-    ------
-    UsageError
-        A range is none, or given twice.
+    Each is ``KEY=LOW..HIGH``, with ``log`` behind it spread by ratio, and refused where it is none, or given twice.
+    With ``prices``, those of the model's protection go over the ranges declared for them; parameters of a fit go over
+    their intervals.
     """
     found: dict[str, Span] = {}
     for text in ranges:

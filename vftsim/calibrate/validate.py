@@ -19,25 +19,10 @@ def run_validation(
     execution: Execution,
     settings: Sequence[str] = (),
 ) -> Validated:
-    """Play the models of a validation and compare.
+    """Play the models of a validation, a shipped name or file, in some environments or all, and compare.
 
-    Parameters
-    ----------
-    name_or_path : str
-        Shipped name or file.
-    environments : sequence of str
-        Only these; all when empty.
-    replications : int or None
-        Instead of the file's number.
-    execution : Execution
-        The seed is the file's; runs that its store has are not played again.
-    settings : sequence of str
-        Settings of every model, as with ``--set``: what a deliberately wrong one gives.
-
-    Raises
-    ------
-    ModelFileError, UsageError
-        The definition, a model or the dataset is wrong.
+    Replications stand instead of the file's number.  The seed is the file's; runs that the execution's store has are
+    not played again.  Settings are those of every model, as with ``--set``: what a deliberately wrong one gives.
     """
     spec, tree = read_validation(name_or_path)
     if replications is not None:

@@ -62,10 +62,7 @@ class Branches:
     def go_on(self, branch: int, limit: int) -> bool:
         """Go on with random numbers of a branch until the level reaches a limit; false: the run is over before.
 
-        Raises
-        ------
-        UsageError
-            The run comes to a crash that rolls a guest back.
+        Refuses a run that comes to a crash that rolls a guest back.
         """
         self._run.branch_off(branch)
         try:

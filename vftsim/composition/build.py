@@ -49,16 +49,9 @@ class BuiltHost:
 class BuiltModel:
     """A model in an engine, ready to start.
 
-    Parameters
-    ----------
-    streams : Streams
-        Random streams of the replication.
-    on_phase : callable
-        Called with each finished phase of a workload that has phases.
-    on_measure : callable
-        Called when such a phase begins, with the instant from which it is measured.
-    observed : bool
-        Hosts write notes of every scheduling event.
+    ``on_phase`` is called with each finished phase of a workload that has phases, ``on_measure`` when such a phase
+    begins, with the instant from which it is measured.  Where it is ``observed``, hosts write notes of every scheduling
+    event.
     """
 
     def __init__(

@@ -171,10 +171,7 @@ class ModelSpec(Spec):
     def target_of(self, workload: WorkloadSpec) -> tuple[str, str, ApplicationSpec]:
         """Return the entry of the domain, the name and the spec of the application that a workload is directed at.
 
-        Raises
-        ------
-        ValueError
-            There is none, or several.
+        Refuses a workload that is directed at none, or several.
         """
         domain_name, _, wanted = workload.to.partition(".")
         domain = self.domains.get(domain_name)
@@ -203,10 +200,7 @@ class ModelSpec(Spec):
     def programs_of(self, name: str) -> list[str]:
         """Return the applications with traffic that ``domain`` or ``domain.application`` stands for, every copy.
 
-        Raises
-        ------
-        ValueError
-            There is none, or several in a domain.
+        Refuses what stands for none, or for several in a domain.
         """
         entry, _, wanted = name.partition(".")
         if entry not in self.domains:

@@ -53,18 +53,10 @@ class _Reading:
 
 
 class Run:
-    """One replication of a model.
+    """One replication of a model in an engine: ``auto``, ``compiled`` or ``simpy``; results are the same.
 
-    Parameters
-    ----------
-    seed, replication : int
-        Root seed and number of the replication.
-    on_phase : callable, optional
-        Called with the record of each finished phase of a workload that has phases.
-    engine : str
-        ``auto``, ``compiled`` or ``simpy``; results are the same.
-    observed : bool
-        Hosts write notes of every scheduling event.
+    ``on_phase`` is called with the record of each finished phase of a workload that has phases.  Where the run is
+    ``observed``, hosts write notes of every scheduling event.
     """
 
     def __init__(
@@ -106,12 +98,7 @@ class Run:
     def run(self) -> RunRecord:
         """Run from the start, or from where :meth:`go_back` has led, to the end; return the record.
 
-        Raises
-        ------
-        ConservationError
-            An invariant of the simulation failed.
-        RunFailure
-            The model needs more than a run can hold.
+        Fails where an invariant of the simulation fails, and where the model needs more than a run can hold.
         """
         self.go_on()
         for listener in self.listeners:
@@ -378,7 +365,7 @@ def run_model(
 ) -> RunRecord:
     """Run one replication of a model, in as many passes as its rollbacks take.
 
-    ``prepare`` is called with each run that begins at time 0; for ``on_time`` see :class:`Run`. Fails with
+    ``prepare`` is called with each run that begins at time 0; for ``on_time`` see :class:`Run`.  Fails with
     ConservationError where an invariant of the simulation failed, with RunFailure where the model needs more than a run
     can hold.
     """

@@ -130,7 +130,7 @@ class Saves:
 def notes_of(driver: object, apart: Iterable[object] = ()) -> list[Note]:
     """Return the contents of everything that can change and can be reached from an object.
 
-    Does not look into what is apart. Refuses something whose state cannot be read.
+    Does not look into what is apart.  Refuses something whose state cannot be read.
     """
     seen = {id(thing) for thing in apart}
     waiting, notes = [driver], list[Note]()

@@ -124,14 +124,8 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
     """Put the files in their places if the dataset that they make is right, all of them or none.
 
     The dataset is put together and read aside; what then moves files into their places needs no more room on the disk,
-    nor does what moves them back when one of them cannot be moved.
-
-    Raises
-    ------
-    ModelFileError
-        What ``dataset.yaml`` says forbids the new rows (a phase that it does not name).
-    UsageError
-        The folder cannot be written.
+    nor does what moves them back when one of them cannot be moved.  Refuses rows that ``dataset.yaml`` forbids (a phase
+    that it does not name), and a folder that cannot be written.
     """
     is_new = not folder.exists()
     scratch = (folder.parent if is_new else folder) / f".{folder.name}.importing-{os.getpid()}"

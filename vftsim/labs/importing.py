@@ -78,7 +78,7 @@ class Figure:
 def of_values(metric: str, unit: str, values: Sequence[float], mean: float | None = None) -> Figure:
     """Return the figure of single values, at least one.
 
-    Percentiles are interpolated linearly between order statistics. A mean is given where it is not that of the values
+    Percentiles are interpolated linearly between order statistics.  A mean is given where it is not that of the values
     (spans of unequal length).
     """
     data = np.asarray(values, dtype=float)

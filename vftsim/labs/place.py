@@ -18,10 +18,10 @@ def place(tree: Node, *keys: str) -> Node:
     return node
 
 
-def dataset_path(node: Node, key: str = "dataset") -> Path:
+def dataset_path(node: Node) -> Path:
     """Return the dataset that a value names, a file or folder, beside its own file or shipped; refuse where none is."""
     found = next((path for path in _candidates(node, "calibration") if is_file(path) or path.is_dir()), None)
-    return found or _refuse(node, key, "dataset", shipped_datasets())
+    return found or _refuse(node, "dataset", "dataset", shipped_datasets())
 
 
 def model_file(node: Node, key: str) -> Path:

@@ -57,16 +57,16 @@ def number(text: str, file: str, line: int, column: str) -> float:
     return value
 
 
-def read_text(path: Path, most_bytes: int = MAX_BYTES) -> str:
+def read_text(path: Path) -> str:
     """Return the text of a file of measurements."""
     label = str(path)
     try:
         with path.open("rb") as stream:
-            content = stream.read(most_bytes + 1)
+            content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise ModelFileError(f"cannot be read: {getattr(error, 'strerror', None) or error}", label) from None
-    if len(content) > most_bytes:
-        raise ModelFileError(f"is larger than {most_bytes // 2**20} MiB", label)
+    if len(content) > MAX_BYTES:
+        raise ModelFileError(f"is larger than {MAX_BYTES // 2**20} MiB", label)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -76,10 +76,7 @@ def read_text(path: Path, most_bytes: int = MAX_BYTES) -> str:
 def read_rows(path: Path, separator: str, needed: list[str]) -> Iterator[Row]:
     """Yield the rows of a table that has the ``needed`` columns.
 
-    Raises
-    ------
-    ModelFileError
-        The file cannot be read, a column is missing or there twice, a row has too few or too many cells.
+    Refuses a file that cannot be read, a column that is missing or there twice, a row with too few or too many cells.
     """
     label = str(path)
     reader = csv.reader(read_text(path).splitlines(), delimiter=separator, strict=True)

@@ -4,14 +4,13 @@ Observations are in ms, /s, %, MB, Mbit/s and counts, whatever a table is in.  P
 (k = 1000, Ki = 1024).
 """
 
-from typing import Literal, get_args
+from typing import Literal
 
 Time = Literal["ns", "us", "ms", "s", "min"]
 Rate = Literal["/s", "/min", "/h"]
 Size = Literal["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"]
 Throughput = Literal["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]
 Unit = Literal[Time, Rate, "%", "ratio", Size, Throughput, "count"]
-UNITS: tuple[str, ...] = get_args(Unit)
 
 _SIZES: dict[str, dict[str, float]] = {
     "ms": {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "min": 6e4},

@@ -144,14 +144,13 @@ def dot_chart(
     lines: Mapping[str, Sequence[Estimate | float | None]],
     *,
     limits: Sequence[tuple[float, str]] = (),
-    scale: Literal["linear", "log", "symlog"] = "linear",
 ) -> Chart:
     """Return a chart of things that have a name: a dot for each that is known, in each of some lines by name."""
     series = [
         Series(line, [Point.of(float(n), cell) for n, cell in enumerate(cells) if cell is not None], "dots")
         for line, cells in lines.items()
     ]
-    return Chart(title, "", y, series, limits, scale=scale, names=names)
+    return Chart(title, "", y, series, limits, names=names)
 
 
 @dataclass(frozen=True)

@@ -48,10 +48,7 @@ def check_extra() -> None:
 def page(title: str, blocks: Sequence[Block]) -> str:
     """Return a whole page: question and answer, what limits them, charts, tables, and where they come from.
 
-    Raises
-    ------
-    UsageError
-        The extra that writes pages is not installed.
+    Refuses where the extra that writes pages is not installed.
     """
     return _rendered(title, blocks, is_whole=True)
 

@@ -84,10 +84,7 @@ class Printed:
     def to_xarray(self) -> Dataset:
         """Return the figures with their intervals as a dataset over all that names them: settings, figure, phase.
 
-        Raises
-        ------
-        UsageError
-            The extra ``xarray`` is not installed, or the result has no figures with intervals.
+        Refuses a result that has no such figures, and any where the extra ``xarray`` is not installed.
         """
         from vftsim.study.figures.frames import as_dataset
         from vftsim.study.runs.extras import extra

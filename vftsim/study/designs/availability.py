@@ -180,19 +180,9 @@ def availability_study(
 ) -> AvailabilityStudy:
     """Simulate failovers of every mechanism, and put a year together from them.
 
-    Parameters
-    ----------
-    kinds : sequence of str
-        Mechanisms; the model's own with its parameters, others with their defaults.
-    mtbf_s : float
-        Mean time between failures of a host.
-    restart_s : float
-        Length of an outage that no mechanism shortens.
-
-    Raises
-    ------
-    UsageError
-        A time makes no sense, no mechanism fits, or runs end before one of them has taken over.
+    The model's own mechanism is played with its parameters, others with their defaults.  Hosts fail every ``mtbf_s`` on
+    average; ``restart_s`` is the length of an outage that no mechanism shortens.  Refuses a time that makes no sense,
+    kinds none of which fits, and runs that end before one of them has taken over.
     """
     if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
@@ -342,8 +332,8 @@ def year_columns(
     """Return the columns of a year's uncertainty.
 
     ``downtime_s`` has seconds a year of a mean outage in s, ``failed`` attempts a year of those that fail by a crash;
-    both rise. The downtime's interval is that of the mean outage, the time unprotected being taken at its mean (it
-    enters in the second order of the rate of failures). It exists where the guest came back after every crash: what
+    both rise.  The downtime's interval is that of the mean outage, the time unprotected being taken at its mean (it
+    enters in the second order of the rate of failures).  It exists where the guest came back after every crash: what
     somebody restarts by hand is an assumption, and how often that is needed a share of the crashes with its own
     interval.
     """

@@ -128,13 +128,7 @@ def _of_prices(with_prices: Estimate | None, band: Band | None) -> dict[str, Any
 def searched(
     model: Model, execution: Execution, settings: SearchSettings, studies: Mapping[str, LevelStudy], *, prices: bool
 ) -> CapacityStudy:
-    """Return what searches find, one after the other, with bands of ``prices``; after an interruption none is begun.
-
-    Raises
-    ------
-    Interrupted
-        Ctrl-C before a single run was judged.
-    """
+    """Return what searches find, one after the other, with bands of ``prices``; after an interruption none is begun."""
     execution.check()
     searches: dict[str, LevelSearch] = {}
     for name, study in studies.items():

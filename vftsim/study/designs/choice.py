@@ -117,14 +117,9 @@ class Decision(Printed):
 
 
 def optimize(request: Request, folder: Path, execution: Execution, *, force: bool = False) -> Decision:
-    """Find the cheapest configuration that meets the objectives.
+    """Find the cheapest configuration that meets the objectives; Ctrl-C keeps what had finished.
 
-    Raises
-    ------
-    UsageError
-        The request makes no sense, or optuna is missing and there is too much to choose from without.
-    Interrupted
-        Ctrl-C; what had finished is kept.
+    Refuses a request that makes no sense, and too much to choose from where optuna is missing.
     """
     request.check()
     execution.check()

@@ -183,15 +183,7 @@ class Comparison(Printed):
 def compare_study(
     models: Sequence[Model], replications: int, execution: Execution, *, figures: Sequence[str] = ()
 ) -> Comparison:
-    """Run every model over the same replications.
-
-    Raises
-    ------
-    UsageError
-        No model has a figure that was asked for; said before anything runs.
-    Interrupted
-        Ctrl-C before one replication of every model was done.
-    """
+    """Run every model over the same replications; refuse, before anything runs, a figure that no model has."""
     if len(models) < 2:
         raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
     check_names(figures, [model.spec for model in models])

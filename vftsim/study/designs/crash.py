@@ -187,7 +187,7 @@ def run_watched(
 ) -> tuple[RunRecord, Run, dict[str, Gap]]:
     """Run a model and watch the packets of workloads that a domain serves.
 
-    Packets of a workload are watched from when to when, in ns, ``window_of`` its name says. Returns the record, the
+    Packets of a workload are watched from when to when, in ns, ``window_of`` its name says.  Returns the record, the
     last pass of the run, and the longest gap of each workload that had one.
     """
     passes: list[Run] = []

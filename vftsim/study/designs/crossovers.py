@@ -34,16 +34,9 @@ class Crossover:
 def crossovers(
     points: Sequence[float], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], confidence: float
 ) -> list[Crossover]:
-    """Return the crossovers of two curves.
+    """Return the crossovers of two curves over the ascending places of an axis.
 
-    Parameters
-    ----------
-    places : sequence of float
-        The points on the axis, ascending.
-    first, second : sequence of sequence of float
-        For each point, what every replication measured; replications are in the same order everywhere.
-    confidence : float
-        Level of the intervals.
+    Each curve has for each place what every replication measured; replications are in the same order everywhere.
     """
     gaps = [[a - b for a, b in zip(one, other, strict=True)] for one, other in zip(first, second, strict=True)]
     certain = [number for number, gap in enumerate(gaps) if _order(gap)]

@@ -230,12 +230,7 @@ def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked)
 def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, execution: Execution) -> Decision:
     """Run a model under every mechanism for the same replications, and as many crashes of each.
 
-    Raises
-    ------
-    UsageError
-        No mechanism fits the model, or it has no figure or setting that was asked for.
-    Interrupted
-        Ctrl-C before one replication of every mechanism was done.
+    Refuses a model that no mechanism fits, or that has no figure or setting that was asked for.
     """
     models, refused = fitting(model, kinds)
     name, specs = protected_domain(model), [each.spec for each in models.values()]

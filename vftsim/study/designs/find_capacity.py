@@ -339,12 +339,7 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
 def find_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
     """Return the answer: in the key that was asked for, else attempts a second of a benchmark, else media streams.
 
-    Raises
-    ------
-    UsageError
-        The model has no workload whose load could be raised, or something was asked for that it has not.
-    Interrupted
-        Ctrl-C before a single run was judged.
+    Refuses a model without a workload whose load could be raised, or without something that was asked for.
     """
     if _turns_a_knob(model, request):
         return knob_capacity(model, request, execution)

@@ -63,8 +63,8 @@ def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
     for part in key.split("."):
         value = _below(value, part, f"{option} {key}", done)
         done.append(part)
-    number, unit = _number_and_unit(value)
-    if number is None or not number > 0.0:
+    number, unit = number_of(value) or (0.0, "")
+    if not number > 0.0 or (isinstance(value, str) and not unit):
         raise UsageError(f"{option} {key}: begins at {shown(value)}, not at a number above 0; --set one first")
     return Knob(key, unit, number, isinstance(value, int))
 
@@ -85,10 +85,8 @@ def _index(holder: Any, key: str) -> Any:
     return int(key) if isinstance(holder, list) else key
 
 
-def _number_and_unit(value: Any) -> tuple[float | None, str]:
-    if isinstance(value, bool):
-        return None, ""
-    if isinstance(value, (int, float)):
-        return float(value), ""
-    parsed = number_and_unit(value) if isinstance(value, str) else None
-    return parsed if parsed and parsed[1] else (None, "")
+def number_of(value: Any) -> tuple[float, str] | None:
+    """Return a value's number and unit; None for what is neither a number nor a text of one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    return number_and_unit(value) if isinstance(value, str) else (float(value), "")

@@ -91,7 +91,8 @@ def stored_run(folder: Path, run: int) -> StoredRun:
 
 def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
     """Run one again; return whether it is what was stored, to the last bit, or None where it was not stored."""
-    stored = _stored_runs(folder, one.point.sha256, one.seed).get(one.replication)
+    with Store(folder, _command(folder), Opening.CONTINUE) as store:
+        stored = _known(store, one.point.sha256, one.seed).get(one.replication)
     if stored is None:
         return None
     return bool(json.loads(to_json(simulate(one.task), indent=None)) == stored)
@@ -126,11 +127,6 @@ def _points(folder: Path) -> list[StoredPoint]:
         StoredPoint(number, model["label"], {}, ModelSpec.model_validate(model["resolved"]), model["sha256"])
         for number, model in enumerate(manifest_of(folder)["models"])
     ]
-
-
-def _stored_runs(folder: Path, sha256: str, seed: int) -> Mapping[int, Any]:
-    with Store(folder, _command(folder), Opening.CONTINUE) as store:
-        return _known(store, sha256, seed)
 
 
 def _known(store: Store, sha256: str, seed: int) -> Mapping[int, Any]:
@@ -226,11 +222,8 @@ class Merged:
 def merge(sources: Sequence[Path], target: Path) -> Merged:
     """Put the finished replications of directories into another one, which may have some.
 
-    Raises
-    ------
-    UsageError
-        One is no result, not finished, of another command or made by other versions; or two say different things
-        of one replication.
+    Refuses one that is no result, not finished, of another command or made by other versions, and two that say
+    different things of one replication.
     """
     if target.resolve() in {source.resolve() for source in sources}:
         raise UsageError(f"'{target}' is to be made of the others: name a directory of its own with -o")

@@ -16,7 +16,7 @@ from vftsim.spec import read_document
 from vftsim.spec.shipped import is_file
 from vftsim.spec.units import number_and_unit, quantity_with
 from vftsim.spec.yaml_source import parse_yaml
-from vftsim.study.designs.knob import knob_of, written
+from vftsim.study.designs.knob import knob_of, number_of, written
 from vftsim.study.designs.protections import mechanism_of, switch_of
 from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, ModelEntry, Paired, Sobol, StudySpec
 from vftsim.study.designs.sweep_grid import MOST_DRAWN, MOST_POINTS, axis_of, model_at, scheduler_switch
@@ -83,7 +83,7 @@ class Span:
 
 def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
     """Return the range between two values as a model file has them; refuse what is no number, or not in order."""
-    ends = [_number_and_unit(each) for each in (low, high)]
+    ends = [number_of(each) for each in (low, high)]
     (first, unit), (last, other) = (end or (math.nan, "") for end in ends)
     if unit != other and (quantity := quantity_with(unit, other)) is not None:
         last *= float(quantity.units[other] / quantity.units[unit])
@@ -96,12 +96,6 @@ def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
         raise UsageError(f"factor '{name}': a range with scale: log begins above 0, not at {low}")
     is_whole = not unit and all(isinstance(each, int) for each in (low, high))
     return Span(first, last, unit, is_log, is_whole)
-
-
-def _number_and_unit(value: Any) -> tuple[float, str] | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    return number_and_unit(value) if isinstance(value, str) else (float(value), "")
 
 
 def as_text(value: Any) -> str:
@@ -195,22 +189,10 @@ def points_at(
     first: int = 0,
     refused: dict[str, str] | None = None,
 ) -> list[StudyPoint]:
-    """Return points of one model.
+    """Return points of one model, which the label calls, counted from ``first``; ``change`` is made of every model.
 
-    Parameters
-    ----------
-    name, label : str
-        A model, and what it is called.
-    settings : tuple of str
-        What holds at all points, as with ``--set``.
-    rows : sequence of mapping
-        The values of factors at each point.
-    change : callable
-        Made of every model.
-    first : int
-        Number of the first point.
-    refused : dict, optional
-        Where the model cannot have some values: takes why, by the values in words; without it that is an error.
+    The settings hold at all points, as with ``--set``; each row has the values of factors at one.  Where the model
+    cannot have some values, ``refused`` takes why, by the values in words; without it that is an error.
     """
     base, at = maker(name, label)
     cached = lru_cache(MOST_DRAWN)(lambda point_settings: change(at(point_settings)))
@@ -249,16 +231,9 @@ def maker(name: str, label: str) -> tuple[Model, At]:
 def assignments(
     written_model: Model, model: Model, values: Mapping[str, str], factors: Mapping[str, Factor]
 ) -> tuple[str, ...]:
-    """Return what ``--set`` would say for the values of a point; what switches parts comes first.
+    """Return what ``--set`` would say for the values of a point, by factor; what switches parts comes first.
 
-    Parameters
-    ----------
-    written_model : Model
-        As its file has it: what it has already, it keeps with its parameters.
-    model : Model
-        With what holds at all points.
-    values : mapping
-        By factor.
+    What the model has already as it is written, it keeps with its parameters; ``model`` has what holds at all points.
     """
     switches, others, kind = list[str](), list[str](), mechanism_of(model)
     for name, value in values.items():

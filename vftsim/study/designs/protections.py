@@ -34,15 +34,8 @@ def kinds_named(text: str) -> tuple[str, ...]:
 def under(model: Model, kind: str, domain: str | None = None) -> Model:
     """Return a model with a domain under a mechanism, and without faults.
 
-    Parameters
-    ----------
-    domain : str, optional
-        By default the protected one, or the one that has traffic.
-
-    Raises
-    ------
-    UsageError
-        There is no such mechanism or domain, it is not one mechanism, or it does not fit.
+    The domain is by default the protected one, or the one that has traffic.  Refuses a mechanism or domain that is
+    none, or one that does not fit.
     """
     named = kinds_named(kind)
     if len(named) > 1:

@@ -336,21 +336,10 @@ def ramp_capacity_of(
     confidence: float = 0.95,
     known: Experience | None = None,
 ) -> RampCapacity:
-    """Return the ramp's capacity from finished replications.
+    """Return the capacity of a model with a benchmark from finished replications of its ramp.
 
-    Parameters
-    ----------
-    model : Model
-        One with a benchmark.
-    ihs_limit_percent : float, optional
-        By default the model's stop rule.
-    known : Experience, optional
-        Of systems whose ramps were measured; by default the shipped ones.
-
-    Raises
-    ------
-    UsageError
-        The limit is above the stop rule, or the model names a system that nobody measured.
+    The limit is by default the model's stop rule, and refused above it; the known systems, whose ramps were measured,
+    are by default the shipped ones, and a model that names another is refused.
     """
     ramp = ramp_of(model.spec)
     limit = ramp.limit_percent if ihs_limit_percent is None else ihs_limit_percent

@@ -37,19 +37,8 @@ def run_study(
 ) -> RunResult:
     """Run a model; an interrupted run returns what is done.
 
-    Parameters
-    ----------
-    directory : Path, optional
-        Where the result goes.
-    force, resume : bool
-        Replace the directory, or go on with it.
-    rule : StoppingRule, optional
-        When there are enough replications; ``replications`` are then what a result has at least.
-
-    Raises
-    ------
-    Interrupted
-        Ctrl-C before anything was done.
+    The result goes into the directory, which ``force`` replaces, or with ``resume`` goes on.  A rule says when there
+    are enough replications; ``replications`` are then what a result has at least.
     """
     if force and resume:
         raise UsageError("--force discards an existing result and --resume continues it: choose one")

@@ -115,12 +115,7 @@ class Runner:
     def check_any(self, refusals: Sequence[str], *, interrupted: bool) -> None:
         """Refuse to make a result of no runs.
 
-        Raises
-        ------
-        Interrupted
-            Ctrl-C before anything was done.
-        UsageError
-            No point can be run, or none is of this share.
+        Ctrl-C came before anything was done, no point can be run, or none is of this share.
         """
         if any(self.taken):
             return

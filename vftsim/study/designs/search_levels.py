@@ -162,21 +162,8 @@ def search_levels(
 ) -> tuple[CapacityResult, Missing | None]:
     """Search for the capacity around the load that saturates a system.
 
-    Returns it with what was not offered at the lowest load that failed, if anything.
-
-    Parameters
-    ----------
-    passes : callable
-        ``passes(load, replication)`` returns a :class:`JudgedRun`; picklable.
-    saturated : float
-        Load that would fill the system: where to look.
-    whole : bool
-        Whether the load is counted, not measured.
-
-    Raises
-    ------
-    Interrupted
-        Ctrl-C before a single run was judged.
+    Returns it with what was not offered at the lowest load that failed, if anything.  ``passes(load, replication)``
+    returns a :class:`JudgedRun`, and is picklable.  ``whole`` loads are counted, not measured.
     """
     resolution = resolution_of(saturated, settings, whole=whole)
     low = settings.low or max(resolution, _down(0.5 * saturated, resolution))

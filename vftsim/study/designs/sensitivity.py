@@ -206,14 +206,9 @@ class Sensitivity(Printed):
 
 
 def sensitivity(request: Request, folder: Path, execution: Execution, *, force: bool = False) -> Sensitivity:
-    """Find out what a figure depends on.
+    """Find out what a figure depends on; Ctrl-C keeps what had finished.
 
-    Raises
-    ------
-    UsageError
-        The request makes no sense, SALib is missing, or the figure says nothing at a point.
-    Interrupted
-        Ctrl-C; what had finished is kept.
+    Refuses a request that makes no sense, a figure that says nothing at a point, and all where SALib is missing.
     """
     request.check()
     extra("SALib", EXTRA, COMMAND)

@@ -72,18 +72,8 @@ class SharedKnob:
 def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) -> list[SharedKnob]:
     """Return the settings that somebody names: ``all``, ``NAME`` or ``NAME=VALUE,VALUE``.
 
-    Parameters
-    ----------
-    models : dict of str to Model
-        One model under several mechanisms.
-    entry : str
-        Its protected domain.
-
-    Raises
-    ------
-    UsageError
-        There is no such setting, none of the models has it, a value makes no sense, or there is no model without
-        protection, which prices are told from.
+    The models are one model under several mechanisms, whose protected domain is the entry.  Refuses a setting that none
+    of them has, a value that makes no sense, and models all of which are protected: from the other one prices are told.
     """
     if texts and _NONE not in models:
         raise UsageError("--crossovers: prices are told from the run without protection; add 'none' to --protection")

@@ -437,21 +437,10 @@ def simulated_years(
 ) -> SimulatedYears:
     """Simulate years of a model under mechanisms, and put its Markov chain beside.
 
-    Parameters
-    ----------
-    model : Model
-        Its faults with ``repeat: {mean: ...}`` come beside those of the hosts.
-    mtbf_s : float
-        Mean time between failures of a host.
-    crashes : int
-        At how many instants each kind of fault is measured for the chain.
-    restart_s : float
-        How long somebody takes to bring back what does not come back by itself.
-
-    Raises
-    ------
-    UsageError
-        A number makes no sense, or no mechanism fits.
+    The model's faults with ``repeat: {mean: ...}`` come beside those of the hosts, which fail every ``mtbf_s`` on
+    average.  Each kind of fault is measured for the chain at ``crashes`` instants.  It takes ``restart_s`` until
+    somebody brings back what does not come back by itself.  Refuses a number that makes no sense, and mechanisms none
+    of which fits.
     """
     if not 0 < mtbf_s < math.inf or not 0 < restart_s < math.inf:
         raise UsageError("--mtbf and --restart: above 0")

@@ -145,21 +145,9 @@ def run_study_file(
 ) -> StudyResult:
     """Run what is missing of a study; an interrupted one returns what is done.
 
-    Parameters
-    ----------
-    folder : Path
-        Where finished runs and results are.
-    execution : Execution
-        With the study's seed; its shard is a share of runs, with a precision of points.
-    force : bool
-        Forget what the folder holds, once the new result stands.
-
-    Raises
-    ------
-    UsageError
-        No model has a response, or no point can be run.
-    Interrupted
-        Ctrl-C before anything was done.
+    The folder has finished runs and results; ``force`` forgets what it holds, once the new result stands.  The
+    execution has the study's seed; its shard is a share of runs, with a precision of points.  Refuses responses that no
+    model has, and points none of which can be run.
     """
     execution.check(spec.replications)
     check_responses(spec, points)

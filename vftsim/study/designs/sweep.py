@@ -238,21 +238,9 @@ def run_sweep(
 ) -> SweepResult:
     """Run what is missing of a sweep; an interrupted one returns what is done.
 
-    Parameters
-    ----------
-    folder : Path
-        Where finished replications and results are.
-    force : bool
-        Forget what the folder holds, once the new result stands.
-    figures : sequence of str
-        Names of the figures to be told, from whichever replications are there; none: those that lead.
-
-    Raises
-    ------
-    UsageError
-        No point has a figure that was asked for; said before anything runs.
-    Interrupted
-        Ctrl-C before anything was done.
+    The folder has finished replications and results; ``force`` forgets what it holds, once the new result stands.  The
+    figures are told from whichever replications are there; none: those that lead.  Refuses, before anything runs, a
+    figure that no point has.
     """
     execution.check(replications)
     check_names(figures, [grid.base.spec, *_one_of_each_variant(grid)])
@@ -440,13 +428,8 @@ def _crossover(row: Any, result: SweepResult) -> list[Cell]:
         f"{_heading(result.shown[row.metric], several=True)}: {row.before} below, {row.after} above",
         Estimate(row.estimate, half, row.low, row.high, row.n, result.confidence, row.interval),
         f"{row.from_point:g} and {row.to_point:g}",
-        _axis_of(row),
+        f"{with_unit(row.axis, row.unit)}{f'; {row.held}' if row.held else ''}",
     ]
-
-
-def _axis_of(row: Any) -> str:
-    """Return the axis of a crossover, with its unit and the values of the other axes."""
-    return f"{with_unit(row.axis, row.unit)}{f'; {row.held}' if row.held else ''}"
 
 
 def _about(result: SweepResult) -> list[str]:

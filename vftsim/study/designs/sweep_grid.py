@@ -251,9 +251,10 @@ def plan_grid(
             base = at(overrides)
     kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
-    points = _checked_size(axes, len(fitting))
-    fit = tuple(variant for variant, _ in fitting)
-    return GridPlan(base, axes, fit, refused, tuple(overrides), _cached(at, points))
+    plan = GridPlan(base, axes, tuple(variant for variant, _ in fitting), refused, tuple(overrides), at)
+    if plan.size > MOST_POINTS:
+        raise UsageError(f"the grid has {plan.size} points; at most {MOST_POINTS}")
+    return replace(plan, at=_cached(at, plan.size))
 
 
 def _variants(model: Model, scheduler: str | None, protection: str | None) -> list[Variant]:
@@ -378,15 +379,6 @@ def _short_keys(model: Model, name: str) -> tuple[str, ...]:
         for domain, one in spec.domains.items()
         if one.applications and all(program.busy_percent for program in one.applications.values())
     )
-
-
-def _checked_size(axes: Sequence[AnyAxis], times: int) -> int:
-    size = times
-    for axis in axes:
-        size *= len(axis.values)
-    if size > MOST_POINTS:
-        raise UsageError(f"the grid has {size} points; at most {MOST_POINTS}")
-    return size
 
 
 def split_values(text: str) -> list[str]:

@@ -118,12 +118,8 @@ def varied(model: dict[str, Any], spec: ModelSpec, key: str) -> dict[str, Any]:
 def as_fitted(document: Document) -> dict[str, Any] | None:
     """Return hosts, networks and domains as the file has them in which `calibrated` stands.
 
-    None where no file of the document says it.
-
-    Raises
-    ------
-    ModelFileError
-        That file alone is no model, so that nobody could tell what was changed since.
+    None where no file of the document says it.  Refuses a file that alone is no model, so that nobody could tell what
+    was changed since.
     """
     top = document.tree.value
     node = top.get(KEY) if isinstance(top, dict) else None
@@ -140,8 +136,8 @@ def as_fitted(document: Document) -> dict[str, Any] | None:
 def without_foreign_measure(document: Document, spec: ModelSpec) -> ModelSpec:
     """Return a model without what was measured on a real system that is not the one it describes any more.
 
-    The document is before any override: `measured` is of the system that it describes, and is never inherited. ``spec``
-    is after them.
+    The document is before any override: `measured` is of the system that it describes, and is never inherited.
+    ``spec`` is after them.
     """
     if spec.measured == MeasuredSpec():
         return spec

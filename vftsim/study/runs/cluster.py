@@ -69,17 +69,8 @@ def _loaded(function: bytes) -> Callable[[Any], Any]:
 class Cluster:
     """The workers of a Dask scheduler, those that may take part; an :class:`.executor.Executor`.
 
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, or the path of a scheduler file.
-    notify : callable
-        Told of workers that are refused.
-
-    Raises
-    ------
-    UsageError
-        Nobody answers there, or no worker may take part.
+    The address is that of the scheduler, or the path of a scheduler file; ``notify`` is told of workers that are
+    refused.  Where nobody answers, or no worker may take part, it is refused.
     """
 
     def __init__(self, address: str, notify: Notify = silent) -> None:
@@ -284,8 +275,8 @@ def _connected(address: str) -> Any:
 def on_cluster(address: str, notify: Notify = silent) -> Iterator[Executor]:
     """Let the studies inside run on a Dask cluster, and tell ``notify`` of workers that cannot be used.
 
-    The address is that of its scheduler (``tcp://host:8786``), or the path of a scheduler file. A scheduler that cannot
-    be reached is refused, one none of whose workers can be used, and any if ``distributed`` is not installed.
+    The address is that of its scheduler (``tcp://host:8786``), or the path of a scheduler file.  A scheduler that
+    cannot be reached is refused, one none of whose workers can be used, and any if ``distributed`` is not installed.
     """
     cluster = Cluster(address, notify)
     try:

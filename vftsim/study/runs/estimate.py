@@ -365,19 +365,8 @@ class Limits:
 def check(needs: Needs, jobs: int, limits: Limits, ask: Callable[[str], bool]) -> str:
     """Return what to say of a study that takes much when it begins, if it may begin; empty: nothing.
 
-    Parameters
-    ----------
-    needs : Needs
-        Of the whole study.
-    jobs : int
-        Worker processes.
-    ask : callable
-        Asks the user whether to go on; without anybody to ask, False.
-
-    Raises
-    ------
-    UsageError
-        It takes too much, or nobody agreed to it.
+    ``ask`` asks the user whether to go on; without anybody to ask, False.  Refused is what takes too much, or what
+    nobody agreed to.
     """
     words = in_words(needs, jobs)
     memory = needs.memory_bytes(jobs)

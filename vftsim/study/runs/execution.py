@@ -75,18 +75,10 @@ class Execution:
         wanted: int | None = None,
         interrupted: bool = False,
     ) -> dict[str, Any]:
-        """Return the manifest of a result.
+        """Return the manifest of a result of a kind of study: run, capacity, compare.
 
-        Parameters
-        ----------
-        command : str
-            The kind of study: run, capacity, compare.
-        replications : int or sequence of int
-            How many replications the result holds, or which.
-        wanted : int, optional
-            How many replications were asked for, if not those that it holds.
-        interrupted : bool
-            Whether it ended before that.
+        ``replications`` are how many the result holds, or which; ``wanted``, if not those, how many were asked for, and
+        ``interrupted`` whether it ended before that.
         """
         held = range(replications) if isinstance(replications, int) else replications
         return {

@@ -94,16 +94,10 @@ def replicate(
     known: Sequence[dict[int, Record]] = (),
     on_result: OnResult | None = None,
 ) -> list[Replications]:
-    """Run every model for the same replications.
+    """Run every model for the same replications, 0 ... n-1 of the seed: each is the same traffic for every model.
 
-    Parameters
-    ----------
-    replications : int
-        Replications 0 ... n-1 of the seed: each is the same traffic for every model.
-    known : sequence of dict, optional
-        For each model, records that the caller has already; needs no store.
-    on_result : callable, optional
-        Told of each record as it arrives.
+    ``known`` are, for each model, records that the caller has already, which needs no store; ``on_result`` is told of
+    each record as it arrives.
     """
     execution.check(replications)
     identities = [identity(model, execution.seed) if execution.store is not None else {} for model in models]

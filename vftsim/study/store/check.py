@@ -79,8 +79,8 @@ class _Contents:
 def check(folder: Path, repair: bool = False) -> CheckReport:
     """Look at a result's directory, and make a damaged database whole if asked.
 
-    Repair puts what is whole into a new database, and keeps the old one as ``vftsim.sqlite.damaged``. What is no result
-    of this program, of another format, or in use is refused.
+    Repair puts what is whole into a new database, and keeps the old one as ``vftsim.sqlite.damaged``.  What is no
+    result of this program, of another format, or in use is refused.
     """
     with database.forbidden(folder):
         if not (folder / database.DATABASE).is_file():

@@ -96,8 +96,8 @@ class Ledger:
 def publish(folder: Path, write: Callable[[Path], None], ledger: Ledger, last: str) -> tuple[dict[str, str], list[str]]:
     """Let ``write`` fill a directory aside, then put each of its files into the folder in one step.
 
-    A file that stands in the way and is not as this program wrote it is the user's: it is kept under another name. The
-    ``last`` file says what the others are, and is put in place after them. Returns the files by name with their
+    A file that stands in the way and is not as this program wrote it is the user's: it is kept under another name.  The
+    ``last`` file says what the others are, and is put in place after them.  Returns the files by name with their
     SHA-256, and names that files of the user were given.
     """
     scratch = folder / SCRATCH

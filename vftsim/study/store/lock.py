@@ -81,15 +81,7 @@ class DirectoryLock:
         self._path = folder / LOCK
 
     def acquire(self) -> None:
-        """Take the lock.
-
-        Raises
-        ------
-        UsageError
-            Another process has it; the message names it.
-        OSError
-            The directory cannot be written.
-        """
+        """Take the lock; refuse where another process has it, which the message names."""
         path = self.folder / LOCK
         for _ in range(_TRIES):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)

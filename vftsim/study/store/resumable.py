@@ -73,13 +73,7 @@ class RunCache:
 def together(
     caches: Sequence[RunCache], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]
 ) -> list[list[Any]]:
-    """Return the results of the tasks of several studies, done in one go; what is in the store is not done again.
-
-    Raises
-    ------
-    Interrupted
-        Ctrl-C, and nobody keeps what had finished.
-    """
+    """Return the results of the tasks of several studies, done in one go; what is in the store is not done again."""
     results_by_number = [one.known() for one in caches]
     missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in results_by_number[n]]
     done = 0

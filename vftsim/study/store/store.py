@@ -59,19 +59,9 @@ def unpacked(key: str, replication: int, data: object, sha256: object) -> Any:
 
 
 class Store:
-    """The replications in a result's directory, and the right to write there; a context manager.
+    """The replications of a kind of study in a result's directory, and the right to write there; a context manager.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if it is not there.
-    command : str
-        The kind of study: run, sweep.
-
-    Raises
-    ------
-    UsageError
-        The directory holds something else, is in use, or cannot be written.
+    The folder is made if it is not there.  One that holds something else, is in use, or cannot be written is refused.
     """
 
     def __init__(self, folder: Path, command: str, opening: Opening = Opening.NEW) -> None:
