@@ -6,5 +6,7 @@ from vftsim.study.designs.sweep_grid import Grid, plan_grid
 
 
 def make_grid(*arguments: Any) -> Grid:
-    """Return the points of a sweep, all of them at once; see :func:`.plan_grid`."""
-    return plan_grid(*arguments).grid()
+    """Return the grid of a sweep with its points made; see :func:`.plan_grid`."""
+    grid = plan_grid(*arguments)
+    assert grid.points
+    return grid

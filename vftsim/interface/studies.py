@@ -270,16 +270,16 @@ def sweep(
     from vftsim.study.designs.sweep import run_sweep
     from vftsim.study.designs.sweep_grid import plan_grid
 
-    points = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
+    planned = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
     if quick:
-        points = points.quick()
+        planned = planned.quick()
 
     def study(folder: Path | None, execution: Execution, *, force: bool) -> SweepResult:
         with TemporaryDirectory() as elsewhere:
             kept = folder or Path(elsewhere) / "sweep"
-            return run_sweep(points.grid(), kept, replications, execution, force=force, figures=figures)
+            return run_sweep(planned, kept, replications, execution, force=force, figures=figures)
 
-    return WrittenPlan("sweep", f"sweep of {points.base.name}", [], lambda **_: points.takes(replications), study)
+    return WrittenPlan("sweep", f"sweep of {planned.base.name}", [], lambda **_: planned.takes(replications), study)
 
 
 @conducted

@@ -5,12 +5,14 @@ Every mechanism with its defaults, but the model's own with the parameters that 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from vftsim.composition.model import MeasuredSpec, ModelSpec
 from vftsim.composition.views import with_domain
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.spec import DURATION
+from vftsim.spec.registry import PartRegistry
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.runs.model import Model
@@ -19,15 +21,18 @@ ALL = "all"
 
 
 def kinds_named(text: str) -> tuple[str, ...]:
-    """Return the mechanisms of a list with commas, or all; refuse a name that is none."""
-    known = sorted(protections())
-    if text == ALL:
-        return ("none", *(kind for kind in known if kind != "none"))
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    """Return the mechanisms of a list with commas, or all, none first; refuse a name that is none."""
+    kinds = parts_named(text, protections(), "--protection", "mechanism")
+    return ("none", *(kind for kind in kinds if kind != "none")) if text == ALL else kinds
+
+
+def parts_named(text: str, known: PartRegistry[Any], option: str, what: str) -> tuple[str, ...]:
+    """Return the kinds of parts of a list with commas, or all; refuse a name that is none."""
+    names = tuple(known) if text == ALL else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names:
         if name not in known:
-            hint = protections().did_you_mean(name) or ";"
-            raise UsageError(f"--protection: no mechanism '{name}'{hint} mechanisms: {listing(known)}, or all")
+            hint = known.did_you_mean(name) or ";"
+            raise UsageError(f"{option}: no {what} '{name}'{hint} {what}s: {listing(known)}, or all")
     return names
 
 

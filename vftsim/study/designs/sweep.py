@@ -242,24 +242,25 @@ def run_sweep(
     figures are told from whichever replications are there; none: those that lead.  Refuses, before anything runs, a
     figure that no point has.
     """
+    points = grid.points  # one that nothing can run is refused now, not in the middle of the work
     execution.check(replications)
     check_names(figures, [grid.base.spec, *_one_of_each_variant(grid)])
     interrupted = False
     with resumable_store(folder, "sweep", force) as store:
-        runner = Runner(grid.points, simulate, lambda *_: None, replace(execution, store=store))
-        wanted_of = [replications] * len(grid.points)
+        runner = Runner(points, simulate, lambda *_: None, replace(execution, store=store))
+        wanted_of = [replications] * len(points)
         already = runner.load(wanted_of)
         try:
-            runner.run(wanted_of, lambda number: point_name(grid.points[number]))
+            runner.run(wanted_of, lambda number: point_name(points[number]))
         except KeyboardInterrupt:
             interrupted = True
         refusals = _refusals(grid, runner.refused)
         runner.check_any([f"{name}: {why}" for name, why in refusals.items()], interrupted=interrupted)
-        wanted = replications * (len(grid.points) - len(runner.refused))
+        wanted = replications * (len(points) - len(runner.refused))
         manifest = execution.manifest([grid.base], "sweep", replications, interrupted=interrupted)
         manifest["sweep"] = _about_grid(grid)
-        points, named = _figures_of(runner, figures), tuple(dict.fromkeys(figures))
-        result = SweepResult(grid, points, runner.refused, manifest, wanted, already, named=named)
+        found, named = _figures_of(runner, figures), tuple(dict.fromkeys(figures))
+        result = SweepResult(grid, found, runner.refused, manifest, wanted, already, named=named)
         store.finish(result.write_files)
         result.remarks.extend(store.remarks)
     return result

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -25,6 +25,7 @@ from vftsim.study.designs.protections import (
     ProtectionAxis,
     kinds_named,
     mechanism_of,
+    parts_named,
     protection_axis,
     switch_of,
 )
@@ -53,7 +54,6 @@ _MOST_LOOKED_AT = 200
 """Points whose needs are added up before a sweep; making one takes a millisecond."""
 MOST_DRAWN = 1000
 """Points that are drawn, and whose models are kept at once."""
-ALL = "all"
 _OPEN, _CLOSE = "[{(", "]})"
 
 
@@ -132,26 +132,15 @@ def point_name(point: Point) -> str:
     return ", ".join([*point.variant.names.values(), *(f"{k}={v}" for k, v in point.values.items())])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grid:
-    """All points, and the schedulers and mechanisms that the model could not be written with."""
-
-    base: Model
-    axes: tuple[AnyAxis, ...]
-    schedulers: tuple[str, ...]
-    points: tuple[Point, ...]
-    refused: Mapping[str, str]
-    protections: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GridPlan:
-    """A grid whose points are not made yet: what is said of it beside them, and how each is made."""
+    """What a sweep goes through, and how each of its points is made."""
 
     base: Model
     axes: tuple[AnyAxis, ...]
     variants: tuple[Variant, ...]
     refused: Mapping[str, str]
+    """Why, by scheduler and mechanism that the model could not be written with."""
     overrides: tuple[str, ...]
     at: Callable[[tuple[str, ...]], Model]
 
@@ -160,15 +149,23 @@ class GridPlan:
         """How many points it has."""
         return len(self.variants) * math.prod(len(axis.values) for axis in self.axes)
 
-    def grid(self) -> Grid:
-        """Return it with its points."""
-        chosen = tuple(dict.fromkeys(variant.scheduler for variant in self.variants))
-        mechanisms = tuple(dict.fromkeys(variant.protection for variant in self.variants if variant.protection))
-        points = tuple(map(self._point, range(self.size)))
-        return Grid(self.base, self.axes, chosen, points, self.refused, mechanisms)
+    @property
+    def schedulers(self) -> tuple[str, ...]:
+        """Those it compares."""
+        return tuple(dict.fromkeys(variant.scheduler for variant in self.variants))
 
-    def quick(self) -> GridPlan:
-        """Return the plan with every point shortened for a first look."""
+    @property
+    def protections(self) -> tuple[str, ...]:
+        """The mechanisms it compares, if any."""
+        return tuple(dict.fromkeys(variant.protection for variant in self.variants if variant.protection))
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """All points, made when they are asked for; one that nothing can run is refused."""
+        return tuple(map(self._point, range(self.size)))
+
+    def quick(self) -> Grid:
+        """Return the grid with every point shortened for a first look."""
         at = _cached(lambda assignments: self.at(assignments).quick(), self.size)
         return replace(self, base=self.base.quick(), at=at)
 
@@ -180,7 +177,7 @@ class GridPlan:
         return total([self._model(number).spec for number in some], replications).times(share)
 
     def _point(self, number: int) -> Point:
-        """Return one of the points; one that nothing can run is refused now, not in the middle of the work."""
+        """Return one of the points."""
         model = self._model(number)
         times_ns = model.spec.measure.duration, model.spec.measure.warm_up
         made = partial(self._model, number)
@@ -212,7 +209,7 @@ def plan_grid(
     grid: Sequence[str] = (),
     overrides: Sequence[str] = (),
     protection: str | None = None,
-) -> GridPlan:
+) -> Grid:
     """Return what the points of a sweep are to be.
 
     Parameters
@@ -251,21 +248,21 @@ def plan_grid(
             base = at(overrides)
     kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
-    plan = GridPlan(base, axes, tuple(variant for variant, _ in fitting), refused, tuple(overrides), at)
-    if plan.size > MOST_POINTS:
-        raise UsageError(f"the grid has {plan.size} points; at most {MOST_POINTS}")
-    return replace(plan, at=_cached(at, plan.size))
+    made = Grid(base, axes, tuple(variant for variant, _ in fitting), refused, tuple(overrides), at)
+    if made.size > MOST_POINTS:
+        raise UsageError(f"the grid has {made.size} points; at most {MOST_POINTS}")
+    return replace(made, at=_cached(at, made.size))
 
 
 def _variants(model: Model, scheduler: str | None, protection: str | None) -> list[Variant]:
     """Return every scheduler under every mechanism that is asked for."""
-    in_use = mechanism_of(model)
+    in_use, chosen = mechanism_of(model), _scheduler_of(model) if scheduler is None else scheduler
     mechanisms: list[tuple[str, tuple[str, ...]]] = [("", ())]
     if protection is not None:
         mechanisms = [(kind, switch_of(model, kind)) for kind in kinds_named(protection)]
     return [
         Variant(kind, mechanism, (*scheduler_switch(model, kind), *switch), mechanism or in_use)
-        for kind in _chosen_schedulers(model, scheduler)
+        for kind in parts_named(chosen, schedulers(), "--scheduler", "scheduler")
         for mechanism, switch in mechanisms
     ]
 
@@ -293,20 +290,6 @@ def model_at(document: Document, model: Model, fitted: Mapping[str, Any] | None,
     """Return the model of a document with assignments, named as ``model`` is."""
     spec = document.override(ModelSpec, assignments).validate(ModelSpec)
     return Model(model.label, with_changes(spec, fitted), assignments)
-
-
-def _chosen_schedulers(model: Model, text: str | None) -> tuple[str, ...]:
-    known = sorted(schedulers())
-    if text is None:
-        return (_scheduler_of(model),)
-    if text == ALL:
-        return tuple(known)
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    for name in names:
-        if name not in known:
-            hint = schedulers().did_you_mean(name) or ";"
-            raise UsageError(f"--scheduler: no scheduler '{name}'{hint} schedulers: {listing(known)}, or all")
-    return names
 
 
 def scheduler_switch(model: Model, kind: str) -> tuple[str, ...]:
