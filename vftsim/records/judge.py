@@ -259,7 +259,7 @@ def _verdict(judged: Judged, names: Names) -> str:
     compared = next((name for name in ("less_than", "more_than", "same_as") if name in limits), None)
     if compared is not None:
         return compare(compared, names["value"], limits[compared], limits["margin"])
-    return HOLDS if all(_holds(rule, limits, names["value"]) for rule in limits if rule in _RULES) else MISSED
+    return HOLDS if all(rule(limits, names["value"]) for name, rule in _RULES.items() if name in limits) else MISSED
 
 
 _RULES: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
@@ -271,10 +271,6 @@ _RULES: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {
     "below": lambda limits, value: np.all(value < limits["below"]),
     "so": lambda limits, value: limits["so"],
 }
-
-
-def _holds(rule: str, limits: Mapping[str, Any], value: Any) -> bool:
-    return bool(_RULES[rule](limits, value))
 
 
 def compare(rule: str, mine: Sequence[float], other: Sequence[float], margin: float) -> str:

@@ -1,11 +1,9 @@
 """The answer of ``vftsim optimize``: the choice, what it rests on, and its files."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, with_unit
 from vftsim.spec.suggest import listing
@@ -27,12 +25,10 @@ from vftsim.study.designs.optimize import (
 )
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.figures.frames import DataFrame, frame
+from vftsim.study.figures.objective import Objective
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import rows
 from vftsim.study.store.resumable import resumable_store, write_result
-
-if TYPE_CHECKING:
-    from vftsim.study.figures.objective import Objective
 
 
 @dataclass(frozen=True)

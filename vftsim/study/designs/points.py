@@ -119,7 +119,8 @@ def rows_of(spec: StudySpec) -> Iterator[dict[str, str]]:
         columns = [[as_text(value) for value in factor.values] for factor in factors.values()]
         yield from (dict(zip(factors, row, strict=True)) for row in zip(*columns, strict=True))
         return
-    spans = {name: _span(name, factor) for name, factor in factors.items() if factor.is_range}
+    ranges = {name: factor for name, factor in factors.items() if factor.is_range}
+    spans = {name: span_of(name, each.low, each.high, each.scale == "log") for name, each in ranges.items()}
     columns = [_values(factor, spans.get(name)) for name, factor in factors.items() if _is_crossed(factor, design)]
     names = [name for name, factor in factors.items() if _is_crossed(factor, design)]
     drawn = [] if isinstance(design, Grid) else shares(design, len(spans), spec.seed)
@@ -132,10 +133,6 @@ def rows_of(spec: StudySpec) -> Iterator[dict[str, str]]:
 
 def _is_crossed(factor: Factor, design: Any) -> bool:
     return isinstance(design, Grid) or not factor.is_range
-
-
-def _span(name: str, factor: Factor) -> Span:
-    return span_of(name, factor.low, factor.high, factor.scale == "log")
 
 
 def _values(factor: Factor, span: Span | None) -> list[str]:

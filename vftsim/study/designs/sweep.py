@@ -5,15 +5,13 @@ points are those of the settings.  A finished replication is on disk before it i
 was killed or interrupted goes on with the same command and ends in the same files.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
@@ -29,7 +27,7 @@ from vftsim.study.designs.protections import MEANINGS
 from vftsim.study.designs.runner import Runner, simulate
 from vftsim.study.designs.sweep_figures import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.designs.sweep_figures import PointFigures, Reader, sweep_crossovers
-from vftsim.study.designs.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, Grid, Point, point_name
+from vftsim.study.designs.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, AnyAxis, Grid, Point, point_name
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.names import Address
@@ -39,10 +37,6 @@ from vftsim.study.figures.validity import MARK, is_load, is_of_load_outside
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.resumable import resumable_store, write_result
-
-if TYPE_CHECKING:
-    from vftsim.study.designs.sweep_grid import AnyAxis
-
 
 MOST_PANELS = 3
 

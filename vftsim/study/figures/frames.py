@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from vftsim.stats import Estimate
 else:
-    DataFrame = Any  # a name for annotations, which nobody evaluates
+    DataFrame = Any  # a name for annotations
 
 
 def frame(rows: Any = None, columns: list[str] | None = None) -> DataFrame:

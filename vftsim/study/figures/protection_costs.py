@@ -1,17 +1,12 @@
 """What must be said of the costs of protection wherever a result is shown: which of them nobody has calibrated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
 from vftsim.platform.protection.outcome import Protection, named_breach
 from vftsim.spec.suggest import listing
-
-if TYPE_CHECKING:
-    from vftsim.composition.record import RunRecord
 
 
 def cost_notes(spec: ModelSpec) -> list[str]:
