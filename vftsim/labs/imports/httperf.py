@@ -7,7 +7,9 @@ Lines may be broken anywhere: what is read are the words.
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from string import Formatter
+from typing import Any
 
 from vftsim.labs.importing import Figure, Source, importer
 
@@ -50,121 +52,90 @@ class HttperfReport:
 
     def text(self) -> str:
         """Return the report as httperf prints it; the line about the client's processor only where it is known."""
-        return "\n".join([*_head(self), *_times(self), *_tail(self)]) + "\n"
+        connections, requests = (count / self.duration_s for count in (self.connections, self.requests))
+        user, system = self.cpu_s or (math.nan, math.nan)
+        said = {
+            **vars(self),
+            "errors": {name: self.errors.get(name, 0) for name in ERRORS},
+            "errors_total": self.errors_total,
+            "connection_rate": connections,
+            "ms_a_connection": 1e3 / connections,
+            "request_rate": requests,
+            "ms_a_request": 1e3 / requests if requests else 0.0,
+            "reply_bytes": self.header_bytes + self.content_bytes + self.footer_bytes,
+            "percent": [100.0 * s / self.duration_s for s in (user, system, user + system)],
+            "net_kb_per_s": self.net_bytes_per_s / 1024,
+            "net_mbit_per_s": self.net_bytes_per_s * 8e-6,
+        }
+        return "".join(f"{line.format(**said)}\n" for line in _LINES if line != _CPU or self.cpu_s is not None)
 
 
-def _head(report: HttperfReport) -> list[str]:
-    rate = report.connections / report.duration_s
-    low, mean, high, median, deviation = report.connection_ms
-    return [
-        f"Total: connections {report.connections} requests {report.requests} replies {report.replies} "
-        f"test-duration {report.duration_s:.3f} s",
-        "",
-        f"Connection rate: {rate:.1f} conn/s ({1e3 / rate:.1f} ms/conn, <={report.concurrent} concurrent connections)",
-        f"Connection time [ms]: min {low:.1f} avg {mean:.1f} max {high:.1f} median {median:.1f} stddev {deviation:.1f}",
-        f"Connection time [ms]: connect {report.connect_ms:.1f}",
-        f"Connection length [replies/conn]: {report.replies_per_connection:.3f}",
-        "",
-    ]
-
-
-def _times(report: HttperfReport) -> list[str]:
-    rate = report.requests / report.duration_s
-    low, mean, high, _, deviation = report.reply_rate
-    total = report.header_bytes + report.content_bytes + report.footer_bytes
-    return [
-        f"Request rate: {rate:.1f} req/s ({1e3 / rate if rate else 0.0:.1f} ms/req)",
-        f"Request size [B]: {report.request_bytes:.1f}",
-        "",
-        f"Reply rate [replies/s]: min {low:.1f} avg {mean:.1f} max {high:.1f} stddev {deviation:.1f} "
-        f"({report.samples} samples)",
-        f"Reply time [ms]: response {report.response_ms:.1f} transfer {report.transfer_ms:.1f}",
-        f"Reply size [B]: header {report.header_bytes:.1f} content {report.content_bytes:.1f} "
-        f"footer {report.footer_bytes:.1f} (total {total:.1f})",
-        "Reply status: " + " ".join(f"{n + 1}xx={count}" for n, count in enumerate(report.status)),
-        "",
-    ]
-
-
-def _tail(report: HttperfReport) -> list[str]:
-    lines = []
-    if report.cpu_s is not None:
-        user, system = report.cpu_s
-        shares = [100.0 * s / report.duration_s for s in (user, system, user + system)]
-        lines.append(
-            f"CPU time [s]: user {user:.2f} system {system:.2f} (user {shares[0]:.1f}% system {shares[1]:.1f}% "
-            f"total {shares[2]:.1f}%)"
-        )
-    net, first, last = report.net_bytes_per_s, ERRORS[:4], ERRORS[4:]
-    counts = {name: report.errors.get(name, 0) for name in ERRORS}
-    return [
-        *lines,
-        f"Net I/O: {net / 1024:.1f} KB/s ({net * 8e-6:.1f}*10^6 bps)",
-        "",
-        f"Errors: total {report.errors_total} " + " ".join(f"{name} {counts[name]}" for name in first),
-        "Errors: " + " ".join(f"{name} {counts[name]}" for name in last),
-    ]
-
-
-_C, _N = r"(\d+)", r"(-?\d+(?:\.\d+)?|-?nan)"
-_PARTS = {
-    "total": rf"Total: connections {_C} requests {_C} replies {_C} test-duration {_N} s",
-    "concurrent": rf"<={_C} concurrent",
-    "connection": rf"Connection time \[ms\]: min {_N} avg {_N} max {_N} median {_N} stddev {_N}",
-    "connect": rf"Connection time \[ms\]: connect {_N}",
-    "length": rf"Connection length \[replies/conn\]: {_N}",
-    "request": rf"Request size \[B\]: {_N}",
-    "rate": rf"Reply rate \[replies/s\]: min {_N} avg {_N} max {_N} stddev {_N} \({_C} samples\)",
-    "reply": rf"Reply time \[ms\]: response {_N} transfer {_N}",
-    "size": rf"Reply size \[B\]: header {_N} content {_N} footer {_N}",
-    "status": rf"Reply status: 1xx={_C} 2xx={_C} 3xx={_C} 4xx={_C} 5xx={_C}",
-    "net": rf"Net I/O: {_N} KB/s",
-    "errors": "Errors: total .*?" + ".*?".join(f"{name} {_C}" for name in ERRORS),
-}
-_CPU = re.compile(rf"CPU time \[s\]: user {_N} system {_N}")
+_CPU = (
+    "CPU time [s]: user {cpu_s[0]:.2f} system {cpu_s[1]:.2f} "
+    "(user {percent[0]:.1f}% system {percent[1]:.1f}% total {percent[2]:.1f}%)"
+)
+_LINES = (
+    "Total: connections {connections} requests {requests} replies {replies} test-duration {duration_s:.3f} s",
+    "",
+    "Connection rate: {connection_rate:.1f} conn/s "
+    "({ms_a_connection:.1f} ms/conn, <={concurrent} concurrent connections)",
+    "Connection time [ms]: min {connection_ms[0]:.1f} avg {connection_ms[1]:.1f} max {connection_ms[2]:.1f} "
+    "median {connection_ms[3]:.1f} stddev {connection_ms[4]:.1f}",
+    "Connection time [ms]: connect {connect_ms:.1f}",
+    "Connection length [replies/conn]: {replies_per_connection:.3f}",
+    "",
+    "Request rate: {request_rate:.1f} req/s ({ms_a_request:.1f} ms/req)",
+    "Request size [B]: {request_bytes:.1f}",
+    "",
+    "Reply rate [replies/s]: min {reply_rate[0]:.1f} avg {reply_rate[1]:.1f} max {reply_rate[2]:.1f} "
+    "stddev {reply_rate[4]:.1f} ({samples} samples)",
+    "Reply time [ms]: response {response_ms:.1f} transfer {transfer_ms:.1f}",
+    "Reply size [B]: header {header_bytes:.1f} content {content_bytes:.1f} footer {footer_bytes:.1f} "
+    "(total {reply_bytes:.1f})",
+    "Reply status: 1xx={status[0]} 2xx={status[1]} 3xx={status[2]} 4xx={status[3]} 5xx={status[4]}",
+    "",
+    _CPU,
+    "Net I/O: {net_kb_per_s:.1f} KB/s ({net_mbit_per_s:.1f}*10^6 bps)",
+    "",
+    "Errors: total {errors_total} client-timo {errors[client-timo]} socket-timo {errors[socket-timo]} "
+    "connrefused {errors[connrefused]} connreset {errors[connreset]}",
+    "Errors: fd-unavail {errors[fd-unavail]} addrunavail {errors[addrunavail]} ftab-full {errors[ftab-full]} "
+    "other {errors[other]}",
+)
+"""Of a report; a whole number has no digits after the point."""
+_WHOLE, _NUMBER = r"(\d+)", r"(-?\d+(?:\.\d+)?|-?nan|-?inf)"
 
 
 def read_report(source: Source) -> HttperfReport:
     """Return the report in a file; refuse one that lacks a line of it."""
     text = re.sub(r"\s+", " ", source.text)
-    found = {}
-    for name, pattern in _PARTS.items():
-        match = re.search(pattern.replace(" ", r"\s"), text)
-        if match is None:
-            source.refuse(f"has no line '{pattern.split(':')[0].strip('<=')}' of httperf's report, or a broken one")
-        found[name] = [_value(source, value, name) for value in match.groups()]
-    cpu = _CPU.search(text)
-    low, mean, high, deviation, samples = found["rate"]
-    connections, requests, replies, duration_s = found["total"]
-    if not connections or not duration_s > 0:
+    found: dict[str, Any] = {}
+    for line in filter(None, _LINES):
+        parts = [(re.escape(words), name or "", form) for words, name, form, _ in Formatter().parse(line)]
+        pattern = "".join(words + ((_NUMBER if form else _WHOLE) if name else "") for words, name, form in parts)
+        match = re.search(pattern, text)
+        if match is not None:
+            for (name, form), each in zip([part[1:] for part in parts if part[1]], match.groups(), strict=True):
+                found[name] = _value(source, each, name) if form else source.count(each, 0, name)
+        elif line != _CPU:
+            source.refuse(f"has no line '{line.split(':')[0]}' of httperf's report, or a broken one")
+    if not found["connections"] or not found["duration_s"] > 0:
         source.refuse("is the report of a test without a connection or a duration")
+    low, mean, high, deviation = (found[f"reply_rate[{n}]"] for n in (0, 1, 2, 4))
     return HttperfReport(
-        connections=int(connections),
-        requests=int(requests),
-        replies=int(replies),
-        duration_s=duration_s,
-        concurrent=int(found["concurrent"][0]),
-        connection_ms=tuple(found["connection"]),
-        connect_ms=found["connect"][0],
-        replies_per_connection=found["length"][0],
-        request_bytes=found["request"][0],
+        **{each.name: found[each.name] for each in fields(HttperfReport) if each.name in found},
+        connection_ms=tuple(found[f"connection_ms[{n}]"] for n in range(5)),
         reply_rate=(low, mean, high, math.nan, deviation),
-        samples=int(samples),
-        response_ms=found["reply"][0],
-        transfer_ms=found["reply"][1],
-        header_bytes=found["size"][0],
-        content_bytes=found["size"][1],
-        footer_bytes=found["size"][2],
-        status=tuple(map(int, found["status"])),
-        net_bytes_per_s=found["net"][0] * 1024,
-        errors={name: int(count) for name, count in zip(ERRORS, found["errors"], strict=True)},
-        cpu_s=(_value(source, cpu[1], "CPU time"), _value(source, cpu[2], "CPU time")) if cpu else None,
+        status=tuple(found[f"status[{n}]"] for n in range(5)),
+        net_bytes_per_s=found["net_kb_per_s"] * 1024,
+        errors={name: found[f"errors[{name}]"] for name in ERRORS},
+        cpu_s=(found["cpu_s[0]"], found["cpu_s[1]"]) if "cpu_s[0]" in found else None,
     )
 
 
 def _value(source: Source, text: str, name: str) -> float:
-    """Return a printed number; httperf prints ``nan`` for what it has no value of."""
-    return math.nan if text.endswith("nan") else source.number(text, 0, name)
+    """Return a printed number; httperf prints ``nan`` or ``inf`` for what it has no value of."""
+    return math.nan if text.endswith(("nan", "inf")) else source.number(text, 0, name)
 
 
 @importer("httperf", "httperf's report", lambda text: "Total: connections " in text, windowed=False)
