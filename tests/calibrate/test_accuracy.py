@@ -1,19 +1,15 @@
 """Verdicts on hand-made rows: what passes, what misses, and by how much."""
 
-from pathlib import Path
-
 import pytest
 
-from vftsim._version import __version__
 from vftsim.calibrate.accuracy import Row, labelled
 from vftsim.calibrate.by_ramps import compared, edge_verdict, nulls_of, sample_of, stop_verdict, verdicts
 from vftsim.calibrate.capacities import CapacityRow, capacity_rows, ratio_rows
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
-from vftsim.errors import ModelFileError, UsageError
+from vftsim.errors import ModelFileError
 from vftsim.labs.ramps import capacity_at, load_steps
 from vftsim.spec import shipped_dir
-from vftsim.study.store.manifest import source_stamp
 
 DATA = shipped_dir("calibration") / "sip-lab" / "data"
 ENVIRONMENT = EnvironmentSpec(model="m", fitted_steps=4, inputs=["step_7"], stop_step=7)
@@ -147,17 +143,3 @@ def test_ratios_are_of_replications_under_the_same_traffic():
     (row,) = ratio_rows([first, CapacityRow("b", 10.0, 50, (50.0, 50.0, 100.0)), CapacityRow("b", 1.0, 0, (0.0,))])
     assert (row.measured, row.predicted, row.n) == (0.25, 0.25, 3)
     assert (row.low, row.high) == pytest.approx((0.25, 0.475), abs=0.03)
-
-
-def test_a_report_names_its_commit_and_is_refused_in_a_changed_tree(monkeypatch):
-    said = {"rev-parse": "0123456789abcdef\n", "show": "2026-11-22\n", "status": ""}
-
-    def git(_, command, *more):
-        return "/repository\n" if "--show-toplevel" in more else said[command]
-
-    monkeypatch.setattr("vftsim.study.store.manifest._git", git)
-    assert source_stamp(Path("/repository/vftsim/study")) == f"vftsim {__version__}, commit 0123456789ab of 2026-11-22"
-    assert source_stamp(Path("/repository/elsewhere/deep/er")) == f"vftsim {__version__}"
-    said["status"] = " M vftsim/kernel/heap.py\n"
-    with pytest.raises(UsageError, match="are changed; commit them"):
-        source_stamp(Path("/repository/vftsim/study"))

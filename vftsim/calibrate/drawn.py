@@ -171,7 +171,10 @@ def shipped_fits() -> tuple[str, ...]:
 
 
 def read_fit(name_or_path: str) -> DrawableFit:
-    """Return what ``vftsim calibrate -o`` wrote, a file or a shipped fit (``sip-lab/virtual``); refuse no fit."""
+    """Return what ``vftsim calibrate -o`` wrote: a file, or a shipped fit (``sip-lab/virtual``).
+
+    Refuses a name that there is not, and a file that is no fit.
+    """
     path = _file_of(name_or_path)
     try:
         if path.stat().st_size > LARGEST_BYTES:

@@ -299,7 +299,7 @@ def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:
 
 
 def _points(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, seed: int) -> tuple[list[ModelSpec], int]:
-    """Return a model at every point, and how often one was refused by its checks and drawn again; refuse no other."""
+    """Return a model at every point, and how often one was refused by its checks and drawn again."""
     found, refused = [], 0
     for point in range(draws):
         for attempt in range(MOST_ATTEMPTS):

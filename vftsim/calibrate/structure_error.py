@@ -132,7 +132,10 @@ def _has_error(quantity: str, measured: float, predicted: float) -> bool:
 
 
 def read_held_out(name_or_path: str) -> StructureError:
-    """Return what held-out rows tell, of a file (``vftsim validate --held-out``) or a shipped lab; refuse others."""
+    """Return what held-out rows tell: a file's (of ``vftsim validate --held-out``) or a shipped lab's.
+
+    Refuses a file that is not there, or has no such rows.
+    """
     room = shipped_dir("calibration")
     shipped = room / name_or_path / "held-out.json"
     path = Path(name_or_path) if Path(name_or_path).is_file() else shipped

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from vftsim._version import __version__
 from vftsim.cli.common import Work
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import OUTSIDE
@@ -51,17 +52,15 @@ def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validati
     from vftsim.calibrate.page import page
     from vftsim.cli.files import write_whole
     from vftsim.study.store.files import write_file
-    from vftsim.study.store.manifest import source_stamp
 
     rows = common.rows
-    made_by = source_stamp(Path(__file__).resolve().parent) if rows else ""
     settings = set_ or []
     found = common.conduct(call.plan(), settings=settings)
     for warning in found.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
         typed = " ".join([call.arguments["name_or_path"], *(f"--set {shlex.quote(text)}" for text in settings)])
-        text = page(found, typed, made_by)
+        text = page(found, typed, f"vftsim {__version__}")
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
     if common.held_out is not None:

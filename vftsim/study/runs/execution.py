@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from vftsim._version import __version__
 from vftsim.errors import UsageError
 from vftsim.sampling import STREAM_SCHEME
-from vftsim.spec.shipped import PACKAGE
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.shard import WHOLE, Shard
@@ -83,7 +82,7 @@ class Execution:
         held = range(replications) if isinstance(replications, int) else replications
         return {
             "vftsim": __version__,
-            "git": git_state(PACKAGE),
+            "git": git_state(),
             "command": command,
             "command_line": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv else [],
             "models": [about(model) for model in models],

@@ -14,7 +14,6 @@ from typing import Any
 from vftsim._version import __version__
 from vftsim.composition.one_kernel import machine, source_of, the_kernel
 from vftsim.composition.without_effect import remarks, without_effect
-from vftsim.errors import UsageError
 from vftsim.kernel.choose import VARIABLE
 from vftsim.sampling import STREAM_SCHEME
 from vftsim.spec.registry import ENTRY_POINTS
@@ -71,33 +70,21 @@ def identity_of(digest: str, seed: int) -> dict[str, Any]:
     return {"model": digest, "seed": seed, "stream_scheme": STREAM_SCHEME, "vftsim": __version__}
 
 
-def git_state(folder: Path) -> dict[str, Any] | None:
+def git_state() -> dict[str, Any] | None:
     """Return commit and dirtiness of the repository that vftsim runs from; None for an installed one."""
-    top = _git(folder, "rev-parse", "--show-toplevel")
-    if top is None or folder.parent.parent != Path(top.strip()).resolve():
+    top = _git("rev-parse", "--show-toplevel")
+    if top is None or Path(top.strip()).resolve() != PACKAGE.parent:
         return None
-    commit = _git(folder, "rev-parse", "HEAD")
-    status = _git(folder, "status", "--porcelain")
+    commit, status = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
     if commit is None or status is None:
         return None
     return {"commit": commit.strip(), "dirty": bool(status.strip())}
 
 
-def source_stamp(folder: Path) -> str:
-    """Return commit and date of the repository around a folder of the package, if unchanged; else the version."""
-    state = git_state(folder)
-    if state is None:
-        return f"vftsim {__version__}"
-    if (_git(folder, "status", "--porcelain", "--untracked-files=no") or "").strip():
-        raise UsageError("--report: files of vftsim's own repository are changed; commit them, or stash them, first")
-    date = (_git(folder, "show", "-s", "--format=%cs", "HEAD") or "").strip()
-    return f"vftsim {__version__}, commit {state['commit'][:12]} of {date}"
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
+def _git(*arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False
+            ["git", "-C", str(PACKAGE), *arguments], capture_output=True, text=True, timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
