@@ -11,11 +11,13 @@ number of one of these: ``Annotated[list[int], 64]``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import getattr_static
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 _SCALARS: dict[type, str] = {int: "i8", float: "f8", bool: "?"}
+_MANY = 1 << 16
 _FORBIDDEN = frozenset(dir(np.recarray)) | frozenset(dir(np.record))
 
 
@@ -26,17 +28,36 @@ class _RecordMeta(type):
         if clash:
             raise TypeError(f"{name}: a field must not be named like an attribute of a numpy array: {', '.join(clash)}")
         namespace["__slots__"] = own
+        namespace["__init__"] = _first_of_its_type
         return super().__new__(mcs, name, bases, namespace)
+
+
+def _first_of_its_type(record: Record) -> None:
+    """Begin the first record of a type, and have the others of that type begin without asking which it is."""
+    fill = _filler(type(record))
+    type.__setattr__(type(record), "__init__", fill)
+    fill(record)
 
 
 class Record(metaclass=_RecordMeta):
     """Base of all records."""
 
-    def __init__(self) -> None:
-        (_FILLERS.get(type(self)) or _filler(type(self)))(self)
 
+class _Large:
+    """A field with so many numbers that they are made when they are first looked at: most runs write no trace."""
 
-_FILLERS: dict[type, Callable[[Record], None]] = {}
+    def __init__(self, place: Any, make: Callable[[], Any]) -> None:
+        self._place, self._make = place, make
+
+    def __get__(self, record: Record, _: type[Record]) -> Any:
+        try:
+            return self._place.__get__(record)
+        except AttributeError:
+            self._place.__set__(record, self._make())
+            return self._place.__get__(record)
+
+    def __set__(self, record: Record, value: Any) -> None:
+        self._place.__set__(record, value)
 
 
 def fields(record: type[Record]) -> dict[str, Any]:
@@ -49,12 +70,15 @@ def fields(record: type[Record]) -> dict[str, Any]:
 def _filler(record: type[Record]) -> Callable[[Record], None]:
     """Return what gives each field of a record its first value, written out: tables have thousands of rows."""
     made = {name: _factory(record, name, hint) for name, hint in fields(record).items()}
+    for name in [name for name, hint in fields(record).items() if _count(record, name, hint) >= _MANY]:
+        if not isinstance(getattr_static(record, name), _Large):
+            type.__setattr__(record, name, _Large(getattr_static(record, name), made[name]))
+        del made[name]
     zeros: dict[Any, str] = {int: "0", float: "0.0", bool: "False"}
     lines = [f" r.{name} = {zeros.get(make, f'make_{name}()')}" for name, make in made.items()]
     names: dict[str, Any] = {f"make_{name}": make for name, make in made.items()}
     exec("\n".join(["def fill(r):", *lines, " return"]), names)
     filler: Callable[[Record], None] = names["fill"]
-    _FILLERS[record] = filler
     return filler
 
 
@@ -72,6 +96,10 @@ def _factory(record: type[Record], name: str, hint: Any) -> Callable[[], Any]:
         f"{record.__name__}.{name}: {hint!r} is no type of a field; use int, float, bool, a record, or "
         "Annotated[list[...], count]"
     )
+
+
+def _count(record: type[Record], name: str, hint: Any) -> int:
+    return _element(record, name, hint)[1] if get_origin(hint) is Annotated else 1
 
 
 def _element(record: type[Record], name: str, hint: Any) -> tuple[Any, int]:
