@@ -4,6 +4,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import traceback
+import warnings
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,7 @@ os.environ.setdefault("VFTSIM_STRICT", "1")
 gc.set_threshold(COLLECT_AFTER)
 
 _CHILD = "VFTSIM_TEST_IN_A_CHILD"
+_LONGEST_S = 300
 _HERE = Path(__file__).parent
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -60,22 +64,56 @@ def pytest_runtest_setup(item):
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
     """Run a test that signals its own process in a child: late under load, the signal would end the whole run."""
-    if pyfuncitem.get_closest_marker("own_process") is None or _CHILD in os.environ:
+    marker = pyfuncitem.get_closest_marker("own_process")
+    if marker is None or _CHILD in os.environ:
         return None
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", pyfuncitem.nodeid]
+    failed = _started_anew(pyfuncitem) if marker.args else _forked(pyfuncitem)
+    if failed:
+        pytest.fail(f"in a process of its own:\n{failed}", pytrace=False)
+    return True
+
+
+def _forked(item):
+    """Run a test in a copy of this process; return how it failed, or nothing."""
+    with tempfile.TemporaryFile("w+") as said:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads, none of which the test needs
+            child = os.fork()
+        if child == 0:
+            signal.alarm(_LONGEST_S)
+            _end_with(item, said)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        said.seek(0)
+        return said.read() or (f"ended with {code}" if code else "")
+
+
+def _end_with(item, said):
+    """Run a test and end this process, which is a copy of another one."""
+    code = 1
+    try:
+        item.obj(**{name: item.funcargs[name] for name in item._fixtureinfo.argnames})
+        code = 0
+    except BaseException:
+        traceback.print_exc(file=said)
+        said.flush()
+    finally:
+        os._exit(code)
+
+
+def _started_anew(item):
+    """Run a test in another process, as one that starts worker processes; return how it failed, or nothing."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", item.nodeid]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
         words,
-        cwd=pyfuncitem.config.rootpath,
+        cwd=item.config.rootpath,
         env=environment | {_CHILD: "1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=_LONGEST_S,
         check=False,
     )
-    if done.returncode:
-        pytest.fail(f"in a process of its own:\n{done.stdout}{done.stderr}", pytrace=False)
-    return True
+    return done.stdout + done.stderr if done.returncode else ""
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -103,7 +103,7 @@ def _stop_the_parent(task):
     time.sleep(0.01)
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process("started anew")
 def test_ctrl_c_ends_worker_processes():
     with pytest.raises(KeyboardInterrupt):
         Workers(_stop_the_parent, 2).in_order(list(range(2000)))
