@@ -34,6 +34,7 @@ _AS_USERS_DO = (
     "tracing",
     "ui",
 )
+_SKETCHED = ("calibrate", "cli", "docs", "malformed", "records", "study", "ui")
 _CHOSEN = os.environ.get("VFTSIM_ENGINE")
 
 # An output that leaves before the backup can take over is a defect, unless a test plants it.
@@ -126,6 +127,24 @@ def _signals_reach_the_programs_under_test():
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+
+
+class _Sketch:
+    """Stands for the figure of charts: bytes that are equal where all that would be drawn is."""
+
+    def __init__(self, charts):
+        self._content = b"\x89PNG" + repr(charts).encode()
+
+    def savefig(self, path, **_):
+        Path(path).write_bytes(self._content)
+
+
+@pytest.fixture(autouse=True)
+def _charts_are_sketched(request, monkeypatch):
+    """Drawing takes most of the time of a short study; those of tests/report and what is marked ``draws`` are drawn."""
+    room = request.path.relative_to(_HERE).parts[0]
+    if room in _SKETCHED and request.node.get_closest_marker("draws") is None:
+        monkeypatch.setattr("vftsim.study.runs.results.drawn", _Sketch)
 
 
 @pytest.fixture(scope="session")

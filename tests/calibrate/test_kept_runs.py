@@ -88,6 +88,7 @@ CASES = {
 }
 
 
+@pytest.mark.draws
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_ended_goes_on_and_nothing_is_done_twice(own, tmp_path, monkeypatch, capsys, case):

@@ -113,6 +113,7 @@ def test_json_round_trip(result):
         assert csv_text(again.tables[name]) == csv_text(table), name
 
 
+@pytest.mark.draws
 @pytest.mark.thorough
 def test_a_result_directory_has_manifest_tables_and_charts(tiny, tmp_path):
     folder = tmp_path / "out"
@@ -155,6 +156,7 @@ def test_a_result_directory_has_manifest_tables_and_charts(tiny, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.draws
 @pytest.mark.thorough
 def test_equal_runs_write_equal_files(tiny, tmp_path):
     for name in ("a", "b"):

@@ -166,9 +166,14 @@ def write_charts(folder: Path, blocks: Sequence[Block]) -> None:
     """Write the charts among blocks, those of a page, on one figure into a directory; nothing where there is none."""
     charts = [block for block in blocks if isinstance(block, Chart | Bars)]
     if charts:
-        from vftsim.report.charts import figure_of  # noqa: PLC0415 - matplotlib takes its time
+        write_figure(drawn(charts), folder / CHARTS)
 
-        write_figure(figure_of(charts, 1 if len(charts) == 1 else 2 if len(charts) <= _FEW else 3), folder / CHARTS)
+
+def drawn(charts: Sequence[Chart | Bars]) -> Figure:
+    """Return charts on one figure, in as many columns as they fill."""
+    from vftsim.report.charts import figure_of  # noqa: PLC0415 - matplotlib takes its time
+
+    return figure_of(charts, 1 if len(charts) == 1 else 2 if len(charts) <= _FEW else 3)
 
 
 def write_figure(figure: Figure, path: Path) -> None:
