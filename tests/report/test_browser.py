@@ -7,7 +7,7 @@ from tests.report.conftest import COMMANDS
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'vftsim[browser]' has it")
 
-pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("reports")]
+pytestmark = pytest.mark.thorough
 
 LONGEST_MS = 300.0
 OTHERS = [kind for kind in COMMANDS if kind != "run"]

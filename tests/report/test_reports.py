@@ -18,7 +18,7 @@ from vftsim.report.charts import figure_of, svg_of
 from vftsim.report.html import fragment, page
 from vftsim.study.store.files import to_json
 
-pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("reports")]
+pytestmark = pytest.mark.thorough
 
 LARGEST = 300_000
 
@@ -151,6 +151,7 @@ def test_the_picture_of_a_directory_shows_the_charts_of_the_page(made, kind):
     titles = re.findall(r"<figcaption>([^<]+)", made(kind).page)
     assert [unescape(title) for title in titles] == [chart.title for chart in charts]
     if charts:
+        assert (made(kind).folder / "charts.png").read_bytes().startswith(b"\x89PNG")
         assert [axes.get_title("left") for axes in figure_of(charts).axes] == [chart.title for chart in charts]
 
 

@@ -15,7 +15,6 @@ from vftsim.report.terminal import as_text
 from vftsim.stats import Estimate
 
 # Beside the tests of pages: one worker makes the results, and makes them once.
-pytestmark = pytest.mark.xdist_group("reports")
 
 KEPT = Path(__file__).parent / "shown"
 WIDTHS = (60, 80, 100, 200)

@@ -14,7 +14,7 @@ import pytest
 
 from vftsim.cli.main import main
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("viewers")]
+pytestmark = pytest.mark.slow
 
 RECORDED = Path("experiments/recorded-schedule")
 TRACES = {
