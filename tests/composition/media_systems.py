@@ -1,4 +1,4 @@
-"""Small media hosts for the tests, run in the engine that needs no compilation; golden cases hold the two together."""
+"""Small media hosts for the tests, run on the kernel of the package; golden cases hold the two engines together."""
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run
@@ -15,7 +15,7 @@ def measured_for(spec, duration_ns, warm_up_ns=0):
 
 def run(spec, seed, replication, duration_ns, warm_up_ns=0):
     """The record of a replication."""
-    return Run(measured_for(spec, duration_ns, warm_up_ns), seed, replication, engine="simpy").run()
+    return Run(measured_for(spec, duration_ns, warm_up_ns), seed, replication, engine="compiled").run()
 
 
 def host(path, *, streams=1, calls_per_s=0.0, scheduler=None, pcpus=4, media=None, **changes):

@@ -64,7 +64,9 @@ def fingerprint(phases: Sequence[PhaseRecord]) -> str:
     )
 
 
-def run(spec: ModelSpec, seed: int = 7, replication: int = 0) -> tuple[Run, Sequence[PhaseRecord]]:
+def run(
+    spec: ModelSpec, seed: int = 7, replication: int = 0, engine: str = "compiled"
+) -> tuple[Run, Sequence[PhaseRecord]]:
     """Play it; conservation is checked by the run itself."""
-    lab = Run(spec, seed, replication, engine="simpy")
+    lab = Run(spec, seed, replication, engine=engine)
     return lab, lab.run().played()

@@ -301,7 +301,7 @@ def bounds_of(run, spec, record):
 def test_the_event_model_agrees_with_the_bounds(run):
     changes = [f"measure.duration={CHEAP[run]}", "workloads.calls.gap_cv=0"]
     spec = load(f"sip-farm-{run.lower()}", ModelSpec, changes)
-    record, found = measured(spec)
+    record, found = measured(spec, "compiled")
     simulated, form = bounds_of(run, spec, record), farm.bounds(farm.costs_after(), farm.RUNS[run])
     form[farm.GENERATORS] = farm.generators_bound(farm.message_cost_s(spec), farm.RUNS[run])
     resource, least = farm.limit(form)

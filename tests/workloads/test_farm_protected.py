@@ -11,7 +11,7 @@ SHORT = ["measure.warm_up=100 ms", "measure.duration=500 ms", "faults=[]"]
 
 
 def measured(model, *changes):
-    record = run_model(load(model, ModelSpec, list(changes)), 1, 0, engine="simpy")
+    record = run_model(load(model, ModelSpec, list(changes)), 1, 0, engine="compiled")
     return record, record.whole.outcomes["workloads.calls"]
 
 

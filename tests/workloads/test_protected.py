@@ -82,7 +82,7 @@ def test_a_closed_loop_survives_a_restart():
 
 @pytest.mark.thorough
 def test_lockstep_keeps_tcp_connections_through_a_crash():
-    made = guarded(TcpSinkSpec(), {"kind": "lockstep", "reprotection": None}, CRASH)
+    made = guarded(TcpSinkSpec(), {"kind": "lockstep", "reprotection": None}, CRASH, latency_ns=MS)
     # The acknowledgement that the secondary issues when it goes live lets the sender send before it can be reached; the
     # next attempt comes after a timeout that has been doubled since the crash (RFC 6298, 5.5).
     driver = made.add_clients(BulkTcpSpec(duration=16 * S, interval=S, spread=0, window=4 * 1448, delayed_ack=0))
