@@ -246,7 +246,7 @@ def wait_for(condition, seconds=60.0):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("jobs", "how"), [(1, signal.SIGTERM), (2, signal.SIGINT)])
-def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, jobs, how):
+def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, capsys, jobs, how):
     """Interrupt after two of very many: exit code 3, a whole result, no traceback, and it can be continued."""
     out = tmp_path / "out"
     words = [*COMMAND, "run", str(tiny_path), "-n", "5000", "-j", str(jobs), "-q", "-o", str(out), "--csv"]
@@ -266,8 +266,7 @@ def test_an_interrupted_run_keeps_finished_replications(tiny_path, tmp_path, job
     with contextlib.closing(sqlite3.connect(out / "vftsim.sqlite")) as connection:
         assert connection.execute("SELECT count(*) FROM replications").fetchone() == (done,)
     more = max(manifest["replications"]) + 2
-    again = [*COMMAND, "run", str(tiny_path), "-n", str(more), "-j", "1", "-q", "-o", str(out), "--resume", "--csv"]
-    assert subprocess.run(again, capture_output=True, check=False).returncode == 0
+    run_main(capsys, "run", tiny_path, "-n", more, "-j", 1, "-q", "-o", out, "--resume", "--csv")
     assert json.loads((out / "manifest.json").read_text())["replications"] == list(range(more))
 
 
