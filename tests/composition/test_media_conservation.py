@@ -17,9 +17,7 @@ SCHEDULERS = st.sampled_from(
 )
 
 
-@pytest.mark.thorough
-@settings(max_examples=25, deadline=None)
-@given(
+SYSTEMS = given(
     kind=PATHS,
     scheduler=SCHEDULERS,
     pcpus=st.integers(1, 4),
@@ -30,9 +28,23 @@ SCHEDULERS = st.sampled_from(
     cap=st.sampled_from([0.0, 1.0, 40.0]),
     coalescing=st.sampled_from([(0, 1), (40_000, 3)]),
 )
-def test_sent_is_delivered_dropped_or_on_its_way(
-    kind, scheduler, pcpus, streams, calls, placement, ring, cap, coalescing
-):
+
+
+@pytest.mark.thorough
+@settings(max_examples=12, deadline=None)
+@SYSTEMS
+def test_sent_is_delivered_dropped_or_on_its_way(**drawn):
+    check_system(**drawn)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@SYSTEMS
+def test_sent_is_delivered_dropped_or_on_its_way_in_many_systems(**drawn):
+    check_system(**drawn)
+
+
+def check_system(kind, scheduler, pcpus, streams, calls, placement, ring, cap, coalescing):
     nic = {
         "receive_ring_packets": ring,
         "coalescing_time": coalescing[0],

@@ -60,16 +60,30 @@ CHANNELS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.thorough
-@given(
+CRASHES = given(
     operations=OPERATIONS,
     crash_share=st.floats(0, 1.1),
     channel=CHANNELS,
     buffer=st.sampled_from([500, 512 * 1024]),
     factor=st.sampled_from([0.5, 1.0, 30.0]),
 )
-@settings(max_examples=150, deadline=None)
-def test_no_output_seen_is_underivable(operations, crash_share, channel, buffer, factor):
+
+
+@pytest.mark.thorough
+@CRASHES
+@settings(max_examples=60, deadline=None)
+def test_no_output_seen_is_underivable(**drawn):
+    check_crash(**drawn)
+
+
+@pytest.mark.slow
+@CRASHES
+@settings(max_examples=600, deadline=None)
+def test_no_output_seen_is_underivable_at_many_crashes(**drawn):
+    check_crash(**drawn)
+
+
+def check_crash(operations, crash_share, channel, buffer, factor):
     pair = Pair(log={**QUIET, "buffer": buffer}, channel=channel, secondary={"factor": factor}, reprotection=None)
     rate = channel["rate"]
     recorder = Recorder(pair, rate, operations)

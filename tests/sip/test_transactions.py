@@ -44,10 +44,24 @@ def test_a_completed_transaction_is_held_for_its_wait_and_the_period_it_complete
     assert (table.row.held, table.row.created) == (0, 1)
 
 
+HISTORIES = given(st.lists(st.sampled_from(["create", "complete", "tick"]), max_size=200), st.integers(1, 8))
+
+
 @pytest.mark.thorough
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.sampled_from(["create", "complete", "tick"]), max_size=200), st.integers(1, 8))
+@settings(max_examples=40, deadline=None)
+@HISTORIES
 def test_created_is_held_plus_expired_for_any_history(history: list[str], wait_periods: int) -> None:
+    check_history(history, wait_periods)
+
+
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None)
+@HISTORIES
+def test_created_is_held_plus_expired_for_many_histories(history: list[str], wait_periods: int) -> None:
+    check_history(history, wait_periods)
+
+
+def check_history(history: list[str], wait_periods: int) -> None:
     table = Table(wait_periods)
     completed = expired = ticks = 0
     due: dict[int, int] = {}
