@@ -64,6 +64,9 @@ def served(until_ns):
     return engine.call(toy.served, 1)
 
 if __name__ == "__main__":
+    from vftsim.composition import one_kernel
+
+    one_kernel.all_parts = toy.linked  # quicker to make than the kernel of the package
     served(1)  # what vftsim warmup does
     print(Workers(served, 2).in_order([100_000, 100_000, 50_000]))
 """
