@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
+from vftsim._version import __version__
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.by_runs import verdict_beside as verdict
 from vftsim.calibrate.definition import CalibrationSpec
@@ -41,14 +42,13 @@ def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
     assert {each["phase"] for each in found["residuals"]} == {"bare/even", "bare/odd"}
 
 
-def test_runs_that_were_not_fitted_are_predicted(own, capsys, monkeypatch):
-    monkeypatch.setattr("vftsim.study.store.manifest.source_stamp", lambda _: "vftsim of a test")
+def test_runs_that_were_not_fitted_are_predicted(own, capsys):
     words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--held-out", str(own / "rows.json")]
     assert main([*words, "--report", str(own / "page.md")]) == 0
     assert json.loads((own / "rows.json").read_text())["rows"][0]["phase"] == "odd"
     assert read_held_out(str(own / "rows.json")).count("cpu.of_any_domain") == 4, "two domains in two runs"
     page = (own / "page.md").read_text()
-    assert "(vftsim of a test, seed" in page
+    assert f"(vftsim {__version__}, seed" in page
     assert "| cpu.small within 3 points beyond the range of repeats | met | 2 of 2" in page
     predicted = page.partition("| bare/even | fitted | cpu.small | 51 | ")[2].partition(" ")[0]
     assert float(predicted) == pytest.approx(50, abs=0.5), "equal weights"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from vftsim._version import __version__
 from vftsim.calibrate import structure_error
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.left_out import section
@@ -24,17 +25,17 @@ _SAMPLES = {
 }
 
 
-def page(validated: Validated, name: str, made_by: str) -> str:
+def page(validated: Validated, name: str) -> str:
     """Return the report as Markdown."""
     spec = validated.spec
-    parts = _of_runs(validated, spec, name, made_by) if isinstance(spec, RunValidationSpec) else []
-    return "\n\n".join(parts or _of_ramps(validated, name, made_by)) + "\n"
+    parts = _of_runs(validated, spec, name) if isinstance(spec, RunValidationSpec) else []
+    return "\n\n".join(parts or _of_ramps(validated, name)) + "\n"
 
 
-def _of_runs(validated: Validated, spec: RunValidationSpec, name: str, made_by: str) -> list[str]:
+def _of_runs(validated: Validated, spec: RunValidationSpec, name: str) -> list[str]:
     return [
         f"# {spec.name}: predicted against measured",
-        f"Written by `vftsim validate {name}` ({made_by}, seed {spec.seed}): {spec.replications} "
+        f"Written by `vftsim validate {name}` (vftsim {__version__}, seed {spec.seed}): {spec.replications} "
         "replications of each run; a prediction is their mean, the range their central 90 %. CPU is compared at the "
         "measured load. Errors of delays and rates in percent, of CPU and shares in points. `fitted`: the model was "
         "fitted to this run.",
@@ -50,12 +51,12 @@ def _of_runs(validated: Validated, spec: RunValidationSpec, name: str, made_by: 
     ]
 
 
-def _of_ramps(validated: Validated, name: str, made_by: str) -> list[str]:
+def _of_ramps(validated: Validated, name: str) -> list[str]:
     spec = validated.spec
     assert isinstance(spec, ValidationSpec)
     parts = [
         "# Accuracy: predicted against measured",
-        f"Written by `vftsim validate {name} --report docs/accuracy.md --force` ({made_by}, "
+        f"Written by `vftsim validate {name} --report docs/accuracy.md --force` (vftsim {__version__}, "
         f"seed {spec.seed}, measured data {', '.join(f'{n} {h[:12]}' for n, h in validated.data_sha256.items())}). "
         f"Each ramp: {spec.replications} replications of steps of {spec.step_duration / 1e9:g} s (the lab: 900 s); "
         f"each edge step: {spec.edge_replications} replications of {spec.edge_duration / 1e9:g} s. "

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import typer
 
-from vftsim._version import __version__
 from vftsim.cli.common import Work
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import OUTSIDE
@@ -60,7 +59,7 @@ def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validati
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
         typed = " ".join([call.arguments["name_or_path"], *(f"--set {shlex.quote(text)}" for text in settings)])
-        text = page(found, typed, f"vftsim {__version__}")
+        text = page(found, typed)
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
     if common.held_out is not None:
