@@ -1,7 +1,8 @@
 """Commands that the documentation shows, run once each for a state of the sources and kept.
 
-A command runs in a folder of its own, with a copy of the sources that nobody edits meanwhile.  What it printed and
-wrote is kept under the hash of the command and of the sources it may read, so a run that was ended goes on.
+A command runs in a folder of its own, with a copy of the sources that nobody edits meanwhile: one for all commands of
+one state of them, so that Python translates its modules once.  What it printed and wrote is kept under the hash of the
+command and of the sources it may read, so a run that was ended goes on.
 """
 
 from __future__ import annotations
@@ -100,25 +101,18 @@ def run(command: Command, key: str) -> Kept:
     shutil.rmtree(kept.folder, ignore_errors=True)
     work = kept.folder / "work"
     work.mkdir(parents=True)
-    tree = kept.folder / "tree"
-    tree.mkdir()
-    for path in _sources():
-        target = tree / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    environment = os.environ | {
-        "PYTHONPATH": str(tree),
-        "OMP_NUM_THREADS": "1",
-        "COLUMNS": "200",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    tree = _tree()
+    if command.writes:
+        tree = Path(shutil.copytree(tree, kept.folder / "tree"))
+    environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     begin_s = time.monotonic()
     with (kept.folder / "printed").open("wb") as out, (kept.folder / "errors").open("wb") as err:
         done = subprocess.run(command.words(tree), cwd=work, env=environment, stdout=out, stderr=err, check=False)
     if command.writes:
         page = command.writes.split()[0]
         shutil.copyfile(tree / page, work / Path(page).name)
-    shutil.rmtree(tree)
+        shutil.rmtree(tree)
     said = (kept.folder / "errors").read_text(encoding="utf-8", errors="replace")[-2000:]
     ran = {
         "seconds": round(time.monotonic() - begin_s, 1),
@@ -129,6 +123,25 @@ def run(command: Command, key: str) -> Kept:
     }
     (kept.folder / "ran.json").write_text(json.dumps(ran, indent=1), encoding="utf-8")
     return kept
+
+
+def _tree() -> Path:
+    """Return a copy of all sources as they are now; copies of what they were before go."""
+    sources = {path.relative_to(ROOT): path.read_bytes() for path in sorted(_sources())}
+    found = hashlib.sha256()
+    for path, content in sources.items():
+        found.update(f"{path} {len(content)}\0".encode() + content)
+    tree = KEPT / f"tree-{found.hexdigest()[:20]}"
+    if not tree.exists():
+        for old in KEPT.glob("tree-*"):
+            shutil.rmtree(old)
+        # Under its name once it is whole: a copy that was ended is none.
+        begun = KEPT / "tree-begun"
+        for path, content in sources.items():
+            (begun / path).parent.mkdir(parents=True, exist_ok=True)
+            (begun / path).write_bytes(content)
+        begun.rename(tree)
+    return tree
 
 
 def _sources() -> Iterator[Path]:
