@@ -19,19 +19,13 @@ _LINE_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An array in the state.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of one item.
-    count, offset : int
-        Items, and bytes before the first.
-    """
+    """An array in the state."""
 
     dtype: np.dtype[Any]
+    """Of one item."""
     count: int
     offset: int
+    """Items, and bytes before the first."""
 
     @property
     def end(self) -> int:
@@ -41,19 +35,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A state.
-
-    Parameters
-    ----------
-    head : dtype
-        The numbers that are no rows, at offset 0.
-    size : int
-        Bytes in all.  More than numpy counts in a record (2 GiB) are well: tables are large, and mostly untouched.
-    """
+    """A state."""
 
     head: np.dtype[Any]
+    """The numbers that are no rows, at offset 0."""
     arrays: dict[str, Place]
     size: int
+    """Bytes in all.  More than numpy counts in a record (2 GiB) are well: tables are large, and mostly untouched."""
 
     def text(self) -> str:
         """Return it in words that differ whenever the layout does."""

@@ -19,15 +19,10 @@ from vftsim.kernel.record import Record
 
 @dataclass
 class Prepared(Linked):
-    """A linked kernel without its functions.
-
-    Parameters
-    ----------
-    numbers : dict
-        Numbers of callbacks by family and name, of kinds by sort and name, and of entries by name.
-    """
+    """A linked kernel without its functions."""
 
     numbers: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Numbers of callbacks by family and name, of kinds by sort and name, and of entries by name."""
 
     def number(self, what: Action | Entry | Kind) -> int:
         """Return the number by which a callback, an entry or a kind is known in records."""

@@ -42,25 +42,17 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of an outcome with its path below the owner: what addresses, tables and summaries are made of.
-
-    Parameters
-    ----------
-    path : tuple of str
-        Name of the figure, and what of it: a part of a split, a statistic.
-    figure : Figure
-        Its declaration.
-    observe : callable
-        Takes what the estimator needs out of an outcome.
-    leads : bool
-        Whether it stands in tables that show the most important figures.
-    """
+    """One figure of an outcome with its path below the owner: what addresses, tables and summaries are made of."""
 
     path: Path
+    """Name of the figure, and what of it: a part of a split, a statistic."""
     figure: Figure
+    """Its declaration."""
     estimator: Estimator
     observe: Callable[[Any], Any]
+    """Takes what the estimator needs out of an outcome."""
     leads: bool = False
+    """Whether it stands in tables that show the most important figures."""
 
     def value(self, outcome: Any) -> float:
         """Return what a replication's outcome says of it; nan if nothing."""

@@ -71,15 +71,13 @@ class Declared:
 
 
 class Outcome(Declared):
-    """What somebody measured in a phase: an instance holds sums, distributions, samples; the class says what they are.
+    """What somebody measured in a phase.
 
-    Attributes
-    ----------
-    seconds : float
-        Measured time, by which rates divide.
+    An instance holds sums, distributions and samples; the class says what they are.
     """
 
     seconds: float = kept(default=math.nan)
+    """Measured time, by which rates divide."""
 
     watched: ClassVar[str] = ""
     """Figure by which a precision is judged where nobody names one; the first that leads if not given."""
@@ -182,23 +180,16 @@ def _rebuilt(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A measured stretch of a run, the same for all owners.
-
-    Parameters
-    ----------
-    name : str
-        ``""``: the whole run, or its measured time; else the step of a ramp (``step_3``) or ``pre_registration``.
-    load : float or None
-        What was offered, in the workload's own unit; it is what tells steps of different ramps apart.
-    outcomes : mapping
-        What each owner measured in it, by address: ``workloads.calls``, ``domains.sut``, ``networks.lan.to_host``.
-    """
+    """A measured stretch of a run, the same for all owners."""
 
     name: str
+    """``""``: the whole run, or its measured time; else the step of a ramp (``step_3``) or ``pre_registration``."""
     load: float | None
+    """What was offered, in the workload's own unit; it is what tells steps of different ramps apart."""
     begin_ns: int
     end_ns: int
     outcomes: Mapping[str, Outcome]
+    """What each owner measured in it, by address: ``workloads.calls``, ``domains.sut``, ``networks.lan.to_host``."""
 
     @property
     def seconds(self) -> float:

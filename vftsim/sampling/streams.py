@@ -49,21 +49,14 @@ def _name_words(stream_name: str) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Streams:
-    """All random streams of one replication.
-
-    Parameters
-    ----------
-    root_seed : int
-        Seed of the study, 0 to 2**128 - 1.
-    replication : int
-        Number of the replication, 0 to 2**32 - 1.
-    branch : int
-        Number of the branch of the replication; 0: the replication itself.
-    """
+    """All random streams of one replication."""
 
     root_seed: int
+    """Seed of the study, 0 to 2**128 - 1."""
     replication: int
+    """Number of the replication, 0 to 2**32 - 1."""
     branch: int = 0
+    """Number of the branch of the replication; 0: the replication itself."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.root_seed < 2**128:

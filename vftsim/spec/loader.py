@@ -24,24 +24,16 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A model file merged with all it extends, not yet validated.
-
-    Parameters
-    ----------
-    tree : Node
-        The merged values with their places.
-    files : tuple of Path
-        The files read, the named one first.
-    assignments : tuple of str
-        The overrides made so far, in order.
-    before : tuple of Node
-        The values before each of them.
-    """
+    """A model file merged with all it extends, not yet validated."""
 
     tree: Node
+    """The merged values with their places."""
     files: tuple[Path, ...]
+    """The files read, the named one first."""
     assignments: tuple[str, ...] = ()
+    """The overrides made so far, in order."""
     before: tuple[Node, ...] = ()
+    """The values before each of them."""
 
     def plain(self) -> dict[str, Any]:
         """Return the document as plain data, as if it stood in one file."""

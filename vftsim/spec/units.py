@@ -58,42 +58,28 @@ def number_and_unit(text: str) -> tuple[float, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Pydantic annotation of one dimension: what units it knows and what number it stores.
-
-    Parameters
-    ----------
-    name : str
-        The dimension, as messages call it.
-    units : Mapping[str, Fraction]
-        Accepted unit -> its size in the base unit.
-    written_units : tuple of str
-        The units used when writing, largest first; the last one is the base unit.
-    example : str
-        A right form, for messages and the schema.
-    upper : int
-        Largest accepted value, in the base unit.
-    whole : bool
-        Whether the stored number is an int.
-    rounds : bool
-        Whether a fraction of the base unit is rounded (half to even) instead of refused.
-    decimals : int
-        How many decimals the written form of a whole quantity may use.
-    positive : bool
-        Whether 0 is refused.
-    recurs : bool
-        Whether something happens again each time it has passed, for as long as a run lasts.
-    """
+    """Pydantic annotation of one dimension: what units it knows and what number it stores."""
 
     name: str
+    """The dimension, as messages call it."""
     units: Mapping[str, Fraction] = field(hash=False)
+    """Accepted unit -> its size in the base unit."""
     written_units: tuple[str, ...]
+    """The units used when writing, largest first; the last one is the base unit."""
     example: str
+    """A right form, for messages and the schema."""
     upper: int
+    """Largest accepted value, in the base unit."""
     whole: bool = True
+    """Whether the stored number is an int."""
     rounds: bool = False
+    """Whether a fraction of the base unit is rounded (half to even) instead of refused."""
     decimals: int = 0
+    """How many decimals the written form of a whole quantity may use."""
     positive: bool = False
+    """Whether 0 is refused."""
     recurs: bool = False
+    """Whether something happens again each time it has passed, for as long as a run lasts."""
 
     @property
     def base_unit(self) -> str:

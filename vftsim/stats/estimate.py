@@ -29,31 +29,21 @@ highest run, where there is too little to infer an interval from."""
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A point estimate and its confidence interval.
-
-    Parameters
-    ----------
-    mean : float
-        Point estimate (of a mean, ratio, rate, quantile or capacity, according to ``kind``).
-    half_width : float
-        Half the width of the interval; infinite when the data allow no interval.
-    low, high : float
-        Ends of the interval, cut at the values that are possible at all.
-    n : int
-        What the interval rests on: replications, trials, events or values.
-    confidence : float
-        Confidence level, such as 0.95; of a ``range``, the level of the interval that it stands in for.
-    kind : str
-        Where the interval comes from.
-    """
+    """A point estimate and its confidence interval."""
 
     mean: float
+    """Point estimate (of a mean, ratio, rate, quantile or capacity, according to ``kind``)."""
     half_width: float
+    """Half the width of the interval; infinite when the data allow no interval."""
     low: float
     high: float
+    """Ends of the interval, cut at the values that are possible at all."""
     n: int
+    """What the interval rests on: replications, trials, events or values."""
     confidence: float
+    """Confidence level, such as 0.95; of a ``range``, the level of the interval that it stands in for."""
     kind: Kind
+    """Where the interval comes from."""
 
     @property
     def is_interval(self) -> bool:

@@ -28,24 +28,16 @@ FEWEST_STRETCHES = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """A percentile of all runs together and what each run says about it.
-
-    Parameters
-    ----------
-    pooled : float
-        Percentile of all delays together, in the unit of the delays.
-    own : tuple of float
-        Percentile of each run.
-    beyond : tuple of int
-        Delays of each run beyond ``pooled``.
-    beyond_body : tuple of int
-        Delays of each run beyond the pooled 90 % percentile, of which there are more to tell how they cluster.
-    """
+    """A percentile of all runs together and what each run says about it."""
 
     pooled: float
+    """Percentile of all delays together, in the unit of the delays."""
     own: tuple[float, ...]
+    """Percentile of each run."""
     beyond: tuple[int, ...]
+    """Delays of each run beyond ``pooled``."""
     beyond_body: tuple[int, ...]
+    """Delays of each run beyond the pooled 90 % percentile, of which there are more to tell how they cluster."""
 
 
 def sections(runs: Sequence[DelayHistogram], percents: Sequence[float]) -> list[Sections]:

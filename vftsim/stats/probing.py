@@ -34,22 +34,15 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One level of a capacity search.
-
-    Parameters
-    ----------
-    level : float
-        The load.
-    runs, passed : int
-        Replications run, and how many of them met the objective.
-    decision : Decision
-        What the sequential test made of them.
-    """
+    """One level of a capacity search."""
 
     level: float
+    """The load."""
     runs: int
     passed: int
+    """Replications run, and how many of them met the objective."""
     decision: Decision
+    """What the sequential test made of them."""
 
     @property
     def beyond(self) -> int:

@@ -28,36 +28,24 @@ Outcome = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class StoppingRule:
-    """When enough replications have been run.
-
-    Parameters
-    ----------
-    metrics : tuple of str
-        The metrics that must reach the target together (Bonferroni: each at a stricter confidence).
-    relative_half_width : float
-        Target as a fraction of the mean.
-    absolute_half_width : float
-        Alternative target in the metric's own unit, for metrics that may be zero; 0 for none.
-    confidence : float
-        Joint confidence level.
-    initial : int
-        Replications before the first look, at least 10.
-    look_ahead : int
-        Further looks that must confirm the first success.
-    budget : int
-        Largest number of replications.
-    batch : int
-        Replications asked for at a time after the first batch.
-    """
+    """When enough replications have been run."""
 
     metrics: tuple[str, ...]
+    """The metrics that must reach the target together (Bonferroni: each at a stricter confidence)."""
     relative_half_width: float = 0.05
+    """Target as a fraction of the mean."""
     absolute_half_width: float = 0.0
+    """Alternative target in the metric's own unit, for metrics that may be zero; 0 for none."""
     confidence: float = 0.95
+    """Joint confidence level."""
     initial: int = 10
+    """Replications before the first look, at least 10."""
     look_ahead: int = 5
+    """Further looks that must confirm the first success."""
     budget: int = 200
+    """Largest number of replications."""
     batch: int = 10
+    """Replications asked for at a time after the first batch."""
 
     def __post_init__(self) -> None:
         if not self.metrics:
@@ -89,21 +77,14 @@ class StoppingRule:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationResult:
-    """What a sequential procedure ended with.
-
-    Parameters
-    ----------
-    reached : bool
-        Whether the target was reached and confirmed within the budget.
-    estimates : mapping of str to Estimate
-        Interval of each metric, over all ``n`` replications, at the joint confidence level.
-    n : int
-        Replications used.
-    """
+    """What a sequential procedure ended with."""
 
     reached: bool
+    """Whether the target was reached and confirmed within the budget."""
     estimates: Mapping[str, Estimate]
+    """Interval of each metric, over all ``n`` replications, at the joint confidence level."""
     n: int
+    """Replications used."""
 
 
 def replicate(rule: StoppingRule) -> Generator[range, Sequence[Outcome], ReplicationResult]:

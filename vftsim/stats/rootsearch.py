@@ -46,32 +46,22 @@ UPPER_CHECKS = 5
 
 @dataclass(frozen=True, slots=True)
 class CapacityResult:
-    """Answer of a capacity search.
-
-    Parameters
-    ----------
-    estimate : Estimate
-        Interval for the level at which the pass probability crosses the required one; ``n`` counts runs.
-        The upper end is infinite when no level failed.
-    probes : tuple of Probe
-        Every level tried, in rising order: the curve of the service objective.
-    resolved : bool
-        Whether the interval is as short as the resolution.
-    non_monotone : bool
-        Whether a higher level passed significantly more often than a lower one: the answer then holds for
-        the lowest crossing found, and the response deserves a look.
-    budget_ended : bool
-        Whether the search ended because its runs were used up.
-    runs_to_pass : int
-        Runs that a level takes to pass when none of them fails.
-    """
+    """Answer of a capacity search."""
 
     estimate: Estimate
+    """Interval for the level at which the pass probability crosses the required one; ``n`` counts runs. The upper end
+    is infinite when no level failed."""
     probes: tuple[Probe, ...]
+    """Every level tried, in rising order: the curve of the service objective."""
     resolved: bool
+    """Whether the interval is as short as the resolution."""
     non_monotone: bool
+    """Whether a higher level passed significantly more often than a lower one: the answer then holds for the lowest
+    crossing found, and the response deserves a look."""
     budget_ended: bool
+    """Whether the search ended because its runs were used up."""
     runs_to_pass: int
+    """Runs that a level takes to pass when none of them fails."""
 
     @property
     def answer(self) -> Answer:

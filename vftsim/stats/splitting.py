@@ -66,21 +66,14 @@ class Process(Protocol):
 
 @dataclass(frozen=True)
 class Trials:
-    """What became of the trials of a repetition.
-
-    Parameters
-    ----------
-    tried : int
-        At each level.
-    reached : tuple of int
-        How many came to each level, as far as any did.
-    events : int
-        Simulated for them.
-    """
+    """What became of the trials of a repetition."""
 
     tried: int
+    """At each level."""
     reached: tuple[int, ...]
+    """How many came to each level, as far as any did."""
     events: int
+    """Simulated for them."""
 
     def probability(self, levels: int) -> float:
         """Return the estimate of the probability of coming through so many levels."""
@@ -89,19 +82,13 @@ class Trials:
 
 @dataclass(frozen=True)
 class Pilot:
-    """Levels that divide the way to the limit, which is the last of them.
-
-    Parameters
-    ----------
-    events : int
-        Simulated to find them.
-    run_events : float
-        Of a run from time 0, which ends with the event, on average.
-    """
+    """Levels that divide the way to the limit, which is the last of them."""
 
     levels: tuple[int, ...]
     events: int
+    """Simulated to find them."""
     run_events: float
+    """Of a run from time 0, which ends with the event, on average."""
 
 
 def split(process: Process, levels: Sequence[int], tried: int, choose: np.random.Generator) -> Trials:

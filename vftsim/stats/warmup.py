@@ -25,27 +25,18 @@ LARGEST_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """Result of a pilot study.
-
-    Parameters
-    ----------
-    cut : int
-        Number of observations to discard at the start of every run: twice ``mser_cut``.
-    mser_cut : int
-        What MSER-5 found on the averaged series.
-    length : int
-        Observations per pilot run.
-    pilots : int
-        Number of pilot replications.
-    averaged : tuple of float
-        The averaged series, for the plot.
-    """
+    """Result of a pilot study."""
 
     cut: int
+    """Number of observations to discard at the start of every run: twice ``mser_cut``."""
     mser_cut: int
+    """What MSER-5 found on the averaged series."""
     length: int
+    """Observations per pilot run."""
     pilots: int
+    """Number of pilot replications."""
     averaged: tuple[float, ...]
+    """The averaged series, for the plot."""
 
     @property
     def share(self) -> float:

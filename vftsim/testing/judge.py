@@ -55,22 +55,15 @@ _HOLDS, _SLACK_NS = 3, 10 * MS
 
 @dataclass(frozen=True)
 class Judgement:
-    """What was found of a mechanism.
-
-    Parameters
-    ----------
-    wrong : tuple of str
-        What it must not do, in words, with the play in which it did; none: it passed.
-    plays : int
-        How many there were.
-    judged, breaches : int
-        Outputs that the auditor has seen, and those that left too early.
-    """
+    """What was found of a mechanism."""
 
     wrong: tuple[str, ...]
+    """What it must not do, in words, with the play in which it did; none: it passed."""
     plays: int
+    """How many there were."""
     judged: int
     breaches: int
+    """Outputs that the auditor has seen, and those that left too early."""
 
 
 @dataclass

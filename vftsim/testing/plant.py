@@ -289,12 +289,6 @@ def scheduling() -> Any:
 class Plant:
     """One run: mechanism, guest, clients, faults.
 
-    Parameters
-    ----------
-    protection : dict
-        What a model file would say of the mechanism; or ``mechanism``, which need not be registered.
-    asks : list of int
-        When each client asks first, in ns.
     chunk_ns, chunk_is_output, lengths
         How the guest's computation is cut, and whether each piece ends with an output.
     think_ns, turns, service_ns : int
@@ -309,7 +303,9 @@ class Plant:
     """
 
     protection: dict[str, Any] = field(default_factory=dict)
+    """What a model file would say of the mechanism; or ``mechanism``, which need not be registered."""
     asks: list[int] = field(default_factory=list)
+    """When each client asks first, in ns."""
     chunk_ns: int = S
     chunk_is_output: bool = False
     lengths: list[int] = field(default_factory=list)

@@ -221,23 +221,17 @@ _NONE = {
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where the time of one thing went.
-
-    Parameters
-    ----------
-    stream, number, of_all : int
-        Its stream; its number among all of its kind in the window.
-    parts : list of Part
-        They sum to the delay.
-    """
+    """Where the time of one thing went."""
 
     title: str
     flow: str
     stream: int
     number: int
     of_all: int
+    """Its stream; its number among all of its kind in the window."""
     delay_ns: int
     parts: list[Part]
+    """They sum to the delay."""
 
     def __str__(self) -> str:
         return format_parts(self.title, self.parts)

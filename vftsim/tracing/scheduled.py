@@ -15,25 +15,17 @@ from vftsim.tracing.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """What a thread or vCPU got.
-
-    Parameters
-    ----------
-    share_percent : float
-        Of the window, of one CPU.
-    switches_per_s : float
-        How often it began to run.
-    slice_ms : float
-        Mean time that it ran at a stretch.
-    waits_ms : sequence of float
-        Every wait for a CPU, sorted.
-    """
+    """What a thread or vCPU got."""
 
     name: str
     share_percent: float
+    """Of the window, of one CPU."""
     switches_per_s: float
+    """How often it began to run."""
     slice_ms: float
+    """Mean time that it ran at a stretch."""
     waits_ms: Sequence[float]
+    """Every wait for a CPU, sorted."""
 
     def wait_ms(self, percent: float) -> float | None:
         """Return a percentile of the waits; None if it never waited."""

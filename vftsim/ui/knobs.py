@@ -28,30 +28,20 @@ _YES_NO = ("true", "false")
 
 @dataclass(frozen=True)
 class Knob:
-    """A key of a model, as a control shows it.
-
-    Parameters
-    ----------
-    key : str
-        Dotted.
-    value : str
-        The model's own, as ``--set`` has it.
-    help : str
-        What it is, its unit and where its default comes from.
-    bounds : str
-        Which values it may have, in words.
-    choices : tuple of str
-        All of them, if they are few.
-    mark : str
-        What the calibration, or a source, says of it.
-    """
+    """A key of a model, as a control shows it."""
 
     key: str
+    """Dotted."""
     value: str
+    """The model's own, as ``--set`` has it."""
     help: str
+    """What it is, its unit and where its default comes from."""
     bounds: str
+    """Which values it may have, in words."""
     choices: tuple[str, ...] = ()
+    """All of them, if they are few."""
     mark: str = ""
+    """What the calibration, or a source, says of it."""
 
     @property
     def section(self) -> str:

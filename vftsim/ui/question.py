@@ -36,16 +36,11 @@ _KIND = ".kind"
 
 @dataclass(frozen=True)
 class Configuration:
-    """One column of the page: what is changed of the model's file.
-
-    Parameters
-    ----------
-    changes : mapping
-        Value by key, today's included.
-    """
+    """One column of the page: what is changed of the model's file."""
 
     label: str
     changes: Mapping[str, str]
+    """Value by key, today's included."""
 
     @property
     def assignments(self) -> tuple[str, ...]:
@@ -56,31 +51,22 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Question:
-    """What an address asks.
-
-    Parameters
-    ----------
-    model : str
-        As the list of models has it.
-    ask : str
-        One of :data:`QUESTIONS`; empty: nothing yet.
-    protection, objective : str
-        Of the price of protection: mechanisms, and what they have to achieve.
-    knobs : tuple of str
-        Keys that are shown, beside those with a change.
-    columns : tuple of mapping
-        Changes of today's configuration and of each variant.
-    """
+    """What an address asks."""
 
     model: str
+    """As the list of models has it."""
     ask: str = ""
+    """One of :data:`QUESTIONS`; empty: nothing yet."""
     runs: int = _DEFAULT_RUNS
     seed: int = _DEFAULT_SEED
     is_quick: bool = True
     protection: str = _PROTECTIONS
     objective: str = ""
+    """Of the price of protection: mechanisms, and what they have to achieve."""
     knobs: tuple[str, ...] = ()
+    """Keys that are shown, beside those with a change."""
     columns: tuple[Mapping[str, str], ...] = ({}, {}, {}, {})
+    """Changes of today's configuration and of each variant."""
 
     @property
     def configurations(self) -> list[Configuration]:

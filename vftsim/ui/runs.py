@@ -47,21 +47,14 @@ class State:
 
 @dataclass(frozen=True)
 class Study:
-    """A command line, and the folder where it is kept.
-
-    Parameters
-    ----------
-    folder : Path
-        In the store, named by all that determines the result.
-    words : tuple of str
-        What is asked of the command line.
-    address : str
-        Of the page that asks this alone.
-    """
+    """A command line, and the folder where it is kept."""
 
     folder: Path
+    """In the store, named by all that determines the result."""
     words: tuple[str, ...]
+    """What is asked of the command line."""
     address: str
+    """Of the page that asks this alone."""
 
     @property
     def result(self) -> Path:

@@ -21,35 +21,19 @@ _MS = 1e6
 
 
 class FlowResult(Outcome):
-    """What the clients of one flow saw, of packets sent after the warm-up.
-
-    Attributes
-    ----------
-    delivered, dropped : int
-        Packets; those in flight at the end count in neither.
-    late : int
-        Delivered, but after the play-out delay.
-    loss_events : int
-        Losses no more than one packet interval (20 ms) apart are one event.
-    loss_bursts : int
-        Unbroken rows of dropped or late packets, each within a stream.
-    delay : DelayHistogram
-        There and back.
-    jitter_ns : float
-        Of RFC 3550, mean over the packets of all streams.
-    playout_ns : int
-        Delay above which a packet is late.
-    is_voice : bool
-        Its packets carry speech, whose quality can be rated.
-    """
+    """What the clients of one flow saw, of packets sent after the warm-up."""
 
     watched = "delay.mean"
 
     delivered: int = declare.total(label="packets delivered", better="higher")
     dropped: int = declare.total(label="packets dropped", better="lower")
+    """Packets; those in flight at the end count in neither."""
     late: int = declare.total(label="packets late for play-out", better="lower")
+    """Delivered, but after the play-out delay."""
     loss_events: int = declare.total(better="lower")
+    """Losses no more than one packet interval (20 ms) apart are one event."""
     loss_bursts: int = declare.total(better="lower")
+    """Unbroken rows of dropped or late packets, each within a stream."""
     delay: DelayHistogram = declare.delays(
         label="there and back",
         short="delay",
@@ -57,9 +41,13 @@ class FlowResult(Outcome):
         headline=("p50", "p99"),
         percents=(5, 25, 50, 75, 90, 95, 99),
     )
+    """There and back."""
     jitter_ns: float = kept()
+    """Of RFC 3550, mean over the packets of all streams."""
     playout_ns: int = kept()
+    """Delay above which a packet is late."""
     is_voice: bool = kept()
+    """Its packets carry speech, whose quality can be rated."""
     loss = declare.ratio(
         dropped,
         delivered,

@@ -29,45 +29,31 @@ RecordT = TypeVar("RecordT", bound=Record)
 
 @dataclass(frozen=True)
 class InstallContext(Assembly):
-    """The domain that an application is installed in, while a model is built.
-
-    Parameters
-    ----------
-    domain : int
-        Row of the domain.
-    name : str
-        ``domain.application``.
-    number : int
-        Number of the domain on its host, from 0.
-    cpu_inflation : float
-        Factor on CPU work that the domain's hypervisor causes.
-    guest_scheduler : GuestSchedulerSpec
-        Process scheduler of the domain.
-    drop_row : callable
-        Returns the row of ``drops`` of a place and a cause.
-    hide : callable
-        Elides the events of a periodic load, if nobody can see them; see :mod:`vftsim.platform.cpu.unseen`.
-    disks : mapping
-        Rows of the domain's disks by name.
-    others : mapping
-        Applications of each kind that the model has had so far.
-    window_ns : tuple of (int, int)
-        When measuring begins and ends, as ``measure`` says.
-    """
+    """The domain that an application is installed in, while a model is built."""
 
     engine: Engine
     domain: int
+    """Row of the domain."""
     name: str
+    """``domain.application``."""
     number: int
+    """Number of the domain on its host, from 0."""
     cpu_inflation: float
+    """Factor on CPU work that the domain's hypervisor causes."""
     guest_scheduler: GuestSchedulerSpec
+    """Process scheduler of the domain."""
     streams: Streams
     feeder: Feeder
     drop_row: Callable[[str, str], int]
+    """Returns the row of ``drops`` of a place and a cause."""
     hide: Callable[[int], bool]
+    """Elides the events of a periodic load, if nobody can see them; see :mod:`vftsim.platform.cpu.unseen`."""
     disks: Mapping[str, int]
+    """Rows of the domain's disks by name."""
     others: Mapping[str, int]
+    """Applications of each kind that the model has had so far."""
     window_ns: tuple[int, int]
+    """When measuring begins and ends, as ``measure`` says."""
 
     def serial(self, spec: "ApplicationSpec") -> int:
         """Return the number of an application among those of its kind: it keys its streams of random numbers."""
@@ -99,19 +85,13 @@ class InstallContext(Assembly):
 
 @dataclass(frozen=True)
 class Wiring:
-    """What an application finds around it, once a model has been built.
-
-    Parameters
-    ----------
-    ports : mapping
-        Its own ports by network, in the order of its domain's interfaces.
-    find : callable
-        Returns the ports by network of each application that a name of the model file stands for: ``domain`` or
-        ``domain.application``.
-    """
+    """What an application finds around it, once a model has been built."""
 
     ports: Mapping[str, int]
+    """Its own ports by network, in the order of its domain's interfaces."""
     find: Callable[[str], Sequence[Mapping[str, int]]]
+    """Returns the ports by network of each application that a name of the model file stands for: ``domain`` or
+    ``domain.application``."""
 
     def port_pairs(self, to: str, via: str | None = None, *, first: bool = False) -> list[tuple[int, int]]:
         """Return own and others' ports on a network that both are on: ``via``, or the last (``first``) that there is.
@@ -268,59 +248,42 @@ class ApplicationSpec(Spec):
 
 @dataclass(frozen=True)
 class Target(Assembly):
-    """What a workload is directed at, while a model is built.
-
-    Parameters
-    ----------
-    number : int
-        Workloads of its kind before it in the model: it keys its streams of random numbers.
-    port : int
-        Row of the port by which the application is reached.
-    domain : int
-        Row of its domain.
-    guard : int
-        Row of the domain's guard; 0: none.
-    rate_bits_per_s, latency_ns : int
-        Of the network between.
-    agents_domains : tuple of int
-        Rows, one after the other, of the domains in which the clients run; empty: outside.
-    memory_bytes : int
-        Memory free in the application's domain before the run.
-    window_ns : tuple of (int, int)
-        When measuring begins and ends, as ``measure`` says; a workload with phases of its own has its own.
-    end_ns : int
-        No run of the model lasts longer.
-    is_linked : bool
-        Packets cross a modelled link, both ways; else the way outside is a constant delay.
-    drop_rows : mapping
-        Rows of ``drops`` on the path to the application and back, by name.
-    on_phase : callable
-        To be called with each finished phase of a workload that has phases.
-    on_measure : callable
-        To be called when such a phase begins, with the instant from which it is measured.
-    """
+    """What a workload is directed at, while a model is built."""
 
     engine: Engine
     feeder: Feeder
     name: str
     number: int
+    """Workloads of its kind before it in the model: it keys its streams of random numbers."""
     port: int
+    """Row of the port by which the application is reached."""
     program: Program
     application: ApplicationSpec
     domain: int
+    """Row of its domain."""
     guard: int
+    """Row of the domain's guard; 0: none."""
     rate_bits_per_s: int
     latency_ns: int
+    """Of the network between."""
     agents_domains: tuple[int, ...]
+    """Rows, one after the other, of the domains in which the clients run; empty: outside."""
     memory_bytes: int
+    """Memory free in the application's domain before the run."""
     window_ns: tuple[int, int]
+    """When measuring begins and ends, as ``measure`` says; a workload with phases of its own has its own."""
     end_ns: int
+    """No run of the model lasts longer."""
     is_linked: bool
+    """Packets cross a modelled link, both ways; else the way outside is a constant delay."""
     streams: Streams
     agenda: Agenda
     drop_rows: Mapping[str, int]
+    """Rows of ``drops`` on the path to the application and back, by name."""
     on_phase: Callable[[Any], None]
+    """To be called with each finished phase of a workload that has phases."""
     on_measure: Callable[[int], None]
+    """To be called when such a phase begins, with the instant from which it is measured."""
 
     def add_clients(self, table: Table[RecordT], spec: "WorkloadSpec", **values: Any) -> RecordT:
         """Add a workload: its record, with ``row``, ``port`` and ``flow``, and its flow."""
@@ -335,22 +298,15 @@ SHORT_SHARE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a workload was asked to send, and what it sent: a figure of a run is of the latter.
-
-    Parameters
-    ----------
-    asked, sent : float
-        In ``unit``, of one run.
-    unit : str
-        ``Mbit/s``, ``attempts``, ...
-    limit : str
-        What held it back, and which key changes that.
-    """
+    """What a workload was asked to send, and what it sent: a figure of a run is of the latter."""
 
     asked: float
     sent: float
+    """In ``unit``, of one run."""
     unit: str
+    """``Mbit/s``, ``attempts``, ..."""
     limit: str
+    """What held it back, and which key changes that."""
 
     @property
     def is_short(self) -> bool:
@@ -439,28 +395,19 @@ class Driver:
 
 @dataclass(frozen=True)
 class RunProfile:
-    """What is known of a run before it begins, for an estimate of its length.
-
-    Parameters
-    ----------
-    length_ns : int
-        Simulated time.
-    most_per_s : float
-        Requests a second that the application takes.
-    rate_bits_per_s, latency_ns : int
-        Of the network between.
-    application : ApplicationSpec, optional
-        What it is directed at.
-    peer : callable, optional
-        Returns the application that a name among another's ``peers`` stands for.
-    """
+    """What is known of a run before it begins, for an estimate of its length."""
 
     length_ns: int
+    """Simulated time."""
     most_per_s: float
+    """Requests a second that the application takes."""
     rate_bits_per_s: int
     latency_ns: int
+    """Of the network between."""
     application: ApplicationSpec | None = None
+    """What it is directed at."""
     peer: Callable[[str], ApplicationSpec] | None = None
+    """Returns the application that a name among another's ``peers`` stands for."""
 
     @property
     def seconds(self) -> float:

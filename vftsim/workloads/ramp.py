@@ -18,24 +18,16 @@ from vftsim.workloads.parts import WorkloadSpec
 
 
 class StepOutcome(Outcome):
-    """What was measured in a phase of a ramp, and whether that is within its limit.
-
-    Attributes
-    ----------
-    index : int
-        Number of the step, from 1; 0: a phase that is no load step.
-    requested_saps : float
-        Load that was asked for, a second.
-    limit_percent : float
-        Of failed attempts, by which a step is judged.
-    sample_period_ns : int
-        Between two samples of a series.
-    """
+    """What was measured in a phase of a ramp, and whether that is within its limit."""
 
     index: int = kept()
+    """Number of the step, from 1; 0: a phase that is no load step."""
     requested_saps: float = kept()
+    """Load that was asked for, a second."""
     limit_percent: float = kept()
+    """Of failed attempts, by which a step is judged."""
     sample_period_ns: int = kept()
+    """Between two samples of a series."""
 
     @property
     def carried(self) -> float:
@@ -124,21 +116,14 @@ class RampSpec(WorkloadSpec):
 
 @dataclass(frozen=True, slots=True)
 class RampEnd:
-    """What one ramp says.
-
-    Parameters
-    ----------
-    stop_step : int
-        Number of the first step over the limit; 0 when none was, and the capacity is a lower bound.
-    stop_saps : float
-        Load that step asked for; that of the last step when none failed.
-    effective_saps : float
-        Effective load of the last step that passed; 0 when the first step failed.
-    """
+    """What one ramp says."""
 
     stop_step: int
+    """Number of the first step over the limit; 0 when none was, and the capacity is a lower bound."""
     stop_saps: float
+    """Load that step asked for; that of the last step when none failed."""
     effective_saps: float
+    """Effective load of the last step that passed; 0 when the first step failed."""
 
     @property
     def doc_saps(self) -> int:

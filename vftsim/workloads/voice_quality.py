@@ -36,17 +36,12 @@ _QUANTIZING_UNITS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class VoiceQuality:
-    """Rating factor and mean opinion score.
-
-    Parameters
-    ----------
-    is_valid : bool
-        Whether delay and loss are within what the E-model is stated for.
-    """
+    """Rating factor and mean opinion score."""
 
     r_factor: float
     mos: float
     is_valid: bool = True
+    """Whether delay and loss are within what the E-model is stated for."""
 
 
 def e_model(

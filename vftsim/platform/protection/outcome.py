@@ -13,45 +13,32 @@ from vftsim.platform.protection.guard import guards
 
 
 class Protection(Outcome):
-    """What any mechanism did and cost.
-
-    Attributes
-    ----------
-    stopped_ns : int
-        Time the guest stood still.
-    released, held_ns, longest_held_ns : int
-        Outputs let go; how long they had waited, together and at most.
-    channel_bytes : int
-        Sent to the other host.
-    backup_cpu_ns, sender_cpu_ns : int
-        CPU time of the second host, and of whoever pays for sending states.
-    backup_disk_bytes : int
-        Written to the second host's disk.
-    memory, backup_memory : float
-        Memory in MB that it takes on the primary's host, beside the guest's own, and on the second host.
-    judged, breaches : int
-        Outputs that the auditor has seen leave while the promise was in force; those that left too early.
-    first_breach : dict or None
-        Of the first of these in the run: the row of its flow, and in ns up to when the backup had to know the guest for
-        it, when it left, and up to when the backup knew the guest then.
-    counted : dict
-        What the mechanism counts by its own names: failovers, outputs issued again, states.
-    """
+    """What any mechanism did and cost."""
 
     stopped_ns: int = declare.total(label="time the guest stands still", unit="ns", better="lower")
+    """Time the guest stood still."""
     released: int = declare.total(label="outputs released")
     held_ns: int = declare.total(label="time outputs were held", unit="ns", better="lower")
     longest_held_ns: int = declare.number(label="output held, longest", unit="ns", better="lower")
+    """Outputs let go; how long they had waited, together and at most."""
     channel_bytes: int = declare.total(label="sent over the channel", unit="B", better="lower")
+    """Sent to the other host."""
     backup_cpu_ns: int = declare.total(label="CPU time of the second host", unit="ns", better="lower")
     sender_cpu_ns: int = declare.total(label="CPU time for sending", unit="ns", better="lower")
+    """CPU time of the second host, and of whoever pays for sending states."""
     backup_disk_bytes: int = declare.total(label="written to the second host's disk", unit="B", better="lower")
+    """Written to the second host's disk."""
     memory: float = declare.number(label="memory taken on the primary's host", unit="MB", better="lower")
     backup_memory: float = declare.number(label="memory taken on the second host", unit="MB", better="lower")
+    """Memory in MB that it takes on the primary's host, beside the guest's own, and on the second host."""
     judged: int = declare.total(label="outputs judged")
     breaches: int = declare.total(label="outputs that broke the promise", better="lower", headline=declare.IF_ANY)
+    """Outputs that the auditor has seen leave while the promise was in force; those that left too early."""
     first_breach: dict[str, int] | None = kept()
+    """Of the first of these in the run: the row of its flow, and in ns up to when the backup had to know the guest for
+    it, when it left, and up to when the backup knew the guest then."""
     counted: dict[str, float] = declare.total(by="name", known_as=("",))
+    """What the mechanism counts by its own names: failovers, outputs issued again, states."""
     output_held = declare.ratio(
         held_ns,
         released,

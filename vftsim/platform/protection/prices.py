@@ -22,22 +22,15 @@ Basis = Literal["assumed", "published", "measured"]
 
 @dataclass(frozen=True)
 class Price:
-    """What is known of a parameter, beside its value.
-
-    Parameters
-    ----------
-    basis : str
-        Assumed, published by a source, or measured.
-    low, high : float
-        Between which values it lies, in the parameter's base unit; a higher value costs the guest more.
-    source : str
-        Who published or measured it.
-    """
+    """What is known of a parameter, beside its value."""
 
     basis: Basis
+    """Assumed, published by a source, or measured."""
     low: float
     high: float
+    """Between which values it lies, in the parameter's base unit; a higher value costs the guest more."""
     source: str = ""
+    """Who published or measured it."""
 
 
 def assumed(low: float, high: float) -> Price:

@@ -47,27 +47,19 @@ attempt_draws = Table("attempt_draws", AttemptDraw, MOST_DRAWS, is_fixed=True)
 
 @dataclass(frozen=True, slots=True)
 class PhaseDraws:
-    """The attempts of one phase, without end.
-
-    Parameters
-    ----------
-    phase : int
-        0 pre-registration, 1 stir, 2 ... the steps.
-    shares : list of float
-        Percent of each scenario.
-    ring_ns, hold_ns : int
-        Means of ringing and holding times; 0: none.
-    demand_cv, time_cv : float
-        Coefficients of variation of the relative demands (mean 1), and of ringing and holding times.
-    """
+    """The attempts of one phase, without end."""
 
     streams: Streams
     phase: int
+    """0 pre-registration, 1 stir, 2 ... the steps."""
     shares: Sequence[float]
+    """Percent of each scenario."""
     ring_ns: int
     hold_ns: int
+    """Means of ringing and holding times; 0: none."""
     demand_cv: float
     time_cv: float = 1.0
+    """Coefficients of variation of the relative demands (mean 1), and of ringing and holding times."""
 
     def chunk(self, number: int) -> dict[str, NDArray[Any]]:
         """Return :data:`CHUNK` attempts by field of :class:`AttemptDraw`."""

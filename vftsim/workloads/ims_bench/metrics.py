@@ -73,20 +73,7 @@ def _sampled(name: str, *known_as: str, **about: Any) -> Any:
 
 
 class PhaseRecord(StepOutcome):
-    """Everything measured in one phase (pre-registration, stir or a step); attempts count where they began.
-
-    Attributes
-    ----------
-    attempts, inadequate : list of int
-        By :class:`Scenario`, transient excluded.
-    judged_attempts, judged_inadequate : list of int
-        Those that began by ``judged_until_ns``, and those of them inadequate, or unanswered for longer
-        than a threshold, when the phase ended: what the rule to stop looks at.  Steps only.
-    delays : dict of DelayHistogram
-        Keys of :data:`HISTOGRAMS`; nanoseconds.
-    series : dict of list of float
-        One number a ``sample_period_ns``, transient excluded; keys of :data:`PER_SECOND`.
-    """
+    """Everything measured in one phase (pre-registration, stir or a step); attempts count where they began."""
 
     watched = "cpu"
 
@@ -97,12 +84,17 @@ class PhaseRecord(StepOutcome):
     judged_until_ns: int = kept()
     judged_attempts: list[int] = kept()
     judged_inadequate: list[int] = kept()
+    """Those that began by ``judged_until_ns``, and those of them inadequate, or unanswered for longer than a threshold,
+    when the phase ended: what the rule to stop looks at.  Steps only."""
     delays: dict[str, DelayHistogram] = kept()
+    """Keys of :data:`HISTOGRAMS`; nanoseconds."""
     series: dict[str, list[float]] = kept()
+    """One number a ``sample_period_ns``, transient excluded; keys of :data:`PER_SECOND`."""
     attempts: list[int] = declare.total(by=Scenario, known_as=("attempts_*",))
     inadequate: list[int] = declare.total(
         by=Scenario, label="attempts inadequately handled", better="lower", known_as=("inadequate_*",)
     )
+    """By :class:`Scenario`, transient excluded."""
     not_started: int = declare.total(label="attempts for want of a subscriber not begun", better="lower")
     dropped: int = declare.total(label="datagrams dropped", better="lower", known_as=("dropped_datagrams",))
     effective = declare.rate(
