@@ -1,4 +1,5 @@
 import gc
+import importlib
 import os
 import shutil
 import signal
@@ -165,7 +166,8 @@ def _charts_are_sketched(request, monkeypatch):
     """Drawing takes most of the time of a short study; those of tests/report and what is marked ``draws`` are drawn."""
     room = request.path.relative_to(_HERE).parts[0]
     if room in _SKETCHED and request.node.get_closest_marker("draws") is None:
-        monkeypatch.setattr("vftsim.study.runs.results.drawn", _Sketch)
+        # By its module: the function vftsim.study has the name of the room.
+        monkeypatch.setattr(importlib.import_module("vftsim.study.runs.results"), "drawn", _Sketch)
 
 
 @pytest.fixture(scope="session")

@@ -137,6 +137,7 @@ def _tree() -> Path:
             shutil.rmtree(old)
         # Under its name once it is whole: a copy that was ended is none.
         begun = KEPT / "tree-begun"
+        begun.mkdir()
         for path, content in sources.items():
             (begun / path).parent.mkdir(parents=True, exist_ok=True)
             (begun / path).write_bytes(content)
