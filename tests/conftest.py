@@ -78,6 +78,14 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_sessionfinish():
+    """End the worker processes that a study left for the next one, or the end of this process would wait for them."""
+    from joblib.externals.loky import reusable_executor
+
+    if reusable_executor._executor is not None:
+        reusable_executor._executor.shutdown(wait=True, kill_workers=True)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     room = item.path.relative_to(_HERE).parts[0]
