@@ -85,6 +85,11 @@ def rest_of_seven(a, b):
     return (a % 7) * 10 + a // -7 + b
 
 
+def powers_of_two(a, b):
+    """Divided by what the source says: bits do it."""
+    return (a % 1024) * 8 + (b % 1) + a // 8 + b // 1 + (b % 2)
+
+
 def divided(a, b):
     return a / b
 
@@ -140,7 +145,7 @@ def not_fused(a, b):
 BOTH = [plus, minus, times, smaller, larger, smallest_of_three, both, either, neither, between, chosen, turned]
 
 
-@pytest.mark.parametrize("function", [*BOTH, one_of, bits, rest_of_seven], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [*BOTH, one_of, bits, rest_of_seven, powers_of_two], ids=lambda f: f.__name__)
 def test_whole_numbers(function):
     compare(function, [INT, INT], pairs(WHOLE))
 
