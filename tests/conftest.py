@@ -80,10 +80,8 @@ def pytest_collection_finish():
 
 def pytest_sessionfinish():
     """End the worker processes that a study left for the next one, or the end of this process would wait for them."""
-    from joblib.externals.loky import reusable_executor
-
-    if reusable_executor._executor is not None:
-        reusable_executor._executor.shutdown(wait=True, kill_workers=True)
+    if (workers := sys.modules.get("vftsim.study.runs.workers")) is not None:
+        workers.LocalProcesses(1).stop()
 
 
 @pytest.hookimpl(tryfirst=True)

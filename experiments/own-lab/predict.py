@@ -24,9 +24,9 @@ HELD_OUT = {"first": None, "second": "linux-lab"}
 """Of each time: the laboratory whose held-out errors the ranges have in them."""
 
 
-def runs(folder: Path) -> dict[str, list[str]]:
-    """Return the settings of each predicted run, by environment and phase."""
-    spec, _ = read_validation(str(folder / "validation.yaml"))
+def runs() -> dict[str, list[str]]:
+    """Return the settings of each predicted run, by environment and phase: the same each time."""
+    spec, _ = read_validation(str(HERE / "first" / "validation.yaml"))
     assert isinstance(spec, RunValidationSpec)
     found = {}
     for run in spec.predicted:
@@ -38,7 +38,7 @@ def runs(folder: Path) -> dict[str, list[str]]:
 def write(folder: Path, held_out: str | None) -> None:
     """Predict every run."""
     found = {}
-    for run, settings in runs(folder).items():
+    for run, settings in runs().items():
         model = load_model(HERE / "proxy.yaml", settings)
         result = vftsim.predict(
             model,

@@ -103,6 +103,8 @@ _LINES = (
     "other {errors[other]}",
 )
 """Of a report; a whole number has no digits after the point."""
+_READ = {each.name for each in fields(HttperfReport)} | {"net_kb_per_s"}
+"""What is taken of it; the rest follows from that, and may be infinite (milliseconds a request, of none)."""
 _WHOLE, _NUMBER = r"(\d+)", r"(-?\d+(?:\.\d+)?|-?nan|-?inf)"
 
 
@@ -116,7 +118,8 @@ def read_report(source: Source) -> HttperfReport:
         match = re.search(pattern, text)
         if match is not None:
             for (name, form), each in zip([part[1:] for part in parts if part[1]], match.groups(), strict=True):
-                found[name] = _value(source, each, name) if form else source.count(each, 0, name)
+                if name.partition("[")[0] in _READ:
+                    found[name] = _value(source, each, name) if form else source.count(each, 0, name)
         elif line != _CPU:
             source.refuse(f"has no line '{line.split(':')[0]}' of httperf's report, or a broken one")
     if not found["connections"] or not found["duration_s"] > 0:
@@ -134,8 +137,8 @@ def read_report(source: Source) -> HttperfReport:
 
 
 def _value(source: Source, text: str, name: str) -> float:
-    """Return a printed number; httperf prints ``nan`` or ``inf`` for what it has no value of."""
-    return math.nan if text.endswith(("nan", "inf")) else source.number(text, 0, name)
+    """Return a printed number; httperf prints ``nan`` for what it has no value of."""
+    return math.nan if text.endswith("nan") else source.number(text, 0, name)
 
 
 @importer("httperf", "httperf's report", lambda text: "Total: connections " in text, windowed=False)

@@ -72,13 +72,11 @@ def identity_of(digest: str, seed: int) -> dict[str, Any]:
 
 def git_state() -> dict[str, Any] | None:
     """Return commit and dirtiness of the repository that vftsim runs from; None for an installed one."""
-    top = _git("rev-parse", "--show-toplevel")
-    if top is None or Path(top.strip()).resolve() != PACKAGE.parent:
+    top, _, commit = (_git("rev-parse", "--show-toplevel", "HEAD") or "").strip().partition("\n")
+    if not top or Path(top).resolve() != PACKAGE.parent:
         return None
-    commit, status = _git("rev-parse", "HEAD"), _git("status", "--porcelain")
-    if commit is None or status is None:
-        return None
-    return {"commit": commit.strip(), "dirty": bool(status.strip())}
+    status = _git("status", "--porcelain")
+    return None if status is None else {"commit": commit, "dirty": bool(status.strip())}
 
 
 def _git(*arguments: str) -> str | None:
