@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -403,6 +404,7 @@ def percent_of(word: str) -> float | None:
     return float(f"{match[1]}.{match[2] or 0}") if match else None
 
 
+@lru_cache(maxsize=4096)
 def path_word(name: str) -> str:
     """Return a name as one word of an address."""
     return re.sub(r"[^0-9A-Za-z_*\-]+", "_", name).strip("_") or "_"

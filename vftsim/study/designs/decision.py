@@ -56,6 +56,7 @@ from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
+from vftsim.study.runs.replicate import Replications
 from vftsim.study.runs.results import rows
 from vftsim.study.runs.workers import Interrupted
 
@@ -256,7 +257,7 @@ def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, 
     manifest = execution.manifest(
         list(models.values()), "compare", common, wanted=replications, interrupted=interrupted
     )
-    bands = _bands(models, name, play) if asked.bands and not interrupted else {}
+    bands = _bands(models, name, play, done) if asked.bands and not interrupted else {}
     over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []
     return Decision(
         model, compared, asked, bands, refused, {k: v for k, v in notes.items() if v}, manifest, tuple(over)
@@ -273,8 +274,13 @@ def _shorter(model: Model) -> Model:
     return model.quick() if model.spec.ramp is not None else model
 
 
-def _bands(models: Mapping[str, Model], entry: str, play: Playing) -> dict[str, dict[str, Band]]:
-    """Play every price at both ends of its range, once, and return what that makes of each mechanism's figures."""
+def _bands(
+    models: Mapping[str, Model], entry: str, play: Playing, played: Mapping[str, Replications]
+) -> dict[str, dict[str, Band]]:
+    """Play every price at both ends of its range, once, and return what that makes of each mechanism's figures.
+
+    What was played of the models is not played again where their steps are as short already.
+    """
     ends = {kind: list(_ends(model, entry)) for kind, model in models.items()}
     base = {kind: _shorter(model) for kind, model in models.items()}
     of_run = [*base.values(), *(v.model for own in ends.values() for v in own if not v.is_of_failure)]
@@ -282,7 +288,8 @@ def _bands(models: Mapping[str, Model], entry: str, play: Playing) -> dict[str, 
         *(base[kind] for kind, own in ends.items() if any(v.is_of_failure for v in own)),
         *(v.model for own in ends.values() for v in own if v.is_of_failure),
     ]
-    done = play.runs(of_run, 1)
+    known = [played[kind].records if each.spec == models[kind].spec else {} for kind, each in base.items()]
+    done = play.runs(of_run, 1, known)
     if any(each.interrupted for each in done):
         return {}
     unprotected = done[list(base).index(NONE)] if NONE in base else None
@@ -295,11 +302,11 @@ def _bands(models: Mapping[str, Model], entry: str, play: Playing) -> dict[str, 
     bands = {}
     for kind, own in ends.items():
         asked_for = [address_in(of_base[kind].summary, one.figure) for one in play.asked.objectives]
-        played = [
+        at_ends = [
             (each, play.with_failovers(of_base[kind], next(crashes)) if each.is_of_failure else next(runs))
             for each in own
         ]
-        bands[kind] = _of_mechanism(of_base[kind], played, asked_for)
+        bands[kind] = _of_mechanism(of_base[kind], at_ends, asked_for)
     return bands
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
 
+from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, shown
 from vftsim.stats import Estimate
@@ -68,9 +69,11 @@ class Playing:
     asked: Asked
     execution: Execution
 
-    def runs(self, models: Sequence[Model], replications: int) -> list[Replications]:
-        """Return replications of every model."""
-        return replicate(models, replications, self.execution)
+    def runs(
+        self, models: Sequence[Model], replications: int, known: Sequence[dict[int, RunRecord]] = ()
+    ) -> list[Replications]:
+        """Return replications of every model; ``known``: of the first of them, by number."""
+        return replicate(models, replications, self.execution, known=known)
 
     def crashes(self, models: Sequence[Model], count: int, after_ns: int | None = None) -> list[FailoverStudy]:
         """Return crashes of every model's host."""

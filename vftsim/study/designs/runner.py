@@ -16,7 +16,7 @@ from vftsim.outcome.declare import Verdict
 from vftsim.stats import Estimate
 from vftsim.study.designs.points import StudyPoint
 from vftsim.study.figures.names import Address
-from vftsim.study.figures.summary import Summary
+from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.runs.estimate import worthwhile_jobs
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
@@ -190,10 +190,10 @@ class Responses:
                 self._meant[name].setdefault(address.text, address)
                 texts.append(address.text)
         for text in dict.fromkeys(texts):
-            if text in point.rows:
-                point.rows[text].observed.update(one.rows[text].observed)
-            else:
-                point.rows[text] = one.rows[text]
+            of_run = one.rows[text]
+            # A row of its own: that of the run holds all that the run measured.
+            mine = point.rows.setdefault(text, Row(of_run.address, of_run.kind, of_run.phase))
+            mine.observed.update(of_run.observed)
         point.__dict__.pop("mixed", None)  # what it knows of verdicts is of the runs before
         self.done[number].add(replication)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from vftsim.composition.record import RunRecord
-from vftsim.outcome import Outcome, Phase
+from vftsim.outcome import Entry, Outcome, Phase
 from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import is_known
 from vftsim.stats import Estimate, unless_mixed
@@ -25,8 +25,24 @@ class Row:
     """Class of the outcome that declares it: two workloads of one name need not be the same."""
     phase: Phase
     """The phase of one of the replications."""
-    observed: dict[int, Any] = field(default_factory=dict)
-    """By replication; one that says nothing is left out."""
+    _unread: dict[int, tuple[Entry, Outcome]] = field(default_factory=dict)
+    _observed: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def observed(self) -> dict[int, Any]:
+        """What replications say of the figure, by their number; one that says nothing is left out.
+
+        Read when somebody asks: a model has two thousand figures, and most studies show twenty.
+        """
+        for number, (entry, outcome) in self._unread.items():
+            if is_known(observed := entry.observe(outcome)):
+                self._observed[number] = observed
+        self._unread.clear()
+        return self._observed
+
+    def add(self, number: int, entry: Entry, outcome: Outcome) -> None:
+        """Take in a replication; ``entry`` is the figure as its outcome has it."""
+        self._unread[number] = entry, outcome
 
 
 class Summary:
@@ -39,10 +55,11 @@ class Summary:
         self._outcomes: dict[tuple[str, str], dict[int, tuple[Phase, Outcome]]] = {}
         for number, record in records:
             for phase in record.phases:
+                word, step = phase.word, _step(phase)
                 for owner, outcome in phase.outcomes.items():
-                    self._outcomes.setdefault((owner, phase.word), {})[number] = phase, outcome
+                    self._outcomes.setdefault((owner, word), {})[number] = phase, outcome
                     for entry in outcome.entries():
-                        self._take(number, phase, Address(owner, phase.word, _step(phase), entry), outcome)
+                        self._take(number, phase, Address(owner, word, step, entry), outcome)
 
     @property
     def addresses(self) -> list[Address]:
@@ -110,8 +127,7 @@ class Summary:
             row = self.rows[address.text] = Row(address, type(outcome), phase)
         elif address.entry.leads:
             row.address = address  # it leads where any replication says so
-        if is_known(observed := address.entry.observe(outcome)):
-            row.observed[number] = observed
+        row.add(number, address.entry, outcome)
 
     def _further(self, name: str) -> list[Address]:
         """Return figures that declarations give on demand, such as any percentile."""

@@ -6,8 +6,11 @@ Memory is one machine word for each subscriber and pool.
 
 from typing import Annotated
 
+import numpy as np
+
 from vftsim.errors import ConservationError
 from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.kernel.columns import write_columns
 from vftsim.workloads.ims_bench.attempt import Bench, Pool, attempts
 from vftsim.workloads.sip.messages import streams
 
@@ -31,12 +34,11 @@ def fill_pools(engine: Engine, bench: Bench, count: int, registered: int) -> Non
 
 def _fill(engine: Engine, pool: Pool, most: int, users: range) -> None:
     pool.count = len(users)
-    for first in range(0, most, BLOCK):
-        row, block = engine.add(blocks)
-        if first == 0:
-            pool.first_block = row
-        subscribers = users[first : first + BLOCK]
-        block.users[: len(subscribers)] = list(subscribers)
+    count = -(-most // BLOCK)
+    pool.first_block, *_ = [engine.add(blocks)[0] for _ in range(count)]
+    held = np.zeros((count, BLOCK), np.int64)
+    held.flat[: len(users)] = np.arange(users.start, users.stop, users.step)
+    write_columns(engine, blocks, {"users": held}, pool.first_block)
 
 
 def members(engine: Engine, pool: Pool) -> list[int]:
