@@ -326,6 +326,7 @@ def _of_mechanism(
 
 _WIDTH = 98
 _LESS = "less "
+_MILLIONTH = 1e-6
 _GAP = 2
 _DAY_S = 86_400.0
 _OF_STATE = {"rolled_back", "execution_lost"}
@@ -425,8 +426,16 @@ def _column(decision: Decision, one: Quantity, with_differences: bool) -> list[C
     for kind in decision.ordered:
         cells.append(_cell(decision, kind, one.name))
         if with_differences and kind != decision.first:
-            cells.append(decision.difference(kind, one.name))
+            cells.append(_less(decision, kind, one.name))
     return cells
+
+
+def _less(decision: Decision, kind: str, name: str) -> Estimate | None:
+    """Return the difference, 0 below a millionth: a watched guest's work is rounded to nanoseconds more often."""
+    less, base = decision.difference(kind, name), decision.estimate(decision.first, name)
+    if less is None or base is None or max(-less.low, less.high) > _MILLIONTH * abs(base.mean):
+        return less
+    return replace(less, mean=0.0, half_width=0.0, low=0.0, high=0.0)
 
 
 def _wide(head: str, cells: Sequence[Cell]) -> int:
