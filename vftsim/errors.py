@@ -62,12 +62,12 @@ class ModelFileError(VftsimError, ValueError):
         self.key = key
 
     def __str__(self) -> str:
-        place = self.file
+        where = self.file
         if self.line:
-            place += f":{self.line}"
+            where += f":{self.line}"
         if self.key:
-            place += f": {self.key}" if place else self.key
-        return f"{place}: {self.message}" if place else self.message
+            where += f": {self.key}" if where else self.key
+        return f"{where}: {self.message}" if where else self.message
 
 
 class PrecisionNotReached(VftsimError, RuntimeError):  # noqa: N818 - names a shortfall, not a fault

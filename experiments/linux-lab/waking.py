@@ -85,7 +85,7 @@ def coverage(rows: Mapping[str, Sequence[Row]]) -> str:
                 own = [j for j in judged if _is_in(j.environment, environments) and j.kind.startswith(kind)]
                 if sum(j.rows for j in own) and (kind or group == "all"):
                     of = sum(j.rows for j in own)
-                    cells = (_share(sum(j.own for j in own), of), _share(sum(j.by_runs for j in own), of))
+                    cells = (_share(sum(j.in_own_range for j in own), of), _share(sum(j.by_runs for j in own), of))
                     lines.append((name, group, kind or "all kinds", *cells))
     return markdown_table(("structure", "runs", "kind", "own range", "with errors of other runs"), lines)
 

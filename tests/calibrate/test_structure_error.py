@@ -56,8 +56,8 @@ def test_a_run_is_judged_by_others_and_not_by_itself():
     rows = [row(51.0, 50.0, phase=f"r{n}") for n in range(3)]
     rows += [row(55.0, 50.0, environment="b", phase=f"r{n}") for n in range(2)]
     first, second = each_left_out(rows)
-    assert (first.rows, first.own, first.by_runs, first.by_environments) == (3, 0, 3, 3)
-    assert (second.rows, second.own, second.by_runs, second.by_environments) == (2, 0, 2, 0)
+    assert (first.rows, first.in_own_range, first.by_runs, first.by_environments) == (3, 0, 3, 3)
+    assert (second.rows, second.in_own_range, second.by_runs, second.by_environments) == (2, 0, 2, 0)
     lonely = each_left_out([*rows[:3], rows[3]])[1]
     assert (lonely.rows, lonely.by_runs) == (1, 0)
 

@@ -19,7 +19,7 @@ def test_sections_by_hand():
     """Small values have buckets of their own.  1..10 and 11..20: the pooled median is 10, none and ten lie beyond."""
     runs = [histogram(range(1, 11)), histogram(range(11, 21))]
     (median,) = sections(runs, [50])
-    assert (median.pooled, median.own, median.beyond) == (10.0, (5.0, 15.0), (0, 10))
+    assert (median.pooled, median.by_run, median.beyond) == (10.0, (5.0, 15.0), (0, 10))
     assert median.beyond_body == (0, 2)
 
 
@@ -27,7 +27,7 @@ def test_the_mean_of_percentiles_is_not_the_percentile():
     """One run in two has the tail: its own p75 are 1 and 40, that of both together is 20."""
     runs = [histogram([1] * 40), histogram([1] * 10 + [20] * 20 + [40] * 10)]
     (found,) = sections(runs, [75])
-    assert (found.own, found.pooled) == ((1.0, 20.0), 20.0)
+    assert (found.by_run, found.pooled) == ((1.0, 20.0), 20.0)
     assert percentile_interval(found).mean == 20.0
 
 

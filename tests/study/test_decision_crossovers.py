@@ -39,16 +39,16 @@ def test_a_setting_reaches_around_the_values_that_mechanisms_have(tmp_path):
     knobs = {knob.name: knob for knob in shared_knobs(["all"], models, entry)}
     assert list(knobs) == ["checkpoint_interval", "dirty_rate", "round_trip", "load"]
     # Defaults: 50 ms (micro_checkpoint) and 200 ms.
-    assert (knobs["checkpoint_interval"].places[0], knobs["checkpoint_interval"].places[-1]) == (12.5, 400.0)
-    assert knobs["load"].places[-1] == 2.0
+    assert (knobs["checkpoint_interval"].values[0], knobs["checkpoint_interval"].values[-1]) == (12.5, 400.0)
+    assert knobs["load"].values[-1] == 2.0
     for knob in knobs.values():
-        assert list(knob.places) == sorted(knob.places)
+        assert list(knob.values) == sorted(knob.values)
 
 
 def test_a_round_trip_is_twice_the_latency_of_every_mechanism_that_has_a_channel(tmp_path):
     models, entry = under(tmp_path, WEB)
     (knob,) = shared_knobs(["round_trip=100 us, 2 ms"], models, entry)
-    assert knob.places == (100.0, 2000.0)
+    assert knob.values == (100.0, 2000.0)
     at = {kind: knob.at(model, entry, 2000.0) for kind, model in models.items()}
     assert at["none"] is models["none"]
     for kind in ("checkpoint", "lockstep"):
@@ -169,7 +169,7 @@ def test_values_are_added_where_the_cheapest_changes(job):
         changing = [b / a for a, b in pairwise(places) if order.cheapest[a] != order.cheapest[b]]
         # A factor of four between two values, halved twice.
         assert all(math.isclose(ratio, 4**0.25) for ratio in changing)
-        assert [place for place in places if place in order.knob.places] == list(order.knob.places)
+        assert [place for place in places if place in order.knob.values] == list(order.knob.values)
 
 
 @pytest.mark.thorough

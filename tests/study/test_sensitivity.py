@@ -58,7 +58,7 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
     streams, cost, weight = found.effects
     assert weight.effect.value == 0.0
     assert weight.total is None, "screened out"
-    ends = [found.own.mean + end.mean for end in (cost.low, cost.high)]
+    ends = [found.in_use.mean + end.mean for end in (cost.low, cost.high)]
     paper = shares_on_paper(ends, 20, 60)
     for one, key in ((streams, "streams"), (cost, "cost")):
         assert one.first.value == pytest.approx(paper[key][0], abs=0.06)

@@ -163,7 +163,7 @@ class LeftOutRows:
     environment: str
     kind: str
     rows: int
-    own: int
+    in_own_range: int
     by_runs: int
     by_environments: int
 

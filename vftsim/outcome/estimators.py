@@ -48,8 +48,8 @@ class Estimator(ABC):
         before, after = self.interval(first, confidence), self.interval(second, confidence)
         center = after.mean - before.mean
         if len(first) < FEWEST_RUNS or "range" in (before.kind, after.kind):
-            own = [self.single(b) - self.single(a) for a, b in zip(first, second, strict=True)]
-            return runs_range(center, own, confidence)
+            by_run = [self.single(b) - self.single(a) for a, b in zip(first, second, strict=True)]
+            return runs_range(center, by_run, confidence)
         pairs = [b - a for a, b in zip(self.values(first), self.values(second), strict=True)]
         low, high = hull(center, pairs, confidence, is_positive=False) if len(set(pairs)) > 1 else (center, center)
         return Estimate(center, (high - low) / 2.0, low, high, len(first), confidence, "skew-corrected t")
@@ -132,9 +132,9 @@ class Percentile(Estimator):
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
         """Return the pooled percentile."""
         (found,) = sections(observed, [self.percent])
-        own = tuple(each / self.unit_ns for each in found.own)
+        by_run = tuple(each / self.unit_ns for each in found.by_run)
         return percentile_interval(
-            Sections(found.pooled / self.unit_ns, own, found.beyond, found.beyond_body), confidence
+            Sections(found.pooled / self.unit_ns, by_run, found.beyond, found.beyond_body), confidence
         )
 
 

@@ -125,7 +125,7 @@ def _tips(chart: Chart | Bars, prefix: str) -> dict[str, list[str]]:
         }
     return {
         f"{prefix}-series-{n}": [
-            f"{series.name}, {_place(chart, point)}: {in_words(_cell(point))}"
+            f"{series.name}, {_position(chart, point)}: {in_words(_cell(point))}"
             for point in series.points
             if math.isfinite(point.y)
         ]
@@ -134,7 +134,7 @@ def _tips(chart: Chart | Bars, prefix: str) -> dict[str, list[str]]:
     }
 
 
-def _place(chart: Chart, point: Point) -> str:
+def _position(chart: Chart, point: Point) -> str:
     return chart.names[round(point.x)] if chart.names else plain(point.x)
 
 
@@ -151,14 +151,14 @@ def _table_of(chart: Chart | Bars) -> Table:
         return Table(("", *chart.parts), [[label, *lengths] for label, lengths in chart.rows])
     listed = [series for series in chart.series if series.style != "curve"]
     found: list[dict[float, list[Cell]]] = [{} for _ in listed]
-    for series, own in zip(listed, found, strict=True):
+    for series, at_x in zip(listed, found, strict=True):
         for point in series.points:
-            own.setdefault(point.x, []).append(_cell(point))
-    places = dict.fromkeys((point.x, _place(chart, point)) for series in listed for point in series.points)
+            at_x.setdefault(point.x, []).append(_cell(point))
+    positions = dict.fromkeys((point.x, _position(chart, point)) for series in listed for point in series.points)
     rows = [
-        [words, *(cells[n] if n < len(cells) else None for cells in (own.get(x, []) for own in found))]
-        for x, words in sorted(places)
-        for n in range(max(len(own.get(x, [])) for own in found))
+        [words, *(cells[n] if n < len(cells) else None for cells in (at_x.get(x, []) for at_x in found))]
+        for x, words in sorted(positions)
+        for n in range(max(len(at_x.get(x, [])) for at_x in found))
     ]
     return Table((chart.x, *(series.name for series in listed)), rows)
 

@@ -32,7 +32,7 @@ class Sections:
 
     pooled: float
     """Percentile of all delays together, in the unit of the delays."""
-    own: tuple[float, ...]
+    by_run: tuple[float, ...]
     """Percentile of each run."""
     beyond: tuple[int, ...]
     """Delays of each run beyond ``pooled``."""
@@ -63,12 +63,12 @@ def sections(runs: Sequence[DelayHistogram], percents: Sequence[float]) -> list[
 
 def percentile_interval(found: Sections, confidence: float = 0.95) -> Estimate:
     """Return the pooled percentile with its interval, or with the runs' range where tails are too rare for one."""
-    n = len(found.own)
+    n = len(found.by_run)
     if n < FEWEST_RUNS or _stretches(found) < FEWEST_STRETCHES * n:
-        return runs_range(found.pooled, found.own, confidence)
-    mean = math.fsum(found.own) / n
-    below, above = hull(mean, found.own, confidence, is_positive=True)
-    spread = math.sqrt(math.fsum((x - found.pooled) ** 2 for x in found.own) / (n - 1) / n)
+        return runs_range(found.pooled, found.by_run, confidence)
+    mean = math.fsum(found.by_run) / n
+    below, above = hull(mean, found.by_run, confidence, is_positive=True)
+    spread = math.sqrt(math.fsum((x - found.pooled) ** 2 for x in found.by_run) / (n - 1) / n)
     half_width = student_t_quantile((1.0 + confidence) / 2.0, n - 1) * spread
     # The histogram itself is right within 1 %: no percentile is known better.
     low = high = 0.0

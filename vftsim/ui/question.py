@@ -73,7 +73,9 @@ class Question:
         """Today's, and the variants that differ from it."""
         today, *others = self.columns
         variants = [
-            Configuration(label, {**today, **own}) for label, own in zip(COLUMNS[1:], others, strict=True) if own
+            Configuration(label, {**today, **settings})
+            for label, settings in zip(COLUMNS[1:], others, strict=True)
+            if settings
         ]
         return [Configuration(COLUMNS[0], today), *variants]
 
@@ -95,7 +97,7 @@ class Question:
             ("protection", self.protection, _PROTECTIONS),
             ("objective", self.objective, ""),
         ]
-        changes = [(f"{n}.{key}", value) for n, own in enumerate(self.columns) for key, value in own.items()]
+        changes = [(f"{n}.{key}", value) for n, settings in enumerate(self.columns) for key, value in settings.items()]
         pairs = [("model", self.model), *((name, value) for name, value, default in told if value != default)]
         return urlencode([*pairs, *(("knob", key) for key in self.knobs), *changes])
 
@@ -127,7 +129,7 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
             told[name] = value
         else:
             raise UsageError(f"the address says {shown(name)}, which is no part of a question")
-    changed = {key for own in columns for key in own}
+    changed = {key for settings in columns for key in settings}
     return Question(
         _one_of("model", told.get("model") or models[0], models),
         _one_of("ask", told.get("ask", ""), ("", *QUESTIONS)),
@@ -137,7 +139,7 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
         _kinds(told.get("protection") or _PROTECTIONS),
         _objective(told.get("objective", "")),
         tuple(sorted(key for key in knobs if key and key not in changed)),
-        tuple({key: own[key] for key in sorted(own)} for own in columns),
+        tuple({key: settings[key] for key in sorted(settings)} for settings in columns),
     )
 
 

@@ -77,8 +77,8 @@ class Comparison(Printed):
             for address in self._of(summary):
                 if any(each.estimate(address.text) for each in self.summaries):
                     shown.setdefault(address.text, address)
-        places = list(dict.fromkeys(address.place for address in shown.values()))
-        return sorted(shown.values(), key=lambda address: places.index(address.place))
+        prefixes = list(dict.fromkeys(address.prefix for address in shown.values()))
+        return sorted(shown.values(), key=lambda address: prefixes.index(address.prefix))
 
     def _of(self, summary: Summary) -> Iterator[Address]:
         for name in self.figures:
@@ -285,11 +285,11 @@ def _figures(comparison: Comparison) -> list[Block]:
     others = range(1, len(names))
     heads = ["", *names, *(f"{names[n]} less {names[0]}" if len(names) > 2 else "difference" for n in others)]
     table: list[list[Cell]] = []
-    place = ""
+    prefix = ""
     for address in comparison.addresses:
-        if address.place != place:
-            place = address.place
-            table.append([place])
+        if address.prefix != prefix:
+            prefix = address.prefix
+            table.append([prefix])
         row: list[Cell] = [f"  {address.entry.words}"]
         row += [comparison.estimate(number, address) for number in range(len(names))]
         row += [comparison.difference_of(number, address) for number in others]

@@ -141,9 +141,9 @@ class Decision(Printed):
             blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
         else:
             blocks += crossover_answers(self.crossovers)
-        for place in dict.fromkeys(one.place for one in self.quantities if one.group == SERVICE):
-            shown = [one for one in self.quantities if one.group == SERVICE and one.place == place]
-            blocks += _tables(self, short_owner(place), shown, with_differences=True)
+        for owner in dict.fromkeys(one.owner for one in self.quantities if one.group == SERVICE):
+            shown = [one for one in self.quantities if one.group == SERVICE and one.owner == owner]
+            blocks += _tables(self, short_owner(owner), shown, with_differences=True)
         titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
         for group, title in titles.items():
             blocks += _tables(self, title, [one for one in self.quantities if one.group == group])
@@ -283,10 +283,10 @@ def _bands(
     """
     ends = {kind: list(_ends(model, entry)) for kind, model in models.items()}
     base = {kind: _shorter(model) for kind, model in models.items()}
-    of_run = [*base.values(), *(v.model for own in ends.values() for v in own if not v.is_of_failure)]
+    of_run = [*base.values(), *(v.model for priced in ends.values() for v in priced if not v.is_of_failure)]
     of_crash = [
-        *(base[kind] for kind, own in ends.items() if any(v.is_of_failure for v in own)),
-        *(v.model for own in ends.values() for v in own if v.is_of_failure),
+        *(base[kind] for kind, priced in ends.items() if any(v.is_of_failure for v in priced)),
+        *(v.model for priced in ends.values() for v in priced if v.is_of_failure),
     ]
     known = [played[kind].records if each.spec == models[kind].spec else {} for kind, each in base.items()]
     done = play.runs(of_run, 1, known)
@@ -296,15 +296,15 @@ def _bands(
     runs = iter(play.of_runs(done, [0], unprotected))
     of_base = {kind: next(runs) for kind in base}
     crashes = iter(play.crashes(of_crash, 1, watched_ns(base)))
-    for kind, own in ends.items():
-        if any(each.is_of_failure for each in own):
+    for kind, priced in ends.items():
+        if any(each.is_of_failure for each in priced):
             of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
     bands = {}
-    for kind, own in ends.items():
+    for kind, priced in ends.items():
         asked_for = [address_in(of_base[kind].summary, one.figure) for one in play.asked.objectives]
         at_ends = [
             (each, play.with_failovers(of_base[kind], next(crashes)) if each.is_of_failure else next(runs))
-            for each in own
+            for each in priced
         ]
         bands[kind] = _of_mechanism(of_base[kind], at_ends, asked_for)
     return bands

@@ -85,7 +85,7 @@ class Playing:
         """Return the figures of replications, beside those without protection, which are one of those played."""
         records = [[(number, each.records[number]) for number in numbers] for each in played]
         summaries = [Summary(run.model.label, of_run, CONFIDENCE) for run, of_run in zip(played, records, strict=True)]
-        baseline = next((own for run, own in zip(played, summaries, strict=True) if run is unprotected), None)
+        baseline = next((summary for run, summary in zip(played, summaries, strict=True) if run is unprotected), None)
         protected = []
         for each, summary, of_run in zip(played, summaries, records, strict=True):
             for one in self.asked.objectives:
@@ -148,9 +148,9 @@ class Order:
 
     def stretches(self) -> Iterator[tuple[str, float, float, Change | None]]:
         """Yield who is the cheapest from one value to another, and the change that ends it, if one is known."""
-        places = list(self.cheapest)
-        begin = places[0]
-        for here, there in pairwise([*places, math.nan]):
+        values = list(self.cheapest)
+        begin = values[0]
+        for here, there in pairwise([*values, math.nan]):
             if self.cheapest[here] != self.cheapest.get(there):
                 why = (each for each in self.changes if each.ends(self.cheapest, here, there))
                 yield self.cheapest[here], begin, here, next(why, None)
@@ -163,15 +163,15 @@ class Order:
             "unit": self.knob.unit,
             "points": [
                 {
-                    "at": place,
-                    "cheapest": self.cheapest[place],
+                    "at": value,
+                    "cheapest": self.cheapest[value],
                     "prices": {
-                        kind: {**estimate_columns(price), "meets": kind in self.meeting[place]}
+                        kind: {**estimate_columns(price), "meets": kind in self.meeting[value]}
                         for kind, each in found.items()
                         if (price := each.estimate(PRICE)) is not None
                     },
                 }
-                for place, found in self.points.items()
+                for value, found in self.points.items()
             ],
             "changes": [
                 {
@@ -218,7 +218,9 @@ class _Played:
         by_kind = dict(zip(models, each, strict=True))
         if not self.crashes:
             return by_kind
-        return {kind: self.play.with_failovers(own, self.crashes[digests[kind]]) for kind, own in by_kind.items()}
+        return {
+            kind: self.play.with_failovers(figures, self.crashes[digests[kind]]) for kind, figures in by_kind.items()
+        }
 
 
 def orders(
@@ -235,19 +237,26 @@ def orders(
     wanted = (
         list(models)
         if play.asked.objectives
-        else [kind for kind, own in models.items() if own.spec.domains[entry].protection.has_backup]
+        else [kind for kind, model in models.items() if model.spec.domains[entry].protection.has_backup]
     )
-    models_at = {knob: {place: _at(base, entry, knob, place) for place in knob.places} for knob in knobs}
+    models_at = {knob: {value: _at(base, entry, knob, value) for value in knob.values} for knob in knobs}
     for left in range(HALVINGS, -1, -1):
-        if not played.add(model for own in models_at.values() for each in own.values() for model in each.values()):
+        if not played.add(
+            model for at_values in models_at.values() for each in at_values.values() for model in each.values()
+        ):
             return []
         found_orders = [
-            order_of(knob, {place: played.found(own[place]) for place in sorted(own)}, wanted, play.asked.objectives)
-            for knob, own in models_at.items()
+            order_of(
+                knob,
+                {value: played.found(by_value[value]) for value in sorted(by_value)},
+                wanted,
+                play.asked.objectives,
+            )
+            for knob, by_value in models_at.items()
         ]
         for one in found_orders if left else ():
             middles = [math.sqrt(a * b) for a, b in pairwise(one.cheapest) if one.cheapest[a] != one.cheapest[b]]
-            models_at[one.knob] |= {place: _at(base, entry, one.knob, place) for place in middles}
+            models_at[one.knob] |= {value: _at(base, entry, one.knob, value) for value in middles}
     return found_orders
 
 
@@ -257,13 +266,13 @@ def orders_take(
     """Return what that takes, as if each setting changed the order once."""
     base, after_ns, needs = _steady(models, asked), watched_ns(models), Needs()
     for knob in knobs:
-        every = [model for value in knob.places for model in _at(base, entry, knob, value).values()]
+        every = [model for value in knob.values for model in _at(base, entry, knob, value).values()]
         distinct = {model.digest(): model for model in every}.values()
         once = total([model.spec for model in distinct], replications)
         if any(is_of_failure(one.figure) for one in asked.objectives):
             for model in distinct:
                 once += Crashes(max(replications, 2), after_ns=after_ns).takes(model)
-        needs += once.times(1.0 + HALVINGS / len(knob.places))
+        needs += once.times(1.0 + HALVINGS / len(knob.values))
     return needs
 
 
@@ -294,12 +303,12 @@ def order_of(
 ) -> Order:
     """Return the order of those mechanisms that are wanted, over values of a setting, ascending."""
     meeting = {
-        place: frozenset(kind for kind in wanted if all(_meets(by_kind[kind], one) for one in objectives))
-        for place, by_kind in points.items()
+        value: frozenset(kind for kind in wanted if all(_meets(by_kind[kind], one) for one in objectives))
+        for value, by_kind in points.items()
     }
     cheapest = {
-        place: min(sorted(meeting[place]), key=lambda kind: _mean(by_kind[kind], PRICE), default="")
-        for place, by_kind in points.items()
+        value: min(sorted(meeting[value]), key=lambda kind: _mean(by_kind[kind], PRICE), default="")
+        for value, by_kind in points.items()
     }
     changes = [*_of_objectives(points, wanted, objectives), *_of_prices(points, wanted, meeting)]
     changing = [(a, b) for a, b in pairwise(cheapest) if cheapest[a] != cheapest[b]]
@@ -346,8 +355,8 @@ def _change(what: str, sides: tuple[str, str], where: Crossover, points: Iterabl
     near, at = {math.log(value): value for value in points}, where.at
     low, high = math.exp(at.low), math.exp(at.high)
     half_width = (high - low) / 2.0 if math.isfinite(at.half_width) else at.half_width
-    place = replace(at, mean=math.exp(at.mean), low=low, high=high, half_width=half_width)
-    return Change(what, *sides, place, near[where.low], near[where.high], is_of_cheapest=False)
+    crossing = replace(at, mean=math.exp(at.mean), low=low, high=high, half_width=half_width)
+    return Change(what, *sides, crossing, near[where.low], near[where.high], is_of_cheapest=False)
 
 
 def _logs(points: Iterable[float]) -> list[float]:
@@ -407,7 +416,7 @@ def _stretch(one: Order, kind: str, begin: float, end: float, ending: Change | N
         )
     if ending is not None:
         return f"{who} to {' '.join(shown(ending.at)).strip()} ({_reason(ending)})"
-    after = min(place for place in one.points if place > end)
+    after = min(value for value in one.points if value > end)
     return f"{who} to somewhere between {plain(end)} and {plain(after)} (replications disagree)"
 
 
@@ -432,21 +441,21 @@ def _prices(one: Order, kinds: Sequence[str]) -> Table:
     rows: list[list[Cell]] = []
     for kind in kinds:
         row: list[Cell] = [kind]
-        for place in one.knob.places:
-            price = one.points[place][kind].estimate(PRICE)
+        for value in one.knob.values:
+            price = one.points[value][kind].estimate(PRICE)
             text = "-" if price is None else f"{price.mean:.3g}"
-            met = text if kind in one.meeting[place] else f"({text})"
-            row.append(f"{met}*" if one.cheapest[place] == kind else met)
+            met = text if kind in one.meeting[value] else f"({text})"
+            row.append(f"{met}*" if one.cheapest[value] == kind else met)
         rows.append(row)
     caption = "Price in % of a pCPU. * the cheapest; in brackets: does not meet what is asked."
-    return Table([_name(one), *(plain(place) for place in one.knob.places)], rows, caption=caption)
+    return Table([_name(one), *(plain(value) for value in one.knob.values)], rows, caption=caption)
 
 
 def _chart(one: Order, kinds: Sequence[str]) -> Chart:
     series = []
     for kind in kinds:
-        known = [(place, found[kind].estimate(PRICE)) for place, found in one.points.items()]
-        points = [Point.of(place, math.nan if price is None else price) for place, price in known]
+        known = [(value, found[kind].estimate(PRICE)) for value, found in one.points.items()]
+        points = [Point.of(value, math.nan if price is None else price) for value, price in known]
         series.append(Series(kind, points))
     at = [(each.at.mean, f"{plain(each.at.mean)} {one.knob.unit}") for each in one.changes if each.is_of_cheapest]
     title = f"Price over {one.knob.name}"

@@ -49,7 +49,7 @@ class Quantity:
     unit: str
     group: str
     """Of the service, what protection costs, a failure, a year."""
-    place: str = ""
+    owner: str = ""
     """Workload or program that measures it; empty for the others."""
 
 

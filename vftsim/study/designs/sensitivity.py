@@ -131,7 +131,7 @@ class Sensitivity(Printed):
     figure: str
     """Whole address."""
     unit: str
-    own: Estimate
+    in_use: Estimate
     """The figure of the model as it is."""
     effects: list[Effect]
     """The most important first."""
@@ -198,7 +198,7 @@ class Sensitivity(Printed):
             "manifest": self.manifest,
             "figure": self.figure,
             "unit": self.unit,
-            "own": {"estimate": self.own.mean, "low": self.own.low, "high": self.own.high},
+            "own": {"estimate": self.in_use.mean, "low": self.in_use.low, "high": self.in_use.high},
             "over_ranges": {"median": self.spread.mean, "low": self.spread.low, "high": self.spread.high},
             "depends_on": [each.name for each in self.deciding],
             "factors": rows(self.to_pandas()),
@@ -375,7 +375,7 @@ def _charts(result: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
 def _answers(result: Sensitivity) -> list[str]:
     deciding, count = result.deciding, len(result.effects)
     unit = f" {result.unit}" if result.unit else ""
-    in_use, spread = plain(result.own.mean), result.spread
+    in_use, spread = plain(result.in_use.mean), result.spread
     ends = f"{plain(spread.low)} to {plain(spread.high)}{unit}"
     over = f"It is {in_use}{unit} as the model stands, and {ends} over the ranges"
     if not deciding:

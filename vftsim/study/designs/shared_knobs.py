@@ -17,7 +17,7 @@ from vftsim.study.designs.protections import KEYS
 from vftsim.study.runs.model import Model
 
 ALL, LOAD, _NONE = "all", "load", "none"
-_PLACES = 5
+_VALUES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class SharedKnob:
 
     name: str
     unit: str
-    places: tuple[float, ...]
+    values: tuple[float, ...]
     """In its unit, ascending."""
 
     def at(self, model: Model, entry: str, value: float) -> Model:
@@ -104,9 +104,9 @@ def _around(name: str, models: Sequence[Model], entry: str) -> tuple[float, ...]
     """Return values around those that the models have."""
     sort = _SORTS[name]
     in_use = [] if name == LOAD else [_value_of(model.spec.domains[entry], name) for model in models]
-    own = [value / (sort.size * sort.held) for value in in_use if value] or [sort.usual]
-    low, high = min(own) * sort.reach[0], max(own) * sort.reach[1]
-    return tuple(float(f"{low * (high / low) ** (n / (_PLACES - 1)):.3g}") for n in range(_PLACES))
+    around = [value / (sort.size * sort.held) for value in in_use if value] or [sort.usual]
+    low, high = min(around) * sort.reach[0], max(around) * sort.reach[1]
+    return tuple(float(f"{low * (high / low) ** (n / (_VALUES - 1)):.3g}") for n in range(_VALUES))
 
 
 def _read(name: str, values: str) -> tuple[float, ...]:
@@ -136,5 +136,5 @@ def _value_of(domain: DomainSpec, name: str) -> float | None:
 
 
 def _load_keys(model: Model) -> list[str]:
-    own = ((name, each.first_load_key) for name, each in model.spec.workloads.items())
-    return [f"workloads.{name}.{key}" for name, key in own if key]
+    keys = ((name, each.first_load_key) for name, each in model.spec.workloads.items())
+    return [f"workloads.{name}.{key}" for name, key in keys if key]

@@ -408,8 +408,8 @@ class SimulatedYears(Printed):
             "restart_s": self.restart_s,
             "rates": [{"name": each.name, "mean_s": each.mean_s, "cv": each.cv} for each in self.rates],
             "years": rows(self.to_pandas()),
-            "effects": {kind: [asdict(own) for own in each.kinds] for kind, each in self.found.items()},
-            "each": {kind: [asdict(own) for own in each.years] for kind, each in self.found.items()},
+            "effects": {kind: [asdict(one) for one in each.kinds] for kind, each in self.found.items()},
+            "each": {kind: [asdict(one) for one in each.years] for kind, each in self.found.items()},
             "refused": dict(self.refused),
         }
 

@@ -48,12 +48,12 @@ class Reader:
     def read(self, records: Sequence[tuple[int, RunRecord]]) -> PointFigures:
         """Return the figures of a point."""
         summary, figures = Summary("", records, self.confidence), PointFigures()
-        for own in chosen(summary, self.names):
-            estimate = summary.estimate(own.text)
+        for chosen_one in chosen(summary, self.names):
+            estimate = summary.estimate(chosen_one.text)
             if estimate is not None:
-                name, address = self._shared(own)
+                name, address = self._shared(chosen_one)
                 figures.found[name] = address, estimate
-                for number, value in summary.values(own.text).items():
+                for number, value in summary.values(chosen_one.text).items():
                     figures.values.setdefault(number, {})[name] = value
         for number, record in records:
             figures.values.setdefault(number, {})
@@ -104,10 +104,10 @@ def sweep_crossovers(grid: Grid, records: Sequence[Mapping[int, Figures]], confi
     return [
         row
         for axis in grid.axes
-        if (places := numbers_of(axis.values)) is not None
+        if (numbers := numbers_of(axis.values)) is not None
         for held, lines in _lines(grid, axis, records)
         for first, second in combinations(lines, 2)
-        for row in _of_pair(axis, places, held, (first, second), (lines[first], lines[second]), confidence)
+        for row in _of_pair(axis, numbers, held, (first, second), (lines[first], lines[second]), confidence)
     ]
 
 

@@ -34,14 +34,14 @@ class Address:
     """The figure, and what of it."""
 
     @property
-    def place(self) -> str:
+    def prefix(self) -> str:
         """Owner and phase."""
         return f"{self.owner}.{self.phase}" if self.phase else self.owner
 
     @cached_property
     def text(self) -> str:
         """The whole address."""
-        return ".".join((self.place, *self.entry.path))
+        return ".".join((self.prefix, *self.entry.path))
 
     @cached_property
     def spellings(self) -> list[list[str]]:
@@ -53,7 +53,9 @@ class Address:
             *([other, *parts] for other in known_as if other and ANY not in other),
             [self.entry.column],
         ]
-        return [[*self.owner.split("."), *([phase] if phase else []), *own] for phase in phases for own in figures]
+        return [
+            [*self.owner.split("."), *([phase] if phase else []), *figure] for phase in phases for figure in figures
+        ]
 
     def is_meant(self, words: Sequence[str]) -> bool:
         """Whether a name's words stand in a spelling in their order, the last one at its end."""
@@ -91,9 +93,11 @@ def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
     """Return what a name of no figure is answered with: the nearest names there are."""
     words = name.split(".")
     spellings = [
-        (address.text, [word for word in own if word != ANY]) for address in known for own in address.spellings
+        (address.text, [word for word in spelling if word != ANY])
+        for address in known
+        for spelling in address.spellings
     ]
-    inside = [text for text, own in spellings if _is_within(words, own)]
+    inside = [text for text, spelling in spellings if _is_within(words, spelling)]
     if inside:
         return UsageError(f"{option}: '{name}' is no figure by itself; one of {_listed(inside)}")
     texts = [address.text for address in known]

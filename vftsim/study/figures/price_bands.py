@@ -40,7 +40,7 @@ class Variant:
     price: str
     """Key of the price; :data:`ALL`."""
     basis: str
-    place: float
+    position: float
     """Where in the range its value lies, from 0 to 1, in the logarithm where there is one."""
     ratio: float
     """The upper end of the range over the lower; 0 where that is 0."""
@@ -56,7 +56,7 @@ class Effect:
 
     price: str
     basis: str
-    place: float
+    position: float
     at_low: float
     at_high: float
     ratio: float = 0.0
@@ -67,19 +67,19 @@ class Effect:
         moves = (self.at_low, 0.0, self.at_high)
         return max(moves) - min(moves)
 
-    def moved(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how much it moves the figure where it lies at places of its range."""
-        values, own_share = self._shares(places), float(self._shares(np.array(self.place)))
-        if 0.0 < own_share < 1.0:
-            return np.interp(values, (0.0, own_share, 1.0), (self.at_low, 0.0, self.at_high))
-        ends = (0.0, self.at_high) if own_share <= 0.0 else (self.at_low, 0.0)
+    def moved(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how much it moves the figure where it lies at positions in its range."""
+        values, share_in_use = self._shares(positions), float(self._shares(np.array(self.position)))
+        if 0.0 < share_in_use < 1.0:
+            return np.interp(values, (0.0, share_in_use, 1.0), (self.at_low, 0.0, self.at_high))
+        ends = (0.0, self.at_high) if share_in_use <= 0.0 else (self.at_low, 0.0)
         return np.interp(values, (0.0, 1.0), ends)
 
-    def _shares(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return which share of the way from the lower to the upper end prices are at places of the range."""
+    def _shares(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return which share of the way from the lower to the upper end prices are at positions in the range."""
         if self.ratio <= 1.0:
-            return places
-        shares: NDArray[np.float64] = np.expm1(places * math.log(self.ratio)) / (self.ratio - 1.0)
+            return positions
+        shares: NDArray[np.float64] = np.expm1(positions * math.log(self.ratio)) / (self.ratio - 1.0)
         return shares
 
 
@@ -123,7 +123,7 @@ def variants(model: Model, domain: str) -> Iterator[Variant]:
         played = replace(model, spec=with_domain(model.spec, domain, protection=at_prices(protection, ends)))
         first = moved[0]
         ratio = first.price.high / first.price.low if first.price.low > 0.0 else 0.0
-        return Variant(name, first.price.basis, place_of(first), ratio, is_high, first.is_of_failure, played)
+        return Variant(name, first.price.basis, position_of(first), ratio, is_high, first.is_of_failure, played)
 
     for each in prices:
         yield from (at(each.key, [each], is_high) for is_high in (False, True))
@@ -132,7 +132,7 @@ def variants(model: Model, domain: str) -> Iterator[Variant]:
         yield from (at(ALL, running, is_high) for is_high in (False, True))
 
 
-def place_of(priced: Priced) -> float:
+def position_of(priced: Priced) -> float:
     """Return where in its range a price lies, in the logarithm where there is one."""
     low, high = priced.price.low, priced.price.high
     if low <= 0.0:
@@ -157,7 +157,7 @@ def effects_of(
         Effect(
             price,
             (variant_of := about[price]).basis,
-            variant_of.place,
+            variant_of.position,
             each.get(False, 0.0),
             each.get(True, 0.0),
             variant_of.ratio,
@@ -172,14 +172,14 @@ def band_of(effects: Sequence[Effect]) -> Band | None:
     moving = sorted((each for each in single if each.width > 0.0), key=lambda each: -each.width)
     if not moving:
         return None
-    streams, place = Streams(0, 0), np.array([[each.place] for each in moving])
-    places = np.array([streams.uniforms("prices", number, count=DRAWS) for number in range(len(moving))])
-    moves = np.array([each.moved(at) for each, at in zip(moving, places, strict=True)])
+    streams, position = Streams(0, 0), np.array([[each.position] for each in moving])
+    positions = np.array([streams.uniforms("prices", number, count=DRAWS) for number in range(len(moving))])
+    moves = np.array([each.moved(at) for each, at in zip(moving, positions, strict=True)])
     total = moves.sum(axis=0)
     together = [each for each in effects if each.price == ALL]
     for each in together:
-        total += _of_pairs(np.where(places < place, moves, 0.0), [one.at_low for one in moving], each.at_low)
-        total += _of_pairs(np.where(places > place, moves, 0.0), [one.at_high for one in moving], each.at_high)
+        total += _of_pairs(np.where(positions < position, moves, 0.0), [one.at_low for one in moving], each.at_low)
+        total += _of_pairs(np.where(positions > position, moves, 0.0), [one.at_high for one in moving], each.at_high)
     below, above = np.quantile(total, ((1.0 - SHARE) / 2.0, (1.0 + SHARE) / 2.0))
     if together:
         seen = [end for each in effects for end in (each.at_low, 0.0, each.at_high)]

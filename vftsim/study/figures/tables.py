@@ -191,7 +191,7 @@ def _percentile_rows(delays: Sequence[tuple[dict[str, Any], int, Any, tuple[Any,
     columns, figure = delays[0][0], delays[0][3][0]
     for percent, found in zip(PERCENTILES, sections([each for *_, (_, each) in delays], PERCENTILES), strict=True):
         for (_, number, *_), own_ns, beyond, beyond_body in zip(
-            delays, found.own, found.beyond, found.beyond_body, strict=True
+            delays, found.by_run, found.beyond, found.beyond_body, strict=True
         ):
             yield {
                 "replication": number,

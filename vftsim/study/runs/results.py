@@ -253,11 +253,11 @@ def figures_table(summary: Summary, *, everything: bool = False) -> Table:
     """Return the figures of the whole run, those of one place together: the leading ones, or all."""
     rows: list[list[Cell]] = []
     addresses = [each for each in summary.addresses if not each.phase and (everything or each.entry.leads)]
-    for place in dict.fromkeys(address.place for address in addresses):
-        estimates = [(each, summary.estimate(each.text)) for each in addresses if each.place == place]
+    for prefix in dict.fromkeys(address.prefix for address in addresses):
+        estimates = [(each, summary.estimate(each.text)) for each in addresses if each.prefix == prefix]
         known = [(each, estimate) for each, estimate in estimates if estimate is not None]
         if known:
-            rows.append([place])
+            rows.append([prefix])
             rows += [[f"  {each.entry.words}", estimate] for each, estimate in known]
     return Table(["", "estimate"], rows)
 
