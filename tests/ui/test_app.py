@@ -36,10 +36,10 @@ def test_an_address_is_answered_by_its_command_and_then_from_disk(opened, tmp_pa
     text = page.get(VARIANT).text
     assert f'<th scope="row" class="t">{KNOB}</th><td class="t">1.0</td><td class="t">1.2</td>' in text  # what differs
     assert text.count("<svg ") >= 2
-    said = [each.study.folder.joinpath("said.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
+    said = [each.study.folder.joinpath("stderr.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
     assert page.post("/begin", VARIANT).status_code == 303
     page.until("done", VARIANT)
-    assert said == [each.study.folder.joinpath("said.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
+    assert said == [each.study.folder.joinpath("stderr.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
     _, variant = page.posed(VARIANT)
     program, *words = shlex.split(page.commands(VARIANT)[1])
     assert (program, *words[-2:]) == ("vftsim", "-o", str(variant.study.result))
@@ -81,7 +81,7 @@ def test_a_model_that_is_changed_is_another_study(page, idle, tmp_path):
     end = time.monotonic() + LONGEST_S
     while (state := page.desk.runs.state(before)).word in ("waiting", "running") and time.monotonic() < end:
         time.sleep(0.01)
-    assert (state.word, "the model's file was changed since" in state.said) == ("refused", True)
+    assert (state.word, "the model's file was changed since" in state.last_line) == ("refused", True)
     assert len(idle) == 1
 
 

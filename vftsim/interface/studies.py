@@ -276,8 +276,8 @@ def sweep(
 
     def study(folder: Path | None, execution: Execution, *, force: bool) -> SweepResult:
         with TemporaryDirectory() as elsewhere:
-            kept = folder or Path(elsewhere) / "sweep"
-            return run_sweep(planned, kept, replications, execution, force=force, figures=figures)
+            directory = folder or Path(elsewhere) / "sweep"
+            return run_sweep(planned, directory, replications, execution, force=force, figures=figures)
 
     return WrittenPlan("sweep", f"sweep of {planned.base.name}", [], lambda **_: planned.takes(replications), study)
 

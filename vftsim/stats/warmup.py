@@ -63,8 +63,8 @@ def mser5(series: Sequence[float]) -> int:
         squares += deviation * deviation
         if d > n // 2:
             continue
-        kept = n - d
-        score = max(squares - total * total / kept, 0.0) / (kept * kept)
+        retained = n - d
+        score = max(squares - total * total / retained, 0.0) / (retained * retained)
         if score <= best_score:
             best_cut, best_score = d, score
     return best_cut * BATCH

@@ -125,13 +125,13 @@ class _Routes:
         """End them; what has finished is kept."""
         return await run_in_threadpool(self._change, self._desk.runs.stop, await _told(request))
 
-    def _change(self, change: Callable[[Study], None], told: list[tuple[str, str]] | None) -> Response:
-        if told is None:
+    def _change(self, change: Callable[[Study], None], form: list[tuple[str, str]] | None) -> Response:
+        if form is None:
             return PlainTextResponse("no form of this page is so long", 413)
-        tokens = [value.encode() for name, value in told if name == "token"]
+        tokens = [value.encode() for name, value in form if name == "token"]
         if len(tokens) != 1 or not hmac.compare_digest(tokens[0], self._desk.token.encode()):
             return PlainTextResponse("the token of this page is missing: open the page again", 403)
-        pairs = [pair for pair in told if pair[0] != "token"]
+        pairs = [pair for pair in form if pair[0] != "token"]
         question = self._desk.read()
         try:
             question = self._desk.read(

@@ -84,14 +84,14 @@ def _own_model(desk: Desk, question: Question) -> Model | None:
 
 def _about(model: Model) -> dict[str, str]:
     """Return what a model is, what it was fitted to, and which changes that does not cover."""
-    description, said = " ".join(model.description.split()), model.spec.calibrated
-    if said is None:
+    description, calibration = " ".join(model.description.split()), model.spec.calibrated
+    if calibration is None:
         calibrated = "This model does not say what it was fitted to: no knob is calibrated."
     else:
-        low, high = (RATE.format(load) for load in said.loads)
-        changed = f" Not covered any more: {', '.join(said.not_covered)}." if said.not_covered else ""
+        low, high = (RATE.format(load) for load in calibration.loads)
+        changed = f" Not covered any more: {', '.join(calibration.not_covered)}." if calibration.not_covered else ""
         covered = "with hosts, networks and domains as in the file"
-        calibrated = f"Fitted to {said.by}, for loads from {low} to {high}, {covered}.{changed}"
+        calibrated = f"Fitted to {calibration.by}, for loads from {low} to {high}, {covered}.{changed}"
     return {"description": description, "calibrated": calibrated}
 
 

@@ -89,7 +89,7 @@ class Question:
     @property
     def address(self) -> str:
         """Return the one address of this question, without what it has by default."""
-        told = [
+        given = [
             ("ask", self.ask, ""),
             ("n", str(self.runs), str(_DEFAULT_RUNS)),
             ("seed", str(self.seed), "1"),
@@ -98,7 +98,7 @@ class Question:
             ("objective", self.objective, ""),
         ]
         changes = [(f"{n}.{key}", value) for n, settings in enumerate(self.columns) for key, value in settings.items()]
-        pairs = [("model", self.model), *((name, value) for name, value, default in told if value != default)]
+        pairs = [("model", self.model), *((name, value) for name, value, default in given if value != default)]
         return urlencode([*pairs, *(("knob", key) for key in self.knobs), *changes])
 
     def words(self, configuration: Configuration, path: str) -> list[str]:
@@ -114,7 +114,7 @@ class Question:
 
 def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Question:
     """Return what the pairs of an address ask; refuse what is none of a question's."""
-    told: dict[str, str] = {}
+    given: dict[str, str] = {}
     knobs: dict[str, None] = {}
     columns: list[dict[str, str]] = [{}, {}, {}, {}]
     for count, (name, text) in enumerate(pairs):
@@ -126,18 +126,18 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
         elif name == "knob":
             knobs[value] = None
         elif name in ("model", "ask", "n", "seed", "quick", "protection", "objective"):
-            told[name] = value
+            given[name] = value
         else:
             raise UsageError(f"the address says {shown(name)}, which is no part of a question")
     changed = {key for settings in columns for key in settings}
     return Question(
-        _one_of("model", told.get("model") or models[0], models),
-        _one_of("ask", told.get("ask", ""), ("", *QUESTIONS)),
-        _whole("n", told.get("n") or str(_DEFAULT_RUNS), 1, MOST_RUNS),
-        _whole("seed", told.get("seed") or str(_DEFAULT_SEED), 0, 999_999_999),
-        _one_of("quick", told.get("quick", "1"), ("0", "1")) == "1",
-        _kinds(told.get("protection") or _PROTECTIONS),
-        _objective(told.get("objective", "")),
+        _one_of("model", given.get("model") or models[0], models),
+        _one_of("ask", given.get("ask", ""), ("", *QUESTIONS)),
+        _whole("n", given.get("n") or str(_DEFAULT_RUNS), 1, MOST_RUNS),
+        _whole("seed", given.get("seed") or str(_DEFAULT_SEED), 0, 999_999_999),
+        _one_of("quick", given.get("quick", "1"), ("0", "1")) == "1",
+        _kinds(given.get("protection") or _PROTECTIONS),
+        _objective(given.get("objective", "")),
         tuple(sorted(key for key in knobs if key and key not in changed)),
         tuple({key: settings[key] for key in sorted(settings)} for settings in columns),
     )

@@ -1,8 +1,8 @@
 """Studies that a page began: each a process with the command line of its address, one after the other.
 
 A study's folder in the store is named by all that determines its result.  In it stand what was asked and how it ended
-(``asked.json``), what its process said (``said.txt``) and the result itself (``result``), made by the command alone: it
-keeps every finished replication, so that an interrupted study goes on and a finished one is never run again.
+(``asked.json``), standard error of its process (``stderr.txt``) and the result itself (``result``), made by the command
+alone: it keeps every finished replication, so that an interrupted study goes on and a finished one is never run again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vftsim.study.store.lock import LOCK, DirectoryLock, Holder
 from vftsim.study.store.store import MANIFEST
 
 MOST_WAITING, MOST_KEPT = 12, 2000
-_ASKED, _SAID, _RESULT = "asked.json", "said.txt", "result"
+_ASKED, _STDERR, _RESULT = "asked.json", "stderr.txt", "result"
 _NAME = re.compile(r"[0-9a-f]{20}")
 _OF = re.compile(r": (\d{1,9})/(\d{1,9})\b(?:.* - (\d{1,3}) % of number)?")
 _TAIL_BYTES, _END_S, _LOOK_S = 2000, 20.0, 0.2
@@ -41,7 +41,7 @@ class State:
     """How far a study has come: a word, what its process said last, and the share that is done."""
 
     word: Word
-    said: str = ""
+    last_line: str = ""
     share: float = 0.0
 
 
@@ -111,15 +111,15 @@ class Runs:
             if study in self._waiting:
                 return State("waiting")
             is_running = study == self._running
-        said = _last_line(study.folder / _SAID)
+        last_line = _last_line(study.folder / _STDERR)
         if is_running:
-            return State("running", said, _share(said))
+            return State("running", last_line, _share(last_line))
         ended = _ended(study)
         if ended is None:
             return State("new")
-        return (
-            State("done", share=1.0) if ended == _DONE else State("refused" if ended == _REFUSED else "stopped", said)
-        )
+        if ended == _DONE:
+            return State("done", share=1.0)
+        return State("refused" if ended == _REFUSED else "stopped", last_line)
 
     def begin(self, study: Study) -> None:
         """Have a study run, or go on, unless it is done or under way; refuse if too many wait, or the store is full."""
@@ -189,17 +189,17 @@ class Runs:
                 return _STOPPED
             time.sleep(_LOOK_S)
         self._process = None
-        with self._change, contextlib.suppress(OSError), (study.folder / _SAID).open("wb") as said:
+        with self._change, contextlib.suppress(OSError), (study.folder / _STDERR).open("wb") as stderr:
             if self._is_closed or self._is_stopped:
                 return _STOPPED
             if not self._is_as_asked(study):
-                said.write(_CHANGED.encode())
+                stderr.write(_CHANGED.encode())
                 return _REFUSED
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "vftsim", *self.command(study)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=stderr,
                 start_new_session=True,
             )
         return _STOPPED if self._process is None else self._process.wait()
@@ -229,10 +229,10 @@ def _at_work(result: Path) -> Holder | None:
 
 
 def _write(study: Study, ended: int | None) -> None:
-    said = {"words": list(study.words), "address": study.address, "exit_code": ended}
+    written = {"words": list(study.words), "address": study.address, "exit_code": ended}
     try:
         study.folder.mkdir(exist_ok=True)
-        write_json(study.folder / _ASKED, said)
+        write_json(study.folder / _ASKED, written)
     except OSError as error:
         raise UsageError(f"cannot write in '{study.folder}': {error.strerror or error}") from None
 
@@ -241,9 +241,9 @@ def _read(folder: Path) -> tuple[float, Study, int | None] | None:
     """Return when something was asked in a folder, what, and how it ended; None if nothing says so."""
     path = folder / _ASKED
     try:
-        said: Any = json.loads(path.read_text(encoding="utf-8"))
-        ended = None if said["exit_code"] is None else int(said["exit_code"])
-        study = Study(folder, tuple(map(str, said["words"])), str(said["address"]))
+        written: Any = json.loads(path.read_text(encoding="utf-8"))
+        ended = None if written["exit_code"] is None else int(written["exit_code"])
+        study = Study(folder, tuple(map(str, written["words"])), str(written["address"]))
         return path.stat().st_mtime, study, ended
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -267,9 +267,9 @@ def _last_line(path: Path) -> str:
     return lines[-1] if lines else ""
 
 
-def _share(said: str) -> float:
+def _share(line: str) -> float:
     """Return the share that a line of progress tells: ``run lab-virtual: 3/10 - 40 % of number 4``."""
-    match = _OF.search(said)
+    match = _OF.search(line)
     if match is None or not int(match[2]):
         return 0.0
     return min(1.0, (int(match[1]) + int(match[3] or 0) / 100.0) / int(match[2]))

@@ -14,7 +14,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def serve(
-    named: Sequence[str], store: Path, port: int, options: Sequence[str] = (), *, tell: Callable[[str], None] = print
+    named: Sequence[str], store: Path, port: int, options: Sequence[str] = (), *, notify: Callable[[str], None] = print
 ) -> None:
     """Serve the page of the shipped models and of those named, the first of these first, until Ctrl-C.
 
@@ -28,7 +28,7 @@ def serve(
         0: a free one.
     options : sequence of str
         What each command line is given beside.
-    tell : callable
+    notify : callable
         Is told the address.
 
     Raises
@@ -49,7 +49,9 @@ def serve(
     with bound(port) as listening:
         desk = Desk(models, store, options)
         try:
-            tell(f"vftsim: http://{LOOPBACK}:{listening.getsockname()[1]}/ - Ctrl-C ends it; studies are in '{store}'")
+            notify(
+                f"vftsim: http://{LOOPBACK}:{listening.getsockname()[1]}/ - Ctrl-C ends it; studies are in '{store}'"
+            )
             config = uvicorn.Config(
                 build(desk),
                 log_level="warning",

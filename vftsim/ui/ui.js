@@ -6,9 +6,9 @@ document.addEventListener("input", () => { isChanged = true; });
 async function look(done) {
   try {
     const found = await (await fetch(address)).json();
-    found.studies.forEach(({word, said, share}, number) => {
+    found.studies.forEach(({word, last_line, share}, number) => {
       studies[number].querySelector("[data-state]").textContent = word;
-      studies[number].querySelector("[data-said]").textContent = said;
+      studies[number].querySelector("[data-last-line]").textContent = last_line;
       studies[number].querySelector("[data-share]").value = share;
     });
     if (!isChanged && (!found.is_busy || count("done") > done)) return location.reload();

@@ -55,36 +55,36 @@ def replay(
 
     if trace is not None:
         check_target(trace, force)
-    kept = stored_run(directory, run)
+    stored = stored_run(directory, run)
     if trace is not None:
-        _write_trace(kept, trace, start, length)
+        _write_trace(stored, trace, start, length)
     if debugger:
-        _debug(kept)
+        _debug(stored)
         return
-    is_same = is_reproduced(directory, kept)
+    is_same = is_reproduced(directory, stored)
     outcomes = {None: "not kept, so not compared", True: "equal to what was kept, to the last bit"}
-    print_text(f"{kept.name}: {outcomes.get(is_same, 'NOT what was kept')}.")
+    print_text(f"{stored.name}: {outcomes.get(is_same, 'NOT what was kept')}.")
     if is_same is False:
         raise typer.Exit(OUTSIDE)
 
 
-def _write_trace(kept: StoredRun, path: Path, start: str | None, length: str | None) -> None:
+def _write_trace(stored: StoredRun, path: Path, start: str | None, length: str | None) -> None:
     from vftsim.cli.files import write_whole
     from vftsim.cli.window import Window
     from vftsim.report.screen import print_text
     from vftsim.tracing.chrome import write_chrome
 
-    window = Window(start=start, length=length, seed=kept.seed, replication=kept.replication)
-    recorded = window.recorded(kept.point.spec)
+    window = Window(start=start, length=length, seed=stored.seed, replication=stored.replication)
+    recorded = window.recorded(stored.point.spec)
     write_whole(path, lambda file: write_chrome(recorded, file))
     print_text(
         f"Written: {path} ({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms); open it at ui.perfetto.dev"
     )
 
 
-def _debug(kept: StoredRun) -> None:
+def _debug(stored: StoredRun) -> None:
     import pdb
 
     from vftsim.composition.run import run_model
 
-    pdb.Pdb(nosigint=True).runcall(run_model, kept.point.spec, kept.seed, kept.replication)
+    pdb.Pdb(nosigint=True).runcall(run_model, stored.point.spec, stored.seed, stored.replication)

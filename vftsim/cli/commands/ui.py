@@ -39,4 +39,4 @@ def ui(
         raise UsageError(f"--port: from 0 to {_HIGHEST_PORT}")
     options.parse_quantity("--max-time", max_time, DURATION)
     beside = ["--max-time", max_time, *(["-j", str(checked_jobs(jobs))] if jobs is not None else [])]
-    serve(models or [], output, port, beside, tell=say)
+    serve(models or [], output, port, beside, notify=say)

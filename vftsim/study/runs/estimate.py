@@ -362,10 +362,10 @@ class Limits:
     """Memory that it may need; without it a quarter of the machine's is asked about."""
 
 
-def check(needs: Needs, jobs: int, limits: Limits, ask: Callable[[str], bool]) -> str:
+def check(needs: Needs, jobs: int, limits: Limits, confirm: Callable[[str], bool]) -> str:
     """Return what to say of a study that takes much when it begins, if it may begin; empty: nothing.
 
-    ``ask`` asks the user whether to go on; without anybody to ask, False.  Refused is what takes too much, or what
+    ``confirm`` asks the user whether to go on; without anybody to ask, False.  Refused is what takes too much, or what
     nobody agreed to.
     """
     words = in_words(needs, jobs)
@@ -379,7 +379,7 @@ def check(needs: Needs, jobs: int, limits: Limits, ask: Callable[[str], bool]) -
     is_bounded = limits.most_ns is not None and limits.most_ns <= LONG_S * _S
     is_long = seconds > LONG_S and not is_bounded
     is_large = limits.most_bytes is None and memory > memory_of_machine() / 4
-    if (is_long or is_large) and not limits.is_agreed and not ask(f"this takes {words}; begin?"):
+    if (is_long or is_large) and not limits.is_agreed and not confirm(f"this takes {words}; begin?"):
         why = "above an hour" if is_long else "above a quarter of this machine's memory"
         raise UsageError(
             f"this takes {words}, {why}; --yes begins it all the same, --quick, --scale or fewer replications take less"
@@ -396,7 +396,7 @@ def memory_of_machine() -> float:
 
 
 @contextmanager
-def ended_beyond(most_ns: int | None, most_bytes: int | None, say: Callable[[str], None]) -> Iterator[None]:
+def ended_beyond(most_ns: int | None, most_bytes: int | None, notify: Callable[[str], None]) -> Iterator[None]:
     """Interrupt what is inside after a time, or when its processes together use more memory; as Ctrl-C does.
 
     What has finished is kept.
@@ -411,9 +411,9 @@ def ended_beyond(most_ns: int | None, most_bytes: int | None, say: Callable[[str
         while not left.wait(max(0.0, min(end_s - time.monotonic(), math.inf if most_bytes is None else _LOOK_S))):
             used = 0 if most_bytes is None else memory_in_use()
             if most_bytes is not None and used > most_bytes:
-                say(f"{used / 1e6:.0f} MB of memory are used, --max-memory allows {most_bytes / 1e6:.0f} MB")
+                notify(f"{used / 1e6:.0f} MB of memory are used, --max-memory allows {most_bytes / 1e6:.0f} MB")
             elif most_ns is not None and time.monotonic() >= end_s:
-                say(f"{duration_in_words(most_ns / _S)}, the --max-time, are over")
+                notify(f"{duration_in_words(most_ns / _S)}, the --max-time, are over")
             else:
                 continue
             over.set()
