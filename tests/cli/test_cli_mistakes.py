@@ -124,6 +124,14 @@ def test_absurdly_long_words_are_shortened(tiny_path, capsys):
     assert len(message) < 1200
 
 
+def test_what_points_of_a_sweep_ask_in_vain_is_said_before_it_runs(capsys):
+    """Each of two points, once: the affinity of the model lets a single vCPU run."""
+    assert main(["sweep", "lab-virtual", "--grid", "domains.sut.vcpus=1,2", "--figure", "capasity"]) == 2
+    remark, mistake, _ = capsys.readouterr().err.split("\n")
+    assert "of 2 vCPUs no more than 1 can run at a time" in remark
+    assert "nearest: workloads.calls.doc_saps" in mistake, "capacity is another name of that"
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -189,7 +189,7 @@ def leave_cluster() -> None:
 
 def say_remarks(remarks: Iterable[str]) -> None:
     """Say on standard error what a user must know of a model, or of a result's directory."""
-    for remark in remarks:
+    for remark in dict.fromkeys(remarks):
         say(f"vftsim: {remark}")
 
 

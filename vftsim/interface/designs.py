@@ -46,7 +46,7 @@ def study(
         Instead of the file's.
     """
     from vftsim.study.designs.points import change_for, points_of
-    from vftsim.study.designs.study import COMMAND, run_study_file, takes
+    from vftsim.study.designs.study import COMMAND, run_study_file, some_models, takes
     from vftsim.study.designs.study_spec import changed, read_study
 
     spec, folder = read_study(str(file))
@@ -55,7 +55,7 @@ def study(
     return WrittenPlan(
         COMMAND,
         f"study {spec.name}",
-        [],
+        some_models(made),
         lambda **_: takes(spec, made),
         partial(run_study_file, spec, made),
         "results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite",

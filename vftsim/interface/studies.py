@@ -279,7 +279,8 @@ def sweep(
             directory = folder or Path(elsewhere) / "sweep"
             return run_sweep(planned, directory, replications, execution, force=force, figures=figures)
 
-    return WrittenPlan("sweep", f"sweep of {planned.base.name}", [], lambda **_: planned.takes(replications), study)
+    label, models = f"sweep of {planned.base.name}", planned.some_models
+    return WrittenPlan("sweep", label, models, lambda **_: planned.takes(replications), study)
 
 
 @conducted

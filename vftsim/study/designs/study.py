@@ -132,12 +132,16 @@ def check_responses(spec: StudySpec, points: Sequence[StudyPoint]) -> None:
     check_names(spec.responses, [model.spec for model in _first_models(points)], "responses")
 
 
+def some_models(points: Sequence[StudyPoint]) -> list[Model]:
+    """Return the models of all points; of a large design, of points spread over it."""
+    return [point.model for point in points[:: max(1, len(points) // _MOST_LOOKED_AT)]]
+
+
 def takes(spec: StudySpec, points: Sequence[StudyPoint]) -> Needs:
     """Return what a study takes in all; with a precision, the most it may."""
-    step = max(1, len(points) // _MOST_LOOKED_AT)
-    some = points[::step]
+    some = some_models(points)
     replications = spec.replications if spec.precision is None else spec.precision.most
-    return total([point.model.spec for point in some], replications).times(len(points) / len(some))
+    return total([model.spec for model in some], replications).times(len(points) / len(some))
 
 
 def run_study_file(

@@ -179,7 +179,7 @@ class SweepResult(Printed):
             *(Note(line) for line in _about(self)),
             Answer(
                 f"{count} points, {self.finished} runs",
-                f"What do {' and '.join(axis.name for axis in grid.axes)} change?",
+                f"What {'do' if grid.axes[1:] else 'does'} {' and '.join(axis.name for axis in grid.axes)} change?",
             ),
             *_charts(self),
             table,

@@ -169,12 +169,17 @@ class Grid:
         at = _cached(lambda assignments: self.at(assignments).quick(), self.size)
         return replace(self, base=self.base.quick(), at=at)
 
-    def takes(self, replications: int) -> Needs:
-        """Return what so many replications of each point take; of a large grid, by points spread over it."""
+    @cached_property
+    def some_models(self) -> list[Model]:
+        """The models of all points; of a large grid, of points spread over it."""
         few = min(self.size, _MOST_LOOKED_AT)
         some = [int(n * _GOLDEN % 1.0 * self.size) for n in range(few)] if few < self.size else range(few)
-        share = self.size / len(some)
-        return total([self._model(number).spec for number in some], replications).times(share)
+        return [self._model(number) for number in some]
+
+    def takes(self, replications: int) -> Needs:
+        """Return what so many replications of each point take; of a large grid, by points spread over it."""
+        some = self.some_models
+        return total([model.spec for model in some], replications).times(self.size / len(some))
 
     def _point(self, number: int) -> Point:
         """Return one of the points."""

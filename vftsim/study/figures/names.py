@@ -102,7 +102,7 @@ def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
         return UsageError(f"{option}: '{name}' is no figure by itself; one of {_listed(inside)}")
     texts = [address.text for address in known]
     near = difflib.get_close_matches(name, texts, 3, 0.4)
-    by_word = [text for text in texts if difflib.get_close_matches(words[-1], text.split("."), 1, 0.75)]
+    by_word = [text for text, spelling in spellings if difflib.get_close_matches(words[-1], spelling, 1, 0.75)]
     return UsageError(f"{option}: there is no figure '{name}'; nearest: {_listed((by_word + near) or texts)}")
 
 

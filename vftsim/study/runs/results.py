@@ -238,8 +238,9 @@ def run_answer(result: RunResult) -> Answer:
         f"{address.owner.rpartition('.')[2]}: {words(address)} {words_of(e, address.entry.unit)}"
         for address, e in first
     ]
-    many = "replication" if len(result.records) == 1 else "replications"
-    question = f"What do {len(result.records)} {many} of {result.model.name} show?"
+    count = len(result.records)
+    who = "does 1 replication" if count == 1 else f"do {count} replications"
+    question = f"What {who} of {result.model.name} show?"
     return Answer(texts[0] if texts else "nothing that leads", question, "; ".join(texts[1:]))
 
 

@@ -286,6 +286,12 @@ class Ramp(Outcome):
     """
 
     doc_saps: float | None = declare.middle(
-        unit="/s", label="last load that passed", short="passed", better="higher", headline=True, is_load=True
+        unit="/s",
+        label="last load that passed",
+        short="passed",
+        better="higher",
+        headline=True,
+        is_load=True,
+        known_as=("capacity", "capacity_saps"),
     )
     stop_step: int = declare.middle(label="step that failed")
