@@ -229,7 +229,7 @@ class Oracle:
         return (each for spec in self.run.built.specs.values() for each in spec.applications.values())
 
     def _own(self, table: Any, name: str) -> Any:
-        return self._row(table, int(self._row(applications, self.run.built.programs[name].row).own))
+        return self._row(table, int(self._row(applications, self.run.built.programs[name].row).state_row))
 
     def _udp_sink(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
         flows = self._flows_of(udp_flows, name)

@@ -250,8 +250,8 @@ class Park:
         if self.case.application != "sip_server":
             return
         flow.workload = engine.number(ims_bench)
-        flow.own, self.bench = engine.add(benches, port=self.port)
-        self.bench.row, self.bench.flow = flow.own, row
+        flow.state_row, self.bench = engine.add(benches, port=self.port)
+        self.bench.row, self.bench.flow = flow.state_row, row
         write_rules(self.bench, ImsBenchSpec(to="server"))
         self.bench.t1_ns = 9 * MS
         fill_pools(engine, self.bench, 1 << 12, 0)

@@ -112,7 +112,9 @@ class Wires:
         self.server_row, self.program_row = int(installed.row), int(installed.program)
         self.port_row = self._add_port(wire_ns)
         self.bench_row, self.bench_record = engine.add(benches, port=self.port_row)
-        flow_row, flow = engine.add(flows, workload=engine.number(ims_bench), own=self.bench_row, port=self.port_row)
+        flow_row, flow = engine.add(
+            flows, workload=engine.number(ims_bench), state_row=self.bench_row, port=self.port_row
+        )
         self.bench_record.row = self.bench_row
         self.bench_record.flow = flow.row = flow_row
         write_rules(self.bench_record, workload)

@@ -76,20 +76,20 @@ def _idle_vcpus(spec: ModelSpec, name: str) -> str:
 
 
 def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
-    domain, place = spec.domains[name], f"domains.{name}"
+    domain, prefix = spec.domains[name], f"domains.{name}"
     of_nothing_inside = {} if domain.applications else {"cpu_inflation": "the domain has no applications"}
     for key, why in _changed(domain, {**_unread_by_scheduler(spec, domain), **of_nothing_inside}):
-        yield f"{place}.{key}", why
+        yield f"{prefix}.{key}", why
     of_no_sender = domain.protection.without_sender(spec.driver_of(spec.host_of(domain)) is not None)
     for key, why in _changed(domain.protection, {**domain.protection.without_effect(), **of_no_sender}):
-        yield f"{place}.protection.{key}", why
+        yield f"{prefix}.protection.{key}", why
     for application, program in domain.applications.items():
         for key, why in _changed(program, {**program.without_effect(), **_of_no_states(domain, program)}):
-            yield f"{place}.applications.{application}.{key}", why
+            yield f"{prefix}.applications.{application}.{key}", why
     is_guarded = not guarded(spec).isdisjoint(spec.copies(name))
     for interface, connected in domain.interfaces.items():
         for key, why in _changed(connected.path, connected.path.without_effect(is_guarded)):
-            yield f"{place}.interfaces.{interface}.path.{key}", why
+            yield f"{prefix}.interfaces.{interface}.path.{key}", why
 
 
 def _unread_by_scheduler(spec: ModelSpec, domain: DomainSpec) -> dict[str, str]:
@@ -120,5 +120,5 @@ def _changed(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]
             yield dotted, why
 
 
-def _below(holder: Any, place: str) -> Any:
-    return holder[int(place)] if place.isdigit() else getattr(holder, place)
+def _below(holder: Any, key: str) -> Any:
+    return holder[int(key)] if key.isdigit() else getattr(holder, key)

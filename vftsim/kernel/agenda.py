@@ -30,9 +30,9 @@ def tell(sim: Sim, item: int) -> None:
 
 
 @event
-def on_due(sim: Sim, place: int, token: int) -> None:
+def on_due(sim: Sim, item: int, token: int) -> None:
     """An item of the agenda is due."""
-    tell(sim, place)
+    tell(sim, item)
 
 
 class Agenda:

@@ -149,8 +149,8 @@ class CompiledEngine(RewindableEngine):
     def rows(self, table: Table[Any]) -> Sequence[Any]:
         """Return a table's rows."""
         if table.name not in self._rows:
-            place = self._layout.arrays[table.name]
-            self._rows[table.name] = self._bytes[place.offset : place.end].view(self._kind(table.name, place.dtype))
+            array = self._layout.arrays[table.name]
+            self._rows[table.name] = self._bytes[array.offset : array.end].view(self._kind(table.name, array.dtype))
         rows: Sequence[Any] = self._rows[table.name]
         return rows
 
@@ -175,9 +175,9 @@ class CompiledEngine(RewindableEngine):
         self._after()
         return result
 
-    def at(self, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+    def at(self, time_ns: int, kind: int, entity: int, action: int, target: int) -> int:
         """Plan an event from outside."""
-        token = self._do(_AT, time_ns, int(kind), entity, action, place)
+        token = self._do(_AT, time_ns, int(kind), entity, action, target)
         self.check()
         return token
 
@@ -214,10 +214,10 @@ class CompiledEngine(RewindableEngine):
             elif table.is_log and not self._is_written(table):
                 counts[name] = 0
         found = [slice(0, self._layout.head.itemsize)]
-        for name, place in self._layout.arrays.items():
-            count = counts.get(name, place.count)
+        for name, array in self._layout.arrays.items():
+            count = counts.get(name, array.count)
             if count:
-                found.append(slice(place.offset, place.offset + place.dtype.itemsize * count))
+                found.append(slice(array.offset, array.offset + array.dtype.itemsize * count))
         return found
 
     def _is_written(self, table: Table[Any]) -> bool:

@@ -188,7 +188,7 @@ class Family:
 
 
 event = Family("event", 2)
-"""What happens at an instant: ``(sim, place, token)``.  A token that is not the one its planner stored is stale."""
+"""What happens at an instant: ``(sim, target, token)``.  A token that is not the one its planner stored is stale."""
 
 watch = Family("watch", 0)
 """What looks at the state after each event while ``sim.watching`` has its number: ``(sim)``."""
@@ -274,7 +274,7 @@ def is_due_before(sim: Sim, kind: int) -> bool:
     _unlinked("is_due_before")
 
 
-def at(sim: Sim, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+def at(sim: Sim, time_ns: int, kind: int, entity: int, action: int, target: int) -> int:
     """Plan an event; return its token.
 
     Events of one instant take place in the order of (``kind``, ``entity``), those equal in both in the order in which
@@ -290,7 +290,7 @@ def at(sim: Sim, time_ns: int, kind: int, entity: int, action: int, place: int) 
         Orders events of one kind; below 2**40.
     action : int
         A member of the family ``event``.
-    place : int
+    target : int
         Handed to the action, usually a row.
     """
     _unlinked("at")

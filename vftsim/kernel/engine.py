@@ -47,7 +47,7 @@ class Engine(ABC):
         """Call an entry."""
 
     @abstractmethod
-    def at(self, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+    def at(self, time_ns: int, kind: int, entity: int, action: int, target: int) -> int:
         """Plan an event from outside."""
 
     @abstractmethod

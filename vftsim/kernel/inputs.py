@@ -43,27 +43,27 @@ feeds = Table("feeds", Feed, 4096)
 @part
 def left(sim: Sim, feed: int) -> int:
     """Return how many values a feed still holds; 0 only at its end."""
-    own = feeds(sim)[feed]
-    return own.filled - own.taken
+    feed_row = feeds(sim)[feed]
+    return feed_row.filled - feed_row.taken
 
 
 @part
 def peek(sim: Sim, feed: int, ahead: int) -> int:
     """Return a coming value without taking it; ``ahead`` 0 is the next, at most ``LOW``."""
-    own = feeds(sim)[feed]
-    return own.values[(own.taken + ahead) % MOST]
+    feed_row = feeds(sim)[feed]
+    return feed_row.values[(feed_row.taken + ahead) % MOST]
 
 
 @part
 def draw(sim: Sim, feed: int) -> int:
     """Take the next value of a feed."""
-    own = feeds(sim)[feed]
-    if own.taken == own.filled:
+    feed_row = feeds(sim)[feed]
+    if feed_row.taken == feed_row.filled:
         fail(sim, EXHAUSTED)
         return 0
-    value = own.values[own.taken % MOST]
-    own.taken += 1
-    if own.filled - own.taken < LOW and not own.is_complete:
+    value = feed_row.values[feed_row.taken % MOST]
+    feed_row.taken += 1
+    if feed_row.filled - feed_row.taken < LOW and not feed_row.is_complete:
         sim.wants_input = True
     return value
 

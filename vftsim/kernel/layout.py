@@ -45,7 +45,7 @@ class Layout:
 
     def text(self) -> str:
         """Return it in words that differ whenever the layout does."""
-        arrays = (f"{name} {place.offset} {place.count} {place.dtype}" for name, place in self.arrays.items())
+        arrays = (f"{name} {array.offset} {array.count} {array.dtype}" for name, array in self.arrays.items())
         return "\n".join([str(self.head), *arrays])
 
 

@@ -26,11 +26,11 @@ class Prepared(Linked):
 
     def number(self, what: Action | Entry | Kind) -> int:
         """Return the number by which a callback, an entry or a kind is known in records."""
-        place = _place_of(what)
+        section = _place_of(what)
         try:
-            return self.numbers[place][what.name]
+            return self.numbers[section][what.name]
         except KeyError:
-            raise LinkError(f"the prepared kernel has no {place} {what.name}") from None
+            raise LinkError(f"the prepared kernel has no {section} {what.name}") from None
 
 
 def _place_of(what: Action | Entry | Kind) -> str:
@@ -55,7 +55,7 @@ def dumped(linked: Linked, layout: Layout, code: bytes) -> bytes:
             for name, t in linked.tables.items()
         },
         "head": layout.head.descr,
-        "arrays": {name: [place.dtype.descr, place.count, place.offset] for name, place in layout.arrays.items()},
+        "arrays": {name: [array.dtype.descr, array.count, array.offset] for name, array in layout.arrays.items()},
         "size": layout.size,
     }
     return json.dumps(said).encode() + b"\n" + code

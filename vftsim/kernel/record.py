@@ -23,11 +23,11 @@ _FORBIDDEN = frozenset(dir(np.recarray)) | frozenset(dir(np.record))
 
 class _RecordMeta(type):
     def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _RecordMeta:
-        own = tuple(namespace.get("__annotations__", {}))
-        clash = sorted(_FORBIDDEN.intersection(own))
+        names = tuple(namespace.get("__annotations__", {}))
+        clash = sorted(_FORBIDDEN.intersection(names))
         if clash:
             raise TypeError(f"{name}: a field must not be named like an attribute of a numpy array: {', '.join(clash)}")
-        namespace["__slots__"] = own
+        namespace["__slots__"] = names
         namespace["__init__"] = _first_of_its_type
         return super().__new__(mcs, name, bases, namespace)
 
@@ -46,18 +46,18 @@ class Record(metaclass=_RecordMeta):
 class _Large:
     """A field with so many numbers that they are made when they are first looked at: most runs write no trace."""
 
-    def __init__(self, place: Any, make: Callable[[], Any]) -> None:
-        self._place, self._make = place, make
+    def __init__(self, slot: Any, make: Callable[[], Any]) -> None:
+        self._slot, self._make = slot, make
 
     def __get__(self, record: Record, _: type[Record]) -> Any:
         try:
-            return self._place.__get__(record)
+            return self._slot.__get__(record)
         except AttributeError:
-            self._place.__set__(record, self._make())
-            return self._place.__get__(record)
+            self._slot.__set__(record, self._make())
+            return self._slot.__get__(record)
 
     def __set__(self, record: Record, value: Any) -> None:
-        self._place.__set__(record, value)
+        self._slot.__set__(record, value)
 
 
 def fields(record: type[Record]) -> dict[str, Any]:

@@ -45,13 +45,13 @@ class _State:
 class _Planned(Event):
     """An event of the model."""
 
-    def __init__(self, environment: simpy.Environment, action: int, place: int, token: int, callbacks: Any) -> None:
+    def __init__(self, environment: simpy.Environment, action: int, target: int, token: int, callbacks: Any) -> None:
         self.env = environment
         self.callbacks = callbacks
         self._ok = True
         self._value = None
         self.action = action
-        self.place = place
+        self.target = target
         self.token = token
 
 
@@ -94,9 +94,9 @@ class SimpyEngine(Engine):
         self._after()
         return result
 
-    def at(self, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+    def at(self, time_ns: int, kind: int, entity: int, action: int, target: int) -> int:
         """Plan an event from outside."""
-        return self._at(self._sim, time_ns, kind, entity, action, place)
+        return self._at(self._sim, time_ns, kind, entity, action, target)
 
     def wait(self, delay_ns: int, kind: int, entity: int) -> Event:
         """Return an event for a process to yield: ``delay_ns`` from now, ordered like every other event."""
@@ -137,13 +137,13 @@ class SimpyEngine(Engine):
         while self._sim.events < most_events and self._environment.peek() < until_ns:
             self._environment.step()
 
-    def _at(self, sim: Any, time_ns: int, kind: int, entity: int, action: int, place: int) -> int:
+    def _at(self, sim: Any, time_ns: int, kind: int, entity: int, action: int, target: int) -> int:
         environment = self._environment
         delay_ns = time_ns - environment._now
         if delay_ns < 0:
             raise ValueError(f"cannot plan for {time_ns} ns: it is {environment._now} ns already")
         self._tokens += 1
-        planned = _Planned(environment, action, place, self._tokens, [self._fire])
+        planned = _Planned(environment, action, target, self._tokens, [self._fire])
         environment.schedule(planned, (kind << ENTITY_BITS) | entity, delay_ns)
         return self._tokens
 
@@ -155,7 +155,7 @@ class SimpyEngine(Engine):
         sim = self._sim
         sim.now_ns = self._environment._now
         sim.events += 1
-        self._actions[planned.action](sim, planned.place, planned.token)
+        self._actions[planned.action](sim, planned.target, planned.token)
         if sim.watching:
             self._namespace["call_watch"](sim, sim.watching)
         if sim.wants_input or sim.failure:
@@ -206,5 +206,5 @@ def _fail(sim: Any, failure: int) -> None:
         sim.failure = failure
 
 
-def _nothing(sim: Any, place: int, token: int) -> None:
+def _nothing(sim: Any, target: int, token: int) -> None:
     """Stand for action 0."""

@@ -23,7 +23,7 @@ _FEW, _SOON = 8, 64
 """While no slot holds an event, so few events in all that come within so many slots go to the heap at once."""
 
 # A slot's list is walked by ``ns`` and ``after``: side by side they mostly lie in one line of the cache.
-_ENTRY: Any = [("ns", "i8"), ("after", "i4"), ("action", "i4"), ("order", "i8"), ("token", "i8"), ("place", "i8")]
+_ENTRY: Any = [("ns", "i8"), ("after", "i4"), ("action", "i4"), ("order", "i8"), ("token", "i8"), ("target", "i8")]
 _ITEM: Any = [("ns", "i8"), ("row", "i8")]
 
 NUMBERS: list[Any] = [
@@ -39,7 +39,7 @@ ARRAYS: list[Any] = [("heap", _ITEM, MOST_EVENTS), ("slots", "i4", _SLOTS), ("en
 """What the queue keeps in the state: events are ``entries``, of which row 0 is nobody; the heap has their times."""
 
 SOURCE = f"""
-def at(sim, time_ns, kind, entity, action, place):
+def at(sim, time_ns, kind, entity, action, target):
     if time_ns < sim.now_ns or sim.planned >= {MOST_EVENTS - 1}:
         fail(sim, {PAST} if time_ns < sim.now_ns else {CROWDED})
         return 0
@@ -56,7 +56,7 @@ def at(sim, time_ns, kind, entity, action, place):
     entry.order = (kind << {ENTITY_BITS}) | entity
     entry.token = sim.tokens
     entry.action = action
-    entry.place = place
+    entry.target = target
     slot = time_ns >> {_SLOT_BITS}
     if sim.heap_length < {_FEW} and sim.planned - 1 == sim.heap_length - sim.has_gap:
         if sim.slot < slot and slot < (sim.now_ns >> {_SLOT_BITS}) + {_SOON}:
@@ -201,7 +201,7 @@ def run(sim, until_ns, most):
         # Free before the call, which may take this very row for the next event.
         entry.after = sim.entries_unused
         sim.entries_unused = row
-        call_event(sim, entry.action, entry.place, entry.token)
+        call_event(sim, entry.action, entry.target, entry.token)
         close_gap(sim)
         if sim.watching != 0:
             call_watch(sim, sim.watching)

@@ -58,8 +58,8 @@ class Declared:
         self.__dict__.update({"seconds": math.nan, **held})
 
     def __init_subclass__(cls) -> None:
-        own = vars(cls).get("__annotations__", {})
-        names = [name for name, hint in own.items() if not str(hint).startswith(("ClassVar", "typing.ClassVar"))]
+        hints = vars(cls).get("__annotations__", {})
+        names = [name for name, hint in hints.items() if not str(hint).startswith(("ClassVar", "typing.ClassVar"))]
         for name in names:
             if not isinstance(vars(cls).get(name), Figure | Kept):
                 raise TypeError(f"{cls.__name__}.{name} declares no figure; say what it is, or that it is only `Kept`")

@@ -59,10 +59,10 @@ ASKED_AGAIN = 1 << 32
 """Distance of the numbers of requests that follow one another."""
 
 
-def in_seconds(own: Any) -> dict[str, Any]:
+def in_seconds(outcome: Any) -> dict[str, Any]:
     """Return what a mechanism did, its counters by their names, times in s and ms."""
     as_they_are = ("dirty_pages", "most_outputs_held", "outputs_dropped")
-    named = {name: getattr(own, name) for name in as_they_are if name in own.held}
+    named = {name: getattr(outcome, name) for name in as_they_are if name in outcome.held}
     for name, ours, factor in (
         ("stopped_ns", "stopped_s", 1e-9),
         ("backup_cpu_ns", "secondary_cpu_s", 1e-9),
@@ -74,12 +74,12 @@ def in_seconds(own: Any) -> dict[str, Any]:
         ("channel_bytes", "log_bytes", 1),
         ("most_uncommitted_bytes", "most_uncommitted_disk_bytes", 1),
     ):
-        if name in own.held and getattr(own, name) is not None:
-            named[ours] = getattr(own, name) * factor
-    named["output_wait_ms"] = own.held_ns * 1e-6 / max(1, own.released)
-    if "paused_ns" in own.held:
-        named["pause_ms"] = own.paused_ns * 1e-6 / max(1, own.states)
-    return {**own.counted, **named}
+        if name in outcome.held and getattr(outcome, name) is not None:
+            named[ours] = getattr(outcome, name) * factor
+    named["output_wait_ms"] = outcome.held_ns * 1e-6 / max(1, outcome.released)
+    if "paused_ns" in outcome.held:
+        named["pause_ms"] = outcome.paused_ns * 1e-6 / max(1, outcome.states)
+    return {**outcome.counted, **named}
 
 
 class Moment(Record):
@@ -145,9 +145,9 @@ def hear(sim: Sim, flow: Flow, packet: int) -> None:
     """An answer, or an output of the guest's own, has come: ask the next thing."""
     number = packets(sim)[packet].what
     packets.free(sim, packet)
-    own = habits(sim)[1]
-    if number < OWN and (own.turns < 0 or number // ASKED_AGAIN + 1 < own.turns):
-        at(sim, sim.now_ns + own.think_ns, EventKind.DELIVERY, number % ASKED_AGAIN, on_ask, number + ASKED_AGAIN)
+    habit = habits(sim)[1]
+    if number < OWN and (habit.turns < 0 or number // ASKED_AGAIN + 1 < habit.turns):
+        at(sim, sim.now_ns + habit.think_ns, EventKind.DELIVERY, number % ASKED_AGAIN, on_ask, number + ASKED_AGAIN)
 
 
 @clients.implements(packet.discarded)
@@ -156,13 +156,13 @@ def forget(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_ask(sim: Sim, place: int, token: int) -> None:
+def on_ask(sim: Sim, number: int, token: int) -> None:
     """A request reaches the card."""
     row = packets.new(sim)
     made = packets(sim)[row]
     made.flow = 1
     made.port = 1
-    made.what = place
+    made.what = number
     made.size_bytes = habits(sim)[1].size_bytes
     packet.arrive(sim, ports(sim)[1], row)
 
@@ -180,9 +180,9 @@ def answer(sim: Sim, program: Application, packet: int) -> None:
 
 
 @event
-def on_answer(sim: Sim, place: int, token: int) -> None:
+def on_answer(sim: Sim, number: int, token: int) -> None:
     """The answer to a request is due."""
-    put(sim, place)
+    put(sim, number)
 
 
 @part
@@ -199,16 +199,16 @@ def put(sim: Sim, number: int) -> None:
 
 
 @work_done
-def chunk_done(sim: Sim, place: int, argument: int) -> None:
+def chunk_done(sim: Sim, target: int, argument: int) -> None:
     """A piece of the computation ends, perhaps with an output; the next begins."""
-    own = habits(sim)[1]
-    own.chunk += 1
-    chunk_ns = own.chunk_ns
-    if own.lengths > 0:
-        chunk_ns = chunk_lengths(sim)[own.chunk % own.lengths + 1].number
+    habit = habits(sim)[1]
+    habit.chunk += 1
+    chunk_ns = habit.chunk_ns
+    if habit.lengths > 0:
+        chunk_ns = chunk_lengths(sim)[habit.chunk % habit.lengths + 1].number
     jobs.continue_with(sim, domains(sim)[1], chunk_ns, chunk_done, 0, 0)
-    if own.chunk_is_output:
-        put(sim, OWN + own.chunk)
+    if habit.chunk_is_output:
+        put(sim, OWN + habit.chunk)
 
 
 @entry
@@ -219,11 +219,11 @@ def start_computing(sim: Sim, a: int, b: int) -> int:
 
 
 @event
-def on_probe(sim: Sim, place: int, token: int) -> None:
+def on_probe(sim: Sim, guard_row: int, token: int) -> None:
     """Write down what a crash at this instant would find."""
     row = probes.new(sim)
     probes(sim)[row].crash_ns = sim.now_ns
-    find(sim, guards(sim)[place], probes(sim)[row], False)
+    find(sim, guards(sim)[guard_row], probes(sim)[row], False)
 
 
 WATCHED = "watched_"
@@ -323,8 +323,8 @@ class Plant:
     mechanism: ProtectionSpec | None = None
 
     def __post_init__(self) -> None:
-        own = self.part if self.mechanism is None else self.mechanism.part
-        kernel = linked() if own is None else linked(own)
+        mechanism_part = self.part if self.mechanism is None else self.mechanism.part
+        kernel = linked() if mechanism_part is None else linked(mechanism_part)
         spec: Any = self.mechanism
         if spec is None:
             spec = spec_type(self.protection["kind"], self.part).model_validate(self.protection)
@@ -335,10 +335,10 @@ class Plant:
         program, _ = engine.add(applications, row=1, program=engine.number(server), domain=self.domain)
         port, _ = engine.add(ports, row=1, domain=self.domain, path=engine.number(wire), application=program)
         moderated.install(engine, port, moderated.GuestNicSpec(ring=65536, moderation=0), 0, 0)
-        own = engine.rows(habits)[1]
-        own.chunk_ns, own.chunk_is_output, own.size_bytes = self.chunk_ns, self.chunk_is_output, self.size_bytes
-        own.think_ns, own.turns, own.service_ns = self.think_ns, self.turns, self.service_ns
-        own.lengths = len(self.lengths)
+        habit = engine.rows(habits)[1]
+        habit.chunk_ns, habit.chunk_is_output, habit.size_bytes = self.chunk_ns, self.chunk_is_output, self.size_bytes
+        habit.think_ns, habit.turns, habit.service_ns = self.think_ns, self.turns, self.service_ns
+        habit.lengths = len(self.lengths)
         for chunk_ns in self.lengths:
             engine.add(chunk_lengths, number=chunk_ns)
         self.spec = spec

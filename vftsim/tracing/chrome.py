@@ -149,11 +149,11 @@ def _protection(trace: Trace) -> Iterator[Event | Slice]:
     for stop in trace.stops:
         yield _slice(_PROTECTION, 2 * domains.index(stop.domain) + 1, "stands still", stop.start_ns, stop.end_ns)
     for tid, domain in zip(range(0, 2 * len(domains), 2), domains, strict=True):
-        own = [moment for moment in trace.moments if moment.domain == domain]
-        if not own:
+        moments = [moment for moment in trace.moments if moment.domain == domain]
+        if not moments:
             continue
-        closing = Moment(domain, max(trace.end_ns, own[-1].time_ns), "")
-        for moment, following in pairwise([*own, closing]):
+        closing = Moment(domain, max(trace.end_ns, moments[-1].time_ns), "")
+        for moment, following in pairwise([*moments, closing]):
             if trace.start_ns <= moment.time_ns < trace.end_ns:
                 yield _instant(_PROTECTION, tid, moment.what, moment.time_ns, {"at_ns": moment.time_ns})
             start_ns, end_ns = max(moment.time_ns, trace.start_ns), min(following.time_ns, trace.end_ns)
@@ -164,10 +164,10 @@ def _protection(trace: Trace) -> Iterator[Event | Slice]:
 
 def _packets(trace: Trace, pid: int, flow: str) -> Iterator[Event | Slice]:
     """Yield the packets of a workload, each with the stages of its way inside, on as few tracks as hold them apart."""
-    own = [one for one in trace.seen if one.flow == flow and one.end_ns > one.begin_ns]
-    lanes, used = _lanes((one.begin_ns, one.end_ns) for one in own)
+    packets = [one for one in trace.seen if one.flow == flow and one.end_ns > one.begin_ns]
+    lanes, used = _lanes((one.begin_ns, one.end_ns) for one in packets)
     yield from _process(pid, f"packets of {flow}" if flow else "packets", [f"lane {n}" for n in range(used)])
-    for one, lane in zip(own, lanes, strict=True):
+    for one, lane in zip(packets, lanes, strict=True):
         about = {"stream": one.stream, "number": one.number, "begun": one.begun, "end": one.end or "under way"}
         if one.reason:
             about["reason"] = one.reason

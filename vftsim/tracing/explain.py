@@ -134,7 +134,11 @@ def exchanges(trace: Trace) -> list[Exchange]:
     for one in trace.seen:
         if one.flow and not one.wire_ns:
             streams.setdefault((one.flow, one.stream, one.entity), []).append(one)
-    found = [Exchange(tuple(_chain(own))) for own in streams.values() if any(one.end == "delivered" for one in own)]
+    found = [
+        Exchange(tuple(_chain(packets)))
+        for packets in streams.values()
+        if any(one.end == "delivered" for one in packets)
+    ]
     inside = [
         one
         for one in found
@@ -146,22 +150,24 @@ def exchanges(trace: Trace) -> list[Exchange]:
     return sorted(inside, key=lambda one: one.chain[-1].end_ns)
 
 
-def _chain(own: list[PacketTrace]) -> list[PacketTrace]:
+def _chain(packets: list[PacketTrace]) -> list[PacketTrace]:
     """Follow a stream from the last packet delivered in it back to what caused it, as far as that is seen."""
-    last = max((one for one in own if one.end == "delivered"), key=lambda one: one.end_ns)
+    last = max((one for one in packets if one.end == "delivered"), key=lambda one: one.end_ns)
     chain = [last]
-    while (cause := _cause(chain[-1], own)) is not None:
+    while (cause := _cause(chain[-1], packets)) is not None:
         chain.append(cause)
     return chain[::-1]
 
 
-def _cause(packet: PacketTrace, own: list[PacketTrace]) -> PacketTrace | None:
+def _cause(packet: PacketTrace, packets: list[PacketTrace]) -> PacketTrace | None:
     """Return the latest packet that came to where another began, before it did; a program is done with it by then."""
     at_ns = packet.begin_ns
     if packet.begun == GUEST:
-        came = [(ns, one) for one in own if one is not packet and (ns := _in_hand_ns(one)) is not None and ns <= at_ns]
+        came = [
+            (ns, one) for one in packets if one is not packet and (ns := _in_hand_ns(one)) is not None and ns <= at_ns
+        ]
     elif packet.begun == CLIENT:
-        came = [(one.end_ns, one) for one in own if one.end == "delivered" and one.end_ns <= at_ns]
+        came = [(one.end_ns, one) for one in packets if one.end == "delivered" and one.end_ns <= at_ns]
     else:
         return None
     earlier = [(ns, one) for ns, one in came if one.begin_ns < at_ns]

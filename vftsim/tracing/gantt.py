@@ -26,10 +26,10 @@ def draw_gantt(trace: Trace, ax: Axes) -> None:
     span_ms = (trace.end_ns - trace.start_ns) / 1e6
     for number, domain in enumerate(order):
         color = _COLORS[number % len(_COLORS)]
-        own = [s for s in trace.slices if _domain(trace, s) == domain]
+        of_domain = [s for s in trace.slices if _domain(trace, s) == domain]
         label: str | None = domain
         for boosted in (False, True):
-            slices = [s for s in own if (s.priority == "BOOST") == boosted]
+            slices = [s for s in of_domain if (s.priority == "BOOST") == boosted]
             label = _bars(trace, slices, ax, color, _BOOSTED_HEIGHT if boosted else _HEIGHT, label)
     for s in trace.slices:
         if (s.end_ns - s.start_ns) / 1e6 > 0.06 * span_ms:

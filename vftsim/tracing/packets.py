@@ -167,23 +167,23 @@ class PacketReader:
 
     def close(self) -> None:
         """End the window: keep what is under way."""
-        for _, own in self._alive.values():
-            self._keep(own)
+        for _, packet in self._alive.values():
+            self._keep(packet)
         self._alive.clear()
-        self.kept.sort(key=lambda own: (own.begin_ns, own.flow, own.stream, own.number))
+        self.kept.sort(key=lambda packet: (packet.begin_ns, packet.flow, packet.stream, packet.number))
 
     def _take(self, one: Passed) -> None:
         what, time_ns = one.what, one.time_ns
-        identity, own = self._alive.get(one.packet, (None, None))
-        if own is None or identity != (one.flow, one.stream) or _begins(own, what, time_ns):
-            if own is not None:
-                self._end(one.packet, own, "taken in")
-            own = self._new(one)
-            self._alive[one.packet] = (one.flow, one.stream), own
-        own.marks.append(Mark(self._name(what, one.place), time_ns, one.spent_ns, what))
+        identity, packet = self._alive.get(one.packet, (None, None))
+        if packet is None or identity != (one.flow, one.stream) or _begins(packet, what, time_ns):
+            if packet is not None:
+                self._end(one.packet, packet, "taken in")
+            packet = self._new(one)
+            self._alive[one.packet] = (one.flow, one.stream), packet
+        packet.marks.append(Mark(self._name(what, one.place), time_ns, one.spent_ns, what))
         if what in _ENDS:
-            own.reason = " ".join(self._places.get(one.place, ("elsewhere", ""))) if what == DROPPED else ""
-            self._end(one.packet, own, _ENDS[what])
+            packet.reason = " ".join(self._places.get(one.place, ("elsewhere", ""))) if what == DROPPED else ""
+            self._end(one.packet, packet, _ENDS[what])
 
     def _new(self, one: Passed) -> PacketTrace:
         begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(one.what, COPY)

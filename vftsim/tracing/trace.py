@@ -193,9 +193,9 @@ def run_traced(
     trace : Trace
     """
     measure = spec.measure.model_copy(update={"warm_up": start_ns, "duration": length_ns})
-    own = spec.model_copy(update={"measure": measure})
+    shortened = spec.model_copy(update={"measure": measure})
     played = play(
-        lambda: _Traced(own, seed, replication, (start_ns, start_ns + length_ns), engine),
+        lambda: _Traced(shortened, seed, replication, (start_ns, start_ns + length_ns), engine),
         lambda traced: traced.run.engine,
         _Traced.play,
     )
@@ -245,8 +245,8 @@ class _Traced:
             self._note_stops(name, guard)
         self.trace.seen = self._packets.kept
         for name, guard in run.built.guards.items():
-            own = [Moment(name, *moment) for moment in timeline(run.engine, guard)]
-            self.trace.moments += own + _first_packet(name, own, self.trace.seen)
+            moments = [Moment(name, *moment) for moment in timeline(run.engine, guard)]
+            self.trace.moments += moments + _first_packet(name, moments, self.trace.seen)
         self.trace.moments.sort(key=lambda moment: moment.time_ns)
 
     def _watch(self) -> None:

@@ -62,7 +62,7 @@ stream_ends = Table("stream_ends", StreamEnd, 1 << 18, "use fewer streams")
 @part
 def count_delivered(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a packet that is on its path back to the client, and free it."""
-    account = accounts(sim)[flow.own]
+    account = accounts(sim)[flow.state_row]
     account.all_delivered += 1
     sent_ns = packets(sim)[packet].sent_ns
     if sent_ns >= account.warmup_ns:
@@ -91,7 +91,7 @@ def note_transit(sim: Sim, row: int, transit_ns: int) -> None:
 @part
 def count_lost(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a packet that is lost; whoever dropped it frees it."""
-    account = accounts(sim)[flow.own]
+    account = accounts(sim)[flow.state_row]
     account.all_dropped += 1
     if packets(sim)[packet].sent_ns < account.warmup_ns:
         return

@@ -178,7 +178,7 @@ batch.implements(set_overhead)(apply_overhead)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Begin all transactions anew; the CPU work is gone already, and what the disk does is for nobody."""
     apply_overhead(sim, program, 0, 1.0, 1.0)
-    begin_all(sim, batches(sim)[program.own])
+    begin_all(sim, batches(sim)[program.state_row])
 
 
 @part

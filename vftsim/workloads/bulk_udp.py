@@ -106,7 +106,7 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
 @bulk_udp.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a datagram that was dropped."""
-    udp_bulks(sim)[flow.own].dropped += 1
+    udp_bulks(sim)[flow.state_row].dropped += 1
 
 
 @entry

@@ -121,9 +121,9 @@ class Assembly:
     feeder: Feeder
     streams: Streams
 
-    def add_flow(self, kind: Kind, own: int, port: int = 0) -> int:
+    def add_flow(self, kind: Kind, state_row: int, port: int = 0) -> int:
         """Add the flow of a workload's row; return the flow's row."""
-        return int(add_row(self.engine, flows, workload=self.engine.number(kind), own=own, port=port).row)
+        return int(add_row(self.engine, flows, workload=self.engine.number(kind), state_row=state_row, port=port).row)
 
     def add_delays(self) -> int:
         """Add a distribution of delays; return its row."""
@@ -157,9 +157,9 @@ def add_routes(engine: Engine, port_pairs: Iterable[tuple[int, int]]) -> tuple[i
     return rows[0], len(rows)
 
 
-def add_application(engine: Engine, kind: Kind, own: int, domain: int) -> int:
+def add_application(engine: Engine, kind: Kind, state_row: int, domain: int) -> int:
     """Add the row of an application, which has no overhead yet; return it."""
-    row = int(add_row(engine, applications, program=engine.number(kind), own=own, domain=domain).row)
+    row = int(add_row(engine, applications, program=engine.number(kind), state_row=state_row, domain=domain).row)
     if overheads.name in engine.linked.tables:
         engine.rows(overheads)[row].execution = 1.0
     return row

@@ -103,7 +103,7 @@ def must_wait_for_flush(sim: Sim, disk_bound: DiskBound, process: Process, row: 
 @disk_bound.implements(transfer_done)
 def wake(sim: Sim, program: Application, tag: int) -> None:
     """Resume a process that has waited for a transfer or a flush."""
-    bound = disk_bounds(sim)[program.own]
+    bound = disk_bounds(sim)[program.state_row]
     process = processes(sim)[tag]
     if process.is_flushing:
         process.is_flushing = False
@@ -120,7 +120,7 @@ disk_bound.implements(set_overhead)(apply_overhead)
 @disk_bound.implements(lose_state)
 def begin_anew(sim: Sim, program: Application) -> None:
     """Forget all transfers under way; every process begins with computing."""
-    bound = disk_bounds(sim)[program.own]
+    bound = disk_bounds(sim)[program.state_row]
     # Before the processes begin: what the disk does for those of before wakes nobody.
     forget(sim, disks(sim)[bound.disk])
     apply_overhead(sim, program, 0, 1.0, 1.0)

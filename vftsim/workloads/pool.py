@@ -79,7 +79,7 @@ pool_threads = Table("pool_threads", Thread, 1 << 20, "give the programs fewer t
 @part
 def receive_packet(sim: Sim, program: Application, packet: int) -> None:
     """Put a packet from the network stack into the socket buffer, or drop it."""
-    pool = pools(sim)[program.own]
+    pool = pools(sim)[program.state_row]
     if not keep_slot(pool.socket):
         drop(sim, packet, pool.socket.drop_place)
         return
@@ -148,7 +148,7 @@ def on_answer_ready(sim: Sim, pool_thread_row: int, argument: int) -> None:
 @part
 def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send the answer of a thread that slept with it, and resume the thread."""
-    pool = pools(sim)[program.own]
+    pool = pools(sim)[program.state_row]
     row = packets(sim)[packet].sender
     pool.blocked -= 1
     pool_threads(sim)[row].is_blocked = False
@@ -175,19 +175,19 @@ def take_next(sim: Sim, pool: Pool, row: int, is_running: bool) -> None:
 @part
 def packets_held(sim: Sim, program: Application) -> int:
     """Those in the socket's buffer and in threads' hands."""
-    return pools(sim)[program.own].socket.occupied
+    return pools(sim)[program.state_row].socket.occupied
 
 
 @part
 def packets_refused(sim: Sim, program: Application) -> int:
     """Those that did not fit into the socket."""
-    return drops(sim)[pools(sim)[program.own].socket.drop_place].count
+    return drops(sim)[pools(sim)[program.state_row].socket.drop_place].count
 
 
 @part
 def lose_memory(sim: Sim, program: Application) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
-    pool = pools(sim)[program.own]
+    pool = pools(sim)[program.state_row]
     drop_all(sim, pool.socket.packets, pool.lost)
     for row in range(pool.first_thread, pool.first_thread + pool.threads):
         thread = pool_threads(sim)[row]

@@ -172,7 +172,7 @@ def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
 @open_requests.implements(delivered)
 def handle_answer(sim: Sim, flow: Flow, packet: int) -> None:
     """End the request that an answer is for, unless it has ended."""
-    exchange = exchanges(sim)[flow.own]
+    exchange = exchanges(sim)[flow.state_row]
     client = clients(sim)[packets(sim)[packet].stream]
     what = packets(sim)[packet].what
     packets.free(sim, packet)
@@ -193,7 +193,7 @@ def handle_answer(sim: Sim, flow: Flow, packet: int) -> None:
 @open_requests.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a request or an answer that was dropped."""
-    exchanges(sim)[flow.own].dropped += 1
+    exchanges(sim)[flow.state_row].dropped += 1
 
 
 @entry

@@ -90,7 +90,7 @@ udp_sinks = Table("udp_sinks", UdpSink, 256)
 @udp_sink.implements(receive)
 def take_datagram(sim: Sim, program: Application, packet: int) -> None:
     """Put a datagram into its socket, and wake the thread."""
-    sink = udp_sinks(sim)[program.own]
+    sink = udp_sinks(sim)[program.state_row]
     flow = udp_flows(sim)[packets(sim)[packet].stream]
     if flow.program == 0:
         flow.program = program.row
@@ -157,7 +157,7 @@ udp_sink.implements(set_overhead)(apply_overhead)
 @udp_sink.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Lose what is in the sockets and in the threads' hands; the clients do not notice."""
-    sink = udp_sinks(sim)[program.own]
+    sink = udp_sinks(sim)[program.state_row]
     apply_overhead(sim, program, 0, 1.0, 1.0)
     sink.reader = 0
     while sink.flows.length > 0:

@@ -44,12 +44,12 @@ class Expressions(Writer):
         return self.get(node.id)
 
     def _Attribute(self, node: ast.Attribute) -> Value:  # noqa: N802
-        return self.read(self.place(node))
+        return self.read(self.lvalue(node))
 
     def _Subscript(self, node: ast.Subscript) -> Value:  # noqa: N802
-        return self.read(self.place(node))
+        return self.read(self.lvalue(node))
 
-    def place(self, node: ast.expr) -> tuple[str, Any]:
+    def lvalue(self, node: ast.expr) -> tuple[str, Any]:
         """Return address and kind of a field or an item."""
         if isinstance(node, ast.Attribute):
             return self.field(node, self.value(node.value))

@@ -92,16 +92,16 @@ class Function(Expressions):
             for one, part in zip(target.elts, parts, strict=True):
                 self._store(one, part)
         else:
-            self.write(self.place(target), value)
+            self.write(self.lvalue(target), value)
 
     def _do_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
         if isinstance(node.target, ast.Name):
             before = self.get(node.target.id)
             self.put(node.target.id, self.operate(node, before, self.value(node.value)))
             return
-        place = self.place(node.target)
-        before = self.read(place)
-        self.write(place, self.operate(node, before, self.value(node.value)))
+        lvalue = self.lvalue(node.target)
+        before = self.read(lvalue)
+        self.write(lvalue, self.operate(node, before, self.value(node.value)))
 
     def _do_If(self, node: ast.If) -> None:  # noqa: N802
         yes, no, end = self.new("yes"), self.new("no"), self.new("end")

@@ -46,8 +46,8 @@ class Program:
         for name in layout.head.names or ():
             kind, offset = _field(layout.head, name)
             state.fields[name] = offset, self._kind(kind)
-        for name, place in layout.arrays.items():
-            state.fields[name] = place.offset, Array(self._item(place.dtype), place.count, place.dtype.itemsize)
+        for name, array in layout.arrays.items():
+            state.fields[name] = array.offset, Array(self._item(array.dtype), array.count, array.dtype.itemsize)
         return state
 
     def _row(self, dtype: np.dtype[Any]) -> Row:

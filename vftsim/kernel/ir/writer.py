@@ -167,24 +167,24 @@ class Writer:
         self.close("br label %out")
         self.label(good)
 
-    def read(self, place: tuple[str, Any]) -> Value:
+    def read(self, lvalue: tuple[str, Any]) -> Value:
         """Return what is in memory: a row or an array stands for itself."""
-        address, kind = place
+        address, kind = lvalue
         if not isinstance(kind, Number):
             return address, kind
-        width, own = _WIDTHS[kind.name]
+        width, register = _WIDTHS[kind.name]
         text = self.set(f"load {width}, ptr {address}, align 1, !tbaa !{2 * kind.memory}")
         if kind.name == "i4":
             text = self.set(f"sext i32 {text} to i64")
-        return (self.set(f"icmp ne i8 {text}, 0") if kind.name == "b1" else text), own
+        return (self.set(f"icmp ne i8 {text}, 0") if kind.name == "b1" else text), register
 
-    def write(self, place: tuple[str, Any], value: Value) -> None:
+    def write(self, lvalue: tuple[str, Any], value: Value) -> None:
         """Put a number into memory."""
-        address, kind = place
+        address, kind = lvalue
         if not isinstance(kind, Number):
             raise UntranslatableError(f"{self.tree.name}: gives a value to a whole record")
-        width, own = _WIDTHS[kind.name]
-        text = self.to(value, own)
-        if width != own:
+        width, register = _WIDTHS[kind.name]
+        text = self.to(value, register)
+        if width != register:
             text = self.set(f"trunc i64 {text} to i32" if kind.name == "i4" else f"zext i1 {text} to i8")
         self.add(f"store {width} {text}, ptr {address}, align 1, !tbaa !{2 * kind.memory}")

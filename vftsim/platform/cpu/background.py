@@ -52,9 +52,9 @@ def begin_load(sim: Sim, row: int, _: int) -> int:
 
 
 @event
-def on_period(sim: Sim, place: int, token: int) -> None:
+def on_period(sim: Sim, row: int, token: int) -> None:
     """A period begins."""
-    begin_period(sim, place)
+    begin_period(sim, row)
 
 
 @part

@@ -143,8 +143,8 @@ def _add_vcpu(engine: Engine, host_row: int, domain_row: int, allowed: list[int]
 def domains_of(engine: Engine, host_row: int) -> list[int]:
     """Return the rows of a host's domains, in the order in which they were added."""
     host = engine.rows(hosts)[host_row]
-    own = range(host.first_vcpu, host.first_vcpu + host.vcpus)
-    return sorted({int(engine.rows(vcpus)[row].domain) for row in own})
+    rows = range(host.first_vcpu, host.first_vcpu + host.vcpus)
+    return sorted({int(engine.rows(vcpus)[row].domain) for row in rows})
 
 
 def only_pcpu(engine: Engine, vcpu: int) -> int:
@@ -209,10 +209,10 @@ def check_conservation(engine: Engine, host_row: int) -> None:
 
 def _check_vcpus(engine: Engine, host_row: int, busy_ns: int, elapsed_ns: int) -> None:
     host = engine.rows(hosts)[host_row]
-    own = [engine.rows(vcpus)[row] for row in range(host.first_vcpu, host.first_vcpu + host.vcpus)]
-    if busy_ns != sum(int(vcpu.run_ns) for vcpu in own):
-        raise ConservationError(f"vCPUs ran {sum(int(v.run_ns) for v in own)} ns, pCPUs {busy_ns} ns")
-    for vcpu in own:
+    vcpu_rows = [engine.rows(vcpus)[row] for row in range(host.first_vcpu, host.first_vcpu + host.vcpus)]
+    if busy_ns != sum(int(vcpu.run_ns) for vcpu in vcpu_rows):
+        raise ConservationError(f"vCPUs ran {sum(int(v.run_ns) for v in vcpu_rows)} ns, pCPUs {busy_ns} ns")
+    for vcpu in vcpu_rows:
         if vcpu.run_ns < 0 or vcpu.wait_ns < 0 or vcpu.run_ns + vcpu.wait_ns > elapsed_ns:
             raise ConservationError(
                 f"vCPU {vcpu.number}: {vcpu.run_ns} ns run + {vcpu.wait_ns} ns waiting in {elapsed_ns} ns"

@@ -56,7 +56,7 @@ def take_job(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
 @part
 def task_of(work: Work) -> int:
     """Return whose job this is: a process, or below 0 what stands for one where jobs have none."""
-    return work.process if work.process != 0 else -1 - work.on_done - (work.place << 12)
+    return work.process if work.process != 0 else -1 - work.on_done - (work.target << 12)
 
 
 @part

@@ -73,17 +73,17 @@ def ask(sim: Sim, pcpu: Pcpu) -> None:
 def carry_out(sim: Sim, host: Host) -> None:
     """Let the pCPU choose that was asked first, and those that are asked besides: the lowest number first."""
     queue = asked(sim)[host.row]
-    place = 0
+    lowest = 0
     # A choice may ask further pCPUs, which join the list: a loop, because compiled functions call in no circle.
     while queue.queued > 0:
-        row = queue.rows[place]
+        row = queue.rows[lowest]
         queue.queued -= 1
-        queue.rows[place] = queue.rows[queue.queued]
+        queue.rows[lowest] = queue.rows[queue.queued]
         choose_again(sim, host, pcpus(sim)[row])
-        place = 0
+        lowest = 0
         for other in range(1, queue.queued):
-            if queue.rows[other] < queue.rows[place]:
-                place = other
+            if queue.rows[other] < queue.rows[lowest]:
+                lowest = other
     host.acts_at_once = False
 
 
@@ -240,25 +240,25 @@ def interrupt(sim: Sim, vcpu: Vcpu) -> None:
 
 
 @event
-def on_slice_end(sim: Sim, place: int, token: int) -> None:
+def on_slice_end(sim: Sim, pcpu_row: int, token: int) -> None:
     """The slice of what runs on the pCPU is over."""
-    pcpu = pcpus(sim)[place]
+    pcpu = pcpus(sim)[pcpu_row]
     if token == pcpu.slice_end:
         choose_again(sim, hosts(sim)[pcpu.host], pcpu)
 
 
 @event
-def on_choice(sim: Sim, place: int, token: int) -> None:
+def on_choice(sim: Sim, pcpu_row: int, token: int) -> None:
     """The pCPU was asked to choose, and no slice has ended there at this instant, by which it has chosen already."""
-    pcpu = pcpus(sim)[place]
+    pcpu = pcpus(sim)[pcpu_row]
     if token == pcpu.choice:
         choose_again(sim, hosts(sim)[pcpu.host], pcpu)
 
 
 @event
-def on_run_end(sim: Sim, place: int, token: int) -> None:
+def on_run_end(sim: Sim, pcpu_row: int, token: int) -> None:
     """The present run is over: a piece of work is done, or has used up its quantum."""
-    pcpu = pcpus(sim)[place]
+    pcpu = pcpus(sim)[pcpu_row]
     if token != pcpu.completion:
         return
     row = pcpu.running
@@ -269,7 +269,7 @@ def on_run_end(sim: Sim, place: int, token: int) -> None:
     if done != 0:
         work = works(sim)[done]
         # Read and freed before the call, which may take this very row for the next piece of work.
-        on_done, where, argument = work.on_done, work.place, work.argument
+        on_done, where, argument = work.on_done, work.target, work.argument
         works.free(sim, done)
         work_done.call(sim, on_done, where, argument)
     # The callback may have put something else here, or planned this vCPU's next run already.

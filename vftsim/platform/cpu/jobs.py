@@ -8,7 +8,9 @@ from vftsim.platform.cpu.records import BLOCKED, RUNNING, Domain, Vcpu, vcpus, w
 
 
 @part
-def new_work(sim: Sim, domain: Domain, demand_ns: int, quantum_ns: int, on_done: int, place: int, argument: int) -> int:
+def new_work(
+    sim: Sim, domain: Domain, demand_ns: int, quantum_ns: int, on_done: int, target: int, argument: int
+) -> int:
     """Take a row for a piece of work; a pCPU of twice the speed does it in half the time, to the nearest ns."""
     row = works.new(sim)
     work = works(sim)[row]
@@ -18,21 +20,23 @@ def new_work(sim: Sim, domain: Domain, demand_ns: int, quantum_ns: int, on_done:
         work.remaining_ns = nearest(demand_ns / domain.cpu_speed)
     work.quantum_left_ns = quantum_ns
     work.on_done = on_done
-    work.place = place
+    work.target = target
     work.argument = argument
     return row
 
 
 @part
-def submit(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+def submit(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Make a job of ``demand_ns`` runnable; ``on_done`` (a ``work_done``) hears of its end."""
-    submit_for(sim, domain, 0, demand_ns, on_done, place, argument)
+    submit_for(sim, domain, 0, demand_ns, on_done, target, argument)
 
 
 @part
-def submit_for(sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+def submit_for(
+    sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
+) -> None:
     """Make a job of a process runnable; a process (0: one of its own) does its jobs one after the other."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
     works(sim)[row].process = process
     is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
     if is_new and not domain.frozen:
@@ -41,43 +45,43 @@ def submit_for(sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: 
 
 
 @part
-def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Make a job runnable that waits until no other job does, where the domain's scheduler knows of no priorities."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
     is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.BACKGROUND)
     if is_new and not domain.frozen:
         wake_idle_vcpu(sim, domain)
 
 
 @part
-def submit_next(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+def submit_next(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Go on with a job before any other; for a ``work_done``: the process keeps the CPU."""
-    submit_next_for(sim, domain, 0, demand_ns, on_done, place, argument)
+    submit_next_for(sim, domain, 0, demand_ns, on_done, target, argument)
 
 
 @part
 def submit_next_for(
-    sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, place: int, argument: int
+    sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
     """Go on with a job of a process before any other; for the ``work_done`` of that process."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
     works(sim)[row].process = process
     guest_scheduler.enqueue(sim, domain, row, guest_scheduler.NEXT)
 
 
 @part
-def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, place: int, argument: int) -> None:
+def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Let a process go on with its next piece where it is: no wake-up, no other vCPU is asked."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
     guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
 
 
 @part
 def raise_interrupt(
-    sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, place: int, argument: int
+    sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
     """Give ``vcpu`` interrupt work: before any job, in order of arrival."""
-    row = new_work(sim, domain, demand_ns, 0, on_done, place, argument)
+    row = new_work(sim, domain, demand_ns, 0, on_done, target, argument)
     work_list.push(sim, vcpu.interrupts, row)
     if domain.frozen:
         return

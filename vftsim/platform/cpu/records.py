@@ -123,7 +123,7 @@ class Domain(Record):
 
 
 class Work(Record):
-    """A piece of CPU work; ``on_done`` is called with ``place`` and ``argument`` when it has been done.
+    """A piece of CPU work; ``on_done`` is called with ``target`` and ``argument`` when it has been done.
 
     ``process`` is the one it belongs to; 0: it is interrupt work, or a process by itself.
     """
@@ -133,7 +133,7 @@ class Work(Record):
     remaining_ns: int
     quantum_left_ns: int
     on_done: int
-    place: int
+    target: int
     argument: int
 
 
@@ -154,4 +154,4 @@ works = Table("works", Work, 1 << 20, "shorten queues or lower the load")
 work_list = Chain(works, "link")
 
 work_done = Family("work_done", 2)
-"""What happens when a piece of work has been done: ``(sim, place, argument)``."""
+"""What happens when a piece of work has been done: ``(sim, target, argument)``."""

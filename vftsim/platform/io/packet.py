@@ -65,7 +65,7 @@ class Port(Record):
 
 
 class Flow(Record):
-    """Traffic from outside, as packets see it: ``workload`` is the kind of the workload, ``own`` its row there.
+    """Traffic from outside, as packets see it; ``state_row`` is the workload's row in the table of its kind.
 
     ``size_bytes`` is the size on the wire of packets that are drawn beforehand.  Gaps between packets that come out are
     watched from ``watched_ns`` (0: never) until ``unwatched_ns``: ``seen_ns`` is when the last one came, ``gap_ns`` the
@@ -74,7 +74,7 @@ class Flow(Record):
 
     row: int
     workload: int
-    own: int
+    state_row: int
     port: int
     size_bytes: int
     watched_ns: int
@@ -85,14 +85,14 @@ class Flow(Record):
 
 
 class Application(Record):
-    """A program in a domain: ``program`` is its kind, ``own`` its row in the kind's own table.
+    """A program in a domain: ``program`` is its kind, ``state_row`` its row in the kind's own table.
 
     ``pages_dirtied`` are pages that its work has written by now, beside those of packets and of the working set.
     """
 
     row: int
     program: int
-    own: int
+    state_row: int
     domain: int
     pages_dirtied: float
 

@@ -224,12 +224,12 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
         packets(sim)[packet].what = what - farm.KINDS
         packets(sim)[packet].port = call.front
         send_to_host(sim, packet)
-    elif farm.loads(sim)[flow.own].message_cost_ns > 0:
-        load = farm.loads(sim)[flow.own]
+    elif farm.loads(sim)[flow.state_row].message_cost_ns > 0:
+        load = farm.loads(sim)[flow.state_row]
         agent = agent_of(load, call, is_for_callee(farm.message_of(what)))
         submit(sim, domains(sim)[agent], load.message_cost_ns, on_received, packet, load.row)
     else:
-        handle_message(sim, farm.loads(sim)[flow.own], call, packet)
+        handle_message(sim, farm.loads(sim)[flow.state_row], call, packet)
 
 
 @part
@@ -330,7 +330,7 @@ def handle_ok(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
 @farm.farm_calls.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a message that was dropped."""
-    farm.loads(sim)[flow.own].dropped += 1
+    farm.loads(sim)[flow.state_row].dropped += 1
 
 
 @entry

@@ -87,7 +87,7 @@ def plan_repeat(sim: Sim, flow: Flow, packet: int) -> None:
     request = farm.requests(sim)[packets(sim)[packet].stream]
     if farm.message_of(packets(sim)[packet].what) != farm.Message.ANSWER:
         request.state = farm.ASKED
-    due_ns = sim.now_ns + farm.servers(sim)[flow.own].retry_ns
+    due_ns = sim.now_ns + farm.servers(sim)[flow.state_row].retry_ns
     request.timer = at(sim, due_ns, EventKind.TIMER, request.row, on_repeat, request.row)
 
 

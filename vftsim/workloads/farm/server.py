@@ -65,7 +65,7 @@ _S = 1e9
 @farm.farm_server.implements(receive)
 def take_message(sim: Sim, program: Application, packet: int) -> None:
     """Give a message to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    server = farm.servers(sim)[program.own]
+    server = farm.servers(sim)[program.state_row]
     message = farm.message_of(packets(sim)[packet].what)
     if message == farm.Message.ANSWER:
         handle_answer(sim, server, packet)
@@ -80,14 +80,14 @@ def take_message(sim: Sim, program: Application, packet: int) -> None:
 @farm.farm_server.implements(held)
 def messages_held(sim: Sim, program: Application) -> int:
     """Those in its socket and with its threads."""
-    server = farm.servers(sim)[program.own]
+    server = farm.servers(sim)[program.state_row]
     return server.waiting.length + server.active
 
 
 @farm.farm_server.implements(refused)
 def messages_refused(sim: Sim, program: Application) -> int:
     """Those that found no place in its socket."""
-    return drops(sim)[farm.servers(sim)[program.own].socket_full].count
+    return drops(sim)[farm.servers(sim)[program.state_row].socket_full].count
 
 
 @part
@@ -199,7 +199,7 @@ def continue_message(sim: Sim, server: farm.FarmServer, packet: int) -> None:
 @farm.farm_server.implements(transfer_done)
 def end_disk_operation(sim: Sim, program: Application, tag: int) -> None:
     """Continue the message for which the disk has worked."""
-    continue_message(sim, farm.servers(sim)[program.own], tag)
+    continue_message(sim, farm.servers(sim)[program.state_row], tag)
 
 
 @part
@@ -279,7 +279,7 @@ farm.farm_server.implements(set_overhead)(apply_overhead)
 @farm.farm_server.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Lose all messages; the CPU work for them is gone already, and what the disk does is for nobody."""
-    server = farm.servers(sim)[program.own]
+    server = farm.servers(sim)[program.state_row]
     server.boots += 1
     server.active = 0
     drop_all(sim, server.waiting, server.lost_in_boot)

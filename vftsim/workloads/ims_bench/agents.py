@@ -77,7 +77,7 @@ def send_message(sim: Sim, bench: Bench, row: int, message: int) -> None:
 @event
 def on_reacted(sim: Sim, packet_row: int, token: int) -> None:
     """The user agent has come to an answer."""
-    send_after_work(sim, benches(sim)[flows(sim)[packets(sim)[packet_row].flow].own], packet_row)
+    send_after_work(sim, benches(sim)[flows(sim)[packets(sim)[packet_row].flow].state_row], packet_row)
 
 
 @part
@@ -99,7 +99,7 @@ def on_sent(sim: Sim, packet: int, argument: int) -> None:
 @ims_bench.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """Take in a message from the server, at the price of CPU time if the user agents run on a host of the model."""
-    bench = benches(sim)[flow.own]
+    bench = benches(sim)[flow.state_row]
     if bench.message_cost_ns > 0:
         submit(sim, domains(sim)[bench.domain], bench.message_cost_ns, on_received, packet, bench.row)
     else:

@@ -41,7 +41,7 @@ from vftsim.workloads.service.records import (
 @service.implements(receive)
 def take_packet(sim: Sim, program: Application, packet: int) -> None:
     """Give a request to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
-    server = services(sim)[program.own]
+    server = services(sim)[program.state_row]
     if packets(sim)[packet].flow == server.flow:
         handle_answer(sim, server, packet)
         return
@@ -60,14 +60,14 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
 @service.implements(held)
 def requests_held(sim: Sim, program: Application) -> int:
     """Those in its socket and with its threads."""
-    server = services(sim)[program.own]
+    server = services(sim)[program.state_row]
     return server.waiting.length + server.active
 
 
 @service.implements(refused)
 def requests_refused(sim: Sim, program: Application) -> int:
     """Those that found no place in its socket."""
-    return services(sim)[program.own].refused
+    return services(sim)[program.state_row].refused
 
 
 @part
@@ -136,7 +136,7 @@ def must_wait_for_disk(sim: Sim, service: Service, visit: Visit, packet: int) ->
 def end_transfer(sim: Sim, program: Application, tag: int) -> None:
     """Continue the request for which the disk has worked."""
     mark(sim, tag, PROGRAM_WAITED, 0, sim.now_ns, 0)
-    continue_request(sim, services(sim)[program.own], tag)
+    continue_request(sim, services(sim)[program.state_row], tag)
 
 
 @work_done
@@ -273,7 +273,7 @@ def take_next(sim: Sim, service: Service) -> None:
 @service.implements(go_on)
 def send_again(sim: Sim, program: Application, packet: int) -> None:
     """Send what there was no room for: a call, or the answer of a thread that slept and is resumed."""
-    server = services(sim)[program.own]
+    server = services(sim)[program.state_row]
     # Read before it is sent: then it belongs to its path.
     is_call = packets(sim)[packet].flow == server.flow
     if send_or_wait(sim, packet) and not is_call:
@@ -287,7 +287,7 @@ service.implements(set_overhead)(apply_overhead)
 @service.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Lose all requests and what the cache had; the CPU work is gone already, and what the disk does is for nobody."""
-    server = services(sim)[program.own]
+    server = services(sim)[program.state_row]
     server.lost += server.waiting.length + server.active
     drop_all(sim, server.waiting, server.lost_in_boot)
     while server.in_hand.length > 0:

@@ -365,7 +365,7 @@ def add_server(
         Process scheduler of the domain; by default jobs take turns.
     """
     server = add_row(engine, sip_servers, domain=domain, boots=1, buffer_full=engine.new(drops))
-    program = add_row(engine, applications, program=engine.number(sip_server), own=server.row, domain=domain)
+    program = add_row(engine, applications, program=engine.number(sip_server), state_row=server.row, domain=domain)
     server.program = program.row
     rules = engine.rows(sip_rules)[server.row]
     _write_rules(rules, spec)

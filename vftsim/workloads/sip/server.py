@@ -109,19 +109,19 @@ def in_progress(sim: Sim, server: SipServer) -> int:
 @sip_server.implements(held)
 def datagrams_held(sim: Sim, program: Application) -> int:
     """Those in the socket buffer or in a process's hands."""
-    return in_progress(sim, sip_servers(sim)[program.own])
+    return in_progress(sim, sip_servers(sim)[program.state_row])
 
 
 @sip_server.implements(refused)
 def datagrams_refused(sim: Sim, program: Application) -> int:
     """Those that met a full buffer."""
-    return drops(sim)[sip_servers(sim)[program.own].buffer_full].count
+    return drops(sim)[sip_servers(sim)[program.state_row].buffer_full].count
 
 
 @sip_server.implements(receive)
 def take_datagram(sim: Sim, program: Application, packet: int) -> None:
     """Give a datagram at the socket to a process, or keep it for one."""
-    server = sip_servers(sim)[program.own]
+    server = sip_servers(sim)[program.state_row]
     server.received += 1
     if server.idle.length > 0 and not server.stalled:
         work_on(sim, server, worker_list.pop(sim, server.idle), packet)
@@ -134,13 +134,13 @@ def take_datagram(sim: Sim, program: Application, packet: int) -> None:
 @sip_server.implements(go_on)
 def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send a datagram that has waited for room."""
-    send_now(sim, sip_servers(sim)[program.own], packet)
+    send_now(sim, sip_servers(sim)[program.state_row], packet)
 
 
 @sip_server.implements(set_overhead)
 def apply_overhead(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
     """Let work that begins from now on cost what protection makes it cost."""
-    set_costs(sim, sip_servers(sim)[program.own], output_ns, execution, exits)
+    set_costs(sim, sip_servers(sim)[program.state_row], output_ns, execution, exits)
 
 
 @part
@@ -163,7 +163,7 @@ def set_costs(sim: Sim, server: SipServer, output_ns: int, execution: float, exi
 @sip_server.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Start with empty memory: transactions, timers and queued datagrams are gone, and the CPU work for them."""
-    server = sip_servers(sim)[program.own]
+    server = sip_servers(sim)[program.state_row]
     server.lost_in_crash += in_progress(sim, server)
     forget_datagrams(sim, server)
     forget_transactions(sim, server)

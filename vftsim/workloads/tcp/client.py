@@ -165,7 +165,7 @@ def on_client_delay(sim: Sim, connection_row: int, token: int) -> None:
 @bulk_tcp.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a packet that was dropped."""
-    bulks(sim)[flow.own].dropped += 1
+    bulks(sim)[flow.state_row].dropped += 1
 
 
 @event

@@ -73,7 +73,7 @@ accepted = Chain(connections, "link")
 @tcp_source.implements(receive)
 def take_packet(sim: Sim, program: Application, packet: int) -> None:
     """Give a packet to the process of its connection."""
-    tcp_program = tcp_programs(sim)[program.own]
+    tcp_program = tcp_programs(sim)[program.state_row]
     connection = connections(sim)[packets(sim)[packet].stream]
     if connection.is_reset:
         drop(sim, packet, tcp_program.unknown)
@@ -196,9 +196,9 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send the packet of a process that slept, and resume it; drop what is left from before the machine was booted."""
     connection = connections(sim)[packets(sim)[packet].stream]
     if not connection.is_blocked:
-        drop(sim, packet, tcp_programs(sim)[program.own].lost_in_boot)
+        drop(sim, packet, tcp_programs(sim)[program.state_row].lost_in_boot)
         return
-    send_and_serve(sim, tcp_programs(sim)[program.own], bulks(sim)[connection.bulk], connection, packet)
+    send_and_serve(sim, tcp_programs(sim)[program.state_row], bulks(sim)[connection.bulk], connection, packet)
 
 
 @event
@@ -224,7 +224,7 @@ def on_server_delay(sim: Sim, connection_row: int, token: int) -> None:
 @part
 def program_of(sim: Sim, connection: Connection) -> TcpProgram:
     """Return the program that has accepted a connection."""
-    return tcp_programs(sim)[applications(sim)[connection.program].own]
+    return tcp_programs(sim)[applications(sim)[connection.program].state_row]
 
 
 tcp_sink.implements(set_overhead)(apply_overhead)
@@ -235,7 +235,7 @@ tcp_source.implements(set_overhead)(apply_overhead)
 @tcp_source.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Forget all connections, and lose what waits for their processes."""
-    tcp_program = tcp_programs(sim)[program.own]
+    tcp_program = tcp_programs(sim)[program.state_row]
     apply_overhead(sim, program, 0, 1.0, 1.0)
     while tcp_program.connections.length > 0:
         connection = connections(sim)[accepted.pop(sim, tcp_program.connections)]

@@ -193,7 +193,7 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     packets.free(sim, packet)
     if stale or connection.stage == http.CLOSED:
         return
-    load = http_loads(sim)[flow.own]
+    load = http_loads(sim)[flow.state_row]
     if what % http.KINDS == http.SYN_ACK and connection.stage == http.CONNECTING:
         connected(sim, load, connection)
     elif what % http.KINDS == http.RESET:
@@ -253,7 +253,7 @@ def take_piece(sim: Sim, load: HttpLoad, connection: http.HttpConnection, is_las
 @httperf.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a packet that was dropped."""
-    http_loads(sim)[flow.own].dropped += 1
+    http_loads(sim)[flow.state_row].dropped += 1
 
 
 @event

@@ -118,7 +118,7 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     if http.is_stale(sim, packet):
         packets.free(sim, packet)
         return
-    server = prefork_servers(sim)[program.own]
+    server = prefork_servers(sim)[program.state_row]
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     if connection.state != http.UNKNOWN and connection.boot != server.boots:
         connection.state = http.UNKNOWN
@@ -290,7 +290,7 @@ def finish(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -> 
 @prefork_web_server.implements(go_on)
 def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send a packet that had no room, and resume the process that slept with it."""
-    server = prefork_servers(sim)[program.own]
+    server = prefork_servers(sim)[program.state_row]
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     # Read before it is sent: then it belongs to its path.
     kind = packets(sim)[packet].what % http.KINDS
@@ -327,7 +327,7 @@ prefork_web_server.implements(set_overhead)(apply_overhead)
 @prefork_web_server.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Start anew: no connection is known, the first processes are there."""
-    server = prefork_servers(sim)[program.own]
+    server = prefork_servers(sim)[program.state_row]
     apply_overhead(sim, program, 0, 1.0, 1.0)
     while server.accept.length > 0:
         forget(sim, http.http_connections(sim)[http.connection_list.pop(sim, server.accept)])

@@ -58,11 +58,11 @@ def at_most_drawn(sim: Sim, vcpu: Vcpu, time_ns: int) -> int:
 def draw(sim: Sim, vcpu: Vcpu) -> None:
     """Take a portion if nothing is left of the last one."""
     pool = pools(sim)[vcpu.domain]
-    own = purses(sim)[vcpu.row]
-    if pool.budget_ns > 0 and own.drawn_ns <= 0:
+    purse = purses(sim)[vcpu.row]
+    if pool.budget_ns > 0 and purse.drawn_ns <= 0:
         portion_ns = min(pool.portion_ns, pool.left_ns)
         pool.left_ns -= portion_ns
-        own.drawn_ns += portion_ns
+        purse.drawn_ns += portion_ns
 
 
 @part
@@ -76,10 +76,10 @@ def spend(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
 def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int) -> None:
     """Return what was drawn, except ``keep_ns``."""
     pool = pools(sim)[vcpu.domain]
-    own = purses(sim)[vcpu.row]
-    if pool.budget_ns > 0 and own.drawn_ns > keep_ns:
-        pool.left_ns = min(pool.left_ns + own.drawn_ns - keep_ns, pool.budget_ns)
-        own.drawn_ns = keep_ns
+    purse = purses(sim)[vcpu.row]
+    if pool.budget_ns > 0 and purse.drawn_ns > keep_ns:
+        pool.left_ns = min(pool.left_ns + purse.drawn_ns - keep_ns, pool.budget_ns)
+        purse.drawn_ns = keep_ns
 
 
 @part

@@ -60,9 +60,9 @@ def is_open(sim: Sim, vcpu: Vcpu, row: int) -> bool:
 @part
 def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the first idle pCPU for a vCPU, from its own upwards and round; 0 if there is none."""
-    own = pcpus(sim)[credit2_vcpus(sim)[vcpu.row].home].number
+    pcpu_record = pcpus(sim)[credit2_vcpus(sim)[vcpu.row].home].number
     for step in range(host.pcpus):
-        row = host.first_pcpu + (own + step) % host.pcpus
+        row = host.first_pcpu + (pcpu_record + step) % host.pcpus
         if credit2_pcpus(sim)[row].current == 0 and is_open(sim, vcpu, row):
             return row
     return 0
@@ -99,14 +99,14 @@ def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> int:
     if rules.rate_limit_ns > TOLERANCE_NS and sim.now_ns - there.since_ns <= rules.rate_limit_ns - TOLERANCE_NS:
         return -1
     sync(sim, vcpus(sim)[running])
-    own = credit2_vcpus(sim)[vcpu.row]
-    return own.credit - there.credit - (0 if own.home == row else rules.resistance)
+    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
+    return credit2_vcpu.credit - there.credit - (0 if credit2_vcpu.home == row else rules.resistance)
 
 
 @part
-def is_current(sim: Sim, own: Credit2Vcpu, row: int) -> bool:
+def is_current(sim: Sim, credit2_vcpu: Credit2Vcpu, row: int) -> bool:
     """Tell whether the vCPU of that row has its pCPU."""
-    return credit2_pcpus(sim)[own.home].current == row
+    return credit2_pcpus(sim)[credit2_vcpu.home].current == row
 
 
 @part
@@ -116,16 +116,16 @@ def grab_budget(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     (unit_grab_budget, park_unit)
     """
     pool = credit2_domains(sim)[vcpu.domain]
-    own = credit2_vcpus(sim)[vcpu.row]
-    if pool.budget_ns == 0 or own.held_ns > 0:
+    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
+    if pool.budget_ns == 0 or credit2_vcpu.held_ns > 0:
         return True
-    pool.left_ns += own.held_ns
-    own.held_ns = max(min(pool.portion_ns, pool.left_ns), 0)
-    if own.held_ns > 0:
-        pool.left_ns -= own.held_ns
+    pool.left_ns += credit2_vcpu.held_ns
+    credit2_vcpu.held_ns = max(min(pool.portion_ns, pool.left_ns), 0)
+    if credit2_vcpu.held_ns > 0:
+        pool.left_ns -= credit2_vcpu.held_ns
         return True
-    own.parked = True
-    if not is_current(sim, own, vcpu.row):
+    credit2_vcpu.parked = True
+    if not is_current(sim, credit2_vcpu, vcpu.row):
         waiting_list.remove(sim, credit2_hosts(sim)[host.row].waiting, vcpu.row)
     parked_list.push_front(sim, pool.parked, vcpu.row)
     return False

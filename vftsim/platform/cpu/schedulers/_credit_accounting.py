@@ -58,9 +58,9 @@ def activate(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def deactivate(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Stop a vCPU that has saved enough from earning, and cut its credit."""
     rules = credit_hosts(sim)[host.row]
-    own = credit_vcpus(sim)[vcpu.row]
-    own.credit = own.credit // rules.idle_credit_divisor if rules.idle_credit_divisor else 0
-    own.active = False
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    credit_vcpu.credit = credit_vcpu.credit // rules.idle_credit_divisor if rules.idle_credit_divisor else 0
+    credit_vcpu.active = False
     account = credit_domains(sim)[vcpu.domain]
     active_list.remove(sim, account.active, vcpu.row)
     if account.active.length == 0:
@@ -144,44 +144,44 @@ def account_for(sim: Sim, host: Host) -> None:
 def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu) -> None:
     """Give a vCPU its credits, and the class that follows from them."""
     per_slice = credit_hosts(sim)[host.row].credits_per_slice
-    own = credit_vcpus(sim)[vcpu.row]
-    own.credit += account.credits_per_vcpu
-    if own.credit < 0:
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    credit_vcpu.credit += account.credits_per_vcpu
+    if credit_vcpu.credit < 0:
         set_priority(sim, host, vcpu, OVER)
-        if account.cap_credits != 0 and own.credit < account.park_below:
+        if account.cap_credits != 0 and credit_vcpu.credit < account.park_below:
             park(sim, host, vcpu)
-        own.credit = max(own.credit, -per_slice)
+        credit_vcpu.credit = max(credit_vcpu.credit, -per_slice)
         return
     set_priority(sim, host, vcpu, UNDER)
     unpark(sim, host, vcpu)
-    if own.credit > per_slice:
+    if credit_vcpu.credit > per_slice:
         deactivate(sim, host, vcpu)
 
 
 @part
 def park(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Keep a vCPU beyond its cap from running."""
-    own = credit_vcpus(sim)[vcpu.row]
-    if own.parked:
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    if credit_vcpu.parked:
         return
-    own.parked = True
+    credit_vcpu.parked = True
     credit_hosts(sim)[host.row].parks += 1
-    home = credit_pcpus(sim)[own.home]
-    if own.queued:
+    home = credit_pcpus(sim)[credit_vcpu.home]
+    if credit_vcpu.queued:
         queue_list.remove(sim, home.queue, vcpu.row)
-        own.queued = False
+        credit_vcpu.queued = False
     if home.current == vcpu.row:
-        ask(sim, pcpus(sim)[own.home])
+        ask(sim, pcpus(sim)[credit_vcpu.home])
 
 
 @part
 def unpark(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let a vCPU run again whose credit has come back to 0."""
-    own = credit_vcpus(sim)[vcpu.row]
-    if not own.parked:
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    if not credit_vcpu.parked:
         return
-    own.parked = False
+    credit_vcpu.parked = False
     rules = credit_hosts(sim)[host.row]
     rules.unparks += 1
-    if vcpu.state != BLOCKED and credit_pcpus(sim)[own.home].current != vcpu.row:
+    if vcpu.state != BLOCKED and credit_pcpus(sim)[credit_vcpu.home].current != vcpu.row:
         wake_up(sim, host, vcpu, rules.boosts_unparked, host.first_pcpu)

@@ -23,52 +23,52 @@ from vftsim.platform.cpu.schedulers._credit_records import (
 @part
 def set_priority(sim: Sim, host: Host, vcpu: Vcpu, priority: int) -> None:
     """Move a vCPU to another class."""
-    own = credit_vcpus(sim)[vcpu.row]
-    if own.priority != priority:
-        own.priority = priority
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    if credit_vcpu.priority != priority:
+        credit_vcpu.priority = priority
         if host.observed:
             note(sim, PRIORITY, 0, vcpu.row, priority)
 
 
 @part
-def debit(rules: CreditHost, own: CreditVcpu) -> None:
+def debit(rules: CreditHost, credit_vcpu: CreditVcpu) -> None:
     """Turn time run into credits paid; what is less than a credit waits for the next time."""
-    if not rules.exact_debit or own.uncharged_ns <= 0:
+    if not rules.exact_debit or credit_vcpu.uncharged_ns <= 0:
         return
-    owed = own.uncharged_ns + NS_PER_CREDIT // 2
+    owed = credit_vcpu.uncharged_ns + NS_PER_CREDIT // 2
     if rules.carries_residue:
-        owed = own.uncharged_ns + own.rest
+        owed = credit_vcpu.uncharged_ns + credit_vcpu.rest
     paid = owed // NS_PER_CREDIT
     if rules.carries_residue:
-        own.rest = owed % NS_PER_CREDIT
-    own.credit -= paid
+        credit_vcpu.rest = owed % NS_PER_CREDIT
+    credit_vcpu.credit -= paid
     # The rest is still part of the time not paid for: it counts twice, as in the original.
-    own.uncharged_ns -= paid * NS_PER_CREDIT
+    credit_vcpu.uncharged_ns -= paid * NS_PER_CREDIT
 
 
 @part
 def insert(sim: Sim, vcpu: Vcpu) -> None:
     """Queue a vCPU at home: behind all entries that are at least as urgent, up to the first that is less."""
-    own = credit_vcpus(sim)[vcpu.row]
-    queue = credit_pcpus(sim)[own.home].queue
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    queue = credit_pcpus(sim)[credit_vcpu.home].queue
     before = 0
     here = queue.first
-    while here != 0 and credit_vcpus(sim)[here].priority >= own.priority:
+    while here != 0 and credit_vcpus(sim)[here].priority >= credit_vcpu.priority:
         before = here
         here = credit_vcpus(sim)[here].next_queued
     queue_list.insert_after(sim, queue, before, vcpu.row)
-    own.queued = True
+    credit_vcpu.queued = True
 
 
 @part
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, waker: int) -> None:
     """Queue a vCPU that was not runnable here before, and tell who should choose again; the pCPU ``waker`` acts."""
     rules = credit_hosts(sim)[host.row]
-    own = credit_vcpus(sim)[vcpu.row]
-    if may_boost and rules.boosts_wakes and not own.has_moved and own.priority == UNDER:
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    if may_boost and rules.boosts_wakes and not credit_vcpu.has_moved and credit_vcpu.priority == UNDER:
         set_priority(sim, host, vcpu, BOOST)
         rules.boosts += 1
-    own.has_moved = False
+    credit_vcpu.has_moved = False
     insert(sim, vcpu)
     tell_of(sim, host, vcpu, waker)
 
@@ -110,11 +110,11 @@ def tickle(sim: Sim, host: Host, pcpu: int) -> None:
 @part
 def tickle_next_idler(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> bool:
     """Wake one idle pCPU where the vCPU may run, in turn; False if there is none."""
-    own = credit_pcpus(sim)[waker]
-    row = next_suitable(sim, host, vcpu, own.last_tickled)
+    credit_pcpu = credit_pcpus(sim)[waker]
+    row = next_suitable(sim, host, vcpu, credit_pcpu.last_tickled)
     if row == 0:
         return False
-    own.last_tickled = row
+    credit_pcpu.last_tickled = row
     tickle(sim, host, row)
     return True
 
@@ -122,18 +122,18 @@ def tickle_next_idler(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> bool:
 @part
 def tell_of(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
     """Have the pCPUs choose again that the release's rule names when ``vcpu`` is new in its queue."""
-    own = credit_vcpus(sim)[vcpu.row]
-    running = credit_pcpus(sim)[own.home].current
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    running = credit_pcpus(sim)[credit_vcpu.home].current
     rule = credit_hosts(sim)[host.row].tickle_rule
     if running == 0:
-        tickle(sim, host, own.home)
+        tickle(sim, host, credit_vcpu.home)
         return
-    preempts = own.priority > credit_vcpus(sim)[running].priority
+    preempts = credit_vcpu.priority > credit_vcpus(sim)[running].priority
     if rule == IDLER_FIRST:
         tell_idler_first(sim, host, vcpu, preempts, waker)
         return
     if preempts:
-        tickle(sim, host, own.home)
+        tickle(sim, host, credit_vcpu.home)
     if rule == ONE_IDLER:
         tickle_next_idler(sim, host, vcpu, waker)
     else:
@@ -179,24 +179,24 @@ def better_home(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 def move(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
     """Give a vCPU that has left its pCPU another home, and wake it there if it has work."""
     rules = credit_hosts(sim)[host.row]
-    own = credit_vcpus(sim)[vcpu.row]
-    own.moves = False
-    own.has_moved = not rules.boosts_migrated
-    own.home = better_home(sim, host, vcpu)
-    if vcpu.state == RUNNABLE and not own.parked:
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    credit_vcpu.moves = False
+    credit_vcpu.has_moved = not rules.boosts_migrated
+    credit_vcpu.home = better_home(sim, host, vcpu)
+    if vcpu.state == RUNNABLE and not credit_vcpu.parked:
         wake_up(sim, host, vcpu, True, waker)
 
 
 @part
 def partition(sim: Sim, pcpu: int) -> None:
     """Bring a queue back into order after accounting: all that are OVER behind the others, stably."""
-    own = credit_pcpus(sim)[pcpu]
-    own.needs_sort = False
-    for _ in range(own.queue.length):
-        row = queue_list.pop(sim, own.queue)
+    credit_pcpu = credit_pcpus(sim)[pcpu]
+    credit_pcpu.needs_sort = False
+    for _ in range(credit_pcpu.queue.length):
+        row = queue_list.pop(sim, credit_pcpu.queue)
         if credit_vcpus(sim)[row].priority < UNDER:
-            queue_list.push(sim, own.behind, row)
+            queue_list.push(sim, credit_pcpu.behind, row)
         else:
-            queue_list.push(sim, own.queue, row)
-    while own.behind.length > 0:
-        queue_list.push(sim, own.queue, queue_list.pop(sim, own.behind))
+            queue_list.push(sim, credit_pcpu.queue, row)
+    while credit_pcpu.behind.length > 0:
+        queue_list.push(sim, credit_pcpu.queue, queue_list.pop(sim, credit_pcpu.behind))

@@ -44,8 +44,8 @@ def begin_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 @part
 def plan(sim: Sim, vcpu: Vcpu) -> None:
     """Plan the end of the period in progress."""
-    own = deadlines(sim)[vcpu.row]
-    own.alarm = at(sim, own.deadline_ns, EventKind.ACCOUNTING, vcpu.number, on_period_end, vcpu.row)
+    deadline = deadlines(sim)[vcpu.row]
+    deadline.alarm = at(sim, deadline.deadline_ns, EventKind.ACCOUNTING, vcpu.number, on_period_end, vcpu.row)
 
 
 @part
@@ -56,11 +56,11 @@ def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @event
-def on_period_end(sim: Sim, place: int, token: int) -> None:
+def on_period_end(sim: Sim, vcpu_row: int, token: int) -> None:
     """Begin the next period of a vCPU that is awake."""
-    if token != deadlines(sim)[place].alarm:
+    if token != deadlines(sim)[vcpu_row].alarm:
         return
-    vcpu = vcpus(sim)[place]
+    vcpu = vcpus(sim)[vcpu_row]
     host = hosts(sim)[vcpu.host]
     settle(sim, host)
     on_deadline(sim, host, vcpu)

@@ -122,21 +122,21 @@ class Cfs(SchedulerSpec):
 
     def install(self, engine: Engine, host: int) -> None:
         """Scale the constants to the host; weigh the threads and join them to their domains' quotas."""
-        own = engine.rows(cfs_hosts)[host]
+        cfs_host = engine.rows(cfs_hosts)[host]
         scale = min(int(engine.rows(hosts)[host].pcpus), 8).bit_length() if self.scaling else 1
-        own.latency_ns = self.latency * scale
-        own.minimum_ns = self.minimum_granularity * scale
+        cfs_host.latency_ns = self.latency * scale
+        cfs_host.minimum_ns = self.minimum_granularity * scale
         for row in domains_of(engine, host):
             held = engine.rows(entitlements)[row]
             self._weigh(engine, row, self.wakeup_granularity * scale)
             if held.quota_ns > 0:
                 engine.rows(cfs_domains)[row].period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
-                engine.rows(cfs_domains)[row].number = own.limited
+                engine.rows(cfs_domains)[row].number = cfs_host.limited
                 open_pool(engine, row, int(held.quota_ns), self.bandwidth_slice)
-                own.limited += 1
+                cfs_host.limited += 1
         # A quota is spent in common; the process schedulers that know processes look at what has been charged so far.
         guests = (int(engine.rows(domains)[row].guest_scheduler) for row in domains_of(engine, host))
-        own.charges_late = own.limited == 0 and not any(guests)
+        cfs_host.charges_late = cfs_host.limited == 0 and not any(guests)
 
     @staticmethod
     def _weigh(engine: Engine, row: int, wakeup_ns: int) -> None:
@@ -173,8 +173,8 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 @cfs.implements(shared.preempts)
 def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
     """Tell whether it is behind by more than the wake-up granularity."""
-    own = cfs_vcpus(sim)[newcomer.row]
-    return cfs_vcpus(sim)[running.row].virtual_ns - own.virtual_ns > own.wakeup_ns
+    entity = cfs_vcpus(sim)[newcomer.row]
+    return cfs_vcpus(sim)[running.row].virtual_ns - entity.virtual_ns > entity.wakeup_ns
 
 
 @cfs.implements(shared.place_of_another)
@@ -182,9 +182,9 @@ def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Look for the thread that is furthest ahead."""
     if not cfs_hosts(sim)[host.row].charges_late:
         return shared.place_by_urgency(sim, host, vcpu)
-    own = cfs_vcpus(sim)[vcpu.row]
+    entity = cfs_vcpus(sim)[vcpu.row]
     furthest = 0
-    furthest_ns = own.virtual_ns + own.wakeup_ns
+    furthest_ns = entity.virtual_ns + entity.wakeup_ns
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
         virtual_ns = virtual_now_ns(sim, vcpus(sim)[queue_pcpus(sim)[row].current])
         if virtual_ns > furthest_ns and shared.is_open(sim, host, vcpu, row):
@@ -196,11 +196,11 @@ def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let a sleeper keep at most half a latency of lead."""
     advance(sim, host)
-    own = cfs_vcpus(sim)[vcpu.row]
+    entity = cfs_vcpus(sim)[vcpu.row]
     rules = cfs_hosts(sim)[host.row]
-    own.virtual_ns = max(own.virtual_ns, rules.least_ns - rules.latency_ns // 2)
+    entity.virtual_ns = max(entity.virtual_ns, rules.least_ns - rules.latency_ns // 2)
     rules.active += 1
-    rules.weight += own.weight
+    rules.weight += entity.weight
 
 
 @cfs.implements(shared.on_chosen)
@@ -213,21 +213,21 @@ def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return its part of the period by weight, at least the minimum granularity."""
     rules = cfs_hosts(sim)[host.row]
-    own = cfs_vcpus(sim)[vcpu.row]
+    entity = cfs_vcpus(sim)[vcpu.row]
     runnable, weight = crowd_of(sim, host)
     crowd = -(-runnable // host.pcpus)
     period_ns = rules.latency_ns if crowd <= _CROWD else crowd * rules.minimum_ns
-    if weight >= (own.weight + 1) * host.pcpus:
-        period_ns = product_quotient(period_ns, own.weight, weight // host.pcpus)
+    if weight >= (entity.weight + 1) * host.pcpus:
+        period_ns = product_quotient(period_ns, entity.weight, weight // host.pcpus)
     return at_most_drawn(sim, vcpu, max(period_ns, rules.minimum_ns))
 
 
 @part
 def crowd_of(sim: Sim, host: Host) -> tuple[int, int]:
     """Return how many threads run or wait and may run, and their weight."""
-    own = cfs_hosts(sim)[host.row]
-    if own.limited == 0:
-        return own.active, own.weight
+    cfs_host = cfs_hosts(sim)[host.row]
+    if cfs_host.limited == 0:
+        return cfs_host.active, cfs_host.weight
     runnable = 0
     weight = 0
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
@@ -240,16 +240,16 @@ def crowd_of(sim: Sim, host: Host) -> tuple[int, int]:
 @part
 def is_active(sim: Sim, vcpu: Vcpu) -> bool:
     """Tell whether a thread runs or waits and is not throttled."""
-    own = queue_vcpus(sim)[vcpu.row]
-    return (own.is_waiting or own.current_on != 0) and has_budget(sim, vcpu)
+    queue_vcpu = queue_vcpus(sim)[vcpu.row]
+    return (queue_vcpu.is_waiting or queue_vcpu.current_on != 0) and has_budget(sim, vcpu)
 
 
 @cfs.implements(scheduler.block)
 def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Free its pCPU and give back all of the quota drawn but 1 ms, as Linux does."""
-    own = cfs_hosts(sim)[host.row]
-    own.active -= 1
-    own.weight -= cfs_vcpus(sim)[vcpu.row].weight
+    cfs_host = cfs_hosts(sim)[host.row]
+    cfs_host.active -= 1
+    cfs_host.weight -= cfs_vcpus(sim)[vcpu.row].weight
     shared.block(sim, host, vcpu)
     give_back(sim, vcpu, _KEPT_NS)
 
@@ -257,55 +257,55 @@ def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 @cfs.implements(scheduler.charge)
 def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
     """Advance virtual run time, spend quota."""
-    own = cfs_vcpus(sim)[vcpu.row]
+    entity = cfs_vcpus(sim)[vcpu.row]
     # A run of up to 104 days.
-    passed = ran_ns * NICE_0 + own.residue
-    own.residue = passed % own.weight
-    own.virtual_ns += passed // own.weight
+    passed = ran_ns * NICE_0 + entity.residue
+    entity.residue = passed % entity.weight
+    entity.virtual_ns += passed // entity.weight
     spend(sim, vcpu, ran_ns)
 
 
 @part
 def virtual_now_ns(sim: Sim, vcpu: Vcpu) -> int:
     """Return the virtual run time of a thread up to now, whether it has been charged or not."""
-    own = cfs_vcpus(sim)[vcpu.row]
+    entity = cfs_vcpus(sim)[vcpu.row]
     ran_ns = sim.now_ns - vcpu.dispatched_ns
     if ran_ns <= 0 or vcpu.state != RUNNING:
-        return own.virtual_ns
-    return own.virtual_ns + virtual_of(own, ran_ns)
+        return entity.virtual_ns
+    return entity.virtual_ns + virtual_of(entity, ran_ns)
 
 
 @part
-def virtual_of(own: CfsVcpu, ran_ns: int) -> int:
+def virtual_of(entity: CfsVcpu, ran_ns: int) -> int:
     """Return what CPU time adds to a thread's virtual run time."""
-    return ran_ns if own.weight == NICE_0 else (ran_ns * NICE_0 + own.residue) // own.weight
+    return ran_ns if entity.weight == NICE_0 else (ran_ns * NICE_0 + entity.residue) // entity.weight
 
 
 @part
 def advance(sim: Sim, host: Host) -> None:
     """Bring the least virtual run time up to date; it never goes back."""
-    own = cfs_hosts(sim)[host.row]
-    least_ns = least_of_running(sim, host, own)
+    cfs_host = cfs_hosts(sim)[host.row]
+    least_ns = least_of_running(sim, host, cfs_host)
     row = queue_hosts(sim)[host.row].waiting.first
-    while row != 0 and least_ns > own.least_ns:
+    while row != 0 and least_ns > cfs_host.least_ns:
         if has_budget(sim, vcpus(sim)[row]):
             least_ns = min(least_ns, cfs_vcpus(sim)[row].virtual_ns)
         row = queue_vcpus(sim)[row].next_waiting
     if least_ns != _NOBODY_NS:
-        own.least_ns = max(own.least_ns, least_ns)
+        cfs_host.least_ns = max(cfs_host.least_ns, least_ns)
 
 
 @part
-def least_of_running(sim: Sim, host: Host, own: CfsHost) -> int:
+def least_of_running(sim: Sim, host: Host, cfs_host: CfsHost) -> int:
     """Return the least virtual run time of what runs, or any that does not move the host's."""
     least_ns = _NOBODY_NS
     for pcpu in range(host.first_pcpu, host.first_pcpu + host.pcpus):
         running = queue_pcpus(sim)[pcpu].current
         if running == 0:
             continue
-        if not own.charges_late:
+        if not cfs_host.charges_late:
             sync(sim, vcpus(sim)[running])
-        elif least_ns <= own.least_ns:
+        elif least_ns <= cfs_host.least_ns:
             break
         if has_budget(sim, vcpus(sim)[running]):
             least_ns = min(least_ns, virtual_now_ns(sim, vcpus(sim)[running]))
@@ -315,16 +315,16 @@ def least_of_running(sim: Sim, host: Host, own: CfsHost) -> int:
 @part
 def plan_refill(sim: Sim, domain: int) -> None:
     """Plan the end of a domain's period."""
-    own = cfs_domains(sim)[domain]
-    at(sim, sim.now_ns + own.period_ns, EventKind.ACCOUNTING, own.number, on_refill, domain)
+    cfs_domain = cfs_domains(sim)[domain]
+    at(sim, sim.now_ns + cfs_domain.period_ns, EventKind.ACCOUNTING, cfs_domain.number, on_refill, domain)
 
 
 @event
-def on_refill(sim: Sim, place: int, token: int) -> None:
+def on_refill(sim: Sim, domain_row: int, token: int) -> None:
     """Begin a domain's period: let its throttled vCPUs go on."""
-    host = hosts(sim)[domains(sim)[place].host]
+    host = hosts(sim)[domains(sim)[domain_row].host]
     settle(sim, host)
-    refill(sim, host, place)
+    refill(sim, host, domain_row)
     advance(sim, host)
     shared.place_held(sim, host)
-    plan_refill(sim, place)
+    plan_refill(sim, domain_row)

@@ -144,16 +144,16 @@ class Credit(SchedulerSpec):
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the parameters and the release's rules into the host's record."""
-        own, rules = engine.rows(credit_hosts)[host], RULES[self.version]
-        own.slice_ns = self.slice
-        own.tick_ns = self.slice // (TICKS_PER_SLICE if self.slice >= TICKS_PER_SLICE * _MS else 1)
-        own.credits_per_slice = self.slice // NS_PER_CREDIT
-        own.rate_limit_ns = min(rules.rate_limit_ns, self.slice) if self.rate_limit is None else self.rate_limit
-        own.balance_limit_ns = rules.balance_limit_ns if self.balance_limit is None else self.balance_limit
-        own.migration_delay_ns = self.migration_delay
-        own.accounting_phase_ns = self.slice // 2 if self.accounting_phase is None else self.accounting_phase
-        own.boosts_wakes = self.boost
-        own.tickle_rule = TICKLES[rules.tickle]
+        credit_host, rules = engine.rows(credit_hosts)[host], RULES[self.version]
+        credit_host.slice_ns = self.slice
+        credit_host.tick_ns = self.slice // (TICKS_PER_SLICE if self.slice >= TICKS_PER_SLICE * _MS else 1)
+        credit_host.credits_per_slice = self.slice // NS_PER_CREDIT
+        credit_host.rate_limit_ns = min(rules.rate_limit_ns, self.slice) if self.rate_limit is None else self.rate_limit
+        credit_host.balance_limit_ns = rules.balance_limit_ns if self.balance_limit is None else self.balance_limit
+        credit_host.migration_delay_ns = self.migration_delay
+        credit_host.accounting_phase_ns = self.slice // 2 if self.accounting_phase is None else self.accounting_phase
+        credit_host.boosts_wakes = self.boost
+        credit_host.tickle_rule = TICKLES[rules.tickle]
         for name in (
             "exact_debit",
             "accounting_in_tick",
@@ -169,12 +169,12 @@ class Credit(SchedulerSpec):
             "steals_in_turn",
             "tickled_are_busy",
         ):
-            setattr(own, name, getattr(rules, name))
+            setattr(credit_host, name, getattr(rules, name))
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
         """Return boosts, preemptions, steals, parks, unparks, rate-limited choices and kicks."""
-        own = engine.rows(credit_hosts)[host]
-        return {name: int(getattr(own, name)) for name in _COUNTERS}
+        credit_host = engine.rows(credit_hosts)[host]
+        return {name: int(getattr(credit_host, name)) for name in _COUNTERS}
 
     def priority_name(self, priority: int) -> str:
         """BOOST, UNDER or OVER."""
@@ -187,10 +187,10 @@ def attach(sim: Sim, host: Host) -> None:
     rules = credit_hosts(sim)[host.row]
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
         vcpu = vcpus(sim)[row]
-        own = credit_vcpus(sim)[row]
-        own.home = scheduler.home_pcpu(sim, host, vcpu)
-        own.priority = UNDER
-        own.stopped_ns = LONG_AGO_NS
+        credit_vcpu = credit_vcpus(sim)[row]
+        credit_vcpu.home = scheduler.home_pcpu(sim, host, vcpu)
+        credit_vcpu.priority = UNDER
+        credit_vcpu.stopped_ns = LONG_AGO_NS
         open_account(sim, host, vcpu.domain)
     rules.last_robbed = host.first_pcpu
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
@@ -212,8 +212,8 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 @credit.implements(scheduler.wake)
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Boost if UNDER, queue, tickle; a parked vCPU stays where it is, and one that its pCPU has not left yet, on it."""
-    own = credit_vcpus(sim)[vcpu.row]
-    if not own.parked and credit_pcpus(sim)[own.home].current != vcpu.row:
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    if not credit_vcpu.parked and credit_pcpus(sim)[credit_vcpu.home].current != vcpu.row:
         wake_up(sim, host, vcpu, True, host.first_pcpu)
 
 
@@ -227,8 +227,8 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Head of the queue, or something more urgent from a peer."""
     rules = credit_hosts(sim)[host.row]
-    own = credit_pcpus(sim)[pcpu.row]
-    before = own.current
+    credit_pcpu = credit_pcpus(sim)[pcpu.row]
+    before = credit_pcpu.current
     if before != 0:
         limit_ns = leave(sim, host, vcpus(sim)[before])
         if limit_ns > 0:
@@ -239,9 +239,9 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
         credit_vcpus(sim)[chosen].running_since_ns = sim.now_ns
         if before != 0 and vcpus(sim)[before].state != BLOCKED:
             rules.preemptions += 1
-    own.current = chosen
-    own.is_idler = chosen == 0
-    own.idle_slice = 0
+    credit_pcpu.current = chosen
+    credit_pcpu.is_idler = chosen == 0
+    credit_pcpu.idle_slice = 0
     if chosen == 0:
         plan_idle_slice(sim, host, pcpu)
     pcpu.slice_ns = rules.slice_ns
@@ -254,12 +254,12 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 def leave(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Debit the vCPU that ran and queue it if it can run on; return what is left of its rate limit if it must go on."""
     rules = credit_hosts(sim)[host.row]
-    own = credit_vcpus(sim)[vcpu.row]
-    debit(rules, own)
-    own.stopped_ns = sim.now_ns
-    if own.parked or own.moves or vcpu.state == BLOCKED:
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    debit(rules, credit_vcpu)
+    credit_vcpu.stopped_ns = sim.now_ns
+    if credit_vcpu.parked or credit_vcpu.moves or vcpu.state == BLOCKED:
         return 0
-    ran_ns = sim.now_ns - own.running_since_ns
+    ran_ns = sim.now_ns - credit_vcpu.running_since_ns
     if ran_ns < rules.rate_limit_ns:
         rules.rate_limited += 1
         if not rules.rate_limit_remainder:
@@ -280,10 +280,10 @@ def plan_idle_slice(sim: Sim, host: Host, pcpu: Pcpu) -> None:
 
 
 @event
-def on_idle_slice(sim: Sim, place: int, token: int) -> None:
+def on_idle_slice(sim: Sim, pcpu_row: int, token: int) -> None:
     """A slice of idling is over."""
-    if token == credit_pcpus(sim)[place].idle_slice:
-        ask(sim, pcpus(sim)[place])
+    if token == credit_pcpus(sim)[pcpu_row].idle_slice:
+        ask(sim, pcpus(sim)[pcpu_row])
 
 
 @part
@@ -305,10 +305,10 @@ def most_urgent(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int) -> int:
     """Take the first vCPU of a busy peer's queue that is more urgent than ``above`` and may run here."""
     rules = credit_hosts(sim)[host.row]
-    own = credit_pcpus(sim)[pcpu.row]
-    if rules.balance_limit_ns != 0 and sim.now_ns - own.last_scan_ns <= rules.balance_limit_ns:
+    credit_pcpu = credit_pcpus(sim)[pcpu.row]
+    if rules.balance_limit_ns != 0 and sim.now_ns - credit_pcpu.last_scan_ns <= rules.balance_limit_ns:
         return 0
-    own.last_scan_ns = sim.now_ns
+    credit_pcpu.last_scan_ns = sim.now_ns
     start = pcpu.number
     if rules.steals_in_turn:
         start = pcpus(sim)[rules.last_robbed].number
@@ -343,45 +343,45 @@ def rob(sim: Sim, pcpu: Pcpu, peer: int, above: int) -> int:
 
 
 @event
-def on_tick(sim: Sim, place: int, token: int) -> None:
+def on_tick(sim: Sim, pcpu_row: int, token: int) -> None:
     """Tick on one pCPU: debit, end a boost, account in the releases that do so here, sort."""
-    pcpu = pcpus(sim)[place]
+    pcpu = pcpus(sim)[pcpu_row]
     host = hosts(sim)[pcpu.host]
     rules = credit_hosts(sim)[host.row]
     settle(sim, host)
-    if credit_pcpus(sim)[place].current != 0:
-        tick_running(sim, host, vcpus(sim)[credit_pcpus(sim)[place].current])
+    if credit_pcpus(sim)[pcpu_row].current != 0:
+        tick_running(sim, host, vcpus(sim)[credit_pcpus(sim)[pcpu_row].current])
     if pcpu.number == 0:
         rules.ticks += 1
         if rules.accounting_in_tick and rules.ticks % TICKS_PER_SLICE == 0:
             account_for(sim, host)
-    if credit_pcpus(sim)[place].needs_sort:
-        partition(sim, place)
-    at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, place)
+    if credit_pcpus(sim)[pcpu_row].needs_sort:
+        partition(sim, pcpu_row)
+    at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, pcpu_row)
 
 
 @part
 def tick_running(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Take note that a tick has found a vCPU running: it loses its boost, pays, and earns from now on."""
     rules = credit_hosts(sim)[host.row]
-    own = credit_vcpus(sim)[vcpu.row]
-    if own.priority == BOOST:
+    credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    if credit_vcpu.priority == BOOST:
         set_priority(sim, host, vcpu, UNDER)
     if rules.exact_debit:
-        debit(rules, own)
+        debit(rules, credit_vcpu)
     else:
-        own.credit -= rules.tick_ns // NS_PER_CREDIT
-    if not own.active:
+        credit_vcpu.credit -= rules.tick_ns // NS_PER_CREDIT
+    if not credit_vcpu.active:
         activate(sim, host, vcpu)
-    elif rules.tick_moves_running and better_home(sim, host, vcpu) != own.home:
-        own.moves = True
-        ask(sim, pcpus(sim)[own.home])
+    elif rules.tick_moves_running and better_home(sim, host, vcpu) != credit_vcpu.home:
+        credit_vcpu.moves = True
+        ask(sim, pcpus(sim)[credit_vcpu.home])
 
 
 @event
-def on_accounting(sim: Sim, place: int, token: int) -> None:
+def on_accounting(sim: Sim, host_row: int, token: int) -> None:
     """Account, in the releases that have a timer for it."""
-    host = hosts(sim)[place]
+    host = hosts(sim)[host_row]
     settle(sim, host)
     account_for(sim, host)
-    at(sim, sim.now_ns + credit_hosts(sim)[place].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, place)
+    at(sim, sim.now_ns + credit_hosts(sim)[host_row].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, host_row)

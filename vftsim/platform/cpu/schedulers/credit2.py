@@ -92,26 +92,26 @@ class Credit2(SchedulerSpec):
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the parameters, the initial credits and the capped domains' budgets."""
-        own = engine.rows(credit2_hosts)[host]
-        own.rate_limit_ns = self.rate_limit
-        own.resistance = self.migration_resistance
-        own.cap_period_ns = self.cap_period
+        credit2_host = engine.rows(credit2_hosts)[host]
+        credit2_host.rate_limit_ns = self.rate_limit
+        credit2_host.resistance = self.migration_resistance
+        credit2_host.cap_period_ns = self.cap_period
         for row in domains_of(engine, host):
             domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
-            own.highest_weight = max(int(own.highest_weight), int(held.weight))
+            credit2_host.highest_weight = max(int(credit2_host.highest_weight), int(held.weight))
             for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
                 engine.rows(credit2_vcpus)[vcpu].weight = held.weight
                 engine.rows(credit2_vcpus)[vcpu].credit = CREDIT_INIT
             if held.cap > 0:
-                own.has_caps = True
+                credit2_host.has_caps = True
                 pool = engine.rows(credit2_domains)[row]
                 pool.budget_ns = pool.left_ns = max(round(float(held.cap) * self.cap_period / 100), 1)
                 pool.portion_ns = max(int(pool.budget_ns) // int(domain.vcpus), SHORTEST_NS)
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
         """Return resets of the credits and choices that the rate limit decided."""
-        own = engine.rows(credit2_hosts)[host]
-        return {name: int(getattr(own, name)) for name in _COUNTERS}
+        credit2_host = engine.rows(credit2_hosts)[host]
+        return {name: int(getattr(credit2_host, name)) for name in _COUNTERS}
 
 
 @credit2.implements(scheduler.attach)
@@ -126,29 +126,29 @@ def attach(sim: Sim, host: Host) -> None:
 @credit2.implements(scheduler.wake)
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Queue it, unless it is parked or its pCPU has not chosen since it blocked."""
-    own = credit2_vcpus(sim)[vcpu.row]
-    if not own.parked and not is_current(sim, own, vcpu.row):
+    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
+    if not credit2_vcpu.parked and not is_current(sim, credit2_vcpu, vcpu.row):
         join(sim, host, vcpu)
 
 
 @credit2.implements(scheduler.charge)
 def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
     """Burn credit and budget; what is less than one credit waits."""
-    own = credit2_vcpus(sim)[vcpu.row]
+    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     # A run is at most 500 ms (the longest rate limit), a weight below 2**16.
-    burnt = ran_ns * credit2_hosts(sim)[host.row].highest_weight + own.residue
-    own.residue = burnt % own.weight
-    own.credit = max(own.credit - burnt // own.weight, CREDIT_FLOOR)
+    burnt = ran_ns * credit2_hosts(sim)[host.row].highest_weight + credit2_vcpu.residue
+    credit2_vcpu.residue = burnt % credit2_vcpu.weight
+    credit2_vcpu.credit = max(credit2_vcpu.credit - burnt // credit2_vcpu.weight, CREDIT_FLOOR)
     if credit2_domains(sim)[vcpu.domain].budget_ns > 0:
-        own.held_ns -= ran_ns
+        credit2_vcpu.held_ns -= ran_ns
 
 
 @credit2.implements(scheduler.choose)
 def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Go on with the vCPU that runs here, or take one of more credit; hand out credit when there is none."""
-    own = credit2_pcpus(sim)[pcpu.row]
-    own.tickled = False
-    before = own.current
+    credit2_pcpu = credit2_pcpus(sim)[pcpu.row]
+    credit2_pcpu.tickled = False
+    before = credit2_pcpu.current
     if before != 0:
         grab_budget(sim, host, vcpus(sim)[before])
     chosen = candidate(sim, host, pcpu, before)
@@ -157,7 +157,7 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
         pcpu.slice_ns = slice_of(sim, host, vcpus(sim)[chosen], chosen == before)
         if chosen != before:
             credit2_vcpus(sim)[chosen].since_ns = sim.now_ns
-    own.current = chosen
+    credit2_pcpu.current = chosen
     if before not in (0, chosen):
         leave(sim, host, vcpus(sim)[before])
     return chosen
@@ -188,30 +188,30 @@ def candidate(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> int:
 @part
 def is_offered(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu, credit: int) -> bool:
     """Tell whether a waiting vCPU with more than ``credit`` may be put on the pCPU, where one with ``credit`` is."""
-    own = credit2_vcpus(sim)[vcpu.row]
+    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     if not scheduler.may_run(sim, vcpu, pcpu):
         return False
-    if own.tickled_pcpu not in (0, pcpu.row) and credit2_pcpus(sim)[own.tickled_pcpu].tickled:
+    if credit2_vcpu.tickled_pcpu not in (0, pcpu.row) and credit2_pcpus(sim)[credit2_vcpu.tickled_pcpu].tickled:
         return False
-    return own.home == pcpu.row or credit + credit2_hosts(sim)[host.row].resistance <= own.credit
+    return credit2_vcpu.home == pcpu.row or credit + credit2_hosts(sim)[host.row].resistance <= credit2_vcpu.credit
 
 
 @part
 def take(sim: Sim, host: Host, pcpu: Pcpu, chosen: int, before: int) -> None:
     """Take the chosen one out of the queue; give it its pCPU, and everybody credit when there is none."""
     queue = credit2_hosts(sim)[host.row].waiting
-    own = credit2_vcpus(sim)[chosen]
+    credit2_vcpu = credit2_vcpus(sim)[chosen]
     if chosen != before:
         waiting_list.remove(sim, queue, chosen)
-    most = own.credit
+    most = credit2_vcpu.credit
     if queue.length > 0:
         most = max(most, credit2_vcpus(sim)[queue.first].credit)
     if most <= 0:
-        reset(sim, host, own.credit)
-    own.tickled_pcpu = 0
-    if own.home != pcpu.row:
-        own.home = pcpu.row
-        own.credit += COMPENSATION
+        reset(sim, host, credit2_vcpu.credit)
+    credit2_vcpu.tickled_pcpu = 0
+    if credit2_vcpu.home != pcpu.row:
+        credit2_vcpu.home = pcpu.row
+        credit2_vcpu.credit += COMPENSATION
 
 
 @part
@@ -220,30 +220,30 @@ def reset(sim: Sim, host: Host, credit: int) -> None:
     credit2_hosts(sim)[host.row].resets += 1
     added = 2 * CREDIT_INIT if credit == CREDIT_FLOOR else CREDIT_INIT
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        own = credit2_vcpus(sim)[row]
-        if is_current(sim, own, row):
+        credit2_vcpu = credit2_vcpus(sim)[row]
+        if is_current(sim, credit2_vcpu, row):
             sync(sim, vcpus(sim)[row])
-            if credit2_domains(sim)[vcpus(sim)[row].domain].budget_ns > 0 and own.held_ns <= 0:
-                tickle(sim, own.home)
-        own.credit = min(own.credit + added, CREDIT_MOST)
+            if credit2_domains(sim)[vcpus(sim)[row].domain].budget_ns > 0 and credit2_vcpu.held_ns <= 0:
+                tickle(sim, credit2_vcpu.home)
+        credit2_vcpu.credit = min(credit2_vcpu.credit + added, CREDIT_MOST)
 
 
 @part
 def slice_of(sim: Sim, host: Host, vcpu: Vcpu, goes_on: bool) -> int:
     """Return the time until its credit reaches that of the first one waiting, or 0; within its bounds."""
     rules = credit2_hosts(sim)[host.row]
-    own = credit2_vcpus(sim)[vcpu.row]
+    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     limit_ns = rules.rate_limit_ns
     if goes_on:
-        limit_ns += own.since_ns - sim.now_ns
+        limit_ns += credit2_vcpu.since_ns - sim.now_ns
     first = rules.waiting.first
-    credit = own.credit
+    credit = credit2_vcpu.credit
     if first != 0 and credit2_vcpus(sim)[first].credit > 0:
         credit -= credit2_vcpus(sim)[first].credit
     # Credit is at most 10.5 ms, a weight below 2**16.
-    time_ns = max(credit, 0) * own.weight // rules.highest_weight
+    time_ns = max(credit, 0) * credit2_vcpu.weight // rules.highest_weight
     if credit2_domains(sim)[vcpu.domain].budget_ns > 0:
-        time_ns = min(time_ns, own.held_ns)
+        time_ns = min(time_ns, credit2_vcpu.held_ns)
     return max(min(time_ns, LONGEST_NS), SHORTEST_NS, limit_ns)
 
 
@@ -254,12 +254,12 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     Afterwards those compete for what it has given back that had found nothing.
     """
     pool = credit2_domains(sim)[vcpu.domain]
-    own = credit2_vcpus(sim)[vcpu.row]
-    has_returned = pool.budget_ns > 0 and own.held_ns > 0
+    credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
+    has_returned = pool.budget_ns > 0 and credit2_vcpu.held_ns > 0
     if has_returned:
-        pool.left_ns += own.held_ns
-        own.held_ns = 0
-    if vcpu.state == RUNNABLE and not own.parked:
+        pool.left_ns += credit2_vcpu.held_ns
+        credit2_vcpu.held_ns = 0
+    if vcpu.state == RUNNABLE and not credit2_vcpu.parked:
         join(sim, host, vcpu)
     if has_returned and pool.left_ns > 0:
         unpark(sim, host, vcpu.domain)
@@ -273,9 +273,9 @@ def plan_refill(sim: Sim, host: Host) -> None:
 
 
 @event
-def on_refill(sim: Sim, place: int, token: int) -> None:
+def on_refill(sim: Sim, host_row: int, token: int) -> None:
     """Begin a period of the caps: let those go on that theirs has held."""
-    host = hosts(sim)[place]
+    host = hosts(sim)[host_row]
     settle(sim, host)
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:

@@ -108,16 +108,16 @@ class Esxi(SchedulerSpec):
 
     def install(self, engine: Engine, host: int) -> None:
         """Open an account for each machine; refuse reservations that the host cannot keep."""
-        own = engine.rows(esxi_hosts)[host]
-        own.quantum_ns = self.quantum
-        own.limit_period_ns = self.limit_period
+        esxi_host = engine.rows(esxi_hosts)[host]
+        esxi_host.quantum_ns = self.quantum
+        esxi_host.limit_period_ns = self.limit_period
         reserved_ppm = sum(self._open(engine, row) for row in domains_of(engine, host))
         host_pcpus = int(engine.rows(hosts)[host].pcpus)
         if reserved_ppm > host_pcpus * _MILLION:
             raise UsageError(
                 f"reservations of {reserved_ppm / 10_000:g} % of a pCPU exceed the host's {host_pcpus * 100} %"
             )
-        own.lets_run = has_own_pcpus(engine, host) and not any(
+        esxi_host.lets_run = has_own_pcpus(engine, host) and not any(
             engine.rows(machines)[row].limit_ppm for row in domains_of(engine, host)
         )
         if reserved_ppm and self.quantum * max(reserved_ppm, _MILLION) > LARGEST:
@@ -125,8 +125,8 @@ class Esxi(SchedulerSpec):
 
     def own_pcpu(self, engine: Engine, vcpu: int) -> int:
         """Nothing is decided on a host where every vCPU has a pCPU of its own, and no limit."""
-        own = engine.rows(esxi_hosts)[engine.rows(vcpus)[vcpu].host]
-        return only_pcpu(engine, vcpu) if own.lets_run else 0
+        esxi_host = engine.rows(esxi_hosts)[engine.rows(vcpus)[vcpu].host]
+        return only_pcpu(engine, vcpu) if esxi_host.lets_run else 0
 
     def _open(self, engine: Engine, domain: int) -> int:
         """Open the account of a machine; return its reservation."""
@@ -171,10 +171,10 @@ def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
 @esxi.implements(longest_ns)
 def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """One quantum, or what the limit leaves of it to each vCPU of the machine that runs."""
-    own = esxi_hosts(sim)[host.row]
-    if own.lets_run:
+    esxi_host = esxi_hosts(sim)[host.row]
+    if esxi_host.lets_run:
         return IDLE_FOREVER
-    quantum_ns = own.quantum_ns
+    quantum_ns = esxi_host.quantum_ns
     machine = machines(sim)[vcpu.domain]
     if machine.limit_ppm == 0:
         return quantum_ns
@@ -198,8 +198,8 @@ def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def is_active(sim: Sim, domain: Domain) -> bool:
     """Tell whether any vCPU of a machine runs or waits."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        own = queue_vcpus(sim)[row]
-        if own.current_on != 0 or own.is_waiting:
+        queue_vcpu = queue_vcpus(sim)[row]
+        if queue_vcpu.current_on != 0 or queue_vcpu.is_waiting:
             return True
     return False
 
@@ -209,8 +209,8 @@ def raise_floor(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let the level rise to the one who runs for its shares."""
     rank, virtual_time = urgency_of(sim, host, vcpu)
     if rank == 1:
-        own = esxi_hosts(sim)[host.row]
-        own.floor = max(own.floor, virtual_time)
+        esxi_host = esxi_hosts(sim)[host.row]
+        esxi_host.floor = max(esxi_host.floor, virtual_time)
 
 
 @esxi.implements(scheduler.charge)
@@ -251,9 +251,9 @@ def plan_refill(sim: Sim, host: Host) -> None:
 
 
 @event
-def on_refill(sim: Sim, place: int, token: int) -> None:
+def on_refill(sim: Sim, host_row: int, token: int) -> None:
     """Begin a period of the limits: let those go on that theirs has held."""
-    host = hosts(sim)[place]
+    host = hosts(sim)[host_row]
     settle(sim, host)
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:

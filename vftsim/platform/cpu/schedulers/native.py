@@ -42,8 +42,8 @@ class Native(SchedulerSpec):
 
     def own_pcpu(self, engine: Engine, vcpu: int) -> int:
         """Every vCPU has a pCPU of its own."""
-        own = engine.rows(vcpus)[vcpu]
-        return int(engine.rows(hosts)[own.host].first_pcpu + own.number)
+        vcpu_record = engine.rows(vcpus)[vcpu]
+        return int(engine.rows(hosts)[vcpu_record.host].first_pcpu + vcpu_record.number)
 
 
 @native.implements(scheduler.wake)

@@ -82,9 +82,9 @@ class Rtds(SchedulerSpec):
                     f"{period_ns} ns"
                 )
             for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-                own = engine.rows(rtds_vcpus)[vcpu]
-                own.period_ns, own.budget_ns = period_ns, budget_ns
-                own.has_extratime = held.extratime != 0
+                rtds_vcpu = engine.rows(rtds_vcpus)[vcpu]
+                rtds_vcpu.period_ns, rtds_vcpu.budget_ns = period_ns, budget_ns
+                rtds_vcpu.has_extratime = held.extratime != 0
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
         """Return the budgets that were used up."""
@@ -137,27 +137,27 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
         return
     rtds_hosts(sim)[host.row].depletions += 1
     period.left_ns = 0
-    own = rtds_vcpus(sim)[vcpu.row]
-    if own.has_extratime:
-        set_level(sim, host, vcpu, own.level + 1)
-        period.left_ns = own.budget_ns
+    rtds_vcpu = rtds_vcpus(sim)[vcpu.row]
+    if rtds_vcpu.has_extratime:
+        set_level(sim, host, vcpu, rtds_vcpu.level + 1)
+        period.left_ns = rtds_vcpu.budget_ns
 
 
 @rtds.implements(_deadlines.refill)
 def refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Give the full budget until the next multiple of the period."""
     period = deadlines(sim)[vcpu.row]
-    own = rtds_vcpus(sim)[vcpu.row]
-    period.deadline_ns += ((sim.now_ns - period.deadline_ns) // own.period_ns + 1) * own.period_ns
-    period.left_ns = own.budget_ns
+    rtds_vcpu = rtds_vcpus(sim)[vcpu.row]
+    period.deadline_ns += ((sim.now_ns - period.deadline_ns) // rtds_vcpu.period_ns + 1) * rtds_vcpu.period_ns
+    period.left_ns = rtds_vcpu.budget_ns
     set_level(sim, host, vcpu, 0)
 
 
 @part
 def set_level(sim: Sim, host: Host, vcpu: Vcpu, level: int) -> None:
     """Move a vCPU to another level."""
-    own = rtds_vcpus(sim)[vcpu.row]
-    if own.level != level:
-        own.level = level
+    rtds_vcpu = rtds_vcpus(sim)[vcpu.row]
+    if rtds_vcpu.level != level:
+        rtds_vcpu.level = level
         if host.observed:
             note(sim, PRIORITY, 0, vcpu.row, level)

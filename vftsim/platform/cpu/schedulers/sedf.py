@@ -75,13 +75,13 @@ sedf_vcpus = Table("sedf_vcpus", SedfVcpu, beside=vcpus)
 
 def _homes(engine: Engine, host: int) -> dict[int, int]:
     """Spread a host's vCPUs: each to the allowed pCPU with the fewest so far, lowest number first."""
-    own = engine.rows(hosts)[host]
-    load = dict.fromkeys(range(own.first_pcpu, own.first_pcpu + own.pcpus), 0)
+    host_record = engine.rows(hosts)[host]
+    load = dict.fromkeys(range(host_record.first_pcpu, host_record.first_pcpu + host_record.pcpus), 0)
     spread = {}
-    for row in range(own.first_vcpu, own.first_vcpu + own.vcpus):
+    for row in range(host_record.first_vcpu, host_record.first_vcpu + host_record.vcpus):
         words = engine.rows(affinities)[row].words
-        numbers = range(own.pcpus)
-        allowed = [own.first_pcpu + n for n in numbers if (int(words[n // WORD_BITS]) >> (n % WORD_BITS)) & 1]
+        numbers = range(host_record.pcpus)
+        allowed = [host_record.first_pcpu + n for n in numbers if (int(words[n // WORD_BITS]) >> (n % WORD_BITS)) & 1]
         spread[row] = min(allowed, key=lambda pcpu: load[pcpu])
         load[spread[row]] += 1
     return spread
@@ -111,8 +111,8 @@ class Sedf(SchedulerSpec):
         claimed: dict[int, float] = {}
         for row, home in _homes(engine, host).items():
             self._take_over(engine, row, home)
-            own = engine.rows(sedf_vcpus)[row]
-            claimed[home] = claimed.get(home, 0.0) + int(own.slice_ns) / int(own.full_period_ns)
+            sedf_vcpu = engine.rows(sedf_vcpus)[row]
+            claimed[home] = claimed.get(home, 0.0) + int(sedf_vcpu.slice_ns) / int(sedf_vcpu.full_period_ns)
         for home in sorted(claimed):
             if claimed[home] > 1 + 1e-9:
                 raise UsageError(
@@ -122,13 +122,13 @@ class Sedf(SchedulerSpec):
 
     @staticmethod
     def _take_over(engine: Engine, row: int, home: int) -> None:
-        own, held = engine.rows(sedf_vcpus)[row], engine.rows(entitlements)[engine.rows(vcpus)[row].domain]
-        own.home = home
-        own.full_period_ns = own.period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
-        own.slice_ns = held.slice_ns
-        own.latency_ns = held.latency_ns
-        own.has_extratime = held.extratime != 0
-        own.weight = held.weight
+        sedf_vcpu, held = engine.rows(sedf_vcpus)[row], engine.rows(entitlements)[engine.rows(vcpus)[row].domain]
+        sedf_vcpu.home = home
+        sedf_vcpu.full_period_ns = sedf_vcpu.period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
+        sedf_vcpu.slice_ns = held.slice_ns
+        sedf_vcpu.latency_ns = held.latency_ns
+        sedf_vcpu.has_extratime = held.extratime != 0
+        sedf_vcpu.weight = held.weight
 
     def priority_name(self, priority: int) -> str:
         """Name the kind of time it runs on."""
@@ -179,52 +179,52 @@ def piece(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 @sedf.implements(shared_queue.on_chosen)
 def remember(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Remember what kind of time it runs on."""
-    own = sedf_vcpus(sim)[vcpu.row]
-    own.on_extra = deadlines(sim)[vcpu.row].left_ns <= 0
-    if own.on_extra:
-        home = sedf_pcpus(sim)[own.home]
-        home.level = max(home.level, own.score)
+    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
+    sedf_vcpu.on_extra = deadlines(sim)[vcpu.row].left_ns <= 0
+    if sedf_vcpu.on_extra:
+        home = sedf_pcpus(sim)[sedf_vcpu.home]
+        home.level = max(home.level, sedf_vcpu.score)
 
 
 @sedf.implements(shared_queue.on_wake)
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Begin a period if the last one is over."""
-    own = sedf_vcpus(sim)[vcpu.row]
-    own.score = max(own.score, sedf_pcpus(sim)[own.home].level)
-    if own.slice_ns == 0:
+    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
+    sedf_vcpu.score = max(sedf_vcpu.score, sedf_pcpus(sim)[sedf_vcpu.home].level)
+    if sedf_vcpu.slice_ns == 0:
         return
     if sim.now_ns < deadlines(sim)[vcpu.row].deadline_ns:
         plan(sim, vcpu)
         return
-    own.period_ns = own.full_period_ns
-    if own.latency_ns != 0:
-        own.period_ns = min(own.latency_ns, own.full_period_ns)
+    sedf_vcpu.period_ns = sedf_vcpu.full_period_ns
+    if sedf_vcpu.latency_ns != 0:
+        sedf_vcpu.period_ns = min(sedf_vcpu.latency_ns, sedf_vcpu.full_period_ns)
     begin_period(sim, host, vcpu)
 
 
 @sedf.implements(scheduler.charge)
 def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
     """Use up slice, or count extra time by weight."""
-    own = sedf_vcpus(sim)[vcpu.row]
-    if not own.on_extra:
+    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
+    if not sedf_vcpu.on_extra:
         deadlines(sim)[vcpu.row].left_ns -= ran_ns
         return
-    own.score += scaled(ran_ns, own.weight)
-    if own.score > LARGEST:
+    sedf_vcpu.score += scaled(ran_ns, sedf_vcpu.weight)
+    if sedf_vcpu.score > LARGEST:
         fail(sim, _TOO_LONG)
 
 
 @sedf.implements(_deadlines.refill)
 def refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Give the slice of a period that begins now."""
-    own = sedf_vcpus(sim)[vcpu.row]
+    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
     period = deadlines(sim)[vcpu.row]
-    period.deadline_ns = sim.now_ns + own.period_ns
-    period.left_ns = product_quotient(own.slice_ns, own.period_ns, own.full_period_ns)
+    period.deadline_ns = sim.now_ns + sedf_vcpu.period_ns
+    period.left_ns = product_quotient(sedf_vcpu.slice_ns, sedf_vcpu.period_ns, sedf_vcpu.full_period_ns)
 
 
 @sedf.implements(_deadlines.on_deadline)
 def grow_back(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let a period shortened by a latency hint grow back."""
-    own = sedf_vcpus(sim)[vcpu.row]
-    own.period_ns = min(2 * own.period_ns, own.full_period_ns)
+    sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
+    sedf_vcpu.period_ns = min(2 * sedf_vcpu.period_ns, sedf_vcpu.full_period_ns)

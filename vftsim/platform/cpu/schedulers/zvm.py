@@ -108,10 +108,10 @@ def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     user.listed += 1
     if user.listed == 1:
         list_share(sim, host, user, 1)
-    own = zvm_vcpus(sim)[vcpu.row]
-    if own.deadline_ns <= sim.now_ns:
-        own.deadline_ns = sim.now_ns + interval_ns(sim, host, user)
-        own.ran_ns = 0
+    zvm_vcpu = zvm_vcpus(sim)[vcpu.row]
+    if zvm_vcpu.deadline_ns <= sim.now_ns:
+        zvm_vcpu.deadline_ns = sim.now_ns + interval_ns(sim, host, user)
+        zvm_vcpu.ran_ns = 0
 
 
 @zvm.implements(scheduler.block)
@@ -127,22 +127,22 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 @part
 def list_share(sim: Sim, host: Host, user: ZvmUser, sign: int) -> None:
     """Add a user's share to those on the dispatch list, or take it off (-1)."""
-    own = zvm_hosts(sim)[host.row]
-    own.absolute += sign * user.absolute
+    zvm_host = zvm_hosts(sim)[host.row]
+    zvm_host.absolute += sign * user.absolute
     if user.absolute == 0:
-        own.relative += sign * user.relative
+        zvm_host.relative += sign * user.relative
 
 
 @zvm.implements(scheduler.charge)
 def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
     """Set the deadline later for each minor time slice that has been used up."""
-    own = zvm_vcpus(sim)[vcpu.row]
+    zvm_vcpu = zvm_vcpus(sim)[vcpu.row]
     slice_ns = zvm_hosts(sim)[host.row].minor_slice_ns
-    own.ran_ns += ran_ns
-    while own.ran_ns >= slice_ns:
-        own.ran_ns -= slice_ns
-        own.deadline_ns += interval_ns(sim, host, zvm_users(sim)[vcpu.domain])
-        if own.deadline_ns > LARGEST:
+    zvm_vcpu.ran_ns += ran_ns
+    while zvm_vcpu.ran_ns >= slice_ns:
+        zvm_vcpu.ran_ns -= slice_ns
+        zvm_vcpu.deadline_ns += interval_ns(sim, host, zvm_users(sim)[vcpu.domain])
+        if zvm_vcpu.deadline_ns > LARGEST:
             fail(sim, _TOO_LATE)
 
 
@@ -153,11 +153,11 @@ def interval_ns(sim: Sim, host: Host, user: ZvmUser) -> int:
     With the share a fraction s of all p processors, split over n virtual ones, that is slice x n / (s x p).
     The divisors are below 2**45, as p is at most 2**10.
     """
-    own = zvm_hosts(sim)[host.row]
-    slices_ns = own.minor_slice_ns * user.listed
+    zvm_host = zvm_hosts(sim)[host.row]
+    slices_ns = zvm_host.minor_slice_ns * user.listed
     if user.absolute == 0:
-        rest = _WHOLE - min(own.absolute, _ABSOLUTE_CEILING)
-        return product_quotient(slices_ns, _WHOLE * own.relative, rest * user.relative * host.pcpus)
-    if own.absolute <= _ABSOLUTE_CEILING:
+        rest = _WHOLE - min(zvm_host.absolute, _ABSOLUTE_CEILING)
+        return product_quotient(slices_ns, _WHOLE * zvm_host.relative, rest * user.relative * host.pcpus)
+    if zvm_host.absolute <= _ABSOLUTE_CEILING:
         return product_quotient(slices_ns, _WHOLE, user.absolute * host.pcpus)
-    return product_quotient(slices_ns, 100 * own.absolute, 99 * user.absolute * host.pcpus)
+    return product_quotient(slices_ns, 100 * zvm_host.absolute, 99 * user.absolute * host.pcpus)
