@@ -14,7 +14,7 @@ from tests.kernel import toy
 from vftsim.composition import one_kernel
 from vftsim.composition.link import all_parts, is_ours, kinds_of, linked_for, parts_in
 from vftsim.composition.model import ModelSpec
-from vftsim.kernel import kept_code, object_code, prepared
+from vftsim.kernel import code_cache, object_code, prepared
 from vftsim.kernel.compiled_engine import CompiledEngine, kernel_source
 from vftsim.kernel.differences import state_differences
 from vftsim.kernel.layout import layout_of
@@ -39,14 +39,14 @@ for name in ("xen-media", "net-kvm", "sip-farm-r6"):
 def engine_of(content: bytes) -> CompiledEngine:
     """An engine on a kernel that was kept."""
     kernel, layout, code = prepared.loaded(content)
-    kernel.compiled["compiled"] = kept_code.called(code), layout
+    kernel.compiled["compiled"] = code_cache.called(code), layout
     return CompiledEngine(kernel)
 
 
 @pytest.fixture(scope="module")
 def kept() -> bytes:
     linked = toy.linked()
-    return prepared.dumped(linked, layout_of(linked), kept_code.translated(kernel_source(linked), layout_of(linked)))
+    return prepared.dumped(linked, layout_of(linked), code_cache.translated(kernel_source(linked), layout_of(linked)))
 
 
 def test_a_kernel_that_was_kept_is_the_kernel(kept: bytes):
@@ -127,7 +127,7 @@ def test_what_was_made_of_other_files_is_not_taken(
 ):
     made = []
     monkeypatch.setattr(one_kernel, "_made", lambda triple, cpu: made.append(triple) or kept)
-    monkeypatch.setattr(kept_code, "_in_memory", {})
+    monkeypatch.setattr(code_cache, "_in_memory", {})
     one_kernel.cache_files.write_made(shipped, "other files", kept)
     shipped.write_bytes(harm(shipped.read_bytes()))
     one_kernel.the_kernel.__wrapped__()

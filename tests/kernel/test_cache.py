@@ -11,7 +11,7 @@ import pytest
 
 from tests.kernel import toy
 from vftsim.errors import UsageError
-from vftsim.kernel import cache_files, kept_code, make_engine, object_code
+from vftsim.kernel import cache_files, code_cache, make_engine, object_code
 from vftsim.kernel.cache_files import CacheWarning
 from vftsim.kernel.choose import EngineWarning
 from vftsim.kernel.compiled_engine import CompiledEngine, kernel_source
@@ -199,7 +199,7 @@ def test_where_llvm_fails_the_other_engine_goes_on_and_says_so(monkeypatch: pyte
     def broken(*_: object, checks: bool) -> None:
         raise RuntimeError("no compiler here")
 
-    monkeypatch.setattr(kept_code, "entry_of", broken)
+    monkeypatch.setattr(code_cache, "entry_of", broken)
     with pytest.warns(EngineWarning, match=r"cannot be used \(no compiler here\); going on with simpy"):
         engine = make_engine(toy.linked())
     assert isinstance(engine, SimpyEngine)

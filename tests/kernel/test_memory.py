@@ -26,20 +26,20 @@ def test_code_is_loaded_wherever_room_is_left_between_tables_of_gigabytes():
         """
         import random, sys
         from vftsim.composition import one_kernel
-        from vftsim.kernel import kept_code
+        from vftsim.kernel import code_cache
         from vftsim.kernel.compiled_engine import zeroed
 
-        caught, call = [], kept_code.called
-        kept_code.called = lambda code, *rest, **more: caught.append(code) or call(code, *rest, **more)
+        caught, call = [], code_cache.called
+        code_cache.called = lambda code, *rest, **more: caught.append(code) or call(code, *rest, **more)
         one_kernel.the_kernel()
-        kept_code.called = call
+        code_cache.called = call
         random, state = random.Random(1), int(sys.argv[1])
         tables, codes = [], []
         for _ in range(200):
             tables.append(zeroed(random.choice([4096 * random.randint(1, 200), state])))
             while len(tables) > 12:
                 del tables[random.randrange(len(tables))]
-            codes.append(kept_code.called(caught[0]))
+            codes.append(code_cache.called(caught[0]))
             del codes[: -random.randint(1, 20)]
         """,
         STATE,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.outcome import Outcome, Phase, declare, kept
+from vftsim.outcome import Outcome, Phase, attribute, declare
 from vftsim.stats import DelayHistogram, mean_interval, ratio_of_sums
 
 MS = 1_000_000
@@ -35,7 +35,7 @@ class Shop(Outcome):
     till: list[float] = declare.series(unit="EUR")
     thefts: dict[str, int] = declare.total(by="name")
     longest_queue: int = declare.number()
-    colour: str = kept()
+    colour: str = attribute()
     share = declare.ratio(sold, visits, unit="%", headline=True, known_as=("share_percent",))
     rate = declare.rate(sold, unit="/h", factor=3600.0)
 

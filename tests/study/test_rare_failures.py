@@ -7,7 +7,7 @@ import pytest
 
 from tests.study.tiny import TINY
 from vftsim.composition.record import RunRecord
-from vftsim.outcome import Outcome, Phase, declare, kept
+from vftsim.outcome import Outcome, Phase, attribute, declare
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, Pair, year_of
 from vftsim.study.designs.crash import Failover
@@ -93,7 +93,7 @@ class Step(Outcome):
     """A step of a ramp, of which some runs go beyond the limit and have a CPU of 100 %."""
 
     cpu: float = declare.number(unit="%", headline=True)
-    passed: bool = kept()
+    passed: bool = attribute()
     beyond = declare.verdict(source=lambda own: not own.passed)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from vftsim.composition import link
 from vftsim.composition.link import all_parts, is_ours, linked_for, parts_in
 from vftsim.composition.model import ModelSpec
-from vftsim.kernel import Linked, cache_files, kept_code, object_code, prepared
+from vftsim.kernel import Linked, cache_files, code_cache, object_code, prepared
 from vftsim.kernel.choose import VARIABLE
 from vftsim.kernel.compiled_engine import kernel_source
 from vftsim.kernel.layout import layout_of
@@ -46,9 +46,9 @@ def the_kernel() -> Linked:
     content = cache_files.read_made(_SHIPPED / machine(), source) if _is_for_here() else None
     if content is None:
         made_of = f"one kernel {object_code.identity()} {version('numpy')} {source}"
-        content = kept_code.kept(made_of, _make)
+        content = code_cache.cached(made_of, _make)
     kernel, layout, code = prepared.loaded(content)
-    kernel.compiled["compiled"] = kept_code.called(code), layout
+    kernel.compiled["compiled"] = code_cache.called(code), layout
     return kernel
 
 
@@ -85,14 +85,14 @@ def source_of(folder: Path, *rooms: str, begin: bytes = b"") -> str:
 
 
 def _make() -> bytes:
-    kept_code.tell("building the engine, once, about 5 s")
+    code_cache.announce("building the engine, once, about 5 s")
     return _made("", "")
 
 
 def _made(triple: str, cpu: str) -> bytes:
     linked = all_parts()
     layout = layout_of(linked)
-    code = kept_code.translated(kernel_source(linked), layout, triple=triple, cpu=cpu)
+    code = code_cache.translated(kernel_source(linked), layout, triple=triple, cpu=cpu)
     return prepared.dumped(linked, layout, code)
 
 

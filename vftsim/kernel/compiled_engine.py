@@ -1,7 +1,7 @@
 """The fast engine: the same functions, compiled to machine code over one state in memory.
 
 The linked functions make one source; its translation (:mod:`vftsim.kernel.ir`, :mod:`vftsim.kernel.object_code`) is
-kept in the user's cache (:mod:`vftsim.kernel.kept_code`).  Events wait in the state (:mod:`vftsim.kernel.wheel`).
+kept in the user's cache (:mod:`vftsim.kernel.code_cache`).  Events wait in the state (:mod:`vftsim.kernel.wheel`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vftsim.kernel import emit, kept_code, wheel
+from vftsim.kernel import code_cache, emit, wheel
 from vftsim.kernel.declare import Entry, Table
 from vftsim.kernel.engine import FOREVER_NS, RewindableEngine
 from vftsim.kernel.layout import layout_of, takes_rows
@@ -125,7 +125,7 @@ class CompiledEngine(RewindableEngine):
         if self.name not in linked.compiled:
             layout = layout_of(linked)
             linked.compiled[self.name] = (
-                kept_code.entry_of(kernel_source(linked), layout, checks=self.checks_bounds),
+                code_cache.entry_of(kernel_source(linked), layout, checks=self.checks_bounds),
                 layout,
             )
         self._enter, self._layout = linked.compiled[self.name]

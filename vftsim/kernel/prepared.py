@@ -47,7 +47,7 @@ def dumped(linked: Linked, layout: Layout, code: bytes) -> bytes:
     everything: list[Action | Entry | Kind] = [*kinds, *actions, *linked.entries]
     for what in everything:
         numbers.setdefault(_place_of(what), {})[what.name] = linked.number(what)
-    said = {
+    description = {
         "numbers": numbers,
         "failures": [failure.message for failure in linked.failures],
         "tables": {
@@ -58,23 +58,23 @@ def dumped(linked: Linked, layout: Layout, code: bytes) -> bytes:
         "arrays": {name: [array.dtype.descr, array.count, array.offset] for name, array in layout.arrays.items()},
         "size": layout.size,
     }
-    return json.dumps(said).encode() + b"\n" + code
+    return json.dumps(description).encode() + b"\n" + code
 
 
 def loaded(content: bytes) -> tuple[Prepared, Layout, bytes]:
     """Return a kernel that was kept, the layout of its state, and its code."""
     head, _, code = content.partition(b"\n")
-    said = json.loads(head)
+    described = json.loads(head)
     tables: dict[str, Table[Any]] = {}
     for name, (most, remedy, owner, is_fixed, is_log) in sorted(
-        said["tables"].items(), key=lambda item: item[1][2] != ""
+        described["tables"].items(), key=lambda item: item[1][2] != ""
     ):
         beside = tables[owner] if owner else None
         tables[name] = Table(name, Record, most, remedy, beside, is_fixed=is_fixed, is_log=is_log)
-    places = {name: Place(_dtype(kind), count, offset) for name, (kind, count, offset) in said["arrays"].items()}
-    failures = [Failure(message) for message in said["failures"]]
-    kernel = Prepared(tables=tables, failures=failures, numbers=said["numbers"])
-    return kernel, Layout(_dtype(said["head"]), places, said["size"]), code
+    arrays = {name: Place(_dtype(kind), count, offset) for name, (kind, count, offset) in described["arrays"].items()}
+    failures = [Failure(message) for message in described["failures"]]
+    kernel = Prepared(tables=tables, failures=failures, numbers=described["numbers"])
+    return kernel, Layout(_dtype(described["head"]), arrays, described["size"]), code
 
 
 def _dtype(described: list[Any]) -> np.dtype[Any]:

@@ -6,6 +6,6 @@ workload, mechanism or host.
 """
 
 from vftsim.outcome.declare import Entry, Figure
-from vftsim.outcome.outcome import Outcome, Phase, kept
+from vftsim.outcome.outcome import Outcome, Phase, attribute
 
-__all__ = ["Entry", "Figure", "Outcome", "Phase", "kept"]
+__all__ = ["Entry", "Figure", "Outcome", "Phase", "attribute"]

@@ -16,13 +16,13 @@ _HISTOGRAM = "histogram"
 OutcomeT = TypeVar("OutcomeT", bound="Outcome")
 
 
-class Kept:
+class Attribute:
     """A value that an outcome holds and that is no figure by itself, such as the number of a step."""
 
 
-def kept(*, default: Any = None) -> Any:
+def attribute(*, default: Any = None) -> Any:
     """Say that an outcome holds a value that is no figure by itself."""
-    return Kept()
+    return Attribute()
 
 
 @dataclass_transform(
@@ -34,7 +34,7 @@ def kept(*, default: Any = None) -> Any:
         declare.verdict,
         declare.delays,
         declare.series,
-        kept,
+        attribute,
     ),
 )
 class Declared:
@@ -61,8 +61,10 @@ class Declared:
         hints = vars(cls).get("__annotations__", {})
         names = [name for name, hint in hints.items() if not str(hint).startswith(("ClassVar", "typing.ClassVar"))]
         for name in names:
-            if not isinstance(vars(cls).get(name), Figure | Kept):
-                raise TypeError(f"{cls.__name__}.{name} declares no figure; say what it is, or that it is only `Kept`")
+            if not isinstance(vars(cls).get(name), Figure | Attribute):
+                raise TypeError(
+                    f"{cls.__name__}.{name} declares no figure; say what it is, or that it is only `Attribute`"
+                )
         figures = {name: each for name, each in vars(cls).items() if isinstance(each, Figure)}
         if again := [name for name in figures if name in cls.declared]:
             raise TypeError(f"{cls.__name__} declares {', '.join(again)} again")
@@ -76,7 +78,7 @@ class Outcome(Declared):
     An instance holds sums, distributions and samples; the class says what they are.
     """
 
-    seconds: float = kept(default=math.nan)
+    seconds: float = attribute(default=math.nan)
     """Measured time, by which rates divide."""
 
     watched: ClassVar[str] = ""

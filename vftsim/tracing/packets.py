@@ -154,7 +154,7 @@ class PacketReader:
         self._wire_ns = {name: driver.wire_ns() for name, driver in built.drivers.items()}
         self._numbers: Counter[tuple[int, int]] = Counter()
         self._alive: dict[int, tuple[tuple[int, int], PacketTrace]] = {}
-        self.kept: list[PacketTrace] = []
+        self.finished: list[PacketTrace] = []
 
     def read(self) -> None:
         """Take over all marks since the last time."""
@@ -170,7 +170,7 @@ class PacketReader:
         for _, packet in self._alive.values():
             self._keep(packet)
         self._alive.clear()
-        self.kept.sort(key=lambda packet: (packet.begin_ns, packet.flow, packet.stream, packet.number))
+        self.finished.sort(key=lambda packet: (packet.begin_ns, packet.flow, packet.stream, packet.number))
 
     def _take(self, one: Passed) -> None:
         what, time_ns = one.what, one.time_ns
@@ -209,7 +209,7 @@ class PacketReader:
     def _keep(self, packet_trace: PacketTrace) -> None:
         start_ns, end_ns = self._window_ns
         if (packet_trace.end_ns >= start_ns or not packet_trace.end) and packet_trace.begin_ns <= end_ns:
-            self.kept.append(packet_trace)
+            self.finished.append(packet_trace)
 
 
 def _begins(packet_trace: PacketTrace, what: int, time_ns: int) -> bool:

@@ -93,5 +93,7 @@ def write_pcap(trace: Trace, point: Point, path: Path) -> None:
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, _SNAPLEN, _ETHERNET))
         for time_ns, frame, length in packets:
-            kept = frame[:length]
-            file.write(struct.pack("<IIII", *divmod(max(time_ns, 0), 1_000_000_000), len(kept), length) + kept)
+            shortened = frame[:length]
+            file.write(
+                struct.pack("<IIII", *divmod(max(time_ns, 0), 1_000_000_000), len(shortened), length) + shortened
+            )

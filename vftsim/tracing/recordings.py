@@ -120,10 +120,10 @@ def _of_linux(lines: Iterable[str], line_of: re.Pattern[str]) -> Iterator[Event]
 
 
 def _switch(time_ns: int, cpu: int, rest: str) -> Iterator[Event]:
-    said = _first(_SWITCHES, rest)
-    if said is None:
+    switch = _first(_SWITCHES, rest)
+    if switch is None:
         return
-    before, before_pid, state, after, after_pid = said.groups()
+    before, before_pid, state, after, after_pid = switch.groups()
     if before_pid != "0":
         what: Kind = "leaves runnable" if state.startswith("R") else "leaves"
         yield Event(time_ns, what, cpu, before_pid, f"{before}-{before_pid}")

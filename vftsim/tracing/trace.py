@@ -243,7 +243,7 @@ class _Traced:
         self._packets.close()
         for name, guard in run.built.guards.items():
             self._note_stops(name, guard)
-        self.trace.seen = self._packets.kept
+        self.trace.seen = self._packets.finished
         for name, guard in run.built.guards.items():
             moments = [Moment(name, *moment) for moment in timeline(run.engine, guard)]
             self.trace.moments += moments + _first_packet(name, moments, self.trace.seen)

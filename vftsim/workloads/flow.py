@@ -6,7 +6,7 @@ queue for that link first.
 
 from __future__ import annotations
 
-from vftsim.outcome import Outcome, declare, kept
+from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import flows
 from vftsim.spec.units import format_rate
@@ -42,11 +42,11 @@ class FlowResult(Outcome):
         percents=(5, 25, 50, 75, 90, 95, 99),
     )
     """There and back."""
-    jitter_ns: float = kept()
+    jitter_ns: float = attribute()
     """Of RFC 3550, mean over the packets of all streams."""
-    playout_ns: int = kept()
+    playout_ns: int = attribute()
     """Delay above which a packet is late."""
-    is_voice: bool = kept()
+    is_voice: bool = attribute()
     """Its packets carry speech, whose quality can be rated."""
     loss = declare.ratio(
         dropped,

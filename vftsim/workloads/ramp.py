@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import ClassVar, Self
 
-from vftsim.outcome import Outcome, kept
+from vftsim.outcome import Outcome, attribute
 from vftsim.workloads.parts import WorkloadSpec
 
 
 class StepOutcome(Outcome):
     """What was measured in a phase of a ramp, and whether that is within its limit."""
 
-    index: int = kept()
+    index: int = attribute()
     """Number of the step, from 1; 0: a phase that is no load step."""
-    requested_saps: float = kept()
+    requested_saps: float = attribute()
     """Load that was asked for, a second."""
-    limit_percent: float = kept()
+    limit_percent: float = attribute()
     """Of failed attempts, by which a step is judged."""
-    sample_period_ns: int = kept()
+    sample_period_ns: int = attribute()
     """Between two samples of a series."""
 
     @property

@@ -30,8 +30,8 @@ KINDS = {"job": JOB, "background": BACKGROUND, "interrupt": INTERRUPT}
 
 
 @entry
-def choose_again(sim: Sim, pcpu: int, _: int) -> int:
-    host.choose_again(sim, hosts(sim)[pcpus(sim)[pcpu].host], pcpus(sim)[pcpu])
+def reschedule(sim: Sim, pcpu: int, _: int) -> int:
+    host.reschedule(sim, hosts(sim)[pcpus(sim)[pcpu].host], pcpus(sim)[pcpu])
     return 0
 
 
@@ -59,7 +59,7 @@ def start_now(sim: Sim, job: int, _: int) -> int:
     return 0
 
 
-_ENTRIES = (*build.ENTRIES, choose_again, wake_again, freeze, thaw, start_now)
+_ENTRIES = (*build.ENTRIES, reschedule, wake_again, freeze, thaw, start_now)
 
 
 @cache

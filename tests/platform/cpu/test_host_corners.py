@@ -7,8 +7,8 @@ from tests.platform.cpu.host_lab import (
     IDLE,
     MS,
     Lab,
-    choose_again,
     freeze,
+    reschedule,
     start_now,
     thaw,
     wake_again,
@@ -181,12 +181,12 @@ def test_a_switch_that_is_interrupted_costs_what_has_passed_of_it():
     lab.domain("B")
     lab.hog("A", "B")
     lab.run(0.4)
-    lab.engine.call(choose_again, lab.pcpu(0).row)
+    lab.engine.call(reschedule, lab.pcpu(0).row)
     lab.run(0.4)
     assert lab.decisions() == [(0, "A"), (0.4, "B")]
     lab.run(0.7)
     assert lab.run_ns("A") == lab.run_ns("B") == 0
-    lab.engine.call(choose_again, lab.pcpu(0).row)
+    lab.engine.call(reschedule, lab.pcpu(0).row)
     lab.run(2)
     assert lab.run_ns("A") == round(0.3 * MS)
     assert lab.switching_ns == round(1.7 * MS)
@@ -194,7 +194,7 @@ def test_a_switch_that_is_interrupted_costs_what_has_passed_of_it():
     lone.domain("A")
     lone.hog("A")
     lone.run(0.4)
-    lone.engine.call(choose_again, lone.pcpu(0).row)
+    lone.engine.call(reschedule, lone.pcpu(0).row)
     lone.run(3)
     assert (lone.run_ns("A"), lone.switching_ns) == (2 * MS, MS)
 

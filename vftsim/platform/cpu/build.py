@@ -10,7 +10,7 @@ from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest, round_robin
-from vftsim.platform.cpu.host import settle
+from vftsim.platform.cpu.host import sync_running
 from vftsim.platform.cpu.notes import note_count
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.processes import processes
@@ -38,7 +38,7 @@ def attach(sim: Sim, host: int, _: int) -> int:
 @entry
 def bring_up_to_date(sim: Sim, host: int, _: int) -> int:
     """Complete the accounts of a host's running vCPUs."""
-    settle(sim, hosts(sim)[host])
+    sync_running(sim, hosts(sim)[host])
     return 0
 
 

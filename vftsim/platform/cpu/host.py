@@ -46,11 +46,11 @@ def wake(sim: Sim, vcpu: Vcpu) -> None:
         note(sim, WOKEN, 0, vcpu.row, 0)
     host.acts_at_once = not is_due_before(sim, EventKind.CHANNEL)
     scheduler.wake(sim, host, vcpu)
-    carry_out(sim, host)
+    serve_requests(sim, host)
 
 
 @part
-def ask(sim: Sim, pcpu: Pcpu) -> None:
+def request_reschedule(sim: Sim, pcpu: Pcpu) -> None:
     """Have ``pcpu`` choose again at this instant: once, however often it is asked, after all ticks and accounting.
 
     A request to reschedule is a soft interrupt in Xen, and a flag in Linux: timers are served before it.  What is
@@ -70,7 +70,7 @@ def ask(sim: Sim, pcpu: Pcpu) -> None:
 
 
 @part
-def carry_out(sim: Sim, host: Host) -> None:
+def serve_requests(sim: Sim, host: Host) -> None:
     """Let the pCPU choose that was asked first, and those that are asked besides: the lowest number first."""
     queue = asked(sim)[host.row]
     lowest = 0
@@ -79,7 +79,7 @@ def carry_out(sim: Sim, host: Host) -> None:
         row = queue.rows[lowest]
         queue.queued -= 1
         queue.rows[lowest] = queue.rows[queue.queued]
-        choose_again(sim, host, pcpus(sim)[row])
+        reschedule(sim, host, pcpus(sim)[row])
         lowest = 0
         for other in range(1, queue.queued):
             if queue.rows[other] < queue.rows[lowest]:
@@ -88,7 +88,7 @@ def carry_out(sim: Sim, host: Host) -> None:
 
 
 @part
-def settle(sim: Sim, host: Host) -> None:
+def sync_running(sim: Sim, host: Host) -> None:
     """Bring the accounts of all that runs up to now: first thing in a scheduler's own event."""
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
         running = pcpus(sim)[row].running
@@ -97,7 +97,7 @@ def settle(sim: Sim, host: Host) -> None:
 
 
 @part
-def choose_again(sim: Sim, host: Host, pcpu: Pcpu) -> None:
+def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
     """Charge what runs on ``pcpu``, which stays runnable, and fill the pCPU."""
     pcpu.choice = 0
     before = pcpu.running
@@ -215,8 +215,8 @@ def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     # By a request, not by choosing here: others may ask this pCPU at this instant too, and it chooses once.
     block(sim, host, pcpu, vcpu)
     host.acts_at_once = not is_due_before(sim, EventKind.CHANNEL)
-    ask(sim, pcpu)
-    carry_out(sim, host)
+    request_reschedule(sim, pcpu)
+    serve_requests(sim, host)
 
 
 @part
@@ -244,7 +244,7 @@ def on_slice_end(sim: Sim, pcpu_row: int, token: int) -> None:
     """The slice of what runs on the pCPU is over."""
     pcpu = pcpus(sim)[pcpu_row]
     if token == pcpu.slice_end:
-        choose_again(sim, hosts(sim)[pcpu.host], pcpu)
+        reschedule(sim, hosts(sim)[pcpu.host], pcpu)
 
 
 @event
@@ -252,7 +252,7 @@ def on_choice(sim: Sim, pcpu_row: int, token: int) -> None:
     """The pCPU was asked to choose, and no slice has ended there at this instant, by which it has chosen already."""
     pcpu = pcpus(sim)[pcpu_row]
     if token == pcpu.choice:
-        choose_again(sim, hosts(sim)[pcpu.host], pcpu)
+        reschedule(sim, hosts(sim)[pcpu.host], pcpu)
 
 
 @event

@@ -2,8 +2,8 @@
 
 A scheduler is a file with its rule, its spec, its records and the functions that implement these slots.  It
 plans its ticks and periods itself (:func:`~vftsim.kernel.at`); an event of its own calls
-:func:`~vftsim.platform.cpu.host.settle` first.  Whenever a pCPU should choose again, now or in an event, it calls
-:func:`~vftsim.platform.cpu.host.ask`.
+:func:`~vftsim.platform.cpu.host.sync_running` first.  Whenever a pCPU should choose again, now or in an event, it calls
+:func:`~vftsim.platform.cpu.host.request_reschedule`.
 """
 
 from vftsim.kernel import Sim, Sort, part

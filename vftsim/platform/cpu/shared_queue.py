@@ -10,7 +10,7 @@ The queue stands in the order in which vCPUs joined it, so of equally urgent one
 
 from vftsim.kernel import Chain, Fifo, Kind, Record, Sim, Table, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.host import ask, sync
+from vftsim.platform.cpu.host import request_reschedule, sync
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 
 
@@ -122,7 +122,7 @@ def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     enqueue(sim, host, vcpu)
     pcpu = place(sim, host, vcpu)
     if pcpu != 0:
-        ask(sim, pcpus(sim)[pcpu])
+        request_reschedule(sim, pcpus(sim)[pcpu])
 
 
 @part
@@ -143,7 +143,7 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     if before not in (0, chosen):
         other = place(sim, host, vcpus(sim)[before])
         if other != 0:
-            ask(sim, pcpus(sim)[other])
+            request_reschedule(sim, pcpus(sim)[other])
     if chosen != 0:
         # Placing has brought accounts up to date, so what is left to run is known now only.
         pcpu.slice_ns = longest_ns(sim, host, vcpus(sim)[chosen])
@@ -249,7 +249,7 @@ def place_held(sim: Sim, host: Host) -> None:
     while queue_host.placing.length > 0:
         pcpu = place(sim, host, vcpus(sim)[placing_list.pop(sim, queue_host.placing)])
         if pcpu != 0:
-            ask(sim, pcpus(sim)[pcpu])
+            request_reschedule(sim, pcpus(sim)[pcpu])
 
 
 @part

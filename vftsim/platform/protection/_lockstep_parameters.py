@@ -178,9 +178,9 @@ class PrimaryCostSpec(Spec):
                 f"factors on execution ({self.slowdown[0]:g}) and exits ({self.slowdown[1]:g}), which hold for the "
                 "server that they were fitted to and no other"
             )
-        kept = [name for name in _PRICES if getattr(self, name) == type(self).model_fields[name].default]
-        unknown = [name for name in kept if not getattr(self, name)]
-        assumed = [name for name in kept if name not in unknown]
+        at_defaults = [name for name in _PRICES if getattr(self, name) == type(self).model_fields[name].default]
+        unknown = [name for name in at_defaults if not getattr(self, name)]
+        assumed = [name for name in at_defaults if name not in unknown]
         parts = ["prices of counted events"]
         if assumed:
             parts.append(f"assumed, not calibrated for this model: {', '.join(assumed)}")

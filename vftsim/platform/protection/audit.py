@@ -435,8 +435,8 @@ def receive_line(sim: Sim, audit: Audit) -> None:
         if audit.kept_ns > audit.known_ns:
             depart_ns = audit.up_ns + audit.unsent_ns
             enqueue(sim, audit, audit.kept_ns, depart_ns, depart_ns + audit.latency_ns)
-            kept = messages(sim)[audit.newest]
-            kept.issued, kept.settled = audit.kept_issued, audit.kept_settled
+            newest = messages(sim)[audit.newest]
+            newest.issued, newest.settled = audit.kept_issued, audit.kept_settled
     while audit.under_way > 0 and messages(sim)[audit.oldest].arrival_ns <= sim.now_ns:
         receive(audit, messages(sim)[take_oldest(sim, audit)])
     audit.next_ns = messages(sim)[audit.oldest].arrival_ns if audit.under_way > 0 else NEVER_NS

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vftsim.kernel import Engine
-from vftsim.outcome import Outcome, declare, kept
+from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.protection import machine
 from vftsim.platform.protection.account import counters
 from vftsim.platform.protection.guard import guards
@@ -34,7 +34,7 @@ class Protection(Outcome):
     judged: int = declare.total(label="outputs judged")
     breaches: int = declare.total(label="outputs that broke the promise", better="lower", headline=declare.IF_ANY)
     """Outputs that the auditor has seen leave while the promise was in force; those that left too early."""
-    first_breach: dict[str, int] | None = kept()
+    first_breach: dict[str, int] | None = attribute()
     """Of the first of these in the run: the row of its flow, and in ns up to when the backup had to know the guest for
     it, when it left, and up to when the backup knew the guest then."""
     counted: dict[str, float] = declare.total(by="name", known_as=("",))

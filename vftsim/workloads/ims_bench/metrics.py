@@ -18,7 +18,7 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from vftsim.outcome import Outcome, declare, kept
+from vftsim.outcome import Outcome, attribute, declare
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.ramp import StepOutcome
 from vftsim.workloads.sip.messages import Scenario
@@ -77,18 +77,18 @@ class PhaseRecord(StepOutcome):
 
     watched = "cpu"
 
-    name: str = kept()
-    start_ns: int = kept()
-    measure_from_ns: int = kept()
-    end_ns: int = kept()
-    judged_until_ns: int = kept()
-    judged_attempts: list[int] = kept()
-    judged_inadequate: list[int] = kept()
+    name: str = attribute()
+    start_ns: int = attribute()
+    measure_from_ns: int = attribute()
+    end_ns: int = attribute()
+    judged_until_ns: int = attribute()
+    judged_attempts: list[int] = attribute()
+    judged_inadequate: list[int] = attribute()
     """Those that began by ``judged_until_ns``, and those of them inadequate, or unanswered for longer than a threshold,
     when the phase ended: what the rule to stop looks at.  Steps only."""
-    delays: dict[str, DelayHistogram] = kept()
+    delays: dict[str, DelayHistogram] = attribute()
     """Keys of :data:`HISTOGRAMS`; nanoseconds."""
-    series: dict[str, list[float]] = kept()
+    series: dict[str, list[float]] = attribute()
     """One number a ``sample_period_ns``, transient excluded; keys of :data:`PER_SECOND`."""
     attempts: list[int] = declare.total(by=Scenario, known_as=("attempts_*",))
     inadequate: list[int] = declare.total(

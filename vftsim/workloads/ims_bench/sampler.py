@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.kernel.columns import arrays_of
 from vftsim.kernel.record import fields
-from vftsim.platform.cpu.host import settle
+from vftsim.platform.cpu.host import sync_running
 from vftsim.platform.cpu.records import domains, hosts, vcpus
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.guard import guards
@@ -140,7 +140,7 @@ def write_sample(sim: Sim, sampler: Sampler, is_measured: bool) -> None:
 def busy_ns(sim: Sim, row: int) -> int:
     """Return the CPU time that a domain has used up to now."""
     domain = domains(sim)[row]
-    settle(sim, hosts(sim)[domain.host])
+    sync_running(sim, hosts(sim)[domain.host])
     total_ns = 0
     for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         total_ns += vcpus(sim)[vcpu].run_ns

@@ -154,11 +154,11 @@ def send_planned(sim: Sim, service: Service, visit: Visit) -> None:
         call_list.push(sim, visit.asked, call.row)
         if sim.now_ns >= service.warmup_ns:
             plans(sim)[call.plan].made += 1
-        ask(sim, call)
+        issue(sim, call)
 
 
 @part
-def ask(sim: Sim, call: Call) -> None:
+def issue(sim: Sim, call: Call) -> None:
     """Send a call, and watch for its answer."""
     call.timer = 0
     if call.wait_ns > 0:
@@ -191,7 +191,7 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
         if sim.now_ns >= service.warmup_ns:
             plan.repeated += 1
         call.wait_ns *= 2
-        ask(sim, call)
+        issue(sim, call)
 
 
 @part

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Sim, at, entry, event, part
 from vftsim.kernel.inputs import draw
-from vftsim.outcome import Outcome, declare, kept
+from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.io.link import links, transmit
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.sampling import Draws, uniform_ns
@@ -210,7 +210,7 @@ class TcpTest(Outcome):
     )
     retransmitted: int = declare.total(label="segments sent again", better="lower")
     timeouts: int = declare.total(label="time-outs", better="lower")
-    report: str = kept()
+    report: str = attribute()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.labs.imports.httperf import HttperfReport
-from vftsim.outcome import Outcome, declare, kept
+from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
@@ -298,7 +298,7 @@ class WebTest(Outcome):
     response: DelayHistogram = declare.delays(label="request to reply", better="lower", headline=("p50", "p95"))
     lifetime: DelayHistogram = declare.delays(label="connection, opened to closed")
     sampled: float = declare.number(label="replies a second, mean of samples over 5 s", better="higher")
-    report: str = kept()
+    report: str = attribute()
     answered = declare.ratio(
         replies,
         connections,

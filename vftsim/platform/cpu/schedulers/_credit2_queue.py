@@ -5,7 +5,7 @@ Names in brackets are those of the functions of ``xen/common/sched/credit2.c`` t
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.host import ask, sync
+from vftsim.platform.cpu.host import request_reschedule, sync
 from vftsim.platform.cpu.records import RUNNABLE, Host, Vcpu, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit2_records import (
     TOLERANCE_NS,
@@ -48,7 +48,7 @@ def tell_of(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def tickle(sim: Sim, row: int) -> None:
     """Have a pCPU choose; until it has, it is asked for nobody else."""
     credit2_pcpus(sim)[row].tickled = True
-    ask(sim, pcpus(sim)[row])
+    request_reschedule(sim, pcpus(sim)[row])
 
 
 @part

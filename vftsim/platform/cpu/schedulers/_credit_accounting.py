@@ -12,7 +12,7 @@ Source: Xen ``sched_credit.c``, accounting function, 3.2 to current.
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.host import ask
+from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.records import BLOCKED, Host, Vcpu, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_queue import set_priority, wake_up
 from vftsim.platform.cpu.schedulers._credit_records import (
@@ -171,7 +171,7 @@ def park(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         queue_list.remove(sim, home.queue, vcpu.row)
         credit_vcpu.queued = False
     if home.current == vcpu.row:
-        ask(sim, pcpus(sim)[credit_vcpu.home])
+        request_reschedule(sim, pcpus(sim)[credit_vcpu.home])
 
 
 @part

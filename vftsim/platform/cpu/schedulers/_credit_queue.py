@@ -2,7 +2,7 @@
 
 from vftsim.kernel import Sim, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.host import ask
+from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.notes import PRIORITY, note
 from vftsim.platform.cpu.records import RUNNABLE, Host, Vcpu, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_records import (
@@ -104,7 +104,7 @@ def tickle(sim: Sim, host: Host, pcpu: int) -> None:
     """Have a pCPU choose again."""
     if credit_hosts(sim)[host.row].tickled_are_busy:
         credit_pcpus(sim)[pcpu].is_idler = False
-    ask(sim, pcpus(sim)[pcpu])
+    request_reschedule(sim, pcpus(sim)[pcpu])
 
 
 @part

@@ -9,7 +9,7 @@ sees to it.
 from vftsim.kernel import EventKind, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
-from vftsim.platform.cpu.host import ask, settle
+from vftsim.platform.cpu.host import request_reschedule, sync_running
 from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, hosts, pcpus, vcpus
 
 
@@ -62,12 +62,12 @@ def on_period_end(sim: Sim, vcpu_row: int, token: int) -> None:
         return
     vcpu = vcpus(sim)[vcpu_row]
     host = hosts(sim)[vcpu.host]
-    settle(sim, host)
+    sync_running(sim, host)
     on_deadline(sim, host, vcpu)
     begin_period(sim, host, vcpu)
     pcpu = vcpu.pcpu if vcpu.state == RUNNING else shared.place(sim, host, vcpu)
     if pcpu != 0:
-        ask(sim, pcpus(sim)[pcpu])
+        request_reschedule(sim, pcpus(sim)[pcpu])
 
 
 def share_one_deadline_queue(kind: Kind) -> Kind:

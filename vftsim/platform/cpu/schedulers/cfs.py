@@ -28,7 +28,7 @@ from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, product_quotient
-from vftsim.platform.cpu.host import settle, sync
+from vftsim.platform.cpu.host import sync, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
 from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, domains, hosts, vcpus
@@ -323,7 +323,7 @@ def plan_refill(sim: Sim, domain: int) -> None:
 def on_refill(sim: Sim, domain_row: int, token: int) -> None:
     """Begin a domain's period: let its throttled vCPUs go on."""
     host = hosts(sim)[domains(sim)[domain_row].host]
-    settle(sim, host)
+    sync_running(sim, host)
     refill(sim, host, domain_row)
     advance(sim, host)
     shared.place_held(sim, host)

@@ -37,7 +37,7 @@ from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.host import ask, settle
+from vftsim.platform.cpu.host import request_reschedule, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import BLOCKED, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_accounting import account_for, activate, open_account
@@ -283,7 +283,7 @@ def plan_idle_slice(sim: Sim, host: Host, pcpu: Pcpu) -> None:
 def on_idle_slice(sim: Sim, pcpu_row: int, token: int) -> None:
     """A slice of idling is over."""
     if token == credit_pcpus(sim)[pcpu_row].idle_slice:
-        ask(sim, pcpus(sim)[pcpu_row])
+        request_reschedule(sim, pcpus(sim)[pcpu_row])
 
 
 @part
@@ -348,7 +348,7 @@ def on_tick(sim: Sim, pcpu_row: int, token: int) -> None:
     pcpu = pcpus(sim)[pcpu_row]
     host = hosts(sim)[pcpu.host]
     rules = credit_hosts(sim)[host.row]
-    settle(sim, host)
+    sync_running(sim, host)
     if credit_pcpus(sim)[pcpu_row].current != 0:
         tick_running(sim, host, vcpus(sim)[credit_pcpus(sim)[pcpu_row].current])
     if pcpu.number == 0:
@@ -375,13 +375,13 @@ def tick_running(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         activate(sim, host, vcpu)
     elif rules.tick_moves_running and better_home(sim, host, vcpu) != credit_vcpu.home:
         credit_vcpu.moves = True
-        ask(sim, pcpus(sim)[credit_vcpu.home])
+        request_reschedule(sim, pcpus(sim)[credit_vcpu.home])
 
 
 @event
 def on_accounting(sim: Sim, host_row: int, token: int) -> None:
     """Account, in the releases that have a timer for it."""
     host = hosts(sim)[host_row]
-    settle(sim, host)
+    sync_running(sim, host)
     account_for(sim, host)
     at(sim, sim.now_ns + credit_hosts(sim)[host_row].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, host_row)

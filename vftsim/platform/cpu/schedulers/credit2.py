@@ -38,7 +38,7 @@ from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.host import settle, sync
+from vftsim.platform.cpu.host import sync, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import BLOCKED, RUNNABLE, Host, Pcpu, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._credit2_queue import grab_budget, is_current, join, refill, tickle, unpark
@@ -276,7 +276,7 @@ def plan_refill(sim: Sim, host: Host) -> None:
 def on_refill(sim: Sim, host_row: int, token: int) -> None:
     """Begin a period of the caps: let those go on that theirs has held."""
     host = hosts(sim)[host_row]
-    settle(sim, host)
+    sync_running(sim, host)
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:
         domain = vcpus(sim)[row].domain

@@ -29,7 +29,7 @@ from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, scaled
-from vftsim.platform.cpu.host import settle
+from vftsim.platform.cpu.host import sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.shared_queue import (
@@ -254,7 +254,7 @@ def plan_refill(sim: Sim, host: Host) -> None:
 def on_refill(sim: Sim, host_row: int, token: int) -> None:
     """Begin a period of the limits: let those go on that theirs has held."""
     host = hosts(sim)[host_row]
-    settle(sim, host)
+    sync_running(sim, host)
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:
         domain = domains(sim)[vcpus(sim)[row].domain]

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Kind, Sim
 from vftsim.platform.cpu import scheduler
-from vftsim.platform.cpu.host import ask
+from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, RUNNABLE, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 
@@ -49,7 +49,7 @@ class Native(SchedulerSpec):
 @native.implements(scheduler.wake)
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Run it at once on its own pCPU."""
-    ask(sim, pcpus(sim)[host.first_pcpu + vcpu.number])
+    request_reschedule(sim, pcpus(sim)[host.first_pcpu + vcpu.number])
 
 
 @native.implements(scheduler.choose)

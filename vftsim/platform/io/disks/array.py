@@ -90,13 +90,13 @@ array_list = Chain(array_requests, "link")
 @array.implements(read)
 def read_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Wait for the cache or a disk."""
-    ask(sim, disk, program, tag, size_bytes, True)
+    enqueue(sim, disk, program, tag, size_bytes, True)
 
 
 @array.implements(write)
 def write_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Wait for the cache or a disk."""
-    ask(sim, disk, program, tag, size_bytes, False)
+    enqueue(sim, disk, program, tag, size_bytes, False)
     return False
 
 
@@ -110,7 +110,7 @@ def forget_array(sim: Sim, disk: Disk) -> None:
 
 
 @part
-def ask(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
+def enqueue(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool) -> None:
     """Put a request to the cache, and if it is not there to a disk."""
     disk_array = disk_arrays(sim)[disk.row]
     row = array_requests.new(sim)

@@ -118,7 +118,7 @@ def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) ->
     """Wait for the disk."""
     row = new_request(sim, READ, program, tag, size_bytes)
     requests(sim)[row].replica_ns = replica_reads(sim, disk, size_bytes)
-    ask(sim, disk, row)
+    enqueue(sim, disk, row)
 
 
 @local.implements(write)
@@ -126,7 +126,7 @@ def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -
     """Into the page cache, if it has room; else wait for the disk."""
     local_disk = local_disks(sim)[disk.row]
     if not local_disk.is_buffered or local_disk.dirty_bytes + size_bytes > local_disk.dirty_limit_bytes:
-        ask(sim, disk, new_request(sim, WRITE, program, tag, size_bytes))
+        enqueue(sim, disk, new_request(sim, WRITE, program, tag, size_bytes))
         return False
     row = new_request(sim, WRITE, 0, 0, size_bytes)
     requests(sim)[row].is_dirty = True
@@ -145,7 +145,7 @@ def flush_local(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
     write_dirty(sim, disk, local_disk)
     if local_disk.in_service == 0 and local_disk.queue.length == 0:
         return True
-    ask(sim, disk, new_request(sim, BARRIER, program, tag, 0))
+    enqueue(sim, disk, new_request(sim, BARRIER, program, tag, 0))
     return False
 
 
@@ -194,7 +194,7 @@ def new_request(sim: Sim, what: int, program: int, tag: int, size_bytes: int) ->
 
 
 @part
-def ask(sim: Sim, disk: Disk, row: int) -> None:
+def enqueue(sim: Sim, disk: Disk, row: int) -> None:
     """Put a request into the queue."""
     request_list.push(sim, local_disks(sim)[disk.row].queue, row)
     serve_next(sim, disk)

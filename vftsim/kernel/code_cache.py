@@ -1,6 +1,6 @@
 """Machine code of kernels: from the user's cache, or made and put there, by one process while others wait.
 
-What is kept is named by all that it was made of: the source, the layout of the state, the translator and the processor.
+Cached code is named by all that it was made of: the source, the layout of the state, the translator and the processor.
 So an edit anywhere makes another kernel, and nothing goes stale.
 """
 
@@ -23,7 +23,7 @@ _in_memory: dict[str, bytes] = {}
 """Code of this process that no file keeps."""
 
 
-def tell(text: str) -> None:
+def announce(text: str) -> None:
     """Say what takes seconds before it begins; where that cannot be written there is nobody to tell."""
     with suppress(OSError, ValueError, AttributeError):
         print(f"vftsim: {text}", file=sys.stderr, flush=True)
@@ -44,10 +44,10 @@ def entry_of(source: str, layout: Layout, *, checks: bool = False) -> Call:
     made_of = f"{object_code.identity()} {checks} {layout.text()} {source}"
 
     def make() -> bytes:
-        tell("compiling what this model's own parts need, once, about 2 s")
+        announce("compiling what this model's own parts need, once, about 2 s")
         return translated(source, layout, checks=checks)
 
-    return called(kept(made_of, make), source, checks=checks)
+    return called(cached(made_of, make), source, checks=checks)
 
 
 def translated(source: str, layout: Layout, *, checks: bool = False, triple: str = "", cpu: str = "") -> bytes:
@@ -58,7 +58,7 @@ def translated(source: str, layout: Layout, *, checks: bool = False, triple: str
         return object_code.made(Program(source, layout, checks=checks).text(), triple, cpu)
 
 
-def kept(made_of: str, make: Callable[[], bytes]) -> bytes:
+def cached(made_of: str, make: Callable[[], bytes]) -> bytes:
     """Return what was made of something: from the cache, or made now, by one process while others wait."""
     name = hashlib.sha256(made_of.encode()).hexdigest()[:32]
     if name in _in_memory:
