@@ -193,7 +193,7 @@ class Oracle:
             if row
             and row not in unused
             and int(work.on_done) in numbers
-            and (places is None or int(work.place) in places)
+            and (places is None or int(work.target) in places)
             and argument in (0, int(work.argument))
         )
 
