@@ -44,6 +44,7 @@ def wake(sim: Sim, vcpu: Vcpu) -> None:
     vcpu.waiting_since_ns = sim.now_ns
     if host.observed:
         note(sim, WOKEN, 0, vcpu.row, 0)
+    # Known before the scheduler requests anything: it says whether requests are served below or by an event.
     host.acts_at_once = not is_due_before(sim, EventKind.CHANNEL)
     scheduler.wake(sim, host, vcpu)
     serve_requests(sim, host)
@@ -99,6 +100,7 @@ def sync_running(sim: Sim, host: Host) -> None:
 @part
 def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
     """Charge what runs on ``pcpu``, which stays runnable, and fill the pCPU."""
+    # The request is served first: what the scheduler requests of this pCPU while it chooses is another one.
     pcpu.choice = 0
     before = pcpu.running
     if before != 0:
@@ -113,6 +115,7 @@ def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
 def sync(sim: Sim, vcpu: Vcpu) -> None:
     """Bring the accounts of a running vCPU up to now without stopping it."""
     ran_ns = sim.now_ns - vcpu.dispatched_ns
+    # Not above 0 where it was charged at this instant already, or is still in its switch.
     if ran_ns > 0 and vcpu.state == RUNNING:
         charge(sim, vcpu, ran_ns)
 
@@ -134,6 +137,7 @@ def charge(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
 @part
 def stop(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Take ``vcpu`` off ``pcpu``; the caller says what becomes of it."""
+    # The events of both stay planned, and are stale by these tokens.
     pcpu.completion = 0
     pcpu.slice_end = 0
     ran_ns = sim.now_ns - vcpu.dispatched_ns
@@ -143,6 +147,7 @@ def stop(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
         # Still in its switch: the rest of it is taken back, and paid if the same vCPU is chosen next.
         pcpu.switching_ns += ran_ns
         pcpu.switch_left_ns = -ran_ns
+    # After the charge, which goes to the pCPU that the vCPU names.
     vcpu.pcpu = 0
     pcpu.running = 0
 
@@ -192,6 +197,7 @@ def dispatch(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     vcpu.pcpu = pcpu.row
     vcpu.last_pcpu = pcpu.row
     pcpu.running = vcpu.row
+    # It runs, and its slice begins, when the switch is over.
     vcpu.dispatched_ns = sim.now_ns + delay_ns
     if pcpu.slice_ns >= 0:
         slice_end_ns = sim.now_ns + delay_ns + max(pcpu.slice_ns, 1)
@@ -222,6 +228,7 @@ def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
 @part
 def block(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Take a vCPU without work off its pCPU."""
+    # Charged while it still runs: the scheduler's rule for one that blocks looks at paid accounts.
     stop(sim, host, pcpu, vcpu)
     vcpu.state = BLOCKED
     if host.observed:

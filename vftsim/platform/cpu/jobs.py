@@ -83,11 +83,13 @@ def raise_interrupt(
     """Give ``vcpu`` interrupt work: before any job, in order of arrival."""
     row = new_work(sim, domain, demand_ns, 0, on_done, target, argument)
     work_list.push(sim, vcpu.interrupts, row)
+    # It waits: thaw() wakes a vCPU with interrupt work.
     if domain.frozen:
         return
     if vcpu.state == BLOCKED:
         wake(sim, vcpu)
     elif vcpu.state == RUNNING and vcpu.interrupts.first == row:
+        # Behind other interrupt work it waits for that to end: the run that is planned is the right one.
         interrupt(sim, vcpu)
 
 
@@ -138,6 +140,7 @@ def forget(sim: Sim, domain: Domain) -> None:
 @part
 def freeze(sim: Sim, domain: Domain) -> None:
     """Stop executing at once (a pause, a crash); work in progress keeps what it has left."""
+    # First: a vCPU of a frozen domain that looks for work finds none and blocks.
     domain.frozen = True
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         if vcpus(sim)[row].state == RUNNING:
@@ -148,6 +151,7 @@ def freeze(sim: Sim, domain: Domain) -> None:
 def thaw(sim: Sim, domain: Domain) -> None:
     """Go on where :func:`freeze` stopped."""
     domain.frozen = False
+    # Counted before any is woken, which takes its job at once where a pCPU is free.
     waiting = guest_scheduler.jobs_waiting(sim, domain)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
