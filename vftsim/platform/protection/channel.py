@@ -154,6 +154,7 @@ def change(channel: Channel, rate_bits_per_s: int, latency_ns: int) -> None:
     ack_ns = latency_ns + scaled(own_ns, channel.own_rate_bits_per_s, rate_bits_per_s)
     ahead_ns = channel.latency_ns + channel.ack_ns - latency_ns - ack_ns
     channel.before_ns = channel.latency_ns
+    # Before free_ns is moved below: what is written by now leaves by then, at the delays of before.
     channel.changed_ns = channel.free_ns
     channel.rate_bits_per_s = rate_bits_per_s
     channel.latency_ns = latency_ns
@@ -210,6 +211,7 @@ def note_idle(sim: Sim, channel: Channel) -> None:
 def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
     """Write an entry; return when its last bit leaves the primary."""
     channel.sent_bytes += size_bytes
+    # Before this entry moves free_ns, by which idleness is known.
     note_idle(sim, channel)
     if channel.shared != 0:
         channel.free_ns = push_shared(sim, channel, links(sim)[channel.shared], size_bytes)

@@ -100,6 +100,7 @@ def requested_pages(sim: Sim, guard: Guard) -> float:
 def dirty_pages(sim: Sim, guard: Guard) -> float:
     """Return how many pages have changed since the state was last taken."""
     memory = memories(sim)[guard.row]
+    # The model's own number of pages a packet; below 0 it gives none, and the applications say.
     requested = memory.per_request * memory.requests
     if memory.per_request < 0.0:
         requested = requested_pages(sim, guard) - memory.request_pages

@@ -104,6 +104,7 @@ def crash_host(sim: Sim, guard: Guard) -> None:
     if not checkpoints(sim)[guard.row].is_local:
         crash_primary(sim, guard)
     elif not guard.dead:
+        # What was planned for the guest is stale by these tokens.
         replications(sim)[guard.row].step = 0
         replications(sim)[guard.row].live = 0
         abandon(sim, guard)

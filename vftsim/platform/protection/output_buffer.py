@@ -114,6 +114,7 @@ def release_sealed(sim: Sim, guard: Guard) -> None:
     buffer = output_buffers(sim)[guard.row]
     while buffer.sealed.length > 0:
         held_list.push(sim, buffer.leaving, held_list.pop(sim, buffer.sealed))
+    # A burst that is under way sends them in its turn.
     if buffer.next_leaves == 0:
         send_next(sim, guard, buffer)
 

@@ -90,6 +90,7 @@ def has_room(replay: Replay, size_bytes: int) -> bool:
 @part
 def admit(sim: Sim, replay: Replay, arrival_ns: int, size_bytes: int) -> int:
     """Return when an entry that reaches the host at ``arrival_ns`` gets into the buffer."""
+    # Entries that are done by then have left; only if there is no room all the same does this one wait for others.
     while replay.buffer.length > 0 and log_entries(sim)[replay.buffer.first].time_ns <= arrival_ns:
         make_room(sim, replay)
     while replay.buffer.length > 0 and not has_room(replay, size_bytes):
@@ -112,6 +113,7 @@ def execute(sim: Sim, replay: Replay, written_ns: int, arrival_ns: int, size_byt
     """Replay ``work_ns`` of the primary's execution, then the entry written at ``written_ns``."""
     need_ns = int(work_ns * replay.factor) + replay.entry_cost_ns + replay.kibibyte_ns * size_bytes // 1024
     end_ns = max(max(replay.end_ns, arrival_ns) + need_ns, replay.read_ns)
+    # The read was for this entry: the next one does not wait for it.
     replay.read_ns = 0
     buffer_entry(sim, replay, end_ns, need_ns, size_bytes, written_ns, arrival_ns)
 
@@ -209,6 +211,7 @@ def holds(sim: Sim, replay: Replay) -> int:
 @part
 def drop_in_flight(sim: Sim, replay: Replay) -> None:
     """Lose the entries that have not arrived by now."""
+    # What has arrived by now is taken in first: it is not in flight any more.
     holds(sim, replay)
     while replay.arrivals.length > 0:
         log_entries.free(sim, entry_list.pop(sim, replay.arrivals))

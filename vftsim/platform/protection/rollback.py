@@ -152,6 +152,7 @@ def foreseen_limit_ns(sim: Sim, guard: Guard) -> int:
     least_ns = NEVER_NS
     row = foresights(sim)[guard.row].cuts.first
     while row != 0:
+        # Points below 0 are losses of the channel, by their number.
         if cuts(sim)[row].finding.point < 0:
             least_ns = min(least_ns, cuts(sim)[row].finding.limit_ns)
         row = cuts(sim)[row].link
@@ -177,6 +178,7 @@ def use_cut(sim: Sim, guard: Guard, point: int) -> int:
     count(sim, guard, OUTPUTS_LOST, finding.outputs_lost)
     if finding.outputs_underivable > 0:
         count(sim, guard, UNDERIVABLE, finding.outputs_underivable)
+    # Read before the row is free.
     heard_ns = finding.heard_ns
     cuts.free(sim, row)
     return heard_ns

@@ -62,6 +62,7 @@ def charge(sim: Sim, guard: Guard, pages: float) -> None:
     sender = senders(sim)[guard.row]
     demand_ns = sender.state_ns + nearest(sender.page_ns * pages)
     if sender.domain != 0 and demand_ns > 0:
+        # Beside the state, not before it: the state leaves while the driver domain still works.
         sender.charged_ns += demand_ns
         submit(sim, domains(sim)[sender.domain], demand_ns, on_sent, guard.row, 0)
 
