@@ -101,7 +101,7 @@ class CalibrationSpec(Spec):
 
     @property
     def searches(self) -> int:
-        """How often the optimiser runs."""
+        """Number of runs of the optimiser."""
         return self.starts + (1 if self.starts > 1 and self.replications > 1 else 0)
 
     @property

@@ -261,7 +261,7 @@ def observed(specs: Mapping[str, ModelSpec], seed: int, replication: int) -> Obs
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is compared with what: models to which parameters are given, and the observations fitted."""
+    """The problem of a fit: models as functions of parameters, and the fitted observations."""
 
     definition: CalibrationSpec
     specs: Mapping[str, ModelSpec]

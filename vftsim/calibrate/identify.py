@@ -1,4 +1,4 @@
-"""What a fit's data tell about its parameters: the sensitivity matrix against what the bounds say alone.
+"""Identifiability of a fit's parameters: the sensitivity matrix against the information in the bounds alone.
 
 Every parameter is taken over its own box, 0 at the lower and 1 at the upper bound; residuals are in multiples of
 their scale.  Before the data, a parameter is anywhere in its box: standard deviation ``1/sqrt(12)``.  With sensitivity
@@ -33,7 +33,7 @@ _PART_OF_DIRECTION = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Identification:
-    """How far the data determine the parameters."""
+    """Identifiability of the parameters by the data."""
 
     remaining: tuple[float, ...]
     """For each parameter, its standard deviation with the data over that without (1: the data say nothing)."""

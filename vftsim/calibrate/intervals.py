@@ -50,7 +50,7 @@ CHANCE_RUNS = 8
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where the search from one start ended, with the first replication alone."""
+    """End of the search from one start, with the first replication alone."""
 
     values: dict[str, float]
     cost: float

@@ -1,4 +1,4 @@
-"""What a validation plays: the ramp of an environment, or measured runs, each in some replications.
+"""Runs of a validation: the ramp of an environment, or measured runs, each in some replications.
 
 A play is called after what it stands for: ``environment`` for all phases, ``environment/phase`` for that phase alone.
 """
@@ -35,7 +35,7 @@ class Play:
 
 @dataclass(slots=True)
 class Plays:
-    """What is played, by its name, and what was measured, by environment."""
+    """Runs by their name, and measurements by environment."""
 
     dataset: Path
     folder: Path

@@ -53,7 +53,7 @@ class HeldOut(BaseModel):
 
     @property
     def kind(self) -> str:
-        """What it is learned with."""
+        """Kind of the rows from which it is learned."""
         return learned_as(self.quantity)
 
     @property
@@ -158,7 +158,7 @@ def read_held_out(name_or_path: str) -> StructureError:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRows:
-    """How many rows of an environment and kind lie inside: of their own range, and of what other rows tell."""
+    """Rows of an environment and kind: how many lie inside the model's range, and inside ranges learned from others."""
 
     environment: str
     kind: str

@@ -1,4 +1,4 @@
-"""What every result says beside its figures: what was simulated, and what the figures rest on."""
+"""The head of every result: the simulated model, and the basis of its figures."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Where a result comes from as blocks: enough to make it again, and to know how far to trust it."""
+"""Blocks on the origin of a result: enough to make it again, and to judge how far to trust it."""
 
 import shlex
 from collections.abc import Mapping, Sequence

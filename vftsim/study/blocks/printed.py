@@ -25,7 +25,7 @@ class Printed:
 
     @property
     def origin(self) -> Mapping[str, Any]:
-        """How the result came to be: its manifest."""
+        """Manifest of the result."""
         found: Mapping[str, Any] = getattr(self, "manifest")  # noqa: B009 - each has it in a form of its own
         return found
 
@@ -36,7 +36,7 @@ class Printed:
 
     @property
     def title(self) -> str:
-        """What was studied, and how."""
+        """Title: the study and its method."""
         labels = dict.fromkeys(model["label"] for model in self.origin["models"])
         return f"{' and '.join(labels)}: {self.origin['command']}"
 

@@ -1,4 +1,4 @@
-"""What a system carries: the answer of ``vftsim capacity``, by the lab's ramp or by search, whatever the load is."""
+"""The answer of ``vftsim capacity``: the load that a system carries, by the lab's ramp or by search."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CapacityStudy(Printed):
     """By name: the load that is raised (``streams``); of a benchmark ``steady``, the capacity at constant load,
     ``after_stop``, after a stop, and ``recovery``, the load from which a collapsed server recovers by itself."""
     band: Band | None = None
-    """What the ranges of a mechanism's prices make of the ramp's capacity."""
+    """The band of the ramp's capacity over the ranges of a mechanism's prices."""
 
     @property
     def with_prices(self) -> Estimate | None:

@@ -1,4 +1,4 @@
-"""What the ranges of a mechanism's prices make of a protected server's capacity.
+"""The band of a protected server's capacity over the ranges of its mechanism's prices.
 
 By the ramp: one ramp is played at each end of each price.  By a search: replication 0 is within the limit up to some
 load, and beyond it above; that load is found at the prices in use and at each end of each price, in quarters of the

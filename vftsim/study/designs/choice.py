@@ -43,7 +43,7 @@ class Decision(Printed):
     candidates: list[Candidate]
     """All that are possible, the cheapest first."""
     refused: Mapping[str, str]
-    """Those that the model cannot have, and why."""
+    """Choices that the model cannot have, with the reason."""
     is_settled: bool
     """Whether everything cheaper is known to miss the objectives."""
     runs: int

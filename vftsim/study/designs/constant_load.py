@@ -28,7 +28,7 @@ class Stop:
     """A stop of the server and how its end is judged."""
 
     length_ns: int
-    """How long the guest stands still."""
+    """Length of the stop."""
     window_ns: int = 60 * _S
     """Time it has to recover."""
     observed_ns: int = 20 * _S

@@ -76,7 +76,7 @@ class Failover:
     retransmissions: int
     """Messages that clients repeated more."""
     figures: dict[str, int | float]
-    """What the mechanism says of it."""
+    """Figures of the mechanism."""
     timeline: list[tuple[float, str]]
     """Seconds after the crash, and what happened."""
 
@@ -118,7 +118,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class _Crashed:
-    """What a run with a crash has shown."""
+    """Result of a run with a crash."""
 
     record: RunRecord
     gaps: dict[str, Gap]
@@ -321,7 +321,7 @@ def _repeated(record: RunRecord) -> int:
 
 _NEVER_NS = 1 << 62
 _ALONE = {DECLARED, *LIVE, "secondary live too", "primary goes on alone", "backup crash"}
-"""What the timeline says where there is one copy, or two that do not know of each other."""
+"""Texts of the timeline for one copy, or for two that do not know of each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,14 +344,14 @@ class EpisodeTask:
     timed_faults: tuple[TimedFault, ...]
     """In the time of the run; none: the longest time from packet to packet is told."""
     from_ns: int
-    """Where the stretch begins that is judged."""
+    """Beginning of the judged stretch."""
     protected_from_ns: int = 0
     """When protection is turned on, where the mechanism can be; 0: from the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What came of the last fault."""
+    """Outcome of the last fault."""
 
     gap_s: float
     """The longest time from packet to packet."""

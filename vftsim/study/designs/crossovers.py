@@ -1,4 +1,4 @@
-"""Where one setting overtakes another on an axis: the crossovers of two curves that were measured at the same points.
+"""Crossovers: where two curves that were measured at the same points of an axis cross.
 
 Every point has the same replications, so two settings are compared replication by replication.  At a point where all
 replications agree which of the two is higher, the order is certain; between two such points with opposite orders,

@@ -69,17 +69,17 @@ class Decision(Printed):
 
     base: Model
     protected: Mapping[str, Protected]
-    """What was found, by mechanism."""
+    """Results by mechanism."""
     asked: Asked
     bands: Mapping[str, Mapping[str, Band]]
     """By mechanism and figure, what the ranges of prices make of it; empty: prices were taken as they are."""
     refused: Mapping[str, str]
     """Mechanisms that do not fit, with the reason."""
     notes: Mapping[str, Sequence[str]]
-    """What must be said of a mechanism."""
+    """Notes by mechanism."""
     manifest: dict[str, Any]
     crossovers: tuple[Order, ...] = ()
-    """Who is the cheapest over settings that were asked for."""
+    """The cheapest mechanism over the values of each requested setting."""
 
     @cached_property
     def quantities(self) -> list[Quantity]:

@@ -1,4 +1,4 @@
-"""Where the order of mechanisms changes: which is the cheapest that does what is asked, over a setting that they share.
+"""Crossovers of mechanisms: the cheapest one that meets the objectives, over the values of a shared setting.
 
 A setting is put to a few values, and every mechanism is played at each with the same replications; where the cheapest
 of those that meet what is asked changes between two values, all are played in the middle (of the logarithm) too, twice.
@@ -45,11 +45,11 @@ class Asked:
     """The question."""
 
     objectives: tuple[Objective, ...] = ()
-    """What a mechanism has to achieve, all of them."""
+    """Objectives; a mechanism has to meet all of them."""
     mtbf_s: float = DEFAULT_MTBF_S
     """Mean time between failures of a host."""
     restart_s: float = DEFAULT_RESTART_S
-    """How long it takes somebody to bring back by hand what does not come back by itself."""
+    """Time of a restart by hand, for what does not recover by itself."""
     bands: bool = True
     """Whether each price is also played at both ends of its range, once."""
     crossovers: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ SOON_NS = 8_000_000_000
 
 @dataclass(frozen=True)
 class Playing:
-    """How models are played, and what for."""
+    """Runs and crashes of models for the objectives of a decision."""
 
     domain: str
     """The protected one, as records name it."""
@@ -113,7 +113,7 @@ class Change:
     """A change of order."""
 
     what: str
-    """What crosses: the price, or an objective."""
+    """The figure that crosses: the price, or an objective."""
     before: str
     after: str
     """Of prices: which mechanism has the lower one below the place and above it.  Of an objective: the mechanism that

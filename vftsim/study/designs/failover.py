@@ -71,7 +71,7 @@ _OF_MECHANISM = {
 """Figures that mechanisms count, with the name and the factor of ours."""
 
 _COUNTED = ("failed_", "lost_", "outputs_", "retransmissions")
-"""What figures begin with that count something."""
+"""Prefixes of figures that are counts."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class Crashes:
     span_ns: int = SPAN_NS
     """Length of the stretch over which the crashes are spread."""
     after_ns: int | None = None
-    """How long a run goes on after the stretch, beside the time of a restart."""
+    """Time that a run continues after the stretch, beside the time of a restart."""
 
     def check(self) -> None:
         """Refuse times that are not above 0."""

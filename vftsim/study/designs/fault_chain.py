@@ -17,7 +17,7 @@ UP, DEAD, AFTER_DEATH = "up", "dead", "unprotected after death"
 
 @dataclass(frozen=True)
 class Effect:
-    """What a kind of fault does."""
+    """Effect of a kind of fault."""
 
     outage_s: float
     """Mean outage where it is not the end of the machine."""

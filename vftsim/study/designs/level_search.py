@@ -58,20 +58,20 @@ WATCHED_REPLICATIONS = 10
 
 @dataclass(frozen=True)
 class LoadNames:
-    """How a load and its limit are called."""
+    """Names of a load and of its limit."""
 
     key: str
     """Of the load in tables and JSON: ``streams``."""
     unit: str
     """Behind a figure for people: ``media streams``."""
     title: str
-    """What the answer says: ``Capacity``."""
+    """Name of the answer: ``Capacity``."""
     within: str
-    """What runs within the limit do, as the end of a sentence: ``lose at most 0.1 % of their media packets``."""
+    """The limit as the end of a sentence about runs: ``lose at most 0.1 % of their media packets``."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What else the JSON says of limit and load."""
+    """Further fields of limit and load in the JSON."""
     per_unit: Mapping[str, float] = field(default_factory=dict)
-    """What goes with each unit of the load, by unit: ``{"calls/s": 0.1}``."""
+    """Amounts that belong to one unit of the load, by their unit: ``{"calls/s": 0.1}``."""
     axis: str = ""
     """The load at a table or chart, where that is not its key."""
     judged_s: tuple[float, float] | None = None
@@ -96,9 +96,9 @@ class LevelSearch:
     """Use of the resources there, the limiting one first; empty after an interruption, and of a search with a stop."""
     interrupted: bool = False
     missing: Missing | None = None
-    """What was not offered at the lowest load that failed."""
+    """Traffic that was not offered at the lowest load that failed."""
     band: Band | None = None
-    """What the ranges of a mechanism's prices make of the capacity."""
+    """The band of the capacity over the ranges of a mechanism's prices."""
 
     @property
     def with_prices(self) -> Estimate | None:
@@ -171,7 +171,7 @@ class LevelSearch:
 
 @dataclass(frozen=True)
 class LevelStudy:
-    """What a search needs to know of a load."""
+    """A load as a search sees it."""
 
     load: JudgedLoad
     names: LoadNames

@@ -50,7 +50,7 @@ _LARGEST_SEED = 2**31 - 1
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked."""
+    """The request: choices, objectives, prices."""
 
     model: str
     settings: tuple[str, ...]
@@ -323,7 +323,7 @@ class Candidate:
     point: StudyPoint
     cost: float
     quantities: Mapping[str, float]
-    """What it pays for."""
+    """Priced quantities."""
     n: int = 0
     """Replications that its figures rest on."""
     figures: dict[str, Estimate] = field(default_factory=dict)

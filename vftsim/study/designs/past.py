@@ -205,7 +205,7 @@ _ONCE = ("--force", "--resume")
 
 @dataclass(frozen=True)
 class Merged:
-    """What went into a directory."""
+    """Result of a merge into a directory."""
 
     command: str
     """The kind of study."""
@@ -214,9 +214,9 @@ class Merged:
     already: int
     """Replications that were there before, or in two directories."""
     next_command: str
-    """What writes the tables."""
+    """Command that writes the tables."""
     remarks: list[str] = field(default_factory=list)
-    """What was damaged."""
+    """Damage that was found."""
 
 
 def merge(sources: Sequence[Path], target: Path) -> Merged:

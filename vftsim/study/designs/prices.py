@@ -1,4 +1,4 @@
-"""What a configuration costs, from a stated table of prices: hosts, cores, vCPUs, memory, network, anything by key."""
+"""Cost of a configuration by a table of prices: hosts, cores, vCPUs, memory, network, any key of the model."""
 
 from collections.abc import Mapping
 from pathlib import Path

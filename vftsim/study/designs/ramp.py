@@ -52,7 +52,7 @@ from vftsim.workloads.ramp import RampEnd, StepOutcome, ramp_end
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """What is known of systems of this kind, and how much a user wants to leave free."""
+    """Measured systems of this kind, and the headroom that a user wants."""
 
     ramps: Mapping[str, Ramp]
     """By system."""
@@ -72,7 +72,7 @@ def experience_of(labs: Path | None = None, headroom_percent: float | None = Non
 
 @dataclass(frozen=True, slots=True)
 class Tipping:
-    """Where a system may tip, from others that did."""
+    """Loads at which a system may tip, learned from others that did."""
 
     full_saps: float
     """Load that fills its CPU."""
@@ -100,7 +100,7 @@ class Tipping:
 
     @property
     def tipped_below(self) -> int:
-        """How many of the others carried no more than a smaller share, and may have tipped below."""
+        """Number of other systems that carried no more than a smaller share, and may have tipped below."""
         return sum(ramp.carried / ramp.full < self.safe_saps / self.full_saps - 1e-9 for ramp in self.others)
 
     def columns(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class AtLimit:
     unfailed: int
     """Ramps in which no step was beyond the limit."""
     measured: int | None = None
-    """What the record of the real system has."""
+    """Measured capacity of the real system."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class RampCapacity:
     """The IHS limit applied."""
     confidence: float = 0.95
     missing: tuple[Missing, ...] = ()
-    """What was asked and did not happen."""
+    """Traffic and faults that were asked for and did not occur."""
     seen: tuple[tuple[LoadStep, ...], ...] = ()
     """The steps of each run."""
     known: Experience = field(default_factory=experience_of)
@@ -267,7 +267,7 @@ class RampCapacity:
 
     @property
     def tipping(self) -> Tipping | None:
-        """Where systems of this kind have been seen to tip; None where the ramp does not tell what fills the CPU."""
+        """Loads at which systems of this kind have tipped; None where the load that fills the CPU is unknown."""
         return tipping_of(self.known, self.model.spec.measured.system, self.full_saps, self.estimate.mean)
 
     def columns(self) -> dict[str, Any]:

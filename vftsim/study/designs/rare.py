@@ -40,12 +40,12 @@ _LEVELS_ABOUT = 8
 
 @dataclass(frozen=True)
 class Event:
-    """What is asked about."""
+    """A rare event: a figure reaches a level."""
 
     level: str
     """Address of the level."""
     limit: int
-    """That it reaches: packets, ns of a backlog, or losses."""
+    """The level that it reaches: packets, ns of a backlog, or losses."""
 
     @property
     def is_of_losses(self) -> bool:
@@ -114,7 +114,7 @@ def read_levels(text: str | None, event: Event) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked, and how."""
+    """The event and the method."""
 
     model: Model
     event: Event
@@ -187,7 +187,7 @@ class RareStudy(Printed):
     """The limit last."""
     repetitions: list[Trials]
     pilot: Pilot | None
-    """What found the levels."""
+    """Runs by which the levels were found."""
     manifest: dict[str, Any]
 
     @property
@@ -197,7 +197,7 @@ class RareStudy(Printed):
 
     @property
     def probability(self) -> Estimate:
-        """That of the event in a run."""
+        """Probability of the event in a run."""
         return mean_interval(self.values, CONFIDENCE)
 
     @property

@@ -1,4 +1,4 @@
-"""What every capacity search of a study shares: how hard it tries, its workers, its levels, its curve.
+"""Parts shared by all capacity searches: budget, workers, levels, curve.
 
 The load is that of the system: scenario attempts a second, or media streams.
 
@@ -31,7 +31,7 @@ from vftsim.workloads.parts import Offer
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """How hard a search tries."""
+    """Budget and precision of a search."""
 
     probability: float = 0.9
     """Share of runs that must stay within the limit."""
@@ -44,12 +44,12 @@ class SearchSettings:
     """Most runs at one load, and in all."""
     low: float | None = None
     high: float | None = None
-    """Where to look; by default from half the load that saturates the system to all of it."""
+    """Range of the search; by default from half the load that saturates the system to all of it."""
     confidence: float = 0.95
 
     @property
     def runs_to_decide(self) -> tuple[int, int]:
-        """How many runs a load takes at least to pass, and to fail."""
+        """Least numbers of runs by which a load passes, and fails."""
         return runs_to_decide(self.probability, self.confidence)
 
 
@@ -94,7 +94,7 @@ class CapacityRequest:
     vary: str | None = None
     """Key of the model to turn."""
     objectives: tuple[str, ...] = ()
-    """What a run must achieve, each ``figure <= number``; all of them."""
+    """Objectives of a run, each ``figure <= number``; it must meet all of them."""
     prices: bool = True
     """Play prices of the model's protection at both ends of their ranges."""
 
@@ -133,7 +133,7 @@ class SearchMapper:
     unit: str
     """Of the load, for the progress."""
     cache: RunCache = field(default_factory=RunCache)
-    """Where runs are that were judged already, and where each goes as it arrives."""
+    """Cache of judged runs."""
     interrupted: bool = False
     outcomes: dict[float, list[JudgedRun]] = field(default_factory=dict)
 
@@ -250,7 +250,7 @@ class JudgedRun:
     """The judged figures of a run; true for a run within the limit whose load was offered."""
 
     figures: dict[str, Number]
-    """What it is judged by; nan where it has no such figure."""
+    """Judged figures; nan where the run has none of the name."""
     is_within: bool
     short: Offer | None = None
     """Of the workload whose load is searched, where it sent less than it was asked: such a run proves nothing."""

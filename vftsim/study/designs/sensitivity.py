@@ -49,7 +49,7 @@ _LARGEST_SEED = 2**31 - 2
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked."""
+    """The request."""
 
     model: str
     settings: tuple[str, ...]
@@ -103,13 +103,13 @@ class Index:
 
 @dataclass(frozen=True)
 class Effect:
-    """What is known of a factor."""
+    """Results of a factor."""
 
     name: str
     span: Span
     low: Estimate | None
     high: Estimate | None
-    """How much the figure differs from the model's own with the factor at either end."""
+    """Difference of the figure from that of the model, with the factor at either end."""
     effect: Index
     """Morris's mu*."""
     sigma: float
@@ -125,7 +125,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Sensitivity(Printed):
-    """What a figure depends on."""
+    """The result: the factors on which a figure depends."""
 
     request: Request
     figure: str

@@ -22,7 +22,7 @@ _VALUES = 5
 
 @dataclass(frozen=True, slots=True)
 class _Sort:
-    """How a setting is written."""
+    """Unit and usual range of a setting."""
 
     unit: str
     size: float
@@ -31,9 +31,9 @@ class _Sort:
     """From what part of the least value in use to what multiple of the largest one looks."""
     quantity: Quantity | None = None
     held: float = 1.0
-    """What part of it a model holds."""
+    """The share of the setting that a model holds."""
     usual: float = 1.0
-    """Where every mechanism takes it from elsewhere."""
+    """The value to look around where no mechanism has one of its own."""
 
 
 _SORTS: Mapping[str, _Sort] = {

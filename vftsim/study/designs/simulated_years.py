@@ -43,7 +43,7 @@ LEAD_NS = 5 * _S
 TAIL_NS = 20 * _S
 """After a fault, beside a restart and a re-protection: the longest timeouts, and a queue that goes."""
 TRAFFIC = 32
-"""How many replications of the traffic the episodes take in turn."""
+"""Number of replications of the traffic; episodes take them in turn."""
 LONGEST_CLUSTER_NS = 1800 * _S
 YEARS_MOST = 1000
 _NORMAL = NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0)
@@ -61,7 +61,7 @@ class Rate:
 
     @property
     def per_s(self) -> float:
-        """How often it comes in a second: the mean time is from the end of one to the next."""
+        """Rate in 1/s: the mean time counts from the end of one fault to the next."""
         return 1.0 / (self.mean_s + max(0, self.fault.lasts_ns) / _S)
 
     def drawn_ns(self, streams: Streams, entity: int) -> list[int]:
@@ -90,12 +90,12 @@ class Machine:
 
     @property
     def reprotection_ns(self) -> int:
-        """How long redundancy takes to come back after a repair; 0: there is none."""
+        """Time from a repair until redundancy is back; 0: there is none."""
         return (planned_reprotection_ns(self.protection) or 0) if self.protection.has_backup else 0
 
     @property
     def tail_ns(self) -> int:
-        """How long a fault is watched."""
+        """Time that a fault is observed."""
         return self.protection.restart_ns + self.reprotection_ns + TAIL_NS
 
     def can_meet(self, fault: FaultSpec) -> bool:
@@ -134,7 +134,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """What single faults do to a machine, to be measured at so many instants."""
+    """Effects of single faults on a machine, measured at so many instants."""
 
     machine: Machine
     rates: tuple[Rate, ...]
@@ -143,7 +143,7 @@ class MeasureTask:
 
 @dataclass(frozen=True)
 class Measured:
-    """What single faults do, and the longest time from packet to packet without any, for each traffic."""
+    """Effects of single faults, and the longest gap between packets without any, for each traffic."""
 
     kinds: tuple[Kind, ...]
     quiet_s: tuple[float, ...]
@@ -166,11 +166,11 @@ class Year:
     down_s: float
     unprotected_s: float
     drawn: dict[str, int]
-    """How many faults came, by kind."""
+    """Number of faults by kind."""
     down_by: dict[str, float]
     """Seconds down, by the kind of fault."""
     deaths: int
-    """How often somebody had to bring the machine back."""
+    """Number of restarts by hand."""
 
 
 def measure(task: MeasureTask) -> Measured:
@@ -260,7 +260,7 @@ def _redundant_after_s(machine: Machine, episode: Episode, outage_s: float) -> f
 
 @dataclass(frozen=True)
 class MachineYears:
-    """What was found of one mechanism: of the chain, and in every year."""
+    """Results of one mechanism: of the Markov chain, and of every year."""
 
     kinds: tuple[Kind, ...]
     restart_s: float

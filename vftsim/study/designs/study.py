@@ -37,7 +37,7 @@ _MOST_LOOKED_AT = 200
 
 @dataclass(frozen=True)
 class StudyResult(Printed):
-    """What is known of the points of a study."""
+    """The result of a study file."""
 
     spec: StudySpec
     points: list[StudyPoint]

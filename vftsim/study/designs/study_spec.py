@@ -1,4 +1,4 @@
-"""What a study file says: models, factors and how points are made of them, responses, replications, seed."""
+"""The fields of a study file: models, factors, the design of points, responses, replications, seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ModelEntry(Spec):
 
 
 class Factor(Spec):
-    """What is varied: values, or a range from which the design takes points."""
+    """A factor: values, or a range from which the design takes points."""
 
     key: str = Field("", description="Key of the model; the factor's own name if empty.")
     keys: Items[str] = Field((), description="Instead of one: several keys that get the same value.")

@@ -43,15 +43,15 @@ MOST_PANELS = 3
 
 @dataclass(frozen=True)
 class SweepResult(Printed):
-    """What is known of the points of a grid."""
+    """The result of a sweep."""
 
     grid: Grid
     points: list[PointFigures]
-    """What is known of each point."""
+    """Figures of each point."""
     refused: dict[int, str]
     """Why points have none, by number of the point."""
     manifest: dict[str, Any]
-    """How the result came to be."""
+    """Manifest of the result."""
     wanted: int
     """Replications asked for, all points together; refused points count none."""
     already: int
@@ -60,7 +60,7 @@ class SweepResult(Printed):
     named: tuple[str, ...] = ()
     """Figures that were asked for; none: those that lead."""
     remarks: list[str] = field(default_factory=list)
-    """What happened to the directory on the way that the user must know."""
+    """Remarks on the directory for the user."""
 
     @property
     def finished(self) -> int:
@@ -159,7 +159,7 @@ class SweepResult(Printed):
 
     @cached_property
     def crossovers(self) -> DataFrame:
-        """Where mechanisms overtake each other: one row a figure, pair of mechanisms and place."""
+        """Crossovers of mechanisms: one row for each figure, pair of mechanisms and crossing."""
         table = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
         return frame(table, columns=[*CROSSOVER_COLUMNS])
 

@@ -1,4 +1,4 @@
-"""What a sweep knows of a point: figures of every replication by name, and their estimates.
+"""Figures of a sweep's point: of every replication by name, and their estimates.
 
 Of figures that have phases those of the first step are taken, under its number: the load of the first step may itself
 be an axis.

@@ -1,4 +1,4 @@
-"""What a sweep varies: axes with their values, and the model at each point of the grid.
+"""The grid of a sweep: axes with their values, and the model at each point.
 
 An axis is a dotted key of the model (``domains.dom0.weight``) or a short name that stands for one or
 several of them.  Short names exist for media streams on a host, where one question touches several domains, and for
@@ -59,7 +59,7 @@ _OPEN, _CLOSE = "[{(", "]})"
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is varied under one name."""
+    """A setting that is varied under one name."""
 
     name: str
     """As the user said it."""
@@ -93,7 +93,7 @@ class Variant:
 
     @property
     def names(self) -> dict[str, str]:
-        """What is compared, of the two."""
+        """The names of the scheduler and the mechanism, where these are compared."""
         both = {"scheduler": self.scheduler, "protection": self.protection}
         return {what: name for what, name in both.items() if name}
 
@@ -117,7 +117,7 @@ class Point:
     digest: str
     """Of its model; this and what follows is asked of every point, and making the model again takes a millisecond."""
     times_ns: tuple[int, int]
-    """What a replication measures, and its warm-up."""
+    """Measured time of a replication and its warm-up, in ns."""
     not_covered: tuple[str, ...]
     """Keys that are something else than when the model was fitted."""
 
@@ -134,7 +134,7 @@ def point_name(point: Point) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """What a sweep goes through, and how each of its points is made."""
+    """The points of a sweep, and how the model of each is made."""
 
     base: Model
     axes: tuple[AnyAxis, ...]
@@ -146,12 +146,12 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """How many points it has."""
+        """The number of points."""
         return len(self.variants) * math.prod(len(axis.values) for axis in self.axes)
 
     @property
     def schedulers(self) -> tuple[str, ...]:
-        """Those it compares."""
+        """The schedulers that are compared."""
         return tuple(dict.fromkeys(variant.scheduler for variant in self.variants))
 
     @property

@@ -30,18 +30,18 @@ SERIES = {"cpu_percent": "cpu", "load": "load"}
 
 @dataclass(frozen=True)
 class WarmUpStudy(Printed):
-    """What the pilots of one load say."""
+    """Result of the pilots at one load."""
 
     model: Model
     load_saps: float
     period_ns: int
     """Between two samples."""
     transient_ns: int
-    """What the model leaves out."""
+    """Transient that the model leaves out."""
     found: dict[str, WarmUp | str]
     """By series: the cut; where it exceeds a quarter of the step, the reason that there is none."""
     manifest: dict[str, Any] = field(default_factory=dict)
-    """How the result came to be."""
+    """Manifest of the result."""
 
     @property
     def needed_ns(self) -> int | None:

@@ -22,10 +22,10 @@ _MOST_NAMED = 6
 
 @dataclass(frozen=True)
 class Address:
-    """Where a figure stands."""
+    """Address of a figure."""
 
     owner: str
-    """What measured it: ``workloads.calls``, ``domains.sut``."""
+    """The part that measured it: ``workloads.calls``, ``domains.sut``."""
     phase: str
     """Word of the phase in the address; empty for the whole run."""
     step: str

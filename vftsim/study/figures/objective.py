@@ -1,4 +1,4 @@
-"""What a run must achieve: a figure of its record, compared with a number, such as ``web.answered >= 90``."""
+"""Objectives of a run: a figure of its record compared with a number, such as ``web.answered >= 90``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SIZES: Mapping[str, tuple[str, float]] = {
     "GB": ("bytes", 1e3),
     "MB/s": ("byte rate", 1.0),
 }
-"""What units measure, and how large they are."""
+"""Quantities and sizes of units."""
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,

@@ -13,7 +13,7 @@ Records = Sequence[tuple[int, RunRecord]]
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that was asked and did not happen, over some runs."""
+    """Traffic or a fault that was asked for and did not occur, over some runs."""
 
     what: str
     """The workload, or the fault."""

@@ -1,4 +1,4 @@
-"""What the ranges of prices make of figures: a band for each, and the price that decides.
+"""Bands of figures over the ranges of prices, and the price that decides each.
 
 Each price is set to either end of its range in a run of its own, all other prices at their values, under the same
 random numbers.  What a figure moves is taken as piecewise linear in the price between the ends and the value in use, as
@@ -41,7 +41,7 @@ class Variant:
     """Key of the price; :data:`ALL`."""
     basis: str
     position: float
-    """Where in the range its value lies, from 0 to 1, in the logarithm where there is one."""
+    """Position of the value in its range, from 0 to 1; in the logarithm where the range is above 0."""
     ratio: float
     """The upper end of the range over the lower; 0 where that is 0."""
     is_high: bool
@@ -52,7 +52,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Effect:
-    """How much more a figure is with a price at the lower and at the upper end of its range."""
+    """Change of a figure with a price at the lower and at the upper end of its range."""
 
     price: str
     basis: str
@@ -85,7 +85,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Band:
-    """How much more or less a figure may be, by the ranges of prices."""
+    """Uncertainty of a figure by the ranges of prices."""
 
     below: float
     above: float
@@ -100,7 +100,7 @@ class Band:
 
     @property
     def share(self) -> float:
-        """What part of the variance over the ranges is that price's."""
+        """Share of that price in the variance over the ranges."""
         squares = [each.width**2 for each in self.effects]
         return squares[0] / sum(squares)
 

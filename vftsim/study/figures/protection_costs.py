@@ -1,4 +1,4 @@
-"""What must be said of the costs of protection wherever a result is shown: which of them nobody has calibrated."""
+"""Notes on the costs of protection for every result: which of them nobody has calibrated."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""How busy every resource of a model is at a load, who waits, and where packets are lost.
+"""Resources of a model at a load: utilization, waiting, lost packets.
 
 The limiting resource is the one with the highest utilization among those a packet needs: all pCPUs; of each
 domain it passes the vCPUs, the pCPUs it is pinned to and its ceiling (cap, limit, quota); links and the channels of
@@ -145,7 +145,7 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
 
 
 def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
-    """What media streams take of a link that is not modelled because nothing else is on it."""
+    """Load of media streams on a link that is not modelled because nothing else is on it."""
     rtp = streams_of(spec)
     if rtp is not None:
         network = spec.networks[spec.arrival_of(rtp)[1]]

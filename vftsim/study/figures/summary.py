@@ -1,4 +1,4 @@
-"""Where replications meet: every figure of a model with its estimate, and differences of paired replications."""
+"""Summary of replications: the estimate of every figure of a model, and differences of paired replications."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Row:
 
     @property
     def observed(self) -> dict[int, Any]:
-        """What replications say of the figure, by their number; one that says nothing is left out.
+        """Values of the figure by number of the replication; one that knows none is left out.
 
         Read when somebody asks: a model has two thousand figures, and most studies show twenty.
         """

@@ -21,7 +21,7 @@ from vftsim.study.figures.summary import Summary
 Records = Sequence[tuple[int, RunRecord]]
 PERCENTILES = (50, 90, 95, 99)
 WHOLE = "measured"
-"""What tables call the phase of a run without phases."""
+"""Name of the phase in tables of a run without phases."""
 
 
 def tables(label: str, records: Records) -> dict[str, DataFrame]:

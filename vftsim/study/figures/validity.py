@@ -1,4 +1,4 @@
-"""Where a model's figures lie outside of what its values were fitted to.
+"""Domain of validity: figures of a model outside of what its values were fitted to.
 
 A model file says it itself (:class:`~vftsim.composition.model.CalibratedSpec`): the loads of the steps that were
 fitted, and, kept up when it is read, the keys of hosts, networks and domains that are no longer those of the file that

@@ -1,4 +1,4 @@
-"""How long a study takes and how much memory, before its first event: from rates, durations and periods alone.
+"""Estimate of the time and memory of a study before its first event, from rates, durations and periods alone.
 
 Events of a replication are those of the packets (what a workload offers, times what a packet costs on its way), of
 programs that compute by themselves, and of everything with a period.  Seconds follow from the speed of the engine,
@@ -69,7 +69,7 @@ _BYTES_UNDER_WAY = 500
 
 @dataclass(frozen=True)
 class Needs:
-    """What something takes, about."""
+    """Estimated time and memory."""
 
     events: float = 0.0
     seconds: float = 0.0
@@ -352,7 +352,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True)
 class Limits:
-    """What the user allows."""
+    """Limits set by the user."""
 
     is_agreed: bool = False
     """Begin, however long it takes."""

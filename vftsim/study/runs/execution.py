@@ -1,4 +1,4 @@
-"""How a study is executed: made once by whoever asks for the study, passed down unchanged, read by every design."""
+"""Execution of a study: made once by the caller, passed down unchanged, read by every design."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -28,16 +28,16 @@ MOST_REPLICATIONS = 100_000
 
 @dataclass(frozen=True)
 class Execution:
-    """How a study is executed; without influence on its results, but for the seed."""
+    """Settings of an execution; none but the seed influences results."""
 
     seed: int = DEFAULT_SEED
     """Root seed."""
     jobs: int | None = None
     """Worker processes; by default all cores."""
     progress: Progress = field(default_factory=Silent)
-    """Where it is shown how far the study is."""
+    """Display of progress."""
     store: Store | None = None
-    """Where finished runs are kept and found again."""
+    """Cache of finished runs."""
     shard: Shard = WHOLE
     """The share of the runs that is to be done."""
     started_utc: str = field(default_factory=utc_now)
@@ -45,7 +45,7 @@ class Execution:
 
     @cached_property
     def worker_count(self) -> int:
-        """How many worker processes there are; refused out of range."""
+        """The number of worker processes; refused out of range."""
         return checked_jobs(self.jobs)
 
     def check(self, replications: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Where the tasks of a study run: one interface, and the cluster that this process was told to use.
+"""Executors of the tasks of a study: one interface, and the cluster that this process uses.
 
 A study hands over a function and its tasks and takes results as they come; it never knows where they were made.
 Here is the interface and its simplest form; local processes are in :mod:`.workers`, a Dask cluster in :mod:`.cluster`.

@@ -24,13 +24,13 @@ class Model:
     """A checked model."""
 
     label: str
-    """What the user called it: a shipped name or a path."""
+    """Name by the user: a shipped model or a path."""
     spec: ModelSpec
     """The checked description."""
     assignments: tuple[str, ...] = ()
     """Overrides made with ``--set``."""
     notes: tuple[str, ...] = ()
-    """What was changed beside (shortened steps), in words."""
+    """Further changes (shortened steps), in words."""
 
     @property
     def workloads(self) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ class Model:
 
     @property
     def description(self) -> str:
-        """What the file says the system is."""
+        """Description of the system in the file."""
         return self.spec.description
 
     @property

@@ -48,11 +48,11 @@ class RunResult(Printed):
     records: list[tuple[int, Record]]
     """In the order of the replications."""
     manifest: dict[str, Any]
-    """How the result came to be."""
+    """Manifest of the result."""
     confidence: float = CONFIDENCE
     """Level of the intervals."""
     remarks: list[str] = field(default_factory=list)
-    """What happened to the directory on the way that the user must know."""
+    """Remarks on the directory for the user."""
     precision: ReplicationResult | None = None
     """Whether the precision that was asked for was reached."""
 
@@ -77,7 +77,7 @@ class RunResult(Printed):
 
     @property
     def missing(self) -> list[Missing]:
-        """What was asked and did not happen."""
+        """Traffic and faults that were asked for and did not occur."""
         return missing_in(self.model.spec, self.records)
 
     def to_pandas(self, table: str = "") -> DataFrame:

@@ -1,1 +1,1 @@
-"""What a study keeps on disk: finished runs, one writer, and a manifest of what made them."""
+"""The store of a study on disk: finished runs, one writer, and a manifest of what made them."""

@@ -35,18 +35,18 @@ class StoredStudy:
 
 @dataclass(slots=True)
 class CheckReport:
-    """What a result's directory holds."""
+    """Content and damage of a result's directory."""
 
     folder: Path
     command: str = ""
     """The kind of study; empty if the database does not say it any more."""
     studies: list[StoredStudy] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
-    """What is wrong; nothing of it is ever counted in a result."""
+    """Damage; damaged rows never count in a result."""
     notes: list[str] = field(default_factory=list)
-    """What is no damage but good to know."""
+    """Remarks that are no damage."""
     repaired: str = ""
-    """What a repair did; empty if there was none."""
+    """Actions of a repair; empty if there was none."""
 
     @property
     def whole(self) -> int:
@@ -68,7 +68,7 @@ class CheckReport:
 
 @dataclass(slots=True)
 class _Contents:
-    """What could be read of a database."""
+    """Readable content of a database."""
 
     about: dict[str, str] = field(default_factory=dict)
     studies: dict[int, tuple[int, str, str]] = field(default_factory=dict)

@@ -19,7 +19,7 @@ FORMAT = 2
 _HEADER_BYTES, _PAGE_AT, _FORMAT_AT, _APPLICATION_AT = 100, 16, 60, 68  # sqlite.org/fileformat.html, 1.3
 _BESIDE = ("-wal", "-shm", "-journal")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
-"""What a damaged database answers with; the second where the text of its message is damaged itself."""
+"""Exceptions of a damaged database; the second where the text of its message is damaged itself."""
 OUR_NAMES = {LOCK, HOLDER, SCRATCH, *(f"{DATABASE}{end}" for end in (".new", ".new-journal", "-journal"))}
 _SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -54,7 +54,7 @@ _WRONG = {
     "OR study NOT IN (SELECT id FROM studies)",  # a new study would take its number
     "files": "typeof(name) != 'text' OR typeof(sha256) != 'text'",
 }
-"""What no row may be, by table."""
+"""Conditions of an invalid row, by table."""
 
 
 def create(folder: Path, command: str) -> None:

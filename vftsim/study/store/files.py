@@ -73,7 +73,7 @@ def sync_directory(folder: Path) -> None:
 
 
 class Ledger:
-    """What is known of the files that were written into a directory, in the database of its result."""
+    """Table in the database of a result: files that were written into its directory."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -32,7 +32,7 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who uses a directory: process, host, command line, and since when (UTC)."""
+    """User of a directory: process, host, command line, and the time since (UTC)."""
 
     pid: int
     host: str

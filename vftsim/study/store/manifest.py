@@ -1,4 +1,4 @@
-"""What made a result: enough to make it again, and to know what it can be compared with."""
+"""Manifest of a result: enough to make it again, and to know with which results it can be compared."""
 
 import os
 import platform

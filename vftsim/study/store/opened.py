@@ -53,7 +53,7 @@ _CLASSES = {
     "validate": ("vftsim.calibrate.validated", "Validated"),
     "capacity": ("vftsim.study.designs.capacity", "CapacityStudy"),
 }
-"""Where the result of a command comes from; others are what their directory says of them."""
+"""Origin of the result of a command; that of others is read from their directory."""
 
 
 def class_of(folder: Path) -> tuple[str, str]:

@@ -36,7 +36,7 @@ ANSWER = "answer.json"
 
 
 class Opening(Enum):
-    """What is to become of finished replications that are there already."""
+    """Treatment of finished replications that exist already."""
 
     NEW = "refuse them"
     CONTINUE = "go on from them"
@@ -67,7 +67,7 @@ class Store:
     def __init__(self, folder: Path, command: str, opening: Opening = Opening.NEW) -> None:
         self.folder, self.command = folder, command
         self.remarks: list[str] = []
-        """What a user must be told of the directory."""
+        """Remarks on the directory for the user."""
         self._damaged: set[tuple[str, int]] = set()
         self._generation, self._fresh = 1, False
         with forbidden(folder):
