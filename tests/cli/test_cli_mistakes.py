@@ -124,6 +124,14 @@ def test_absurdly_long_words_are_shortened(tiny_path, capsys):
     assert len(message) < 1200
 
 
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [(["-n", "x"], ", got 'x'"), (["--engine", "foo"], ": 'foo' is not one of 'auto', 'compiled', 'simpy'.")],
+)
+def test_a_value_of_an_option_is_refused_with_what_was_given(words, end, tiny_path, capsys):
+    assert refusal(capsys, "run", tiny_path, *words).rstrip().endswith(end)
+
+
 def test_what_points_of_a_sweep_ask_in_vain_is_said_before_it_runs(capsys):
     """Each of two points, once: the affinity of the model lets a single vCPU run."""
     assert main(["sweep", "lab-virtual", "--grid", "domains.sut.vcpus=1,2", "--figure", "capasity"]) == 2

@@ -200,7 +200,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         outcome = command_line()(args=None if arguments is None else list(arguments), standalone_mode=False)
     except TyperException as error:
-        return stopped(error.format_message() or type(error).__name__, USAGE)
+        return stopped(_mistake(error), USAGE)
     except VftsimError as error:
         return stopped(str(error), INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE)
     except Exit as end:
@@ -214,6 +214,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     if outcome == _TYPER_INTERRUPTED:
         return stopped("interrupted; nothing had finished", INTERRUPTED)
     return outcome if isinstance(outcome, int) else OK
+
+
+def _mistake(error: TyperException) -> str:
+    """Return what is wrong with a command line, with the value: pydantic checks it, whose messages leave it out."""
+    message = error.format_message().replace("Value error, ", "") or type(error).__name__
+    found = [each["input"] for each in getattr(error.__cause__, "errors", list)()]
+    if not found or str(found[0]) in message:
+        return message
+    from vftsim.spec.suggest import shown
+
+    return f"{message}, got {shown(str(found[0]))}"
 
 
 def _global_options(
