@@ -183,6 +183,7 @@ class CompiledEngine(RewindableEngine):
 
     def run(self, until_ns: int = FOREVER_NS, most_events: int = FOREVER_NS) -> None:
         """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
+        # Not 0: the run pauses for the driver, or has failed, and continues with the next event.
         while self._do(_RUN, until_ns, most_events):
             self._after()
 
@@ -192,6 +193,7 @@ class CompiledEngine(RewindableEngine):
 
     def restore(self, saved: Any) -> None:
         """Go back to a state; what was taken since is zero again, as new rows must be."""
+        # First by the counts of now, while the head still has them: they cover what was taken since.
         for part in self._in_use():
             if self._is_touched(part):
                 self._bytes[part] = 0
@@ -238,7 +240,9 @@ class CompiledEngine(RewindableEngine):
 
     def _after(self) -> None:
         self.check()
+        # A failure has been raised by now: nobody fills the feeds of a run that has ended.
         if self._wants_input[0]:
+            # Cleared first: on_input() may call entries, which come here too.
             self._wants_input[0] = False
             if self.on_input is not None:
                 self.on_input()

@@ -101,6 +101,7 @@ class SimpyEngine(Engine):
     def wait(self, delay_ns: int, kind: int, entity: int) -> Event:
         """Return an event for a process to yield: ``delay_ns`` from now, ordered like every other event."""
         made = Event(self._environment)
+        # Triggered already, like SimPy's timeout: what is scheduled is only its callbacks.
         made._ok = True
         made._value = None
         made.callbacks = [self._tell_time]
@@ -134,6 +135,7 @@ class SimpyEngine(Engine):
             self._sim.now_ns = until_ns
 
     def _step(self, until_ns: int, most_events: int) -> None:
+        # Asked before each event: peek() is the time of the next one, infinite if there is none.
         while self._sim.events < most_events and self._environment.peek() < until_ns:
             self._environment.step()
 
@@ -148,11 +150,13 @@ class SimpyEngine(Engine):
         return self._tokens
 
     def _is_due_before(self, sim: Any, kind: int) -> bool:
+        # The event that takes place now is off the queue already.
         queue = self._environment._queue
         return bool(queue) and queue[0][0] == sim.now_ns and queue[0][1] < kind << ENTITY_BITS
 
     def _fire(self, planned: Any) -> None:
         sim = self._sim
+        # SimPy's clock is the master; the model reads its own copy, as in the other engine.
         sim.now_ns = self._environment._now
         sim.events += 1
         self._actions[planned.action](sim, planned.target, planned.token)
@@ -165,6 +169,7 @@ class SimpyEngine(Engine):
         sim = self._sim
         self.check()
         if sim.wants_input:
+            # Cleared first: on_input() may call entries, which come here too.
             sim.wants_input = False
             if self.on_input is not None:
                 self.on_input()

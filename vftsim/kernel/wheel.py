@@ -58,6 +58,7 @@ def at(sim, time_ns, kind, entity, action, target):
     entry.action = action
     entry.target = target
     slot = time_ns >> {_SLOT_BITS}
+    # Nothing waits in a slot: the present slot may move ahead, and what comes soon needs no list.
     if sim.heap_length < {_FEW} and sim.planned - 1 == sim.heap_length - sim.has_gap:
         if sim.slot < slot and slot < (sim.now_ns >> {_SLOT_BITS}) + {_SOON}:
             sim.slot = slot
@@ -71,6 +72,7 @@ def at(sim, time_ns, kind, entity, action, target):
 
 def is_due_before(sim, kind):
     # Whatever is due at this instant is in the heap.
+    # The event that takes place now has left its gap at the top, and must not count.
     close_gap(sim)
     if sim.heap_length == 0:
         return False
@@ -170,6 +172,7 @@ def earliest_slot(sim):
 
 
 def empty_slot(sim):
+    # Detached first: events of a later turn of the wheel go back into this same list.
     row = sim.slots[sim.slot & {_SLOTS - 1}]
     sim.slots[sim.slot & {_SLOTS - 1}] = 0
     while row != 0:
@@ -205,8 +208,10 @@ def run(sim, until_ns, most):
         close_gap(sim)
         if sim.watching != 0:
             call_watch(sim, sim.watching)
+        # Back to the driver between two events, with the queue whole: it calls again to go on.
         if sim.wants_input or sim.failure != 0:
             return 1
+    # A run that ends by its count stands before further events: time must not pass them.
     if until_ns < {FOREVER_NS} and sim.events < most:
         sim.now_ns = until_ns
     return 0

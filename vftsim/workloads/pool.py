@@ -114,6 +114,7 @@ def idle_thread(sim: Sim, pool: Pool) -> int:
 @part
 def start_packet(sim: Sim, pool: Pool, row: int, packet: int, is_running: bool) -> None:
     """Have a thread work on a packet: one that is running continues."""
+    # First: a thread with a packet is not idle for whoever looks for one.
     pool_threads(sim)[row].packet = packet
     demand_ns = work_ns(sim, pool, packet)
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
@@ -142,6 +143,7 @@ def on_answer_ready(sim: Sim, pool_thread_row: int, argument: int) -> None:
     else:
         pool.blocked += 1
         pool_threads(sim)[pool_thread_row].is_blocked = True
+        # With its packet in its hands: the thread takes no other until there is room.
         wait_for_slot(sim, port, packet, pool_thread_row)
 
 
@@ -161,6 +163,7 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
 def take_next(sim: Sim, pool: Pool, row: int, is_running: bool) -> None:
     """Let a thread that is done with a packet take the next, or sleep."""
     pool_threads(sim)[row].packet = 0
+    # The slot is free only now: a packet in a thread's hands still fills the buffer.
     pool.socket.occupied -= 1
     packet = packet_list.pop(sim, pool.socket.packets)
     if packet == 0:
@@ -191,6 +194,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
     drop_all(sim, pool.socket.packets, pool.lost)
     for row in range(pool.first_thread, pool.first_thread + pool.threads):
         thread = pool_threads(sim)[row]
+        # A blocked thread's packet was dropped with the ring in which it waited.
         if thread.packet != 0 and not thread.is_blocked:
             drop(sim, thread.packet, pool.lost)
         thread.packet = 0

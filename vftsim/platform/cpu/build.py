@@ -197,6 +197,7 @@ def check_conservation(engine: Engine, host_row: int) -> None:
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
         pcpu = engine.rows(pcpus)[row]
         busy_ns += int(pcpu.busy_ns)
+        # A switch is booked in advance: this much of it has not passed yet.
         ahead_ns = max(0, int(engine.rows(vcpus)[pcpu.running].dispatched_ns) - now_ns) if pcpu.running else 0
         idle_ns = int(pcpu.idle_ns) + (0 if pcpu.idle_since_ns == BUSY else now_ns - int(pcpu.idle_since_ns))
         parts = (int(pcpu.busy_ns), int(pcpu.switching_ns) - ahead_ns, idle_ns)

@@ -19,12 +19,14 @@ from vftsim.platform.cpu.records import Vcpu, domains, work_list, works
 def next_run(sim: Sim, vcpu: Vcpu) -> int:
     """Choose what ``vcpu`` does now; return how long at most in ns, -1 if it has nothing to do."""
     domain = domains(sim)[vcpu.domain]
+    # Work in progress stays on its vCPU, to be continued when the domain is thawed.
     if domain.frozen:
         return -1
     if vcpu.interrupts.length > 0:
         first = vcpu.interrupts.first
         if vcpu.current != first:
             if vcpu.current != 0:
+                # Only a job can be here: interrupt work stays the first of its list until it is done.
                 vcpu.interrupted = vcpu.current
             vcpu.current = first
         return works(sim)[first].remaining_ns

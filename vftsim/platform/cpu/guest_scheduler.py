@@ -32,6 +32,7 @@ def enqueue(sim: Sim, domain: Domain, row: int, where: int) -> bool:
 @guest_scheduler.slot
 def go_on(sim: Sim, domain: Domain, vcpu: Vcpu) -> int:
     """Set the job of a vCPU that has no interrupt work; return how long it runs at most in ns, -1 if there is none."""
+    # A vCPU that comes back with a job, after it has lost its pCPU, continues it.
     if vcpu.current == 0:
         take_job(sim, domain, vcpu)
         if vcpu.current == 0:
@@ -42,6 +43,7 @@ def go_on(sim: Sim, domain: Domain, vcpu: Vcpu) -> int:
 @part
 def take_job(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
     """Give an idle vCPU the job it was interrupted in, else the next one that waits, if any."""
+    # This one first: it stands in no queue.
     if vcpu.interrupted != 0:
         vcpu.current = vcpu.interrupted
         vcpu.interrupted = 0
@@ -73,6 +75,7 @@ def job_run(sim: Sim, domain: Domain, work: Work) -> int:
     if work.remaining_ns <= work.quantum_left_ns:
         return work.remaining_ns
     if domain.jobs.length == 0:
+        # It runs past its quantum: the next job that comes must limit it (jobs.end_unlimited_runs()).
         domain.has_unlimited = True
         return work.remaining_ns
     if work.quantum_left_ns <= 0:
@@ -92,6 +95,7 @@ def run_over(sim: Sim, domain: Domain, vcpu: Vcpu) -> None:
     """The planned run is over and the work is not done."""
     current = vcpu.current
     work = works(sim)[current]
+    # A run that ended before its quantum, because the domain was frozen during the switch, leaves the job as it is.
     if work.quantum_left_ns <= 0:
         work.quantum_left_ns = domain.quantum_ns
         if domain.jobs.length > 0:

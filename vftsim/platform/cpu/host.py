@@ -39,6 +39,7 @@ def wake(sim: Sim, vcpu: Vcpu) -> None:
     if vcpu.state != BLOCKED:
         return
     host = hosts(sim)[vcpu.host]
+    # The state first: the scheduler reads it, and the vCPU may be running before this returns (serve_requests()).
     vcpu.state = RUNNABLE
     vcpu.wakeups += 1
     vcpu.waiting_since_ns = sim.now_ns
@@ -58,6 +59,8 @@ def request_reschedule(sim: Sim, pcpu: Pcpu) -> None:
     asked in a timer, or while one, the end of a piece of work or another choice is due, waits in the order of pCPU
     numbers; else the first that is asked chooses, then those that it asks in turn.
     """
+    # May be called from anywhere, also while a pCPU of this host chooses.  Whoever sets ``acts_at_once`` calls
+    # serve_requests() afterwards, so that nothing stays in the queue.
     if pcpu.choice != 0:
         return
     host = hosts(sim)[pcpu.host]
@@ -78,6 +81,7 @@ def serve_requests(sim: Sim, host: Host) -> None:
     # A choice may ask further pCPUs, which join the list: a loop, because compiled functions call in no circle.
     while queue.queued > 0:
         row = queue.rows[lowest]
+        # The last takes the place of the one served: the next is looked for by its number, not by its place.
         queue.queued -= 1
         queue.rows[lowest] = queue.rows[queue.queued]
         reschedule(sim, host, pcpus(sim)[row])
@@ -85,12 +89,14 @@ def serve_requests(sim: Sim, host: Host) -> None:
         for other in range(1, queue.queued):
             if queue.rows[other] < queue.rows[lowest]:
                 lowest = other
+    # Requests of a scheduler's own events, made elsewhere, go through an event of kind SLICE again.
     host.acts_at_once = False
 
 
 @part
 def sync_running(sim: Sim, host: Host) -> None:
     """Bring the accounts of all that runs up to now: first thing in a scheduler's own event."""
+    # Only what runs: whatever waits was charged when it stopped.
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
         running = pcpus(sim)[row].running
         if running != 0:
@@ -106,6 +112,7 @@ def reschedule(sim: Sim, host: Host, pcpu: Pcpu) -> None:
     if before != 0:
         vcpu = vcpus(sim)[before]
         stop(sim, host, pcpu, vcpu)
+        # Before the scheduler chooses, which reads by the state whether this vCPU can run on.
         vcpu.state = RUNNABLE
         vcpu.waiting_since_ns = sim.now_ns
     fill(sim, host, pcpu, before)
@@ -125,7 +132,9 @@ def charge(sim: Sim, vcpu: Vcpu, ran_ns: int) -> None:
     """Account for what a vCPU has run since ``dispatched_ns``."""
     vcpu.run_ns += ran_ns
     pcpus(sim)[vcpu.pcpu].busy_ns += ran_ns
+    # From here on a second charge at this instant finds nothing to charge.
     vcpu.dispatched_ns = sim.now_ns
+    # 0 while the callback of a finished piece of work runs: finish() has cleared it.
     if vcpu.current != 0:
         work = works(sim)[vcpu.current]
         work.remaining_ns -= ran_ns
@@ -155,17 +164,20 @@ def stop(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
 @part
 def fill(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> None:
     """Let the scheduler choose for ``pcpu``, which runs nothing, until something runs there or it idles."""
+    # On entry nothing runs on the pCPU.  On exit a vCPU runs there with its end planned, or the pCPU idles.
     while True:
         chosen = scheduler.choose(sim, host, pcpu)
         if host.observed and before != 0 and before != chosen:
             note(sim, STOPPED, pcpu.row, before, vcpus(sim)[before].state)
         if chosen == 0:
+            # A pCPU that idled already goes on idling since then.
             if pcpu.idle_since_ns == BUSY:
                 pcpu.idle_since_ns = sim.now_ns
             return
         vcpu = vcpus(sim)[chosen]
         if host.observed and before != chosen:
             note(sim, DISPATCHED, pcpu.row, chosen, scheduler.priority(sim, host, vcpu))
+        # Dispatched before the guest looks for work: a vCPU that finds none has cost its switch all the same.
         dispatch(sim, host, pcpu, vcpu)
         run_ns = next_run(sim, vcpu)
         if run_ns >= 0 or vcpu.dispatched_ns > sim.now_ns:
@@ -173,18 +185,21 @@ def fill(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> None:
             return
         # It was chosen and had nothing to do: blocked again, and the scheduler is asked for another one.
         block(sim, host, pcpu, vcpu)
+        # What ran before the first choice has been noted above, once.
         before = 0
 
 
 @part
 def dispatch(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Put ``vcpu`` on ``pcpu``, at the price of a switch if another was there last."""
+    # What is left of an interrupted switch, if it is to the same vCPU.
     delay_ns = pcpu.switch_left_ns
     if pcpu.last != vcpu.row:
         pcpu.last = vcpu.row
         host.context_switches += 1
         vcpu.context_switches += 1
         delay_ns = host.switch_cost_ns
+    # Booked in advance: stop() takes back what has not passed.
     pcpu.switching_ns += delay_ns
     pcpu.switch_left_ns = 0
     if pcpu.idle_since_ns != BUSY:
@@ -200,6 +215,7 @@ def dispatch(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     # It runs, and its slice begins, when the switch is over.
     vcpu.dispatched_ns = sim.now_ns + delay_ns
     if pcpu.slice_ns >= 0:
+        # At least 1 ns, or a scheduler that gives 0 would choose for ever at one instant.
         slice_end_ns = sim.now_ns + delay_ns + max(pcpu.slice_ns, 1)
         pcpu.slice_end = at(sim, slice_end_ns, EventKind.SLICE, pcpu.number, on_slice_end, pcpu.row)
 
@@ -214,6 +230,8 @@ def plan(sim: Sim, pcpu: Pcpu, vcpu: Vcpu, run_ns: int) -> None:
 @part
 def run_next(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     """Start the next piece of work of the vCPU that runs on ``pcpu``, or block it."""
+    # On entry the vCPU runs here, charged up to now, without a planned end.  On exit its next end is planned, or it is
+    # blocked and its pCPU has chosen or will at this instant.
     run_ns = next_run(sim, vcpu)
     if run_ns >= 0 or vcpu.dispatched_ns > sim.now_ns:
         plan(sim, pcpu, vcpu, run_ns)
@@ -233,12 +251,14 @@ def block(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu) -> None:
     vcpu.state = BLOCKED
     if host.observed:
         note(sim, STOPPED, pcpu.row, vcpu.row, BLOCKED)
+    # Last: the scheduler finds the vCPU charged, blocked and off its pCPU.
     scheduler.block(sim, host, vcpu)
 
 
 @part
 def interrupt(sim: Sim, vcpu: Vcpu) -> None:
     """Make a running vCPU look at its queues again: something more urgent than its job has come."""
+    # May be called while the callback of this vCPU's finished work runs: on_run_end() finds what was planned here.
     pcpu = pcpus(sim)[vcpu.pcpu]
     # The planned end is stale from here on; the accounts come before the choice of work, which looks at what is left.
     pcpu.completion = 0
@@ -271,6 +291,7 @@ def on_run_end(sim: Sim, pcpu_row: int, token: int) -> None:
     row = pcpu.running
     vcpu = vcpus(sim)[row]
     pcpu.completion = 0
+    # Before finish(), which looks at what is left of the work.
     sync(sim, vcpu)
     done = finish(sim, vcpu)
     if done != 0:

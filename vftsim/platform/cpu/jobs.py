@@ -39,7 +39,9 @@ def submit_for(
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
     works(sim)[row].process = process
     is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
+    # A frozen domain only queues it: thaw() wakes as many vCPUs as there is work for.
     if is_new and not domain.frozen:
+        # First: an idle vCPU may take the job at once, and then nobody has to give way.
         wake_idle_vcpu(sim, domain)
         make_room(sim, domain)
 
@@ -50,6 +52,7 @@ def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, ta
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
     is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.BACKGROUND)
     if is_new and not domain.frozen:
+        # No make_room(): nobody gives way to it.
         wake_idle_vcpu(sim, domain)
 
 
@@ -66,6 +69,7 @@ def submit_next_for(
     """Go on with a job of a process before any other; for the ``work_done`` of that process."""
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
     works(sim)[row].process = process
+    # Nothing is woken: the callback of this process's work calls this, and then its vCPU, if it still runs, looks on.
     guest_scheduler.enqueue(sim, domain, row, guest_scheduler.NEXT)
 
 
@@ -112,6 +116,7 @@ def make_room(sim: Sim, domain: Domain) -> None:
 @part
 def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
     """Let runs that were planned while no job waited end with their quantum."""
+    # First: a run that interrupt() plans below may be unlimited again.
     domain.has_unlimited = False
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
@@ -124,6 +129,7 @@ def end_unlimited_runs(sim: Sim, domain: Domain) -> None:
 @part
 def forget(sim: Sim, domain: Domain) -> None:
     """Lose all jobs: the memory they were in is gone."""
+    # First: a process scheduler frees the jobs of its processes itself, and clears them on the vCPUs.
     guest_scheduler.forget_jobs(sim, domain)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
@@ -157,6 +163,7 @@ def thaw(sim: Sim, domain: Domain) -> None:
         vcpu = vcpus(sim)[row]
         if vcpu.state != BLOCKED:
             continue
+        # One with work of its own wakes in any case, and takes none of those that wait.
         if vcpu.interrupts.length == 0 and vcpu.current == 0 and vcpu.interrupted == 0:
             if waiting <= 0:
                 continue

@@ -232,6 +232,7 @@ def go_on(sim: Sim, domain: Domain, vcpu: Vcpu) -> int:
     """Keep the process of a vCPU, or weigh it against the others; return how long it may run."""
     process_vcpu = process_vcpus(sim)[vcpu.row]
     process_vcpu.has_finished = False
+    # Nothing to take back: a displaced job is still the first of its process's jobs.
     vcpu.interrupted = 0
     if process_vcpu.process != 0:
         look_at_current(sim, domain, process_vcpu)
@@ -264,6 +265,7 @@ def fall_asleep(sim: Sim, domain: Domain, process: Process) -> None:
     """Let a process sleep."""
     process.state = ASLEEP
     member_list.remove(sim, process_domains(sim)[domain.row].members, process.row)
+    # Before the row is free: the scheduler takes it out of its lists by it.
     asleep(sim, domain, process)
     if process.is_single:
         processes.free(sim, process.row)
@@ -280,6 +282,7 @@ def choose(sim: Sim, domain: Domain, process_vcpu: ProcessVcpu) -> None:
         ours.ready += 1
         off_cpu(sim, domain, process)
     process_vcpu.process = 0
+    # The one that was here counts among the ready, so that it may be picked again.
     if ours.ready > 0:
         process_vcpu.process = pick(sim, domain)
         processes(sim)[process_vcpu.process].state = ON_CPU
@@ -321,6 +324,7 @@ def give_way(sim: Sim, domain: Domain) -> None:
         process_vcpu = process_vcpus(sim)[row]
         if process_vcpu.process == 0 or ours.ready == 0:
             continue
+        # It may be gone by now: a vCPU that was idle has taken it.
         newcomer = processes(sim)[ours.newcomer]
         if newcomer.state == READY and preempts(sim, domain, newcomer, processes(sim)[process_vcpu.process]):
             process_vcpu.must_choose = True
@@ -348,6 +352,7 @@ def forget_jobs(sim: Sim, domain: Domain) -> None:
     """Lose all jobs; every process sleeps."""
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
+        # Cleared, so that :func:`.jobs.forget` does not free a second time what is freed with its process below.
         if on_job_of_process(sim, vcpu):
             vcpu.current = 0
         vcpu.interrupted = 0

@@ -118,6 +118,7 @@ def first_in_order(sim: Sim, host: Host, pcpu: Pcpu) -> int:
 @part
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Queue it and find it a pCPU."""
+    # Before it is queued: a scheduler places it relative to those that wait, and it is not one of them yet.
     on_wake(sim, host, vcpu)
     enqueue(sim, host, vcpu)
     pcpu = place(sim, host, vcpu)
@@ -128,6 +129,7 @@ def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 @part
 def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Free its pCPU."""
+    # By the last one: the host has taken the vCPU off its pCPU already.
     queue_pcpus(sim)[vcpu.last_pcpu].current = 0
     queue_vcpus(sim)[vcpu.row].current_on = 0
 
@@ -137,9 +139,11 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Run the most urgent waiting vCPU that may run here."""
     before = queue_pcpus(sim)[pcpu.row].current
     if before != 0:
+        # It competes from behind its equals: one that waits and is as urgent goes first.
         enqueue(sim, host, vcpus(sim)[before])
     chosen = first_in_order(sim, host, pcpu)
     hand_over(sim, host, pcpu, before, chosen)
+    # After the hand-over: this pCPU is taken when another is looked for.
     if before not in (0, chosen):
         other = place(sim, host, vcpus(sim)[before])
         if other != 0:
@@ -162,6 +166,7 @@ def hand_over(sim: Sim, host: Host, pcpu: Pcpu, before: int, chosen: int) -> Non
     queue_vcpu.current_on = pcpu.row
     waiting_list.remove(sim, queue_hosts(sim)[host.row].waiting, chosen)
     queue_vcpu.is_waiting = False
+    # Last: the records say by now where it runs and that it waits no more.
     on_chosen(sim, host, vcpus(sim)[chosen])
 
 
@@ -187,6 +192,7 @@ def place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 @part
 def is_open(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> bool:
     """Tell whether ``vcpu`` may run on the pCPU, which is not about to choose anyway: another was placed there."""
+    # A request that is pending marks the pCPU, so that vCPUs placed one after the other find different ones.
     return pcpus(sim)[row].choice == 0 and allowed(sim, host, vcpu, pcpus(sim)[row])
 
 
@@ -221,6 +227,7 @@ def place_by_urgency(sim: Sim, host: Host, vcpu: Vcpu) -> int:
         if not is_open(sim, host, vcpu, row):
             continue
         running = vcpus(sim)[queue_pcpus(sim)[row].current]
+        # Charged first: its urgency depends on what it has run up to now.
         sync(sim, running)
         rank, level = urgency(sim, host, running)
         if preempts(sim, host, vcpu, running) and (
@@ -244,6 +251,7 @@ def place_held(sim: Sim, host: Host) -> None:
     while row != 0:
         if queue_vcpus(sim)[row].held:
             queue_vcpus(sim)[row].held = False
+            # The walk may go on behind it: the queue that is walked does not change.
             line_up(sim, host, vcpus(sim)[row])
         row = queue_vcpus(sim)[row].next_waiting
     while queue_host.placing.length > 0:
@@ -260,6 +268,7 @@ def line_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """
     queue_vcpu = queue_vcpus(sim)[vcpu.row]
     queue_vcpu.rank, queue_vcpu.level = urgency(sim, host, vcpu)
+    # Behind all that are as urgent, as in the queue.
     before = 0
     row = queue_hosts(sim)[host.row].placing.first
     while row != 0 and not precedes(sim, vcpu.row, row):

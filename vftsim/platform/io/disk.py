@@ -91,6 +91,7 @@ def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, 
     """Let a program hear of the end of a transfer; the domain's guard, if any, takes note of it."""
     domain = domains(sim)[disk.domain]
     demand_ns = disk.interrupt_ns
+    # The guard first: what its entry costs is part of the interrupt's work.
     if disk.guard != 0:
         demand_ns += note_transfer(sim, guards(sim)[disk.guard], size_bytes, is_read, replica_ns)
     raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], demand_ns, on_disk_interrupt, program, tag)

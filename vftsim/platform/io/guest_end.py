@@ -122,6 +122,7 @@ def cut_off(sim: Sim, port: Port) -> None:
         lose_descriptors(sim, nics(sim)[end.nic], end.down)
     else:
         lose_slots(sim, rings(sim)[end.receive_ring], end.down)
+    # What a living guest has put into its ring still leaves: the driver domain has it.
     if port.send_ring != 0 and is_dead(sim, port):
         lose_slots(sim, rings(sim)[port.send_ring], end.lost)
 

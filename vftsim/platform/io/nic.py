@@ -135,6 +135,7 @@ def admit_arrivals(sim: Sim, nic: Nic) -> None:
     if coming.is_complete:
         return
     if coming.taken == coming.filled:
+        # Time has passed what was drawn: there may have been arrivals that nobody knows of.
         fail(sim, STARVED)
     if coming.filled - coming.taken < LOW:
         sim.wants_input = True
@@ -169,6 +170,7 @@ def admit(sim: Sim, nic: Nic, packet: int, time_ns: int) -> None:
     if ports(sim)[packets(sim)[packet].port].dead_card != 0:
         drop(sim, packet, ports(sim)[packets(sim)[packet].port].dead_card)
         return
+    # Counted only when the driver looks (note_losses()).
     if nic.occupied >= nic.capacity:
         packet_list.push(sim, nic.unnoted, packet)
         return
@@ -191,6 +193,7 @@ def next_interrupt_ns(sim: Sim, nic: Nic) -> int:
     if nic.coalescing_time_ns == 0 or nic.coalescing_packets == 1:
         return max(first_ns, sim.now_ns)
     at_ns = first_ns + nic.coalescing_time_ns
+    # As many as make the interrupt come at once; those that are known to come tell when.
     missing = nic.coalescing_packets - nic.packets.length
     if missing <= 0:
         return sim.now_ns

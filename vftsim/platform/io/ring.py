@@ -59,6 +59,7 @@ def wait_for_slot(sim: Sim, port: Port, packet: int, sender: int) -> None:
 @part
 def give_back(sim: Sim, ring: Ring, slots: int) -> None:
     """Free the slots of finished packets and let as many that wait go on, in order."""
+    # All of them before anybody is resumed, who finds the room there is.
     ring.occupied -= slots
     serve_waiting(sim, ring)
 
@@ -68,6 +69,7 @@ def serve_waiting(sim: Sim, ring: Ring) -> None:
     """Let those go on for whom there is a slot."""
     # Counted anew each time: whoever goes on may take several slots, or fall asleep here again.
     while ring.waiting.length > 0 and ring.occupied < ring.capacity:
+        # In order: those behind a sender that does not run wait with it.
         if ring.is_masked and packets(sim)[ring.waiting.first].sender != 0:
             return
         packet = packet_list.pop(sim, ring.waiting)

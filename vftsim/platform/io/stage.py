@@ -91,6 +91,7 @@ def put(sim: Sim, ring: Ring, packet: int) -> None:
     packets(sim)[packet].ring = ring.row
     packet_list.push(sim, ring.packets, packet)
     stage = stages(sim)[ring.stage]
+    # Counted before the stage may start, which looks no further than this.
     stage.waiting += 1
     if stage.is_armed:
         # Before the start, which takes this packet too; what comes during the batch is found at its end, without event.
@@ -153,6 +154,7 @@ def take_in_turn(sim: Sim, stage: Stage, into: Fifo) -> None:
     """Take one packet of each ring in turn, as a back-end serves its guests; the next batch begins at the next ring."""
     while into.length < stage.budget and stage.waiting > 0:
         row = ring_list.pop(sim, stage.rings)
+        # Even if it is empty: each ring has its turn.
         ring_list.push(sim, stage.rings, row)
         packet = packet_list.pop(sim, rings(sim)[row].packets)
         if packet != 0:
@@ -187,6 +189,7 @@ def price_all(sim: Sim, stage: Stage, batch: Batch) -> int:
     """Keep the packets of a batch that go on; return what the batch costs."""
     demand_ns = 0
     for _ in range(batch.taken):
+        # Each is popped before it is priced: one that is refused has been dropped, and its row may be another's.
         packet = packet_list.pop(sim, batch.packets)
         demand_ns += stage.packet_ns
         cost_ns = price(sim, stage, packet)
@@ -240,6 +243,7 @@ def release(sim: Sim, stage: Stage, batch: Batch) -> None:
     elif stage.rings.length == 1:
         give_back(sim, rings(sim)[stage.rings.first], batch.taken)
     else:
+        # Stages of several rings refuse nothing: each slot taken is that of a packet here.
         packet = batch.packets.first
         while packet != 0:
             give_back(sim, rings(sim)[packets(sim)[packet].ring], 1)
@@ -262,6 +266,7 @@ def arm(sim: Sim, stage: Stage) -> None:
 def plan_interrupt(sim: Sim, nic: Nic, time_ns: int) -> None:
     """Plan the interrupt for the packets that wait or are known to come; none below 0."""
     if time_ns >= 0:
+        # The token of one that was planned for later is overwritten: it comes to nothing.
         nic.interrupt_ns = time_ns
         nic.interrupt = at(sim, time_ns, EventKind.DEVICE, nic.number, on_interrupt, nic.row)
 

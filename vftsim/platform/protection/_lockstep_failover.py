@@ -90,6 +90,7 @@ def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
 def crash_primary(sim: Sim, guard: Guard) -> None:
     """Fail over, if there is somebody to fail over to."""
     vlockstep = locksteps(sim)[guard.row]
+    # The instant has come for which expect_crash() had announced it.
     remove_limit(sim, guard, sim.now_ns, False)
     if guard.dead or (vlockstep.state == FAILING_OVER and not vlockstep.is_cut):
         return
@@ -102,6 +103,7 @@ def crash_primary(sim: Sim, guard: Guard) -> None:
         limit_ns = foresights(sim)[guard.row].loss.limit_ns
         declared_ns = min(declared_ns, vlockstep.loss_declared_ns)
         rollback.use_loss(sim, guard)
+        # The cut that has been used limits nothing any more.
         vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
     elif vlockstep.state == BROKEN or vlockstep.resent_ns > sim.now_ns:
         rollback.request_rollback_to_loss(sim, guard, False, 0)
@@ -129,6 +131,7 @@ def fail_over(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int, declar
         # Trains up to the crash belong to the log, and nothing is written after the cut.
         log_writer.advance(sim, pair)
         truncate(sim, guard, vlockstep)
+    # From here on a further crash of the primary's host changes nothing (crash_primary()).
     vlockstep.is_cut = False
     row = new_plan(sim, guard, vlockstep, UNPROTECTED)
     plan = plans(sim)[row]
@@ -147,6 +150,7 @@ def on_live(sim: Sim, plan_row: int, token: int) -> None:
     plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
+    # Its new host has died since the failover was planned.
     if guard.dead:
         discard_all(sim, plan.packets)
         plans.free(sim, plan_row)

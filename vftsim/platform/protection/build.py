@@ -123,6 +123,7 @@ def start(
     if spec.begins is None:
         engine.call(begin_now, guard)
     else:
+        # Until on_begin() nothing is promised, so that nothing is judged.
         engine.rows(guards)[guard].audit.is_off = True
         engine.at(resolve(spec.begins), EventKind.CONTROL, _BEGINS_ENTITY, engine.number(on_begin), guard)
     inject(engine, guard, blows, resolve, streams)

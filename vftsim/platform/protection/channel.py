@@ -150,6 +150,7 @@ def install(
 @part
 def change(channel: Channel, rate_bits_per_s: int, latency_ns: int) -> None:
     """Give the channel another rate and latency; nothing overtakes what was written before, or its acknowledgement."""
+    # Only the transmission of an acknowledgement scales with the rate.
     own_ns = channel.own_ack_ns - channel.own_latency_ns
     ack_ns = latency_ns + scaled(own_ns, channel.own_rate_bits_per_s, rate_bits_per_s)
     ahead_ns = channel.latency_ns + channel.ack_ns - latency_ns - ack_ns
@@ -159,6 +160,7 @@ def change(channel: Channel, rate_bits_per_s: int, latency_ns: int) -> None:
     channel.rate_bits_per_s = rate_bits_per_s
     channel.latency_ns = latency_ns
     channel.ack_ns = ack_ns
+    # A shorter round trip must not let the next entry, or its acknowledgement, overtake the last one of before.
     channel.free_ns += max(0, ahead_ns)
 
 
@@ -182,6 +184,7 @@ def left_by_ns(channel: Channel, arrival_ns: int) -> int:
     left_ns = arrival_ns - channel.latency_ns
     if left_ns > channel.changed_ns:
         return left_ns
+    # By then nothing has arrived but what left before the change, with the old latency.
     return min(channel.changed_ns, arrival_ns - channel.before_ns)
 
 
@@ -190,6 +193,7 @@ def lost_from_ns(channel: Channel, limit_ns: int) -> int:
     """Return an instant before which nothing was written that left after ``limit_ns``."""
     if channel.idle_ns <= limit_ns:
         return channel.idle_ns
+    # 0 where neither mark is early enough: an instant before everything.
     return channel.idle_before_ns if channel.idle_before_ns <= limit_ns else 0
 
 
@@ -223,6 +227,7 @@ def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
 @part
 def push_shared(sim: Sim, channel: Channel, link: Link, size_bytes: int) -> int:
     """Write an entry onto a shared transmitter; return when its last bit leaves."""
+    # An entry that waits for the queue to drain keeps those behind it waiting too.
     if channel.free_ns <= sim.now_ns + link.queue_ns:
         arrival_ns = occupy_shared(sim, link, size_bytes)
         if arrival_ns >= 0:
@@ -264,6 +269,7 @@ def occupy_shared(sim: Sim, link: Link, size_bytes: int) -> int:
 @part
 def push_train(sim: Sim, channel: Channel, first_ns: int, last_ns: int, count: int, size_bytes: int) -> int:
     """Write ``count`` evenly spaced entries of the past; return when the last one leaves."""
+    # Frames of others have left meanwhile: entries of the past cannot be put among them, and go now, as one.
     if channel.shared != 0:
         return push(sim, channel, count * size_bytes)
     channel.sent_bytes += count * size_bytes

@@ -253,6 +253,7 @@ def start_epochs(sim: Sim, guard: Guard) -> None:
     ckpt = checkpoints(sim)[guard.row]
     ckpt.suspended_ns = sim.now_ns
     ckpt.pause_ns = 0
+    # The backup in step counts as the last two states: it derives all that has bypassed it so far.
     ckpt.bypassed_then = ckpt.bypassed
     ckpt.bypassed_before = ckpt.bypassed
     ckpt.held = 0
@@ -281,6 +282,7 @@ def on_request(sim: Sim, guard_row: int, token: int) -> None:
     if token != replication.step:
         return
     request_ns = checkpoints(sim)[guard_row].request_ns
+    # With no delay at once, not by another event: nothing of this instant comes between.
     if request_ns > 0:
         replication.step = machine.call_after(sim, guards(sim)[guard_row], request_ns, on_suspend)
     else:
@@ -301,6 +303,7 @@ def suspend(sim: Sim, guard: Guard) -> None:
     machine.stop(sim, guard, machine.STATE)
     state_stream.take_state(sim, guard)
     output_buffer.seal(sim, guard)
+    # Both are kept: a crash may roll back to this state or, before it is received, to the one before.
     ckpt.bypassed_before = ckpt.bypassed_then
     ckpt.bypassed_then = ckpt.bypassed
     ckpt.suspended_ns = sim.now_ns
@@ -319,6 +322,7 @@ def adapt(ckpt: Checkpoint) -> None:
     """Set the interval by the pause that has begun and the outputs of the epoch that it ends."""
     wanted_ns = ckpt.pause_ns / ckpt.most_overhead if ckpt.held > 0 else ckpt.interval_ns * ckpt.growth
     ckpt.interval_ns = nearest(min(float(ckpt.longest_ns), max(float(ckpt.shortest_ns), wanted_ns)))
+    # The outputs of the epoch that begins now decide about the next interval.
     ckpt.held = 0
 
 

@@ -265,6 +265,7 @@ def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) ->
     if coarse.delays != 0:
         first_ns = draw(sim, coarse.delays)
         delay_ns = max(first_ns, late_ns + draw(sim, coarse.delays))
+    # A missing one does not come here: what is behind it waits for the checkpoint, and leaves in order.
     coarse.last_due_ns = max(coarse.last_due_ns, sim.now_ns + delay_ns)
     output.due_ns = coarse.last_due_ns
     audit.learn(sim, guard.audit, output.due_ns)
@@ -301,6 +302,7 @@ def lateness_ns(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> int:
 def pace_secondary(sim: Sim, guard: Guard, speed: float) -> None:
     """Let the secondary execute at this share of its speed; outputs that wait already keep their instants."""
     coarse = coarse_locksteps(sim)[guard.row]
+    # At the old speed up to now: only what is left takes longer.
     left_ns = lateness_ns(sim, guard, coarse)
     coarse.secondary_ns += int(left_ns * (coarse.secondary_speed / speed - 1.0))
     coarse.secondary_speed = speed

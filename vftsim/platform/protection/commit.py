@@ -79,6 +79,7 @@ def is_certain(output: Output, sent_ns: int) -> bool:
 def forget_first(sim: Sim, pair: Pair) -> None:
     """Forget the oldest output with its packet."""
     row = output_list.pop(sim, pair.outputs)
+    # Stale also when the row is another output's by then.
     outputs(sim)[row].alarm = 0
     discard(sim, outputs(sim)[row].packet)
     outputs.free(sim, row)
@@ -220,6 +221,7 @@ def take_over(sim: Sim, pair: Pair, limit_ns: int, last_sent_ns: int, issued: Fi
             if output.released:
                 again += 1
             packet_list.push(sim, issued, copy(sim, output.packet))
+        # With its alarm cleared: an acknowledgement still under way releases nothing.
         forget_first(sim, pair)
     pair.waiting = 0
     return again

@@ -72,6 +72,7 @@ def lose_card(sim: Sim, blow: Fault) -> None:
     set_cards(sim, guard, guard.card_lost)
     recoveries(sim)[guard.row].card = plan_end(sim, guard, blow.duration_ns, on_card_restored)
     if is_on_own_card(sim, guard):
+        # The auditor first, as with every fault.
         audit.lose_channel(sim, guard.audit, blow.duration_ns)
         mechanism.channel_loss(sim, guard, blow.duration_ns)
 
@@ -146,6 +147,7 @@ def lose_storage(sim: Sim, blow: Fault) -> None:
 def on_storage_restored(sim: Sim, guard_row: int, token: int) -> None:
     """The storage can be reached, unless another outage lasts longer."""
     guard = guards(sim)[guard_row]
+    # Another outage lasts longer; its own end, if it has one, comes here again.
     if lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
         return
     note(sim, guard, STORAGE_BACK)

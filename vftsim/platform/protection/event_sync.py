@@ -103,6 +103,7 @@ event_syncs = Table("event_syncs", EventSync, beside=guards)
 def start_syncs(sim: Sim, guard: Guard) -> None:
     """Begin with nothing passed on."""
     sync = event_syncs(sim)[guard.row]
+    # An event of an earlier pair is not this backup's to issue again.
     discard_all(sim, sync.copies)
     sync.read_left_ns = sync.read_period_ns
     plan_read(sim, guard, sync)
@@ -150,6 +151,7 @@ def release_event(sim: Sim, guard: Guard) -> None:
     # Copied before they leave: what their receivers do with them is no longer ours.
     retain_copies(sim, guard, sync)
     output_buffer.release_sealed(sim, guard)
+    # The guest stays stopped: its timers have sent while its state was on the way.
     if output_buffers(sim)[guard.row].fresh.length > 0:
         synchronize(sim, guard)
         return

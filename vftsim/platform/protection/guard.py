@@ -179,6 +179,7 @@ def release(sim: Sim, packet: int) -> None:
         guard.offered = 0
     elif rings(sim)[port.send_ring].waiting.length < guard.most_waiting:
         audit.judge_output(sim, guard.audit, flow, date_ns, issue, wrong)
+        # Sender 0: no program sleeps for it, and it leaves by itself when there is room.
         wait_for_slot(sim, port, packet, 0)
     else:
         audit.lose_output(guard.audit, issue, wrong)
@@ -211,5 +212,6 @@ def guard_port(sim: Sim, guard: int, port: int) -> int:
 def guard_program(sim: Sim, guard: int, program: int) -> int:
     """Tell a guard of an application of its domain."""
     guarded_programs(sim)[program].guard = guard
+    # Both ways: the program finds its guard, and the guard reaches all its programs.
     program_list.push(sim, guards(sim)[guard].programs, program)
     return 0

@@ -100,6 +100,7 @@ restarts = Table("restarts", Restart, beside=guards)
 @ha_restart.implements(primary_crash)
 def crash(sim: Sim, guard: Guard) -> None:
     """Lose everything in memory and boot elsewhere."""
+    # It is being restarted already: a crash of the lost host changes nothing.
     if guard.dead:
         return
     lose_machine(sim, guard)

@@ -190,6 +190,7 @@ def continue_epoch(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     """Let the epoch continue: at its beginning interrupts that are due are delivered, all others wait for the next."""
     epoch.due_ns = sim.now_ns + epoch.left_ns
     replications(sim)[guard.row].step = machine.call_after(sim, guard, epoch.left_ns, on_boundary)
+    # By an event of this instant: the interrupts that are due come first, and the mask after them.
     if epoch.is_at_boundary:
         machine.call_after(sim, guard, 0, on_delivered)
     else:
@@ -217,6 +218,7 @@ def on_boundary(sim: Sim, guard_row: int, token: int) -> None:
     audit.mark_released(guard.audit)
     if not write(sim, guard, epoch, epoch.message_bytes):
         return
+    # After the message: the backup that has it need not repeat what left before.
     discard_all(sim, epoch.copies)
     epoch.left_ns = epoch.epoch_ns
     epoch.is_at_boundary = True
@@ -248,6 +250,7 @@ def on_acknowledged(sim: Sim, guard_row: int, token: int) -> None:
     replication = replications(sim)[guard_row]
     if token != replication.step:
         return
+    # 0 tells resend() that the guest waits for a channel that is away.
     replication.step = 0
     if epochs(sim)[guard_row].acked_ns > state_streams(sim)[guard_row].lost_ns:
         give_up_at(sim, guard, replication, epochs(sim)[guard_row].departed_ns + replication.backup_timeout_ns)
@@ -339,6 +342,7 @@ def release_waiting(sim: Sim, guard: Guard) -> None:
     """Send what the guest has waited with."""
     buffer = output_buffers(sim)[guard.row]
     epoch = epochs(sim)[guard.row]
+    # Copied before they leave, as in release_or_hold().
     output_buffer.copy_outputs(sim, buffer.fresh, epoch.copies)
     output_buffer.release_everything(sim, guard)
 

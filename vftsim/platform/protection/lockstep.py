@@ -193,6 +193,7 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
         discard_all(sim, vlockstep.pending)
     elif vlockstep.state != FAILING_OVER:
         if vlockstep.state == PROTECTED:
+            # The channel works: acknowledgements that are on the wire still arrive.
             break_pair(sim, vlockstep, True)
         plan_alone(sim, guard, vlockstep, crash_declared_ns(sim, guard, sim.now_ns, False), UNPROTECTED)
 
@@ -213,7 +214,9 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     # Read before the log is written up to now, which would put more on the channel.
     limit_ns = left_by_ns(channels(sim)[guard.row], sim.now_ns)
     if halts == PRIMARY:
+        # The instant has come for which expect_loss() had announced it.
         remove_limit(sim, guard, sim.now_ns, True)
+    # A guest that was cut before this loss, for a later limit, still has its log on the channel.
     if vlockstep.state != PROTECTED and not (vlockstep.state == FAILING_OVER and vlockstep.is_cut):
         return
     note(sim, guard, account.CHANNEL_LOSS)
@@ -283,6 +286,7 @@ def loser(sim: Sim, guard: Guard, vlockstep: Lockstep, loss_ns: int, duration_ns
 def break_pair(sim: Sim, vlockstep: Lockstep, acks_survive: bool) -> None:
     """Take note that entries do not get through any more."""
     pair = pairs(sim)[vlockstep.pair]
+    # Trains up to now were sent over the channel that worked: written before it counts as broken.
     log_writer.advance(sim, pair)
     vlockstep.state = BROKEN
     pair.log.broken = True
@@ -312,6 +316,7 @@ def on_alone(sim: Sim, plan_row: int, token: int) -> None:
     if is_still_broken(guard, vlockstep, plan.pair):
         note(sim, guard, account.ALONE)
         audit.end(sim, guard.audit)
+        # What waited leaves before the guest, which may stand still for its full buffer, runs again.
         count(sim, guard, HELD_FOR_DETECTION, commit.release_all(sim, pairs(sim)[vlockstep.pair]))
         unprotect(sim, guard, vlockstep, plan.state)
         if plan.state == UNPROTECTED:

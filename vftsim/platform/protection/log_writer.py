@@ -71,6 +71,7 @@ def buffered_ns(sim: Sim, pair: Pair, depart_ns: int, size_bytes: int) -> int:
     """Return when entries get into the secondary's buffer; while it is full the channel stands still."""
     channel = channels(sim)[pair.guard]
     arrival_ns = depart_ns + channel.latency_ns
+    # Asked first: admit() walks the buffer, which few entries need.
     if not replay.has_room(pair.secondary, size_bytes):
         arrival_ns = replay.admit(sim, pair.secondary, arrival_ns, size_bytes)
         hold_until(channel, arrival_ns - channel.latency_ns)
@@ -139,6 +140,7 @@ def write_train(sim: Sim, pair: Pair, train: Train, from_ns: int, paces: bool) -
         return
     log.train_entries += count
     log.cost_due_ns += count * train.cost_ns
+    # Kept back with everything else until the channel works again.
     if log.broken:
         log.unsent_bytes += count * train.size_bytes
         return

@@ -30,6 +30,7 @@ def run_ns(sim: Sim, guard: Guard) -> int:
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
         total_ns += vcpu.run_ns
+        # Not charged yet; during the switch to it (dispatched_ns ahead) it has run nothing.
         if vcpu.pcpu != 0 and vcpu.dispatched_ns < sim.now_ns:
             total_ns += sim.now_ns - vcpu.dispatched_ns
     return total_ns
@@ -45,6 +46,7 @@ def used_ns(engine: Engine, guard: int) -> int:
 @part
 def stop(sim: Sim, guard: Guard, reason: int) -> None:
     """Stop the guest at once."""
+    # The first cause stops the guest; a further one only keeps it so.
     if guard.reasons == 0:
         # While it still runs: what the mechanism reads of its CPU time ends at this instant.
         before_stop(sim, guard)
@@ -106,6 +108,7 @@ def reboot(sim: Sim, guard: Guard) -> None:
         row = guarded_programs(sim)[row].next_row
     # Packets and programs have forgotten everything by now: nothing of the incarnation before is thawed.
     guard.dead = False
+    # Causes of the incarnation before are void, and their ends find nothing to resume.
     guard.reasons = 0
     move(sim, guard)
     unfreeze(sim, guard)
@@ -139,6 +142,7 @@ def unplug(sim: Sim, guard: Guard, rings: int) -> None:
 def connect(sim: Sim, guard: Guard) -> None:
     """Connect the network again, unless the machine is dead."""
     row = guard.ports.first
+    # A late announcement of a machine that has died since connects nothing.
     while row != 0 and not guard.dead:
         packet.connect(sim, ports(sim)[row])
         row = guarded_ports(sim)[row].next_row

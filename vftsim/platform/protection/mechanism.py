@@ -243,6 +243,7 @@ def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
     Pauses may overlap: it continues when all are over.
     """
     note(sim, guard, PAUSED)
+    # Pauses may overlap: each has an end of its own, and only the latest one counts.
     guard.pause_end_ns = max(guard.pause_end_ns, sim.now_ns + duration_ns)
     machine.stop(sim, guard, machine.PAUSE)
     machine.call_after(sim, guard, duration_ns, on_pause_over)

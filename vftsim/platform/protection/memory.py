@@ -104,6 +104,7 @@ def dirty_pages(sim: Sim, guard: Guard) -> float:
     requested = memory.per_request * memory.requests
     if memory.per_request < 0.0:
         requested = requested_pages(sim, guard) - memory.request_pages
+    # Only what requests dirty, and no division by 0 below.
     if memory.working_set <= 0.0:
         return requested
     touched = memory.touched_per_ns * run_since_ns(sim, guard)
@@ -114,6 +115,7 @@ def dirty_pages(sim: Sim, guard: Guard) -> float:
 def clean(sim: Sim, guard: Guard) -> None:
     """Take every page as clean from now on."""
     memory = memories(sim)[guard.row]
+    # All marks at one instant: what is written from now on belongs to the next state.
     memory.run_ns = run_ns(sim, guard)
     memory.request_pages = requested_pages(sim, guard)
     memory.requests = 0

@@ -79,6 +79,7 @@ class MicroCheckpointFields(IntervalFields):
     def _install_local(self, engine: Engine, guard: int) -> None:
         """There is no backup to hear from, to copy to or to announce."""
         replication = engine.rows(replications)[guard]
+        # Not 0: with heartbeats nobody sets an alarm for the bytes of states, of which none are sent (watch()).
         replication.heartbeat_ns = replication.timeout_ns
         replication.stays = True
         replication.is_fenced = False
@@ -125,4 +126,5 @@ def restore(sim: Sim, guard: Guard) -> None:
     else:
         note(sim, guard, GUEST_ERROR)
         use_cut(sim, guard, received_point(sim, guard))
+        # The hypervisor has seen the error itself: there is no silence to wait for.
         fail_over(sim, guard, replication, sim.now_ns)

@@ -122,6 +122,7 @@ def release_sealed(sim: Sim, guard: Guard) -> None:
 @part
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Let everything leave that waits: there is no backup to wait for."""
+    # Through the barrier, so that fresh ones leave behind those that are sealed or leaving already.
     seal(sim, guard)
     release_sealed(sim, guard)
 
@@ -140,6 +141,7 @@ def send_next(sim: Sim, guard: Guard, buffer: OutputBuffer) -> None:
     """Send the first of those that leave, and all of them at once where nothing spaces them."""
     while buffer.leaving.length > 0:
         release_first(sim, buffer)
+        # Planned behind the last one too: what is acknowledged meanwhile keeps its distance from it.
         if buffer.spacing_ns > 0:
             buffer.next_leaves = at(sim, sim.now_ns + buffer.spacing_ns, EventKind.CHANNEL, _ENTITY, on_next, guard.row)
             return
@@ -150,6 +152,7 @@ def on_next(sim: Sim, guard_row: int, token: int) -> None:
     """The next packet of a burst leaves."""
     buffer = output_buffers(sim)[guard_row]
     if token == buffer.next_leaves:
+        # Cleared first: send_next() plans the one after this, and 0 says that no burst is leaving.
         buffer.next_leaves = 0
         send_next(sim, guards(sim)[guard_row], buffer)
 

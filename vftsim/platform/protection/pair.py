@@ -78,6 +78,7 @@ class Output(Record):
     arrival_ns: int
     ack_ns: int
     released: bool
+    # Compared by the event, so that one whose output is gone, or whose row is another's, does nothing.
     alarm: int
 
 

@@ -56,6 +56,7 @@ def foresee(engine: Engine, cuts: Iterable[FoundCut]) -> None:
 
 def found(engine: Engine) -> FoundCut | None:
     """Return the cut at which a pass ended; ``None`` if it needs no other pass."""
+    # A kernel without any guard has no such table.
     if rollback.foresights.name not in engine.linked.tables:
         return None
     rows = engine.rows(rollback.foresights)
@@ -102,6 +103,7 @@ def play(
             cut = found(engine_of(made))
             if cut is None:
                 raise
+            # Passes go forward: a crash before the last one found must have been foreseen, and cannot be new.
             if cuts and (cut.crash_ns, cut.guard) <= (cuts[-1].crash_ns, cuts[-1].guard):
                 raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None
             cuts.append(cut)

@@ -93,6 +93,7 @@ def admit(sim: Sim, replay: Replay, arrival_ns: int, size_bytes: int) -> int:
     # Entries that are done by then have left; only if there is no room all the same does this one wait for others.
     while replay.buffer.length > 0 and log_entries(sim)[replay.buffer.first].time_ns <= arrival_ns:
         make_room(sim, replay)
+    # Then one after the other as they are done; into an empty buffer even an entry larger than it gets in.
     while replay.buffer.length > 0 and not has_room(replay, size_bytes):
         arrival_ns = max(arrival_ns, make_room(sim, replay))
     return arrival_ns
@@ -142,6 +143,7 @@ def execute_train(
 ) -> None:
     """Replay evenly spaced entries, ``size_bytes`` in all, and the work between them; the last is of ``last_ns``."""
     need_ns = int(work_ns * replay.factor) + count * replay.entry_cost_ns
+    # The last entry is not done before it has arrived, and its own share of the work has followed.
     end_ns = max(max(replay.end_ns, first_arrival_ns) + need_ns, last_arrival_ns + need_ns // count)
     buffer_entry(sim, replay, end_ns, need_ns, size_bytes, last_ns, last_arrival_ns)
 
@@ -172,6 +174,7 @@ def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibiby
     replay.factor = factor
     replay.entry_cost_ns = entry_cost_ns
     replay.kibibyte_ns = kibibyte_ns
+    # Entries that are done by now keep their instants (stretch_ns() is 0 for them).
     row = replay.buffer.first
     while row != 0:
         entry = log_entries(sim)[row]

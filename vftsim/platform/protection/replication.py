@@ -81,6 +81,7 @@ def protect(sim: Sim, guard: Guard) -> None:
     if guard.dead:
         return
     if replication.copies_first and not replication.is_copied:
+        # The copy comes back here when it is done (reprotection.on_ready()).
         replication.is_copied = True
         audit.end(sim, guard.audit)
         reprotection.copy_now(sim, guard)
@@ -197,6 +198,7 @@ def on_piece(sim: Sim, guard_row: int, token: int) -> None:
     guard = guards(sim)[guard_row]
     replication = replications(sim)[guard_row]
     if token == replication.piece and replication.state == PROTECTED and state_streams(sim)[guard_row].is_open:
+        # While the channel is lost nothing goes on the wire: restore_channel() takes up what is left.
         state_stream.send_piece(sim, guard)
         state_stream.plan_apply(state_streams(sim)[guard_row], state_stream.arrival_ns(sim, guard))
         plan_piece(sim, guard, replication)
@@ -302,10 +304,12 @@ def crash_followed_primary(sim: Sim, guard: Guard) -> None:
         lose_primary(sim, guard, replication)
         return
     if replication.state == BROKEN and not rollback.is_cut_at_loss(sim, guard):
+        # Since the loss the backup has not followed: only a pass that ends at the loss can go on from there.
         roll_back(sim, guard, False)
         return
     note(sim, guard, mechanism.CRASH)
     last_heard_ns = rollback.use_loss(sim, guard) if replication.state == BROKEN else heard_ns(sim, guard)
+    # A guest that was stopped at the loss, or at its last message, is at its end already.
     if not replication.is_cut:
         end_incarnation(sim, guard)
     fail_over(sim, guard, replication, last_heard_ns + replication.timeout_ns)
@@ -409,6 +413,7 @@ def on_live(sim: Sim, guard_row: int, token: int) -> None:
     audit.go_live(sim, guard.audit)
     note(sim, guard, account.LIVE)
     count(sim, guard, account.FAILOVERS, 1)
+    # On its new host before anything leaves: the card there works.
     if not replication.stays:
         machine.move(sim, guard)
     release_all(sim, replication.pending)
@@ -476,6 +481,7 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
     elif replication.state == BROKEN and not replication.is_split:
         replication.is_backup_dead = True
         replication.alarm = 0
+        # The channel was lost before: whatever the backup had received, its acknowledgement never comes.
         state_stream.lose_acknowledgements(sim, guard)
     elif replication.state == FAILING_OVER:
         replication.state = UNPROTECTED
@@ -499,6 +505,7 @@ def lose_channel(sim: Sim, guard: Guard, duration_ns: int) -> None:
     if not replication.is_cut:
         set_alarm(sim, guard, replication, heard_ns(sim, guard) + replication.timeout_ns)
         miss_heartbeats(sim, guard, replication)
+    # The end of an earlier loss must not restore this one.
     replication.restored = 0
     if duration_ns != mechanism.NO_DURATION:
         replication.restored = at(
@@ -512,6 +519,7 @@ def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_n
     replication = replications(sim)[guard.row]
     stream = state_streams(sim)[guard.row]
     is_sending = stream.is_open and stream.is_sent and stream.depart_ns > sim.now_ns
+    # Read before the change: what is left on the wire is scaled from the old rate to the new one.
     rate_before = channels(sim)[guard.row].rate_bits_per_s
     change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
     state_stream.send_rest(sim, guard, rate_before)
@@ -531,6 +539,7 @@ def on_channel_restored(sim: Sim, guard_row: int, token: int) -> None:
     if token != replication.restored or replication.state != BROKEN or replication.is_split:
         return
     note(sim, guard, account.CHANNEL_WORKS)
+    # The path works, but nobody answers over it: the primary still gives up.
     if replication.is_backup_dead:
         return
     replication.state = PROTECTED
@@ -544,6 +553,7 @@ def on_channel_restored(sim: Sim, guard_row: int, token: int) -> None:
     if stream.is_open and stream.is_sent:
         ack_ns = state_stream.ack_arrival_ns(sim, guard)
         replication.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard_row)
+    # Last: the mechanism sends its own messages behind what is left of the state.
     channel_restored(sim, guard)
 
 

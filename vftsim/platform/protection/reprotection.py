@@ -87,6 +87,7 @@ def start(sim: Sim, guard: Guard) -> None:
     # Tokens of 0 match no event: steps of the attempt before come to nothing.
     reprotection.next_step = 0
     reprotection.next_pulse = 0
+    # An attempt that is given up may have stopped the guest for its last round.
     machine.resume(sim, guard, machine.MIGRATION)
     if reprotection.is_wanted:
         reprotection.next_step = machine.call_after(sim, guard, reprotection.delay_ns, on_copy)
@@ -132,6 +133,7 @@ def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
         return
     domain = domains(sim)[guard.domain]
     vcpu = vcpus(sim)[domain.first_vcpu]
+    # One pulse at a time: a guest that cannot keep up pays no more than it can run.
     if reprotection.takes_cpu and vcpu.interrupts.length == 0:
         raise_interrupt(sim, domain, vcpu, reprotection.pulse_work_ns, 0, 0, 0)
     if reprotection.shared != 0:

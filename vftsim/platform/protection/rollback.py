@@ -108,6 +108,7 @@ def next_cut(sim: Sim, guard: Guard) -> Cut:
 @part
 def is_cut_at(sim: Sim, guard: Guard, point: int) -> bool:
     """Tell whether a guest's life ends at a point."""
+    # Asked first: row 0 has the point 0, as a guard without any loss has (is_cut_at_loss()).
     return foresights(sim)[guard.row].cuts.first != 0 and next_cut(sim, guard).finding.point == point
 
 
@@ -115,6 +116,7 @@ def is_cut_at(sim: Sim, guard: Guard, point: int) -> bool:
 def note_loss(sim: Sim, guard: Guard, limit_ns: int, written_ns: int) -> None:
     """Take note of a loss of the channel; fields as in :class:`Loss`."""
     loss = foresights(sim)[guard.row].loss
+    # Passes are deterministic: the number names the same loss in the next one.
     loss.number += 1
     loss.limit_ns = limit_ns
     loss.written_ns = written_ns
@@ -171,6 +173,7 @@ def use_cut(sim: Sim, guard: Guard, point: int) -> int:
     """Come to the end that a cut was made for; ``point`` has been received.  Return when the backup last heard."""
     row = cut_list.pop(sim, foresights(sim)[guard.row].cuts)
     finding = cuts(sim)[row].finding
+    # A pass that comes to anything else than the pass before is a defect, not another rollback.
     if finding.point != point or finding.crash_ns != sim.now_ns:
         fail(sim, PASSES_DIFFER)
     count(sim, guard, ROLLED_BACK, finding.rollback_ns)
@@ -189,4 +192,5 @@ def request_rollback(sim: Sim, guard: Guard) -> None:
     """End this pass: what has come was not foreseen, and rolls the guest back as its ``finding`` says."""
     foresights(sim)[guard.row].finding.crash_ns = sim.now_ns
     foresights(sim)[guard.row].finding.is_found = True
+    # The run ends after this event: what the caller still does in it counts for nothing.
     fail(sim, NEEDS_A_PASS)

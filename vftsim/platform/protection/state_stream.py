@@ -92,6 +92,7 @@ def begin(sim: Sim, guard: Guard) -> None:
     stream.lost_ns = NEVER_NS
     stream.rest_bytes = stream.piece_bytes = 0
     stream.piece_ns = sim.now_ns
+    # What was still being sent to an earlier backup does not delay this one.
     channels(sim)[guard.row].free_ns = sim.now_ns
     audit.begin(sim, guard.audit)
     date(sim, guard, stream)
@@ -103,6 +104,7 @@ def take_state(sim: Sim, guard: Guard) -> None:
     """Take the state of the guest, which stands still."""
     stream = state_streams(sim)[guard.row]
     stream.point += 1
+    # Open and not sent: a crash from here to send() rolls back to the state before.
     stream.is_open = True
     stream.is_sent = False
     stream.pages = dirty_pages(sim, guard)
@@ -153,6 +155,7 @@ def send(sim: Sim, guard: Guard) -> None:
         stream.depart_ns = compressed_ns(stream, depart_ns)
     stream.is_sent = True
     charge(sim, guard, stream.pages)
+    # Kept for a state that does not get through (applied_by_ns()).
     stream.applied_before_ns = stream.applied_ns
     plan_apply(stream, arrival_ns(sim, guard))
 
@@ -172,6 +175,7 @@ def send_piece(sim: Sim, guard: Guard) -> None:
     stream.piece_ns = channel.free_ns
     stream.rest_bytes -= stream.piece_bytes
     stream.depart_ns = compressed_ns(stream, stream.piece_ns + transmission_ns(channel, stream.rest_bytes))
+    # Until the last piece is on the wire its departure is an estimate: others may send between.
     if stream.rest_bytes == 0:
         audit.send(sim, guard.audit, state_bytes(stream), stream.piece_ns, stream.latency_ns)
 
@@ -182,6 +186,7 @@ def plan_apply(stream: StateStream, arrived_ns: int) -> None:
     apply_ns = 0
     if stream.disk_rate > 0:
         apply_ns = scaled(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate)
+    # The disk applies one state after the other.
     stream.applied_ns = max(stream.applied_before_ns, arrived_ns) + apply_ns
 
 
@@ -216,6 +221,7 @@ def lose(sim: Sim, guard: Guard) -> None:
 @part
 def lose_acknowledgements(sim: Sim, guard: Guard) -> None:
     """Let no acknowledgement through any more, whatever has arrived: the backup died beyond a lost channel."""
+    # Before every instant: whatever is asked, it was lost by then.
     state_streams(sim)[guard.row].lost_ns = -1
 
 
@@ -225,6 +231,7 @@ def restore_channel(sim: Sim, guard: Guard) -> None:
     stream = state_streams(sim)[guard.row]
     # Read while it is known since when nothing gets through: what had left by then is not sent again.
     rest_ns = max(0, stream.depart_ns - max(stream.lost_ns, stream.sent_from_ns))
+    # A piece that had not left by the loss is sent once more, as a whole.
     if stream.piece_ns > stream.lost_ns:
         stream.rest_bytes += stream.piece_bytes
     stream.lost_ns = NEVER_NS
@@ -247,6 +254,7 @@ def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
     """
     stream = state_streams(sim)[guard.row]
     channel = channels(sim)[guard.row]
+    # On a channel that is down nothing has left since the loss.
     begin_ns = max(stream.sent_from_ns, min(sim.now_ns, stream.lost_ns))
     if stream.is_sent and stream.depart_ns > begin_ns:
         stream.depart_ns = begin_ns + scaled(stream.depart_ns - begin_ns, rate_before, channel.rate_bits_per_s)
@@ -262,6 +270,7 @@ def has_received_last(sim: Sim, guard: Guard) -> bool:
     stream = state_streams(sim)[guard.row]
     if not stream.is_open:
         return True
+    # What has not left dies with the primary; what has left arrives, unless the channel was lost before it could.
     return stream.is_sent and stream.depart_ns <= sim.now_ns and arrival_ns(sim, guard) <= stream.lost_ns
 
 
@@ -297,6 +306,7 @@ def applied_by_ns(sim: Sim, guard: Guard) -> int:
 def last_byte_ns(sim: Sim, guard: Guard) -> int:
     """Return when the backup hears the last byte if the primary fails now."""
     stream = state_streams(sim)[guard.row]
+    # Nothing of this state got through: the last byte heard was of the one before.
     if stream.sent_from_ns >= stream.lost_ns:
         return stream.heard_before_ns
     return min(min(sim.now_ns, stream.depart_ns) + stream.latency_ns, stream.lost_ns)

@@ -54,6 +54,7 @@ def start(sim: Sim, guard: Guard) -> None:
 def stop(sim: Sim, guard: Guard) -> None:
     """Stop watching: there is no secondary."""
     throttles(sim)[guard.row].is_active = False
+    # The end of a cycle that is under way finds nothing to resume.
     machine.resume(sim, guard, machine.THROTTLE)
 
 

@@ -36,6 +36,7 @@ def send_message(sim: Sim, server: SipServer, flow: int, port: int, stream: int,
     packet.size_bytes = message_facts(sim)[1 + message].size_bytes
     packet.sent_ns = sim.now_ns
     packet.entity = streams(sim)[stream].number
+    # Before it leaves: the packet refers to its stream until it ends.
     add_ref(sim, stream)
     if put_out(sim, ports(sim)[port], row):
         return
@@ -74,6 +75,7 @@ def stop_repeating(sim: Sim, row: int) -> None:
     """Take note of a reply to a forwarded request."""
     transaction = transactions(sim)[row]
     if transaction.forward.timer != 0:
+        # Before the use is dropped, with which the row may be freed.
         transaction.forward.timer = 0
         drop_use(sim, row)
 
@@ -89,6 +91,7 @@ def on_unanswered(sim: Sim, transaction_row: int, token: int) -> None:
         return
     server = sip_servers(sim)[transaction.server]
     if server.is_flushing and sip_rules(sim)[server.row].timers_wait_for_flush:
+        # Its timer has gone off and is not planned again: catch_up() does both, or finds an answer.
         late_list.push(sim, server.late, transaction_row)
         add_use(sim, transaction_row)
     else:
@@ -108,6 +111,7 @@ def repeat_or_give_up(sim: Sim, server: SipServer, transaction_row: int) -> None
         do_in_timer_process(sim, server, cost_ns + server.send_cost_ns, on_repeat, transaction_row)
     else:
         give_up(sim, server, transaction_row)
+        # That of the timer, which is not planned any more.
         drop_use(sim, transaction_row)
 
 
@@ -117,6 +121,7 @@ def on_repeat(sim: Sim, transaction_row: int, argument: int) -> None:
     transaction = transactions(sim)[transaction_row]
     if transaction.forward.timer != 0:
         answer_from(sim, sip_servers(sim)[transaction.server], transaction, transaction.message)
+    # Last: it may be the use that keeps the row.
     drop_use(sim, transaction_row)
 
 
@@ -126,6 +131,7 @@ def give_up(sim: Sim, server: SipServer, row: int) -> None:
     if transactions(sim)[row].is_final:
         return
     complete(sim, server, row, Message.REQUEST_TIMEOUT)
+    # Until the 408 is sent: callers drop their own use when they return.
     add_use(sim, row)
     cost_ns = int(server.touch_ns * busy_factor(sim, server)) + server.send_cost_ns
     do_in_timer_process(sim, server, cost_ns, on_give_up, row)
@@ -144,6 +150,7 @@ def catch_up(sim: Sim, server: SipServer) -> None:
         row = late_list.pop(sim, server.late)
         if transactions(sim)[row].forward.timer != 0:
             repeat_or_give_up(sim, server, row)
+        # That of the list.
         drop_use(sim, row)
 
 

@@ -98,6 +98,7 @@ def on_flush(sim: Sim, sip_server_row: int, token: int) -> None:
     server = sip_servers(sim)[sip_server_row]
     if token != server.flush:
         return
+    # Read first: a flush that is still under way writes these records too, one after the other.
     was_idle = server.records_to_write == 0
     server.records_to_write += server.changed_records
     server.changed_records = 0
@@ -148,6 +149,7 @@ def on_written(sim: Sim, sip_server_row: int, argument: int) -> None:
 @part
 def end_flush(sim: Sim, server: SipServer) -> None:
     """The timer process turns to what has come due during the flush."""
+    # First: timers that go off from here on are served at once again.
     server.is_flushing = False
     ticks = server.late_ticks
     server.late_ticks = 0

@@ -164,6 +164,7 @@ def set_costs(sim: Sim, server: SipServer, output_ns: int, execution: float, exi
 def lose_memory(sim: Sim, program: Application) -> None:
     """Start with empty memory: transactions, timers and queued datagrams are gone, and the CPU work for them."""
     server = sip_servers(sim)[program.state_row]
+    # Counted before anything is forgotten.
     server.lost_in_crash += in_progress(sim, server)
     forget_datagrams(sim, server)
     forget_transactions(sim, server)
@@ -189,6 +190,7 @@ def forget_datagrams(sim: Sim, server: SipServer) -> None:
     while server.idle.length > 0:
         worker_list.pop(sim, server.idle)
     for row in range(server.first_worker, server.first_worker + sip_rules(sim)[server.row].processes):
+        # What waited for room was lost with the ring: nobody wakes the process for it.
         workers(sim)[row].unsent = 0
         if workers(sim)[row].packet != 0:
             release_datagram(sim, workers(sim)[row])

@@ -31,6 +31,7 @@ def current(sim: Sim, server: SipServer, stream: int) -> int:
     """Return the transaction that a stream's messages meet; 0 if the server knows of none."""
     request = requests(sim)[stream]
     if request.number != streams(sim)[stream].number or request.boot != server.boots:
+        # The stream is another attempt's by now, or the server has been booted since and remembers nothing.
         replace_current(sim, stream, 0)
         request.number = streams(sim)[stream].number
         request.boot = server.boots
@@ -44,6 +45,7 @@ def replace_current(sim: Sim, stream: int, row: int) -> None:
     request = requests(sim)[stream]
     before = request.transaction
     request.transaction = row
+    # After the new one is entered: nothing refers to the old row any more when it is freed.
     if before != 0:
         transactions(sim)[before].is_current = False
         free_unused(sim, before)
@@ -65,6 +67,7 @@ def create(sim: Sim, server: SipServer, packet: Packet) -> int:
     made.is_current = True
     made.uses = 0
     made.forward.timer = 0
+    # Being current keeps the new row alive until another replaces it.
     replace_current(sim, packet.stream, row)
     server.held += 1
     server.created += 1
@@ -84,6 +87,7 @@ def drop_use(sim: Sim, row: int) -> None:
     """Refer to a transaction no longer."""
     transaction = transactions(sim)[row]
     transaction.uses -= 1
+    # Before the row may be freed, which knows the stream.
     drop_ref(sim, transaction.stream)
     free_unused(sim, row)
 
@@ -111,6 +115,7 @@ def complete(sim: Sim, server: SipServer, row: int, reply: int) -> None:
     transaction.replied = reply
     server.waiting += 1
     slots = sip_rules(sim)[server.row].wait_periods + 1
+    # The slot that tick() comes to last.
     expiries(sim)[server.first_expiry + (server.slot + slots - 1) % slots].count += 1
 
 

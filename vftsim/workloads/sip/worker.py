@@ -98,6 +98,7 @@ def find_transaction(sim: Sim, server: SipServer, worker: Worker, packet: Packet
         worker.is_again = row != 0 and transactions(sim)[row].is_final and message != Message.ACK
     worker.transaction = row
     if row != 0:
+        # Until release_datagram(): the work takes time, and the transaction may expire meanwhile.
         add_use(sim, row)
 
 
@@ -156,6 +157,7 @@ def send_now(sim: Sim, server: SipServer, packet: int) -> None:
     if row > 0:
         worker = workers(sim)[row]
         worker.unsent -= 1
+        # The last of several: only then does the process go on.
         if worker.unsent == 0 and worker.after_ns > 0:
             submit_for(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, row, 0)
         elif worker.unsent == 0:
@@ -193,6 +195,7 @@ def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
         elif transactions(sim)[row].replied >= 0:
             answer_from(sim, server, transactions(sim)[row], transactions(sim)[row].replied)
     else:
+        # This may drop the timer's use; the worker's own keeps the row.
         stop_repeating(sim, row)
         if message == Message.RINGING:
             relay_ringing(sim, server, row)
@@ -263,6 +266,7 @@ def release(sim: Sim, server: SipServer, row: int) -> None:
     if server.buffer.length > 0 and not server.stalled:
         work_on(sim, server, row, packet_list.pop(sim, server.buffer))
     else:
+        # At the front: the process that was busy last is the first to be woken.
         worker_list.push_front(sim, server.idle, row)
         if server.idle.length == sip_rules(sim)[server.row].processes:
             server.at_rest_ns = sim.now_ns

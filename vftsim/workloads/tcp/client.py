@@ -79,6 +79,7 @@ def pump(sim: Sim, bulk: Bulk, connection: Connection) -> None:
         if not has_room(sim, station, what % COUNTS * (bulk.mss + HEADER_BYTES)):
             wait_for_room(sim, station)
             return
+        # Before it is sent, so that the next question finds the window smaller.
         note_sent(sim, connection, what, on_client_due)
         send(sim, station, new_segments(sim, bulk, connection, what))
         what = next_segments(sim, bulk, connection)
@@ -121,6 +122,7 @@ def handle_packet(sim: Sim, packet: int) -> None:
     """Take in a packet from the server, and free it."""
     connection = connections(sim)[packets(sim)[packet].stream]
     bulk = bulks(sim)[connection.bulk]
+    # Read before the packet is freed: what follows may take its row.
     what = packets(sim)[packet].what
     stamp_ns = packets(sim)[packet].sent_ns
     packets.free(sim, packet)

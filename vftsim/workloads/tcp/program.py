@@ -100,6 +100,7 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection)
         mark(sim, connection.packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
         submit(sim, domain, demand_ns, on_taken, connection.row, tcp_program.row)
         return
+    # What has come goes first: it may change what is owed and what may be sent.
     if connection.owes:
         demand_ns = sending_ns(sim, tcp_program, bulk, tcp_program.ack_cost_ns)
         submit(sim, domain, demand_ns, on_acknowledged, connection.row, tcp_program.row)
@@ -107,6 +108,7 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection)
     what = 0
     if not bulk.is_upload:
         what = next_segments(sim, bulk, connection)
+    # Only asked here: on_written() asks again, and takes it, when the work is done.
     if what > 0:
         demand_ns = data_ns(tcp_program, bulk, what)
         submit(sim, domain, sending_ns(sim, tcp_program, bulk, demand_ns), on_written, connection.row, tcp_program.row)
@@ -120,6 +122,7 @@ def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connect
     packet = packets(sim)[connection.packet]
     if packet.what % COUNTS == 0:
         return with_overhead_ns(sim, tcp_program.program, tcp_program.ack_cost_ns, 0)
+    # Taken in when the work begins: whether it calls for an acknowledgement is part of its price.
     connection.owes = take_data(sim, bulk, connection, packet.what, packet.sent_ns) or connection.owes
     demand_ns = data_ns(tcp_program, bulk, packet.what)
     if connection.owes:
@@ -144,6 +147,7 @@ def on_taken(sim: Sim, connection_row: int, argument: int) -> None:
     """The packet in hand has been taken in."""
     connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
+    # Read before the packet is freed.
     what = packets(sim)[connection.packet].what
     echo_ns = packets(sim)[connection.packet].sent_ns
     mark(sim, connection.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
@@ -185,6 +189,7 @@ def on_written(sim: Sim, connection_row: int, argument: int) -> None:
 @part
 def send_and_serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, packet: int) -> None:
     """Send a packet and do what is next, or sleep until there is room."""
+    # A process that sleeps stays busy, so that what comes meanwhile waits for it.
     connection.is_blocked = not send_or_wait(sim, packet)
     if not connection.is_blocked:
         serve(sim, tcp_program, bulk, connection)
@@ -204,6 +209,7 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
 @event
 def on_server_due(sim: Sim, connection_row: int, token: int) -> None:
     """The server's retransmission timer has gone off."""
+    # A process that is at work finds by itself, at the end, what is to be sent again.
     connection = connections(sim)[connection_row]
     if token == connection.timer and is_timed_out(sim, connection, on_server_due) and not connection.is_busy:
         serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection)
@@ -242,6 +248,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
         connection.is_reset = True
         connection.is_busy = False
         connection.is_blocked = False
+        # Planned timers find other tokens: they belong to the server of before.
         connection.timer = 0
         connection.delay_timer = 0
         if connection.packet != 0:

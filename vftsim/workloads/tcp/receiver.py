@@ -21,7 +21,9 @@ def take_data(sim: Sim, bulk: Bulk, connection: Connection, what: int, stamp_ns:
     if end <= connection.expected:
         return True
     if connection.pending == 0:
+        # The stamp of the first segment that the acknowledgement will answer (RFC 7323, 4.3).
         connection.echo_ns = stamp_ns
+    # Read before segments are taken out of it: a gap that is filled is acknowledged at once.
     had_gap = connection.beyond_count > 0
     connection.pending += end - connection.expected
     connection.expected = end

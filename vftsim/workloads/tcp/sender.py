@@ -56,6 +56,7 @@ def note_sent(sim: Sim, connection: Connection, what: int, on_due: int) -> None:
     else:
         connection.retransmitted += max(0, min(end, connection.recover) - first)
         connection.nxt = end
+    # It runs for the oldest segment that is not acknowledged: a later one does not start it anew (RFC 6298, 5.1).
     if connection.due_ns == 0:
         set_timer(sim, connection, on_due)
 
@@ -75,6 +76,7 @@ def take_acknowledgement(
     """Take in an acknowledgement; send what :func:`next_segments` says then."""
     if expected > connection.una:
         acknowledged(sim, bulk, connection, expected, echo_ns)
+        # The timer starts anew for what is still out, or rests (RFC 6298, 5.2 and 5.3).
         connection.due_ns = 0
         if connection.nxt > connection.una:
             set_timer(sim, connection, on_due)
@@ -87,6 +89,7 @@ def acknowledged(sim: Sim, bulk: Bulk, connection: Connection, expected: int, ec
     """Take in that segments have arrived."""
     count = expected - connection.una
     connection.una = expected
+    # After a time-out it has gone back: what has arrived all the same is not sent again.
     connection.nxt = max(connection.nxt, expected)
     connection.duplicates = 0
     if echo_ns >= 0:
@@ -120,6 +123,7 @@ def duplicated(connection: Connection) -> None:
     connection.duplicates += 1
     if connection.is_recovering:
         connection.window += 1
+    # Not for what was sent before the last recovery or time-out (RFC 6582, 3.2).
     elif connection.duplicates == DUPLICATES and connection.una >= connection.recover:
         connection.is_recovering = True
         connection.recoveries += 1
@@ -148,6 +152,7 @@ def is_timed_out(sim: Sim, connection: Connection, on_due: int) -> bool:
     connection.timer = 0
     if connection.due_ns == 0:
         return False
+    # It was set anew meanwhile: one event is moved on, instead of one planned for each acknowledgement.
     if connection.due_ns > sim.now_ns:
         connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_due, connection.row)
         return False
@@ -158,6 +163,7 @@ def is_timed_out(sim: Sim, connection: Connection, on_due: int) -> bool:
     connection.credit = 0
     connection.duplicates = 0
     connection.is_recovering = False
+    # What was sent by now may be sent twice: its duplicates must begin no recovery.
     connection.recover = max(connection.recover, connection.nxt)
     connection.nxt = connection.una
     connection.resend = NO_SEGMENT

@@ -107,6 +107,7 @@ def asleep(sim: Sim, domain: Domain, process: Process) -> None:
     ours = cfs_guest_domains(sim)[domain.row]
     ours.weight -= process.weight
     cfs_guest_list.remove(sim, ours.runnable, process.row)
+    # After it has left: the least of those that stay.
     advance(sim, ours)
 
 

@@ -136,6 +136,7 @@ def asleep(sim: Sim, domain: Domain, process: Process) -> None:
     """Keep the lag, within two slices, and leave the queue."""
     ours = eevdf_domains(sim)[domain.row]
     eevdf_process = eevdf_processes(sim)[process.row]
+    # Read while the process still counts.
     average = average_ns(sim, ours)
     most_ns = 2 * virtual_slice_ns(ours, process)
     eevdf_process.lag_ns = min(max(average - eevdf_process.virtual_ns, -most_ns), most_ns)

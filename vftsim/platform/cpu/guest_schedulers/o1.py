@@ -261,6 +261,7 @@ def pick(sim: Sim, domain: Domain) -> int:
         ours.best_expired = WORST + 1
         row = first_ready(sim, ours.active)
     o1_process = o1_processes(sim)[row]
+    # The wait counts once, at the first pick after a wake-up.
     if o1_process.sleep_kind == INTERACTIVE or o1_process.sleep_kind == INTERRUPTED:
         count_wait(sim, ours, processes(sim)[row], o1_process)
     o1_process.sleep_kind = NORMAL

@@ -62,6 +62,7 @@ def draw(sim: Sim, vcpu: Vcpu) -> None:
     if pool.budget_ns > 0 and purse.drawn_ns <= 0:
         portion_ns = min(pool.portion_ns, pool.left_ns)
         pool.left_ns -= portion_ns
+        # Added, not set: what was overdrawn is paid first.
         purse.drawn_ns += portion_ns
 
 
@@ -78,6 +79,7 @@ def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int) -> None:
     pool = pools(sim)[vcpu.domain]
     purse = purses(sim)[vcpu.row]
     if pool.budget_ns > 0 and purse.drawn_ns > keep_ns:
+        # Never above the budget: it may have been drawn in the period before.
         pool.left_ns = min(pool.left_ns + purse.drawn_ns - keep_ns, pool.budget_ns)
         purse.drawn_ns = keep_ns
 
@@ -96,6 +98,7 @@ def hold_throttled(sim: Sim, host: Host, domain: int) -> None:
 @part
 def refill(sim: Sim, host: Host, domain: int) -> None:
     """Begin a domain's period; leaves those whom its end has let go marked for placing."""
+    # Before the refill: afterwards it could not be told who had no budget.
     hold_throttled(sim, host, domain)
     pool = pools(sim)[domain]
     pool.left_ns = pool.budget_ns

@@ -41,6 +41,7 @@ def tell_of(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         row = place_of_another(sim, host, vcpu)
     if row != 0:
         tickle(sim, row)
+        # Other pCPUs leave it to this one until that has chosen (is_offered()).
         credit2_vcpus(sim)[vcpu.row].tickled_pcpu = row
 
 
@@ -98,6 +99,7 @@ def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> int:
     there = credit2_vcpus(sim)[running]
     if rules.rate_limit_ns > TOLERANCE_NS and sim.now_ns - there.since_ns <= rules.rate_limit_ns - TOLERANCE_NS:
         return -1
+    # What runs burns credit up to now before the two are compared.
     sync(sim, vcpus(sim)[running])
     credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     return credit2_vcpu.credit - there.credit - (0 if credit2_vcpu.home == row else rules.resistance)
@@ -119,12 +121,14 @@ def grab_budget(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
     credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
     if pool.budget_ns == 0 or credit2_vcpu.held_ns > 0:
         return True
+    # Below 0 after an overdraft, which the pool bears.
     pool.left_ns += credit2_vcpu.held_ns
     credit2_vcpu.held_ns = max(min(pool.portion_ns, pool.left_ns), 0)
     if credit2_vcpu.held_ns > 0:
         pool.left_ns -= credit2_vcpu.held_ns
         return True
     credit2_vcpu.parked = True
+    # One that has its pCPU is in no queue: choose() drops it.
     if not is_current(sim, credit2_vcpu, vcpu.row):
         waiting_list.remove(sim, credit2_hosts(sim)[host.row].waiting, vcpu.row)
     parked_list.push_front(sim, pool.parked, vcpu.row)
@@ -137,6 +141,7 @@ def unpark(sim: Sim, host: Host, domain: int) -> None:
     pool = credit2_domains(sim)[domain]
     while pool.parked.length > 0:
         row = parked_list.pop(sim, pool.parked)
+        # Cleared for a blocked vCPU too: its next wake queues it.
         credit2_vcpus(sim)[row].parked = False
         if vcpus(sim)[row].state == RUNNABLE:
             join(sim, host, vcpus(sim)[row])

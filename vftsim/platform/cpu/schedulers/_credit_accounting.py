@@ -91,6 +91,7 @@ def allot(sim: Sim, host: Host) -> None:
         domain = credit_domains(sim)[domain].next_account
     weight_left = weight_total
     somebody_wants_more = False
+    # Over a list of its own: the order of the accounts changes on the way.
     domain = rules.allotments.first
     while domain != 0:
         account = credit_domains(sim)[domain]
@@ -136,6 +137,7 @@ def account_for(sim: Sim, host: Host) -> None:
             earn(sim, host, account, vcpus(sim)[row])
             rules.balance += credit_vcpus(sim)[row].credit
             row = following
+    # Each pCPU sorts its queue at its next tick, not here.
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
         credit_pcpus(sim)[row].needs_sort = True
 
@@ -148,11 +150,13 @@ def earn(sim: Sim, host: Host, account: CreditDomain, vcpu: Vcpu) -> None:
     credit_vcpu.credit += account.credits_per_vcpu
     if credit_vcpu.credit < 0:
         set_priority(sim, host, vcpu, OVER)
+        # Parked by what it owes, before the debt is cut to one slice's worth.
         if account.cap_credits != 0 and credit_vcpu.credit < account.park_below:
             park(sim, host, vcpu)
         credit_vcpu.credit = max(credit_vcpu.credit, -per_slice)
         return
     set_priority(sim, host, vcpu, UNDER)
+    # UNDER by now: a wake boosts only such a vCPU.
     unpark(sim, host, vcpu)
     if credit_vcpu.credit > per_slice:
         deactivate(sim, host, vcpu)
@@ -170,6 +174,7 @@ def park(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     if credit_vcpu.queued:
         queue_list.remove(sim, home.queue, vcpu.row)
         credit_vcpu.queued = False
+    # Its pCPU drops it when it chooses: leave() does not queue a parked vCPU.
     if home.current == vcpu.row:
         request_reschedule(sim, pcpus(sim)[credit_vcpu.home])
 
@@ -183,5 +188,6 @@ def unpark(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     credit_vcpu.parked = False
     rules = credit_hosts(sim)[host.row]
     rules.unparks += 1
+    # One that its pCPU has not left since it was parked is still there, and needs no queue.
     if vcpu.state != BLOCKED and credit_pcpus(sim)[credit_vcpu.home].current != vcpu.row:
         wake_up(sim, host, vcpu, rules.boosts_unparked, host.first_pcpu)

@@ -68,6 +68,7 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, waker: int) -> No
     if may_boost and rules.boosts_wakes and not credit_vcpu.has_moved and credit_vcpu.priority == UNDER:
         set_priority(sim, host, vcpu, BOOST)
         rules.boosts += 1
+    # It holds for one wake.
     credit_vcpu.has_moved = False
     insert(sim, vcpu)
     tell_of(sim, host, vcpu, waker)
@@ -83,6 +84,7 @@ def is_suitable(sim: Sim, vcpu: Vcpu, pcpu: int) -> bool:
 def next_suitable(sim: Sim, host: Host, vcpu: Vcpu, after: int) -> int:
     """Return the first idle pCPU behind ``after``, in turn, where the vCPU may run; 0 if there is none."""
     number = pcpus(sim)[after].number
+    # The last step comes back to ``after`` itself.
     for step in range(1, host.pcpus + 1):
         row = host.first_pcpu + (number + step) % host.pcpus
         if is_suitable(sim, vcpu, row):
@@ -125,6 +127,7 @@ def tell_of(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
     running = credit_pcpus(sim)[credit_vcpu.home].current
     rule = credit_hosts(sim)[host.row].tickle_rule
+    # Its own pCPU takes it: nobody else needs to look.
     if running == 0:
         tickle(sim, host, credit_vcpu.home)
         return
@@ -154,6 +157,7 @@ def tell_idler_first(sim: Sim, host: Host, vcpu: Vcpu, preempts: bool, waker: in
     if credit_hosts(sim)[host.row].kicks_preempted and next_suitable(sim, host, vcpus(sim)[displaced], home) != 0:
         credit_vcpus(sim)[displaced].moves = True
         credit_hosts(sim)[host.row].kicks += 1
+    # Requested only: when it chooses, the flag says that the displaced one moves on (move()).
     tickle(sim, host, home)
 
 
@@ -180,6 +184,7 @@ def move(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
     """Give a vCPU that has left its pCPU another home, and wake it there if it has work."""
     rules = credit_hosts(sim)[host.row]
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
+    # Once for each request: a later tick may ask for another move.
     credit_vcpu.moves = False
     credit_vcpu.has_moved = not rules.boosts_migrated
     credit_vcpu.home = better_home(sim, host, vcpu)
@@ -192,6 +197,7 @@ def partition(sim: Sim, pcpu: int) -> None:
     """Bring a queue back into order after accounting: all that are OVER behind the others, stably."""
     credit_pcpu = credit_pcpus(sim)[pcpu]
     credit_pcpu.needs_sort = False
+    # As many as there are now: those that stay join the end of this same queue.
     for _ in range(credit_pcpu.queue.length):
         row = queue_list.pop(sim, credit_pcpu.queue)
         if credit_vcpus(sim)[row].priority < UNDER:

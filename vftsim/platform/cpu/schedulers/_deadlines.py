@@ -44,6 +44,7 @@ def begin_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 @part
 def plan(sim: Sim, vcpu: Vcpu) -> None:
     """Plan the end of the period in progress."""
+    # An alarm that was planned before is stale from here on.
     deadline = deadlines(sim)[vcpu.row]
     deadline.alarm = at(sim, deadline.deadline_ns, EventKind.ACCOUNTING, vcpu.number, on_period_end, vcpu.row)
 
@@ -62,6 +63,7 @@ def on_period_end(sim: Sim, vcpu_row: int, token: int) -> None:
         return
     vcpu = vcpus(sim)[vcpu_row]
     host = hosts(sim)[vcpu.host]
+    # Charged first: what has run is of the old period.  Refilled next: without time no pCPU would be looked for.
     sync_running(sim, host)
     on_deadline(sim, host, vcpu)
     begin_period(sim, host, vcpu)

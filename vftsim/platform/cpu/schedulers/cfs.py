@@ -195,6 +195,7 @@ def place_of_furthest(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 @cfs.implements(shared.on_wake)
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let a sleeper keep at most half a latency of lead."""
+    # First: how far back a sleeper is placed depends on the least virtual run time of now.
     advance(sim, host)
     entity = cfs_vcpus(sim)[vcpu.row]
     rules = cfs_hosts(sim)[host.row]
@@ -305,6 +306,7 @@ def least_of_running(sim: Sim, host: Host, cfs_host: CfsHost) -> int:
             continue
         if not cfs_host.charges_late:
             sync(sim, vcpus(sim)[running])
+        # Too little to move the host's: nothing that follows could change that.
         elif least_ns <= cfs_host.least_ns:
             break
         if has_budget(sim, vcpus(sim)[running]):
@@ -323,6 +325,8 @@ def plan_refill(sim: Sim, domain: int) -> None:
 def on_refill(sim: Sim, domain_row: int, token: int) -> None:
     """Begin a domain's period: let its throttled vCPUs go on."""
     host = hosts(sim)[domains(sim)[domain_row].host]
+    # What has run is charged to the old period.  After the refill those count again for the least virtual run time
+    # that had been throttled, and are placed last, when all that is known.
     sync_running(sim, host)
     refill(sim, host, domain_row)
     advance(sim, host)

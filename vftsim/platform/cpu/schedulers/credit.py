@@ -194,6 +194,7 @@ def attach(sim: Sim, host: Host) -> None:
         open_account(sim, host, vcpu.domain)
     rules.last_robbed = host.first_pcpu
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
+        # Before the start: the first scan is never too early.
         credit_pcpus(sim)[row].last_scan_ns = -rules.balance_limit_ns - 1
         credit_pcpus(sim)[row].is_idler = True
         credit_pcpus(sim)[row].last_tickled = host.first_pcpu
@@ -230,11 +231,14 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     credit_pcpu = credit_pcpus(sim)[pcpu.row]
     before = credit_pcpu.current
     if before != 0:
+        # Debited and queued first: it competes with those that wait.
         limit_ns = leave(sim, host, vcpus(sim)[before])
         if limit_ns > 0:
+            # Rate-limited: it was not queued and stays the current one.
             pcpu.slice_ns = limit_ns
             return before
     chosen = most_urgent(sim, host, pcpu)
+    # The rate limit counts from the first of consecutive slices.
     if chosen not in (before, 0):
         credit_vcpus(sim)[chosen].running_since_ns = sim.now_ns
         if before != 0 and vcpus(sim)[before].state != BLOCKED:
@@ -245,6 +249,7 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     if chosen == 0:
         plan_idle_slice(sim, host, pcpu)
     pcpu.slice_ns = rules.slice_ns
+    # After ``current`` is set: the move wakes pCPUs by what runs where now.
     if before != 0 and credit_vcpus(sim)[before].moves:
         move(sim, host, vcpus(sim)[before], pcpu.row)
     return chosen
@@ -257,6 +262,7 @@ def leave(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
     debit(rules, credit_vcpu)
     credit_vcpu.stopped_ns = sim.now_ns
+    # Not queued here: accounting, choose() or its next wake sees to it.
     if credit_vcpu.parked or credit_vcpu.moves or vcpu.state == BLOCKED:
         return 0
     ran_ns = sim.now_ns - credit_vcpu.running_since_ns
@@ -308,12 +314,14 @@ def steal(sim: Sim, host: Host, pcpu: Pcpu, above: int) -> int:
     credit_pcpu = credit_pcpus(sim)[pcpu.row]
     if rules.balance_limit_ns != 0 and sim.now_ns - credit_pcpu.last_scan_ns <= rules.balance_limit_ns:
         return 0
+    # A scan counts whether it finds anything or not.
     credit_pcpu.last_scan_ns = sim.now_ns
     start = pcpu.number
     if rules.steals_in_turn:
         start = pcpus(sim)[rules.last_robbed].number
     for step in range(1, host.pcpus + 1):
         peer = host.first_pcpu + (start + step) % host.pcpus
+        # Whatever an idle peer has in its queue it takes itself.
         if peer == pcpu.row or credit_pcpus(sim)[peer].current == 0:
             continue
         row = rob(sim, pcpu, peer, above)
@@ -330,6 +338,7 @@ def rob(sim: Sim, pcpu: Pcpu, peer: int, above: int) -> int:
     delay_ns = credit_hosts(sim)[pcpu.host].migration_delay_ns
     queue = credit_pcpus(sim)[peer].queue
     row = queue.first
+    # As in Xen the search ends at the first that is not above: a queue out of order is sorted at its pCPU's next tick.
     while row != 0 and credit_vcpus(sim)[row].priority > above:
         waiting = credit_vcpus(sim)[row]
         is_hot = sim.now_ns - waiting.stopped_ns < delay_ns
@@ -348,6 +357,7 @@ def on_tick(sim: Sim, pcpu_row: int, token: int) -> None:
     pcpu = pcpus(sim)[pcpu_row]
     host = hosts(sim)[pcpu.host]
     rules = credit_hosts(sim)[host.row]
+    # Charged first: the debit below is for what has run by now.
     sync_running(sim, host)
     if credit_pcpus(sim)[pcpu_row].current != 0:
         tick_running(sim, host, vcpus(sim)[credit_pcpus(sim)[pcpu_row].current])
@@ -355,6 +365,7 @@ def on_tick(sim: Sim, pcpu_row: int, token: int) -> None:
         rules.ticks += 1
         if rules.accounting_in_tick and rules.ticks % TICKS_PER_SLICE == 0:
             account_for(sim, host)
+    # After accounting, which puts queues out of order; ticks of the other pCPUs follow at this instant.
     if credit_pcpus(sim)[pcpu_row].needs_sort:
         partition(sim, pcpu_row)
     at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, pcpu_row)
@@ -382,6 +393,7 @@ def tick_running(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def on_accounting(sim: Sim, host_row: int, token: int) -> None:
     """Account, in the releases that have a timer for it."""
     host = hosts(sim)[host_row]
+    # Charged before credits are handed out, although debits wait for the next tick or choice.
     sync_running(sim, host)
     account_for(sim, host)
     at(sim, sim.now_ns + credit_hosts(sim)[host_row].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, host_row)

@@ -147,17 +147,21 @@ def charge(sim: Sim, host: Host, vcpu: Vcpu, ran_ns: int) -> None:
 def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     """Go on with the vCPU that runs here, or take one of more credit; hand out credit when there is none."""
     credit2_pcpu = credit2_pcpus(sim)[pcpu.row]
+    # From here on it may be asked for another.
     credit2_pcpu.tickled = False
     before = credit2_pcpu.current
     if before != 0:
+        # Before the choice: one that has used up its portion draws another, or is parked and does not compete.
         grab_budget(sim, host, vcpus(sim)[before])
     chosen = candidate(sim, host, pcpu, before)
     if chosen != 0:
         take(sim, host, pcpu, chosen, before)
+        # Worked out before the one that leaves joins the queue below, as in the original.
         pcpu.slice_ns = slice_of(sim, host, vcpus(sim)[chosen], chosen == before)
         if chosen != before:
             credit2_vcpus(sim)[chosen].since_ns = sim.now_ns
     credit2_pcpu.current = chosen
+    # Last: its joining asks pCPUs by what runs where now.
     if before not in (0, chosen):
         leave(sim, host, vcpus(sim)[before])
     return chosen
@@ -209,6 +213,7 @@ def take(sim: Sim, host: Host, pcpu: Pcpu, chosen: int, before: int) -> None:
     if most <= 0:
         reset(sim, host, credit2_vcpu.credit)
     credit2_vcpu.tickled_pcpu = 0
+    # After a reset: the compensation comes on top of it.
     if credit2_vcpu.home != pcpu.row:
         credit2_vcpu.home = pcpu.row
         credit2_vcpu.credit += COMPENSATION
@@ -224,6 +229,7 @@ def reset(sim: Sim, host: Host, credit: int) -> None:
         if is_current(sim, credit2_vcpu, row):
             sync(sim, vcpus(sim)[row])
             if credit2_domains(sim)[vcpus(sim)[row].domain].budget_ns > 0 and credit2_vcpu.held_ns <= 0:
+                # Charging may have used up its portion: its pCPU chooses again, where it draws another or is parked.
                 tickle(sim, credit2_vcpu.home)
         credit2_vcpu.credit = min(credit2_vcpu.credit + added, CREDIT_MOST)
 
@@ -276,6 +282,7 @@ def plan_refill(sim: Sim, host: Host) -> None:
 def on_refill(sim: Sim, host_row: int, token: int) -> None:
     """Begin a period of the caps: let those go on that theirs has held."""
     host = hosts(sim)[host_row]
+    # What has run up to now is of the old period.
     sync_running(sim, host)
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:

@@ -189,6 +189,7 @@ def slice_of(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 @esxi.implements(on_wake)
 def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Start level with the others, just before those who wait there."""
+    # Asked before this vCPU is queued, so that it does not count itself.
     if not is_active(sim, domains(sim)[vcpu.domain]):
         machine = machines(sim)[vcpu.domain]
         machine.virtual_time = max(machine.virtual_time, esxi_hosts(sim)[host.row].floor - 1)
@@ -254,6 +255,7 @@ def plan_refill(sim: Sim, host: Host) -> None:
 def on_refill(sim: Sim, host_row: int, token: int) -> None:
     """Begin a period of the limits: let those go on that theirs has held."""
     host = hosts(sim)[host_row]
+    # What has run is of the old period, and an overrun is owed in the new one.
     sync_running(sim, host)
     row = host.first_vcpu
     while row < host.first_vcpu + host.vcpus:

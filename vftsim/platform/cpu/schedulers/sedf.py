@@ -190,6 +190,7 @@ def remember(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Begin a period if the last one is over."""
     sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
+    # It competes for extra time as if it had had as much as the last that ran on it here: nothing is saved up in sleep.
     sedf_vcpu.score = max(sedf_vcpu.score, sedf_pcpus(sim)[sedf_vcpu.home].level)
     if sedf_vcpu.slice_ns == 0:
         return

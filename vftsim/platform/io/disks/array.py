@@ -138,6 +138,7 @@ def enqueue(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_re
 def serve_again(sim: Sim, disk: Disk) -> None:
     """Let every free disk begin."""
     disk_array = disk_arrays(sim)[disk.row]
+    # Each call starts one request at most.
     for _ in range(min(disk_array.disks, disk_array.queue.length)):
         serve_next(sim, disk, disk_array)
 
@@ -170,6 +171,7 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
     program, tag = request.program, request.tag
     size_bytes, is_read, replica_ns = request.size_bytes, request.is_read, request.replica_ns
     is_awaited = request.boots == disk_array.boots
+    # One of before a boot is not repeated: nobody waits for it.
     if disk.is_away and is_awaited:
         ask_again(sim, disk_array, array_request_row)
         return

@@ -159,6 +159,7 @@ def serve_local(sim: Sim, disk: Disk) -> None:
 def forget_local(sim: Sim, disk: Disk) -> None:
     """Lose the page cache and the queue; what the disk works on, it ends."""
     local_disk = local_disks(sim)[disk.row]
+    # The planned flush finds another token: there is nothing left to write.
     local_disk.flushing = 0
     lose_requests(sim, local_disk, local_disk.dirty)
     lose_requests(sim, local_disk, local_disk.queue)

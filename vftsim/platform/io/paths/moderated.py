@@ -165,6 +165,7 @@ def take_in(sim: Sim, port: Port, packet: int) -> None:
     else:
         packet_list.push(sim, nic.ring, packet)
         if not nic.is_pending:
+            # It stays so while the interrupt is masked, so that one interrupt announces everything.
             nic.is_pending = True
             # Packets of the same instant share the interrupt: it is handled after their arrival.
             at(sim, max(sim.now_ns, nic.next_interrupt_ns), EventKind.DEVICE, 0, on_interrupt, port.row)
@@ -242,6 +243,7 @@ def send_out(sim: Sim, port: Port, packet: int) -> bool:
         send_from_host(sim, port, packet)
         return True
     packet_list.push(sim, nic.outbox, packet)
+    # The first of a batch plans the release for all of it.
     if nic.outbox.length == 1:
         due_ns = (sim.now_ns // nic.release_ns + 1) * nic.release_ns
         at(sim, due_ns, EventKind.DEVICE, 1, on_release, port.row)
@@ -269,6 +271,7 @@ def unmask_interrupts(sim: Sim, port: Port) -> None:
     nic.is_masked = False
     if nic.is_due:
         nic.is_due = False
+        # By an event: the machine is thawed after its ports are unmasked.
         at(sim, sim.now_ns, EventKind.DEVICE, 0, on_interrupt, port.row)
 
 
