@@ -18,6 +18,8 @@ from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import EventKind, Sim, event
 from vftsim.platform.cpu import build, jobs
 from vftsim.platform.cpu.records import BLOCKED, domains, hosts, work_done
+from vftsim.platform.cpu.schedulers._credit_records import OVER, credit_vcpus
+from vftsim.platform.cpu.schedulers.credit import Credit
 from vftsim.platform.cpu.schedulers.esxi import Esxi
 from vftsim.platform.cpu.schedulers.native import Native
 from vftsim.platform.cpu.schedulers.round_robin import RoundRobin
@@ -120,6 +122,37 @@ def test_a_callback_may_make_its_own_pcpu_choose_again():
     lab.run(120)
     assert lab.finished == [(107, "B"), (110, "A")]
     assert lab.decisions() == [(100, "A"), (105, "B"), (107, "A"), (110, "-")]
+
+
+@work_done
+def end(sim: Sim, row: int, argument: int) -> None:
+    """Nothing follows."""
+
+
+@work_done
+def wake_and_continue(sim: Sim, row: int, argument: int) -> None:
+    """Wake the other domain, then go on with a job that no vCPU is woken for."""
+    jobs.submit(sim, domains(sim)[row + 1], 3 * MS, end, 0, 0)
+    jobs.continue_with(sim, domains(sim)[row], MS // 5, end, 0, 0)
+
+
+@event
+def start_continuing_job(sim: Sim, row: int, token: int) -> None:
+    jobs.submit(sim, domains(sim)[row], MS // 5, wake_and_continue, row, 0)
+
+
+@pytest.mark.parametrize(("version", "decisions"), [("4.1", "ABA"), ("4.2", "AB"), ("4.18", "AB")])
+def test_a_vcpu_chosen_again_in_its_callback_does_what_the_callback_continues_with(version, decisions):
+    """A is OVER, so B would preempt it; from 4.2 on the rate limit of 1 ms keeps A, which has no work yet."""
+    lab = Lab(Credit(version=version), actions=(start_continuing_job,))
+    row = lab.domain("A")
+    lab.domain("B")
+    lab.at(1, EventKind.ARRIVAL, start_continuing_job, row)
+    lab.run(0.5)
+    lab.engine.rows(credit_vcpus)[lab.vcpu_rows("A")[0]].priority = OVER
+    lab.run(9)
+    assert lab.vcpus("A")[0].run_ns == 2 * MS // 5
+    assert "".join(name for _, name in lab.decisions()) == f"{decisions}-"
 
 
 @work_done

@@ -183,6 +183,9 @@ def fill(sim: Sim, host: Host, pcpu: Pcpu, before: int) -> None:
         if run_ns >= 0 or vcpu.dispatched_ns > sim.now_ns:
             plan(sim, pcpu, vcpu, run_ns)
             return
+        # What its finished work is to be followed by is not known before the callback returns: on_run_end() looks.
+        if chosen == host.finishing:
+            return
         # It was chosen and had nothing to do: blocked again, and the scheduler is asked for another one.
         block(sim, host, pcpu, vcpu)
         # What ran before the first choice has been noted above, once.
@@ -288,6 +291,7 @@ def on_run_end(sim: Sim, pcpu_row: int, token: int) -> None:
     pcpu = pcpus(sim)[pcpu_row]
     if token != pcpu.completion:
         return
+    host = hosts(sim)[pcpu.host]
     row = pcpu.running
     vcpu = vcpus(sim)[row]
     pcpu.completion = 0
@@ -299,7 +303,9 @@ def on_run_end(sim: Sim, pcpu_row: int, token: int) -> None:
         # Read and freed before the call, which may take this very row for the next piece of work.
         on_done, where, argument = work.on_done, work.target, work.argument
         works.free(sim, done)
+        host.finishing = row
         work_done.call(sim, on_done, where, argument)
-    # The callback may have put something else here, or planned this vCPU's next run already.
-    if pcpu.running == row and pcpu.completion == 0:
-        run_next(sim, hosts(sim)[pcpu.host], pcpu, vcpu)
+        host.finishing = 0
+    # The callback may have put something else here, moved this vCPU, or planned its next run already.
+    if vcpu.state == RUNNING and pcpus(sim)[vcpu.pcpu].completion == 0:
+        run_next(sim, host, pcpus(sim)[vcpu.pcpu], vcpu)

@@ -23,7 +23,8 @@ MOST_PCPUS = 1024
 class Host(Record):
     """Physical CPUs under one scheduler; its pCPUs and vCPUs stand in consecutive rows.
 
-    ``acts_at_once``: pCPUs that are asked now need not wait for timers of this instant.
+    ``acts_at_once``: pCPUs that are asked now need not wait for timers of this instant.  ``finishing`` is the vCPU of
+    the finished work whose callback runs, 0 for none.
     """
 
     row: int
@@ -38,6 +39,7 @@ class Host(Record):
     begin_ns: int
     observed: bool
     acts_at_once: bool
+    finishing: int
 
 
 class Pcpu(Record):
