@@ -85,6 +85,23 @@ def test_a_missing_packet_waits_for_its_timeout_and_forces_a_checkpoint():
     assert plant.summary["packets_missing"] == 1
 
 
+def test_no_packet_waits_longer_than_the_timeout_and_a_checkpoint():
+    """Also where the distance of the replicas is of the order of the timeout, and packets wait behind others."""
+    own = parameters(
+        divergence_rate=1e-6,
+        period=3600 * S,
+        jitter=20 * MS,
+        packet_timeout=50 * MS,
+        state={"fixed": 0},
+        memory={"working_set": 0, "touch_rate": 0.0},
+        suspend=500 * US,
+    )
+    plant = Plant(own, chunk_ns=10 * MS, chunk_is_output=True, until_ns=100 * S).run()
+    longest_ns = 50 * MS + 500 * US + 2 * WAY_NS
+    assert 50 * MS < max(plant.holds()) <= longest_ns
+    assert plant.summary["packets_missing"] > 100
+
+
 @pytest.mark.parametrize("engine_type", ENGINES)
 def test_a_secondary_goes_on_from_where_it_is(engine_type):
     """No execution is lost: chunks go on with what the guest had left at the crash."""

@@ -253,18 +253,17 @@ def hold_for_comparison(sim: Sim, guard: Guard, packet: int) -> None:
 def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) -> None:
     """Work out when an output has been compared; outputs leave in the order in which they were issued."""
     output = compared(sim)[row]
-    late_ns = lateness_ns(sim, guard, coarse)
+    delay_ns = late_ns = lateness_ns(sim, guard, coarse)
     output.is_missing = coarse.misses != 0 and draw(sim, coarse.misses) < coarse.missing_millionths
-    # One that the secondary produces only after the timeout is one that it does not produce.
-    output.is_missing = output.is_missing or late_ns > coarse.timeout_ns
+    if coarse.delays != 0 and not output.is_missing:
+        first_ns = draw(sim, coarse.delays)
+        delay_ns = max(first_ns, late_ns + draw(sim, coarse.delays))
+    # One that a replica produces only after the timeout is one that it does not produce.
+    output.is_missing = output.is_missing or delay_ns > coarse.timeout_ns
     if output.is_missing:
         machine.call_after(sim, guard, coarse.timeout_ns, on_timeout)
         output.due_ns = sim.now_ns + coarse.timeout_ns
         return
-    delay_ns = late_ns
-    if coarse.delays != 0:
-        first_ns = draw(sim, coarse.delays)
-        delay_ns = max(first_ns, late_ns + draw(sim, coarse.delays))
     # A missing one does not come here: what is behind it waits for the checkpoint, and leaves in order.
     coarse.last_due_ns = max(coarse.last_due_ns, sim.now_ns + delay_ns)
     output.due_ns = coarse.last_due_ns
