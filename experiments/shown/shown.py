@@ -98,7 +98,8 @@ def look(block: Block, command: Command, kept: Kept, write: bool) -> tuple[bool,
         return False, "was not run"
     ran = kept.ran
     if ran["exit"] not in command.exit:
-        return False, f"{command.run}: exit code {ran['exit']}: {ran['errors'].strip().splitlines()[-1:]}"
+        last = (ran["errors"].strip() or kept.printed.strip()).splitlines()[-1:]
+        return False, f"{command.run}: exit code {ran['exit']}: {' '.join(last)}"
     try:
         shown, found = now(block, command, kept)
     except (ShownError, IndexError) as error:

@@ -1,6 +1,7 @@
 """Sweeps that are run: same traffic everywhere, and nothing lost or repeated when killed."""
 
 import gc
+import json
 import os
 import signal
 import sqlite3
@@ -155,6 +156,8 @@ def test_a_killed_sweep_ends_in_the_same_results(tmp_path, whole, how):
     assert again.stdout == (whole / "results.csv").read_bytes()
     for name in FILES:
         assert (folder / name).read_bytes() == (whole / name).read_bytes()
+    shown, expected = (json.loads((each / "blocks.json").read_text(encoding="utf-8")) for each in (folder, whole))
+    assert shown["blocks"] == expected["blocks"], "nothing of how often it was begun"
 
 
 def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, monkeypatch):

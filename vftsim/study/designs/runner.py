@@ -91,7 +91,10 @@ class Runner:
         return self.execution.store
 
     def load(self, wanted: Sequence[int]) -> int:
-        """Take the runs that are in the store, of those wanted of each point; return how many."""
+        """Take the runs that are in the store, of those wanted of each point; say and return how many.
+
+        The answer does not hold it: a study that went on ends with the files of one that nobody interrupted.
+        """
         loaded = 0
         for number, identity in enumerate(self.identities):
             missing = set(range(wanted[number])) - self.taken[number]
@@ -99,6 +102,8 @@ class Runner:
                 if n in missing:
                     self._take(number, n, data)
                     loaded += 1
+        if loaded:
+            self.execution.progress.say(f"{loaded} of {sum(wanted)} replications are on disk already")
         return loaded
 
     def run(self, wanted: Sequence[int], name: Callable[[int], str]) -> None:

@@ -268,8 +268,6 @@ def _notes(study: StudyResult) -> list[str]:
     notes = []
     if len(study.points) > _MOST_ROWS:
         notes.append(f"The first {_MOST_ROWS} points; results.csv has all.")
-    if study.already:
-        notes.append(f"{study.already} runs were on disk already.")
     for number, why in list(study.refused.items())[:_MOST_LISTED]:
         notes.append(f"Refused: point {number} ({study.points[number].name}): {why}")
     if study.unreached:

@@ -435,8 +435,6 @@ def _about(result: SweepResult) -> list[str]:
     ]
     if result.grid.base.spec.phased is None:
         lines.append(_times(result.grid))
-    if result.already:
-        lines.append(f"{result.already} of {result.wanted} replications were on disk already")
     return lines
 
 
