@@ -36,5 +36,8 @@ def models(model: str | None = None, set_: list[str] | None = None, as_json: boo
     if as_json:
         print_json([{**each, "workloads": list(workloads[each["model"]])} for each in found])
     else:
-        rows = [(m["model"], ", ".join(workloads[m["model"]]), " ".join(m["description"].split())) for m in found]
-        print_table("Shipped models", ("model", "workloads", "description"), rows, texts=3)
+        # Those of a workload beside each other: a third column would leave a description no room.
+        for kinds in sorted(set(workloads.values()), key=lambda kinds: (not kinds, kinds)):
+            rows = [(m["model"], " ".join(m["description"].split())) for m in found if workloads[m["model"]] == kinds]
+            print_table(f"Workload: {', '.join(kinds) or 'none'}", ("model", "description"), rows, texts=2)
+            print()
