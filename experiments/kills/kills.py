@@ -3,7 +3,7 @@
     python experiments/kills/kills.py [--kills 200] [--pairs 50] [--seed 1] [--write]
 
 Every command is started in a directory of its own and hit by SIGKILL, SIGTERM or SIGINT: the command alone, its whole
-process group, one of its workers, or joblib's resource tracker.  Then it is started again until it is done.  Lost,
+process group, one of its workers, or loky's resource tracker.  Then it is started again until it is done.  Lost,
 mixed or different results, tracebacks and processes that stay behind are counted.  ``--pairs`` starts pairs of
 writers on one directory: the second one is refused or goes on after the first, and what is there in the end is the
 whole result of each study that is there.
@@ -252,7 +252,7 @@ def kill_once(
 
 
 def _is_of_tracker(errors: str) -> bool:
-    """Whether every traceback is one of joblib's tracker that stands in for a killed one (docs/robustness.md)."""
+    """Whether every traceback is one of loky's tracker that stands in for a killed one (docs/robustness.md)."""
     parts = errors.split("Traceback (most recent call last)")[1:]
     return bool(parts) and all("resource_tracker.py" in part and "KeyError" in part for part in parts)
 

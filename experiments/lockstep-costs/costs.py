@@ -12,10 +12,11 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
+from loky import get_reusable_executor
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from scipy.stats import f as f_distribution
@@ -68,10 +69,10 @@ def cpu_once(prices_us: dict[str, float], lengths: tuple[str, ...], seed: int) -
     return np.array([seen.get((phase, "cpu"), np.nan) for phase in (*PHASES, *HELD_OUT)])
 
 
-def cpu(pool: Parallel, points: list[dict[str, float]], lengths: tuple[str, ...], seeds: range) -> Array:
+def cpu(pool: Executor, points: list[dict[str, float]], lengths: tuple[str, ...], seeds: range) -> Array:
     """Return the mean CPU of every phase at each point, and its standard error behind it."""
-    runs = pool(delayed(cpu_once)(point, lengths, seed) for point in points for seed in seeds)
-    table = np.array(runs).reshape(len(points), len(seeds), -1)
+    asked = [(point, lengths, seed) for point in points for seed in seeds]
+    table = np.array(list(pool.map(cpu_once, *zip(*asked, strict=True)))).reshape(len(points), len(seeds), -1)
     return np.stack([table.mean(axis=1), table.std(axis=1, ddof=1) / np.sqrt(len(seeds))])
 
 
@@ -134,7 +135,7 @@ def fits(matrix: Array, wanted: Array, names: tuple[str, ...], chosen: tuple[int
         yield "pair", ", ".join(f"{names[c]} {us:.1f}" for c, us in zip(columns, found, strict=True)), f"{squares:.1f}"
 
 
-def report(pool: Parallel, prices: dict[str, float], target: Array, rows: tuple[str, ...]) -> None:
+def report(pool: Executor, prices: dict[str, float], target: Array, rows: tuple[str, ...]) -> None:
     """Print what these prices give at full length beside the record."""
     mean, error = (each[0] for each in cpu(pool, [prices], FULL, range(1000, 1010)))
     lines = [
@@ -164,7 +165,7 @@ def main() -> None:
     data = measured(shipped_dir("calibration") / "sip-lab" / "data", "virtual_ft")
     target = np.array([data[phase, "cpu"] for phase in (*PHASES, *HELD_OUT)])
     names = tuple(STEPS_US)
-    with Parallel(n_jobs=arguments.jobs) as pool:
+    with get_reusable_executor(arguments.jobs) as pool:
         if arguments.at:
             given = {name: float(us) for name, _, us in (text.partition("=") for text in arguments.at.split(","))}
             report(pool, given, target, rows)

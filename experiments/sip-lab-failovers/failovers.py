@@ -12,9 +12,10 @@ seconds", is varied.  The crash comes at a random phase of the heartbeats, as no
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
-from joblib import Parallel, delayed
+from loky import get_reusable_executor
 
 from vftsim.composition.run import run_model
 from vftsim.study.runs.model import load_model
@@ -70,11 +71,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
     phases = np.random.Generator(np.random.PCG64(SEED)).random(arguments.replications)
-    with Parallel(n_jobs=arguments.jobs) as pool:
+    with get_reusable_executor(arguments.jobs) as pool:
         for timeout_s in map(float, arguments.timeouts.split(",")):
             for saps in INFERRED:
-                tasks = (delayed(one_failover)(saps, timeout_s, float(p), n) for n, p in enumerate(phases))
-                report(saps, timeout_s, list(pool(tasks)))
+                played = pool.map(partial(one_failover, saps, timeout_s), map(float, phases), range(len(phases)))
+                report(saps, timeout_s, list(played))
 
 
 if __name__ == "__main__":

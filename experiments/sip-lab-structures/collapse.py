@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from loky import get_reusable_executor
 
 from vftsim.calibrate.figures import measured
 from vftsim.composition.run import Run
@@ -228,8 +228,9 @@ def main() -> None:
         print(costs, file=sys.stderr, flush=True)
     asked = [(name, e, assignments_of(name, e, costs)) for name in names for e in MODELS]
     results = []
-    with Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
-        for result in pool(delayed(summary)(*one, n) for one in asked for n in range(arguments.runs)):
+    runs = [(*one, n) for one in asked for n in range(arguments.runs)]
+    with get_reusable_executor(arguments.jobs) as pool:
+        for result in pool.map(summary, *zip(*runs, strict=True)):
             results.append(result)
             if len(results) % (len(MODELS) * arguments.runs) == 0:
                 print(table(results).splitlines()[-1], file=sys.stderr, flush=True)

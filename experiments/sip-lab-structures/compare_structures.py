@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from loky import get_reusable_executor
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import measured
@@ -108,8 +108,8 @@ def main() -> None:
     arguments = parser.parse_args()
     wanted = [(name, fixed) for name, fixed in CANDIDATES.items() if arguments.only in name]
     scores = []
-    with Parallel(n_jobs=arguments.jobs, return_as="generator") as pool:
-        for score in pool(delayed(candidate_score)(*candidate) for candidate in wanted):
+    with get_reusable_executor(arguments.jobs) as pool:
+        for score in pool.map(candidate_score, *zip(*wanted, strict=True)):
             scores.append(score)
             print(_line(score), file=sys.stderr, flush=True)
     text = json.dumps(sorted(scores, key=lambda s: s["score"]), indent=1)

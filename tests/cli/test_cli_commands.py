@@ -30,7 +30,7 @@ def run_main(capsys, *arguments):
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from vftsim.cli.main import main; main(['--help']);"
-        "heavy = {'scipy', 'matplotlib', 'pandas', 'numpy', 'joblib', 'simpy', 'rich.markdown'} & set(sys.modules);"
+        "heavy = {'scipy', 'matplotlib', 'pandas', 'numpy', 'loky', 'simpy', 'rich.markdown'} & set(sys.modules);"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -43,7 +43,7 @@ def test_a_run_of_next_to_nothing_imports_no_more_than_it_needs(tiny_path):
     """Tables of pandas, quantiles of scipy and worker processes take 0.1 to 0.3 CPU s each before they do anything."""
     code = (
         "import sys; from vftsim.cli.main import main; code = main(['run', sys.argv[1], '-n', '1', '-q']);"
-        "heavy = {'scipy.special', 'matplotlib', 'pandas', 'joblib', 'simpy'} & set(sys.modules);"
+        "heavy = {'scipy.special', 'matplotlib', 'pandas', 'loky', 'simpy'} & set(sys.modules);"
         "sys.exit(str(heavy) if heavy else code)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tiny_path)], capture_output=True, text=True, check=False)

@@ -74,7 +74,7 @@ if __name__ == "__main__":
 
 @pytest.mark.thorough
 def test_workers_use_the_kernel_that_was_compiled_before_they_began(tmp_path: Path):
-    """They have surroundings of their own: joblib says how many threads each may have."""
+    """They have surroundings of their own: one thread for each library of numpy."""
     program = tmp_path / "program.py"
     program.write_text(IN_WORKERS)
     environment = {**os.environ, "VFTSIM_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}

@@ -213,11 +213,11 @@ def test_what_must_happen_whole_is_interrupted_at_its_end(number):
     assert happened == ["all of it"]
 
 
-def test_cores_are_those_that_joblib_counts():
+def test_cores_are_those_that_loky_counts():
     words = [
         "import sys; from vftsim.study.runs.workers import available_cores; found = available_cores()",
-        "assert 'joblib' not in sys.modules, 'it takes a tenth of a second to import'",
-        "import joblib; assert found == joblib.cpu_count(), (found, joblib.cpu_count())",
+        "assert 'loky' not in sys.modules, 'it takes a tenth of a second to import'",
+        "import loky; assert found == loky.cpu_count(), (found, loky.cpu_count())",
     ]
     environment = {name: value for name, value in os.environ.items() if name != "LOKY_MAX_CPU_COUNT"}
     environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)

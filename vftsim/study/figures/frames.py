@@ -40,7 +40,7 @@ def joined(frames: Iterable[DataFrame]) -> DataFrame:
 def import_meanwhile() -> None:
     """Import pandas while this process waits for its workers, who need long to begin.
 
-    In a thread, for an interruption must find the main one where joblib waits: only there does it end what it began.
+    In a thread, for an interruption must find the main one waiting for results: there it ends what it began.
     """
     if "pandas" not in sys.modules:
         threading.Thread(target=_import_quietly, args=("pandas",)).start()

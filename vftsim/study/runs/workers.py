@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -42,6 +42,10 @@ _QUOTAS = ((_GROUPS / "cpu.max",), (_GROUPS / "cpu/cpu.cfs_quota_us", _GROUPS / 
 """Files that say how much a container may use, on Linux, in both versions of control groups: quota, period."""
 _MOST_LOSSES = 3
 _BETWEEN_LOOKS_S = 0.5
+_IDLE_S = 300.0
+"""So long workers stay without work."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""Settings of numpy's libraries: one thread a worker, unless the user has said otherwise."""
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _LOST = (
     "worker processes are killed from outside again and again, perhaps for want of memory; fewer --jobs need less, "
@@ -67,7 +71,7 @@ def available_cores() -> int:
 def _local_cores() -> int:
     """Return the CPUs that this process may use: by its affinity, and by the quota of its container."""
     if not hasattr(os, "sched_getaffinity") or "LOKY_MAX_CPU_COUNT" in os.environ:
-        from joblib import cpu_count  # it knows every way in which that is said
+        from loky import cpu_count  # it knows every way in which that is said
 
         return int(cpu_count())
     allowed = len(os.sched_getaffinity(0))
@@ -147,7 +151,7 @@ class LocalProcesses:
         WorkerLostError
             They are killed again and again, or there is not enough memory.
         """
-        from joblib.externals.loky.process_executor import BrokenProcessPool
+        from loky.process_executor import BrokenProcessPool
 
         left, jobs, losses = dict.fromkeys(range(len(tasks))), self.jobs, 0
         while left:
@@ -176,33 +180,42 @@ class LocalProcesses:
 
     def stop(self) -> None:
         """End all worker processes, whatever they are doing."""
-        from joblib.externals.loky import get_reusable_executor
+        from loky import get_reusable_executor
 
-        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def _parallel(
     function: Callable[[T], R], tasks: Sequence[T], indices: Sequence[int], jobs: int
 ) -> Iterator[tuple[int, R]]:
-    import joblib
+    from concurrent.futures import FIRST_COMPLETED, Future, wait
+
+    from loky import get_reusable_executor
 
     make_ready()
-    # Workers stay when idle: a capacity search comes back for the next level at once.
-    pool = joblib.Parallel(
-        n_jobs=jobs,
-        backend="loky",
-        batch_size=1,
-        return_as="generator_unordered",
-        mmap_mode=None,
-        max_nbytes=None,
-        initializer=_begin_worker,
-        initargs=(os.getpid(), threading.current_thread() is threading.main_thread(), gc.get_threshold()),
-    )
-    calls = (joblib.delayed(_numbered)(function, index, tasks[index]) for index in indices)
     with _passing_on_a_blocked_mask():
-        results = pool(calls)
+        # Workers stay when idle: a capacity search comes back for the next level at once.
+        pool = get_reusable_executor(
+            jobs,
+            timeout=_IDLE_S,
+            initializer=_begin_worker,
+            initargs=(os.getpid(), threading.current_thread() is threading.main_thread(), gc.get_threshold()),
+            env={name: os.environ.get(name, "1") for name in _THREADS},
+        )
+    to_do = iter(indices)
+
+    def handed_out(count: int) -> set[Future[tuple[int, R]]]:
+        with _passing_on_a_blocked_mask():  # the first starts the workers, and any may replace one
+            return {pool.submit(_numbered, function, index, tasks[index]) for index in islice(to_do, count)}
+
+    # Each worker has its next task at hand: it need not wait for whoever takes the results.
+    under_way = handed_out(2 * jobs)
     import_meanwhile()
-    yield from results
+    while under_way:
+        done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+        under_way |= handed_out(len(done))
+        for future in done:
+            yield future.result()
 
 
 def _suspects_last(tasks: dict[int, T], number: int) -> dict[int, T]:
@@ -242,7 +255,7 @@ def _passing_on_a_blocked_mask() -> Iterator[None]:
         return
     import multiprocessing.resource_tracker
 
-    from joblib.externals.loky.backend import resource_tracker
+    from loky.backend import resource_tracker
 
     for tracker in (multiprocessing.resource_tracker, resource_tracker):
         tracker.ensure_running()  # starting one lifts the mask

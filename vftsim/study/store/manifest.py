@@ -22,7 +22,7 @@ from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import not_covered
 from vftsim.study.runs.model import Model
 
-PACKAGES = ("joblib", "matplotlib", "numpy", "pandas", "pydantic", "ruamel.yaml", "scipy", "simpy")
+PACKAGES = ("loky", "matplotlib", "numpy", "pandas", "pydantic", "ruamel.yaml", "scipy", "simpy")
 BIT_GENERATOR = STREAM_SCHEME.split(":")[1]
 
 
