@@ -128,7 +128,7 @@ class ObservedRun(Run):
         self.port = self.built.ports["sut.proxy", "eth0"]
 
     def place(self, where: str, cause: str) -> int:
-        return _count(self.engine, self.built.hosts["host"].io.place(where, cause))
+        return _count(self.engine, self.built.hosts["host"].io.drop_row(where, cause))
 
     def on_input(self) -> None:
         self.keep_notes()

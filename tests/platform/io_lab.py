@@ -191,4 +191,4 @@ class IoLab:
         return [int(self.engine.rows(rings)[ring].occupied) for ring in self.rings]
 
     def dropped(self):
-        return {place: int(self.engine.rows(drops)[row].count) for place, row in self.io.places.items()}
+        return {place: int(self.engine.rows(drops)[row].count) for place, row in self.io.drop_rows.items()}

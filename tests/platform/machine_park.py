@@ -209,7 +209,7 @@ class Park:
         if kind in POOLS:
             spec: Any = POOLS[kind](**{"receive_buffer_bytes": 496 * 20, **self._application})
             parts: Any = None  # a pool draws nothing
-            site = Installing(engine, parts, parts, lambda _, cause: self.io.place("socket buffer", cause))
+            site = Installing(engine, parts, parts, lambda _, cause: self.io.drop_row("socket buffer", cause))
             program = spec.install(site.context(self.guest))
             self.pool = program.record
             return int(program.row)

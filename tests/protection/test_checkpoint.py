@@ -278,7 +278,7 @@ def test_a_crash_finds_what_a_probe_finds_and_ends_its_pass():
     plant = Plant(A.parameters(), faults=faults, until_ns=300 * MS)
     with pytest.raises(RunFailure, match="passes"):
         plant.run()
-    cut = passes.found(plant.engine)
+    cut = passes.cut_of(plant.engine)
     probe = Plant(A.parameters(), until_ns=300 * MS).probe([203_300_000])[0]
     assert cut is not None
     assert (cut.point, cut.heard_ns, cut.rollback_ns) == (probe.point, probe.heard_ns, probe.rollback_ns)

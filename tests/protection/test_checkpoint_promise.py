@@ -111,7 +111,7 @@ def test_both_passes_agree_up_to_the_cut():
     first = plant(faults=faults)
     with pytest.raises(RuntimeError, match="passes"):
         first.run()
-    cut = passes.found(first.engine)
+    cut = passes.cut_of(first.engine)
     assert cut is not None
     second = plant(faults=faults)
     passes.foresee(second.engine, [cut])

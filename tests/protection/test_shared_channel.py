@@ -78,7 +78,7 @@ def test_the_guest_waits_longer_where_other_traffic_fills_the_link_and_no_byte_i
     else:
         before, after = hold_ms(alone), hold_ms(full)
     assert after > 1.2 * before
-    lost = run.built.hosts["host"].io.places["background traffic", "queue full"]
+    lost = run.built.hosts["host"].io.drop_rows["background traffic", "queue full"]
     bursts = (1000 - 1) // PERIOD_MS - int(run.engine.rows(drops)[lost].count)
     carried, own = sent(run)
     answers, rest = divmod(carried - own - BURST_BYTES * bursts, ANSWER_BYTES)

@@ -24,7 +24,7 @@ from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec, Validation
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.labs.dataset import Observations
-from vftsim.labs.place import place
+from vftsim.labs.named_files import node_at
 from vftsim.labs.ramps import shipped_ramps
 from vftsim.spec.yaml_source import Node
 
@@ -38,7 +38,7 @@ def planned(
     """Return what is played: the ramp of each environment, and its edge step."""
     plays = Plays(dataset, Path(tree.file).parent)
     for name in environments:
-        node = place(tree, "environments", name, "model")
+        node = node_at(tree, "environments", name, "model")
         model, plays.models[name] = sip_model(node, f"environments.{name}.model", tuple(settings))
         plays.shown.append(model)
         plays.data[name] = measured(dataset, name)

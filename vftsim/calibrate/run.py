@@ -20,7 +20,7 @@ from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset
-from vftsim.labs.place import dataset_path, model_file, place
+from vftsim.labs.named_files import dataset_path, model_file, node_at
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec import format_duration
 from vftsim.spec.yaml_source import Node
@@ -158,7 +158,7 @@ def run_calibration(
 
 def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec | dict[str, ModelSpec], Observations]:
     """Return the model, that of each run if they are several, and what was measured."""
-    named, dataset = place(tree, "model"), dataset_path(place(tree, "dataset"))
+    named, dataset = node_at(tree, "model"), dataset_path(node_at(tree, "dataset"))
     specs: ModelSpec | dict[str, ModelSpec]
     if definition.environment is not None:
         model, specs = sip_model(named, "model", definition.overrides)
@@ -167,7 +167,7 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
         model = _model(named, "model", definition.overrides)
         data, specs = measured_runs(dataset, definition.runs), run_models(tree, definition, definition.runs)
     check_measured(
-        place(tree, "quantities"),
+        node_at(tree, "quantities"),
         set(definition.quantities) - {"delays"},
         [*read_dataset(dataset).units(), "touches"],
         definition.in_sample,

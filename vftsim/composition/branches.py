@@ -12,7 +12,7 @@ from vftsim.errors import RunFailure, UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.engine import RewindableEngine
 from vftsim.platform import levels
-from vftsim.platform.protection.passes import found
+from vftsim.platform.protection.passes import cut_of
 
 HELD, BACKLOG, LOST = "held", "backlog", "lost"
 
@@ -72,7 +72,7 @@ class Branches:
         except _Reached:
             return True
         except RunFailure:
-            if found(self._engine) is not None:
+            if cut_of(self._engine) is not None:
                 raise UsageError(
                     "rare events: a crash rolls a guest back to a state from before; leave out the fault or choose a "
                     "mechanism that does not"
@@ -88,7 +88,7 @@ class Branches:
             if not run.phased:
                 engine.run(run.built.window_ns[0])
             engine.call(levels.forget_losses)
-        return bool(engine.call(levels.begin_watching, engine.number(levels.look_after_event), limit))
+        return bool(engine.call(levels.begin_watching, engine.number(levels.check_after_event), limit))
 
     def _on_input(self) -> None:
         self._run.on_input()

@@ -150,7 +150,7 @@ class BuiltModel:
                 record = engine.rows(cards)[card]
                 for link, way in ((record.to_host, "to"), (record.from_host, "from")):
                     place = (f"link of {network} {way} {name}", "queue full")
-                    host.io.places[place] = int(engine.rows(links)[link].queue_full)
+                    host.io.drop_rows[place] = int(engine.rows(links)[link].queue_full)
         own_domains = {each: d for each, d in self.specs.items() if self.spec.host_of(d) == name}
         for number, (each, domain) in enumerate(own_domains.items()):
             self._add_domain(host, each, domain, number)
@@ -175,7 +175,7 @@ class BuiltModel:
                 spec.guest_scheduler,
                 self.streams,
                 self.feeder,
-                host.io.place,
+                host.io.drop_row,
                 lambda load: self._has_one_program(name, spec) and hide(self.engine, load, host.spec.scheduler),
                 own_disks,
                 self._kinds,
@@ -259,8 +259,8 @@ class BuiltModel:
             disks=self.disks[name],
             sender=self.domains.get(mechanism.sent_by or self.spec.driver_of(host.name) or "", 0),
         )
-        host.io.places[f"outputs of {name}", "no room when released"] = int(self.engine.rows(guards)[guard].no_room)
-        host.io.places[f"network card of {name}", "lost"] = int(self.engine.rows(guards)[guard].card_lost)
+        host.io.drop_rows[f"outputs of {name}", "no room when released"] = int(self.engine.rows(guards)[guard].no_room)
+        host.io.drop_rows[f"network card of {name}", "lost"] = int(self.engine.rows(guards)[guard].card_lost)
         self.guards[name] = guard
 
     def _add_workload(self, name: str, workload: WorkloadSpec) -> None:
@@ -288,7 +288,7 @@ class BuiltModel:
                 network in host.cards,
                 self.streams,
                 self.agenda,
-                {f"{where} {why}": row for (where, why), row in host.io.places.items() if why in OVERLOAD},
+                {f"{where} {why}": row for (where, why), row in host.io.drop_rows.items() if why in OVERLOAD},
                 self._on_phase,
                 self._on_measure,
             )
@@ -357,7 +357,7 @@ class BuiltModel:
             for name, traffic in self.spec.networks[network].background.items()
         }
         for number, (_, (card, traffic)) in enumerate(sorted(traffics.items())):
-            start_background(self.engine, card, number, traffic, host.io.place("background traffic", "queue full"))
+            start_background(self.engine, card, number, traffic, host.io.drop_row("background traffic", "queue full"))
 
     def settle(self) -> None:
         """Bring all accounts of all hosts up to now."""

@@ -151,7 +151,7 @@ class Run:
         for listener in self.listeners:
             listener.read()
         self.agenda.serve()
-        self.pauses.look()
+        self.pauses.call_due()
 
     def at(self, time_ns: int, action: Callable[[], None]) -> None:
         """Have something done at an instant of the run, after the workloads' own actions there."""

@@ -23,7 +23,7 @@ agenda_due = Table("agenda_due", Due, 1, is_fixed=True)
 
 
 @part
-def tell(sim: Sim, item: int) -> None:
+def make_due(sim: Sim, item: int) -> None:
     """Have the driver do an item of its agenda after this event; one at most for an event."""
     agenda_due(sim)[0].number = item
     sim.wants_input = True
@@ -32,7 +32,7 @@ def tell(sim: Sim, item: int) -> None:
 @event
 def on_due(sim: Sim, item: int, token: int) -> None:
     """An item of the agenda is due."""
-    tell(sim, item)
+    make_due(sim, item)
 
 
 class Agenda:

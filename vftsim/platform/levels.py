@@ -47,7 +47,7 @@ def lost_by_now(sim: Sim, watched: Watched) -> int:
 
 
 @part
-def look(sim: Sim, watched: Watched) -> None:
+def check_level(sim: Sim, watched: Watched) -> None:
     """Take note of the level, and pause the run at the limit."""
     level = queued(sim, watched)
     if watched.is_of_losses:
@@ -59,9 +59,9 @@ def look(sim: Sim, watched: Watched) -> None:
 
 
 @watch
-def look_after_event(sim: Sim) -> None:
+def check_after_event(sim: Sim) -> None:
     """Look at what is watched."""
-    look(sim, watched(sim)[0])
+    check_level(sim, watched(sim)[0])
 
 
 @entry
@@ -72,7 +72,7 @@ def begin_watching(sim: Sim, action: int, limit: int) -> int:
     watched_record.limit = limit
     watched_record.is_reached = False
     watched_record.highest = 0
-    look(sim, watched_record)
+    check_level(sim, watched_record)
     sim.wants_input = False
     return int(watched_record.is_reached)
 
@@ -98,7 +98,7 @@ def forget_losses(sim: Sim, _: int, __: int) -> int:
     return 0
 
 
-ACTIONS = (look_after_event,)
+ACTIONS = (check_after_event,)
 ENTRIES = (begin_watching, end_watching, level_now, forget_losses)
 TABLES = (watched,)
 

@@ -57,7 +57,7 @@ class Pauses:
         self._callbacks[row] = callback
         self._engine.at(time_ns, EventKind.CONTROL, entity, self._engine.number(on_pause), row)
 
-    def look(self) -> None:
+    def call_due(self) -> None:
         """Call whoever wanted to be called at this instant."""
         for row, callback in self._callbacks.items():
             pause = self._engine.rows(pauses)[row]

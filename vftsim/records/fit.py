@@ -91,7 +91,7 @@ class Case:
             middle = points[0]
         return points
 
-    def found(self, jobs: int) -> dict[str, Any]:
+    def fitted(self, jobs: int) -> dict[str, Any]:
         """Return the fit as plain data."""
         points = self.search(jobs)
         held = [dict(zip(self.fit.parameters, point.values, strict=True)) for point in points if point.holds]
@@ -143,7 +143,7 @@ def main() -> None:
     results = {}
     for name, case in cases_of(read(given.study)).items():
         if not given.case or name in given.case:
-            results[name] = case.found(given.jobs)
+            results[name] = case.fitted(given.jobs)
             write_file(given.out, (json.dumps(results, indent=1) + "\n").encode())
             print(name, results[name]["best"], results[name]["feasible_points"])
 

@@ -147,7 +147,7 @@ class PacketReader:
         self._window_ns = start_ns, end_ns
         built = run.built
         self._stages = {stage.row: stage.name for host in built.hosts.values() for stage in host.io.stages}
-        self._places = {row: key for host in built.hosts.values() for key, row in host.io.places.items()}
+        self._places = {row: key for host in built.hosts.values() for key, row in host.io.drop_rows.items()}
         self._owners = {port: owner for host in built.hosts.values() for port, owner in host.io.owners.items()}
         self._flows: dict[int, str] = {getattr(d, "flow", 0): name for name, d in built.drivers.items()}
         self._wires = {name: run.spec.workloads[name].wire for name in built.drivers}

@@ -81,7 +81,7 @@ def receive_packet(sim: Sim, program: Application, packet: int) -> None:
     """Put a packet from the network stack into the socket buffer, or drop it."""
     pool = pools(sim)[program.state_row]
     if not keep_slot(pool.socket):
-        drop(sim, packet, pool.socket.drop_place)
+        drop(sim, packet, pool.socket.drop_row)
         return
     packet_list.push(sim, pool.socket.packets, packet)
     if pool.is_armed:
@@ -184,7 +184,7 @@ def packets_held(sim: Sim, program: Application) -> int:
 @part
 def packets_refused(sim: Sim, program: Application) -> int:
     """Those that did not fit into the socket."""
-    return drops(sim)[pools(sim)[program.state_row].socket.drop_place].count
+    return drops(sim)[pools(sim)[program.state_row].socket.drop_row].count
 
 
 @part
@@ -247,7 +247,7 @@ class PoolSpec(ApplicationSpec):
         threads = [context.engine.new(pool_threads) for _ in range(self.threads)]
         pool.first_thread = threads[0]
         pool.socket.capacity = max(1, self.receive_buffer_bytes // self.packet_charge_bytes)
-        pool.socket.drop_place = socket_full
+        pool.socket.drop_row = socket_full
         return PoolProgram(context, pool)
 
 

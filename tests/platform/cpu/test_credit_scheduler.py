@@ -156,7 +156,7 @@ def test_an_idle_pcpu_steals_work_that_waits():
         lab.domain(name)
     lab.hog("A", "C")
     lab.run(1)
-    assert _own(lab, "C").home == lab.pcpu(1).row
+    assert _own(lab, "C").processor == lab.pcpu(1).row
     assert lab.counters["steals"] == 1
     assert lab.running() == ["A", "C"]
     assert lab.vcpus("C")[0].migrations == 0

@@ -81,7 +81,7 @@ class Replay:
         self.rows = self._add_domains()
         build.start(engine, self.host, spec)
         for row, vcpu in zip(self.rows, load["vcpus"], strict=True):
-            engine.rows(HOMES[type(spec)])[row].home = engine.rows(hosts)[self.host].first_pcpu + vcpu["home"]
+            engine.rows(HOMES[type(spec)])[row].processor = engine.rows(hosts)[self.host].first_pcpu + vcpu["home"]
             self._add_jobs(row, vcpu)
 
     def _add_domains(self) -> list[int]:

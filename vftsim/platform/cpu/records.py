@@ -45,7 +45,7 @@ class Host(Record):
 class Pcpu(Record):
     """A physical CPU.
 
-    ``number`` counts from 0 on its host and orders simultaneous events; ``homes`` vCPUs start there.
+    ``number`` counts from 0 on its host and orders simultaneous events; ``starting_vcpus`` vCPUs start there.
     ``completion``, ``slice_end`` and ``choice`` are the events planned for it (0: none): the end of the present run, of
     the slice, and its choice at this instant (below 0: at once).
     """
@@ -53,7 +53,7 @@ class Pcpu(Record):
     row: int
     host: int
     number: int
-    homes: int
+    starting_vcpus: int
     running: int
     last: int
     completion: int

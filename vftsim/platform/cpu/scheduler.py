@@ -67,12 +67,12 @@ def row_of_pcpu(sim: Sim, host: Host, number: int) -> int:
 
 
 @part
-def home_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Give a vCPU the allowed pCPU with the fewest homes so far, lowest number first."""
-    home = 0
+def starting_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Give a vCPU the allowed pCPU where the fewest start so far, lowest number first."""
+    processor = 0
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
         pcpu = pcpus(sim)[row]
-        if may_run(sim, vcpu, pcpu) and (home == 0 or pcpu.homes < pcpus(sim)[home].homes):
-            home = row
-    pcpus(sim)[home].homes += 1
-    return home
+        if may_run(sim, vcpu, pcpu) and (processor == 0 or pcpu.starting_vcpus < pcpus(sim)[processor].starting_vcpus):
+            processor = row
+    pcpus(sim)[processor].starting_vcpus += 1
+    return processor

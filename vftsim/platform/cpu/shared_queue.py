@@ -121,7 +121,7 @@ def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     # Before it is queued: a scheduler places it relative to those that wait, and it is not one of them yet.
     on_wake(sim, host, vcpu)
     enqueue(sim, host, vcpu)
-    pcpu = place(sim, host, vcpu)
+    pcpu = find_pcpu(sim, host, vcpu)
     if pcpu != 0:
         request_reschedule(sim, pcpus(sim)[pcpu])
 
@@ -145,7 +145,7 @@ def choose(sim: Sim, host: Host, pcpu: Pcpu) -> int:
     hand_over(sim, host, pcpu, before, chosen)
     # After the hand-over: this pCPU is taken when another is looked for.
     if before not in (0, chosen):
-        other = place(sim, host, vcpus(sim)[before])
+        other = find_pcpu(sim, host, vcpus(sim)[before])
         if other != 0:
             request_reschedule(sim, pcpus(sim)[other])
     if chosen != 0:
@@ -178,7 +178,7 @@ def enqueue(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @part
-def place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+def find_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the pCPU that should choose again so that ``vcpu`` may run, 0 if there is none.
 
     Charges what runs on the pCPUs it may use, unless one of them is idle.
@@ -255,7 +255,7 @@ def place_held(sim: Sim, host: Host) -> None:
             line_up(sim, host, vcpus(sim)[row])
         row = queue_vcpus(sim)[row].next_waiting
     while queue_host.placing.length > 0:
-        pcpu = place(sim, host, vcpus(sim)[placing_list.pop(sim, queue_host.placing)])
+        pcpu = find_pcpu(sim, host, vcpus(sim)[placing_list.pop(sim, queue_host.placing)])
         if pcpu != 0:
             request_reschedule(sim, pcpus(sim)[pcpu])
 

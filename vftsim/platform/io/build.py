@@ -85,20 +85,20 @@ class Io:
         self.nics: dict[str, int] = {}
         self.rings: list[Named] = []
         self.stages: list[Named] = []
-        self.places: dict[tuple[str, str], int] = {}
+        self.drop_rows: dict[tuple[str, str], int] = {}
         self.owners: dict[int, str] = {}
-        engine.rows(entrances)[1].drop_place = self.place("guest", "input lost with its log")
+        engine.rows(entrances)[1].drop_row = self.drop_row("guest", "input lost with its log")
 
-    def place(self, where: str, cause: str) -> int:
+    def drop_row(self, where: str, cause: str) -> int:
         """Return the row where packets are counted that end there for that cause."""
-        if (where, cause) not in self.places:
-            self.places[where, cause], _ = self.engine.add(drops)
-        return self.places[where, cause]
+        if (where, cause) not in self.drop_rows:
+            self.drop_rows[where, cause], _ = self.engine.add(drops)
+        return self.drop_rows[where, cause]
 
     def drop_counts(self) -> dict[tuple[str, str], int]:
         """Return dropped packets by place and cause, where there are any."""
         rows = self.engine.rows(drops)
-        counts = {key: int(rows[row].count) for key, row in sorted(self.places.items())}
+        counts = {key: int(rows[row].count) for key, row in sorted(self.drop_rows.items())}
         return {key: count for key, count in counts.items() if count}
 
     def add_nic(self, name: str, spec: NicSpec) -> int:
@@ -109,7 +109,7 @@ class Io:
             capacity=spec.receive_ring_packets,
             coalescing_time_ns=spec.coalescing_time,
             coalescing_packets=spec.coalescing_packets,
-            drop_place=self.place(name, "receive ring full"),
+            drop_row=self.drop_row(name, "receive ring full"),
         )
         nic.row = row
         self.engine.rows(arrivals)[row].is_complete = True
@@ -118,7 +118,7 @@ class Io:
 
     def add_ring(self, owner: str, name: str, capacity: int, cause: str = "full") -> int:
         """Add a ring; packets that its producer drops are counted under its name and ``cause``."""
-        row, ring = self.engine.add(rings, capacity=capacity, drop_place=self.place(name, cause))
+        row, ring = self.engine.add(rings, capacity=capacity, drop_row=self.drop_row(name, cause))
         ring.row = row
         self.rings.append(Named(owner, name, row))
         return row
@@ -180,7 +180,7 @@ class Io:
             nic=nic,
             on_first_vcpu=True,
         )
-        down, lost = self.place("guest", "disconnected"), self.place("guest", "lost in crash")
+        down, lost = self.drop_row("guest", "disconnected"), self.drop_row("guest", "lost in crash")
         for row in site.ports:
             end = self.engine.rows(guest_ends)[row]
             end.driver, end.nic, end.receive_ring, end.down, end.lost = stage, nic, ring, down, lost

@@ -16,7 +16,7 @@ guest_driver = task.kind("guest driver")
 class Entrance(Record):
     """Where packets are counted that a guard's log has lost."""
 
-    drop_place: int
+    drop_row: int
 
 
 entrances = Table("entrances", Entrance, 2, is_fixed=True)
@@ -30,7 +30,7 @@ def price_input(sim: Sim, stage: Stage, packet: int) -> int:
         return 0
     cost_ns = take_note(sim, port, packets(sim)[packet].size_bytes)
     if cost_ns == LOST:
-        drop(sim, packet, entrances(sim)[1].drop_place)
+        drop(sim, packet, entrances(sim)[1].drop_row)
         return REFUSED
     return cost_ns
 

@@ -164,13 +164,13 @@ def forget_packets(sim: Sim, port: Port) -> None:
 
 
 @part
-def forget_batch(sim: Sim, stage: Stage, drop_place: int) -> None:
+def forget_batch(sim: Sim, stage: Stage, drop_row: int) -> None:
     """Lose the batch in a driver's hands, whose interrupt work is lost too; the driver begins anew when it may."""
     if stage.active == 0:
         return
     batch = batches(sim)[stage.in_hand]
     while batch.packets.length > 0:
-        drop(sim, packet_list.pop(sim, batch.packets), drop_place)
+        drop(sim, packet_list.pop(sim, batch.packets), drop_row)
     if stage.nic != 0:
         nics(sim)[stage.nic].occupied -= batch.taken
     else:
@@ -184,17 +184,17 @@ def forget_batch(sim: Sim, stage: Stage, drop_place: int) -> None:
 
 
 @part
-def lose_descriptors(sim: Sim, nic: Nic, drop_place: int) -> None:
+def lose_descriptors(sim: Sim, nic: Nic, drop_row: int) -> None:
     """Drop what waits in a NIC's ring."""
     nic.occupied -= nic.packets.length
     while nic.packets.length > 0:
-        drop(sim, packet_list.pop(sim, nic.packets), drop_place)
+        drop(sim, packet_list.pop(sim, nic.packets), drop_row)
 
 
 @part
-def lose_slots(sim: Sim, ring: Ring, drop_place: int) -> None:
+def lose_slots(sim: Sim, ring: Ring, drop_row: int) -> None:
     """Drop what waits in a ring; slots that are kept or in somebody's hands are given back by those who have them."""
     ring.occupied -= ring.packets.length
     stages(sim)[ring.stage].waiting -= ring.packets.length
     while ring.packets.length > 0:
-        drop(sim, packet_list.pop(sim, ring.packets), drop_place)
+        drop(sim, packet_list.pop(sim, ring.packets), drop_row)

@@ -87,7 +87,7 @@ class Nic(Record):
     is_unmasked: bool
     coalescing_time_ns: int
     coalescing_packets: int
-    drop_place: int
+    drop_row: int
     is_cut: bool
     down: int
 
@@ -118,7 +118,7 @@ def catch_up(sim: Sim, nic: Nic) -> None:
 def note_losses(sim: Sim, nic: Nic) -> None:
     """Count the packets that found no descriptor."""
     while nic.unnoted.length > 0:
-        drop(sim, packet_list.pop(sim, nic.unnoted), nic.drop_place)
+        drop(sim, packet_list.pop(sim, nic.unnoted), nic.drop_row)
 
 
 @part

@@ -29,7 +29,7 @@ class Ring(Record):
     waiting: Fifo
     stage: int
     next_ring: int
-    drop_place: int
+    drop_row: int
     is_masked: bool
 
 

@@ -90,7 +90,7 @@ def is_on_own_card(sim: Sim, guard: Guard) -> bool:
 
 
 @part
-def set_cards(sim: Sim, guard: Guard, drop_place: int) -> None:
+def set_cards(sim: Sim, guard: Guard, drop_row: int) -> None:
     """Drop the packets of a guest's ports and count them in a row of ``drops``; 0: let them pass."""
     row = guard.ports.first
     while row != 0:
@@ -98,7 +98,7 @@ def set_cards(sim: Sim, guard: Guard, drop_place: int) -> None:
         if port.nic != 0:
             # What has come by now has come while the card was as it was.
             catch_up(sim, nics(sim)[port.nic])
-        port.dead_card = drop_place
+        port.dead_card = drop_row
         row = guarded_ports(sim)[row].next_row
 
 

@@ -54,7 +54,7 @@ def foresee(engine: Engine, cuts: Iterable[FoundCut]) -> None:
         engine.call(rollback.foresee, row)
 
 
-def found(engine: Engine) -> FoundCut | None:
+def cut_of(engine: Engine) -> FoundCut | None:
     """Return the cut at which a pass ended; ``None`` if it needs no other pass."""
     # A kernel without any guard has no such table.
     if rollback.foresights.name not in engine.linked.tables:
@@ -100,7 +100,7 @@ def play(
         try:
             run(made)
         except RunFailure:
-            cut = found(engine_of(made))
+            cut = cut_of(engine_of(made))
             if cut is None:
                 raise
             # Passes go forward: a crash before the last one found must have been foreseen, and cannot be new.

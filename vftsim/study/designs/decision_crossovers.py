@@ -210,7 +210,7 @@ class _Played:
             self.crashes |= dict(zip(new, studies, strict=True))
         return True
 
-    def found(self, models: Mapping[str, Model]) -> dict[str, Protected]:
+    def figures_at(self, models: Mapping[str, Model]) -> dict[str, Protected]:
         """Return the figures of mechanisms at one value."""
         digests = {kind: model.digest() for kind, model in models.items()}
         runs = {kind: self.runs[digest] for kind, digest in digests.items()}
@@ -248,7 +248,7 @@ def orders(
         found_orders = [
             order_of(
                 knob,
-                {value: played.found(by_value[value]) for value in sorted(by_value)},
+                {value: played.figures_at(by_value[value]) for value in sorted(by_value)},
                 wanted,
                 play.asked.objectives,
             )

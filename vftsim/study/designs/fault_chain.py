@@ -59,19 +59,19 @@ def shares_of(kinds: Sequence[Kind], restart_s: float, reprotection_s: float) ->
     """
     rates: dict[tuple[str, str], float] = {}
 
-    def go(here: str, there: str, rate: float) -> None:
+    def add_rate(here: str, there: str, rate: float) -> None:
         if rate > 0.0 and here != there:
             rates[here, there] = rates.get((here, there), 0.0) + rate
 
     def strike(state: str, kind: Kind, effect: Effect, after: str) -> None:
-        go(state, DEAD, kind.rate_per_s * effect.dead)
+        add_rate(state, DEAD, kind.rate_per_s * effect.dead)
         out = f"out: {kind.name}, from {state}"
         living = kind.rate_per_s * (1.0 - effect.dead)
         if effect.outage_s > 0.0:
-            go(state, out, living)
-            go(out, after, 1.0 / effect.outage_s)
+            add_rate(state, out, living)
+            add_rate(out, after, 1.0 / effect.outage_s)
         else:
-            go(state, after, living)
+            add_rate(state, after, living)
 
     waiting: dict[str, float] = {AFTER_DEATH: reprotection_s} if reprotection_s > 0.0 else {}
     for kind in kinds:
@@ -81,10 +81,10 @@ def shares_of(kinds: Sequence[Kind], restart_s: float, reprotection_s: float) ->
             waiting[after] = kind.protected.unprotected_s
         strike(UP, kind, kind.protected, after)
     for state, wait_s in waiting.items():
-        go(state, UP, 1.0 / wait_s)
+        add_rate(state, UP, 1.0 / wait_s)
         for kind in kinds:
             strike(state, kind, kind.unprotected, state)
-    go(DEAD, AFTER_DEATH if AFTER_DEATH in waiting else UP, 1.0 / restart_s)
+    add_rate(DEAD, AFTER_DEATH if AFTER_DEATH in waiting else UP, 1.0 / restart_s)
     shares = stationary(rates)
     down = sum(share for state, share in shares.items() if state == DEAD or state.startswith("out: "))
     return Shares(down, sum(shares.get(state, 0.0) for state in waiting))

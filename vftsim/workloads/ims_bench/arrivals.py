@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vftsim.kernel import Engine, EventKind, Failure, Record, Sim, Table, at, entry, event, fail, part
-from vftsim.kernel.agenda import tell
+from vftsim.kernel.agenda import make_due
 from vftsim.kernel.columns import write_columns
 from vftsim.sampling import Streams, categorical, gamma_ns, unit_exponential
 from vftsim.workloads.ims_bench.agents import overdue, start_attempt
@@ -118,7 +118,7 @@ def on_batch(sim: Sim, bench_row: int, token: int) -> None:
 def begin_batch(sim: Sim, bench: Bench) -> None:
     """Begin a batch, and plan the next."""
     if bench.batches_left == 0:
-        tell(sim, bench.batches_over)
+        make_due(sim, bench.batches_over)
         return
     bench.batches_left -= 1
     for _ in range(bench.batch):

@@ -61,7 +61,7 @@ def is_open(sim: Sim, vcpu: Vcpu, row: int) -> bool:
 @part
 def idle_place(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Return the first idle pCPU for a vCPU, from its own upwards and round; 0 if there is none."""
-    pcpu_record = pcpus(sim)[credit2_vcpus(sim)[vcpu.row].home].number
+    pcpu_record = pcpus(sim)[credit2_vcpus(sim)[vcpu.row].processor].number
     for step in range(host.pcpus):
         row = host.first_pcpu + (pcpu_record + step) % host.pcpus
         if credit2_pcpus(sim)[row].current == 0 and is_open(sim, vcpu, row):
@@ -75,13 +75,13 @@ def place_of_another(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 
     No pCPU that is open to it idles.
     """
-    home = credit2_vcpus(sim)[vcpu.row].home
-    if is_open(sim, vcpu, home) and lead_over(sim, host, vcpu, home) > 0:
-        return home
+    processor = credit2_vcpus(sim)[vcpu.row].processor
+    if is_open(sim, vcpu, processor) and lead_over(sim, host, vcpu, processor) > 0:
+        return processor
     best = 0
     most = 0
     for row in range(host.first_pcpu, host.first_pcpu + host.pcpus):
-        if row != home and is_open(sim, vcpu, row):
+        if row != processor and is_open(sim, vcpu, row):
             lead = lead_over(sim, host, vcpu, row)
             if lead > most:
                 best, most = row, lead
@@ -102,13 +102,13 @@ def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> int:
     # What runs burns credit up to now before the two are compared.
     sync(sim, vcpus(sim)[running])
     credit2_vcpu = credit2_vcpus(sim)[vcpu.row]
-    return credit2_vcpu.credit - there.credit - (0 if credit2_vcpu.home == row else rules.resistance)
+    return credit2_vcpu.credit - there.credit - (0 if credit2_vcpu.processor == row else rules.resistance)
 
 
 @part
 def is_current(sim: Sim, credit2_vcpu: Credit2Vcpu, row: int) -> bool:
     """Tell whether the vCPU of that row has its pCPU."""
-    return credit2_pcpus(sim)[credit2_vcpu.home].current == row
+    return credit2_pcpus(sim)[credit2_vcpu.processor].current == row
 
 
 @part

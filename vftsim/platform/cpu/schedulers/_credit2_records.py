@@ -54,7 +54,7 @@ class Credit2Domain(Record):
 
 
 class Credit2Vcpu(Record):
-    """A vCPU; ``home`` is the pCPU that it was on last, or starts at, and ``since_ns`` when it was put there.
+    """A vCPU; ``processor`` is the pCPU that it was on last, or starts at, and ``since_ns`` when it was put there.
 
     ``residue`` is what has been burnt of the next credit, in parts of its weight; ``held_ns`` the part of its
     domain's budget that it has drawn and not used, below 0 if it ran past it.  ``tickled_pcpu`` was asked for it last.
@@ -63,7 +63,7 @@ class Credit2Vcpu(Record):
     weight: int
     credit: int
     residue: int
-    home: int
+    processor: int
     since_ns: int
     held_ns: int
     parked: bool

@@ -170,13 +170,13 @@ def park(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         return
     credit_vcpu.parked = True
     credit_hosts(sim)[host.row].parks += 1
-    home = credit_pcpus(sim)[credit_vcpu.home]
+    processor = credit_pcpus(sim)[credit_vcpu.processor]
     if credit_vcpu.queued:
-        queue_list.remove(sim, home.queue, vcpu.row)
+        queue_list.remove(sim, processor.queue, vcpu.row)
         credit_vcpu.queued = False
     # Its pCPU drops it when it chooses: leave() does not queue a parked vCPU.
-    if home.current == vcpu.row:
-        request_reschedule(sim, pcpus(sim)[credit_vcpu.home])
+    if processor.current == vcpu.row:
+        request_reschedule(sim, pcpus(sim)[credit_vcpu.processor])
 
 
 @part
@@ -189,5 +189,5 @@ def unpark(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     rules = credit_hosts(sim)[host.row]
     rules.unparks += 1
     # One that its pCPU has not left since it was parked is still there, and needs no queue.
-    if vcpu.state != BLOCKED and credit_pcpus(sim)[credit_vcpu.home].current != vcpu.row:
+    if vcpu.state != BLOCKED and credit_pcpus(sim)[credit_vcpu.processor].current != vcpu.row:
         wake_up(sim, host, vcpu, rules.boosts_unparked, host.first_pcpu)

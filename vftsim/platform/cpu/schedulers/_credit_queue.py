@@ -48,9 +48,9 @@ def debit(rules: CreditHost, credit_vcpu: CreditVcpu) -> None:
 
 @part
 def insert(sim: Sim, vcpu: Vcpu) -> None:
-    """Queue a vCPU at home: behind all entries that are at least as urgent, up to the first that is less."""
+    """Queue a vCPU at its processor: behind all entries that are at least as urgent, up to the first that is less."""
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
-    queue = credit_pcpus(sim)[credit_vcpu.home].queue
+    queue = credit_pcpus(sim)[credit_vcpu.processor].queue
     before = 0
     here = queue.first
     while here != 0 and credit_vcpus(sim)[here].priority >= credit_vcpu.priority:
@@ -125,18 +125,18 @@ def tickle_next_idler(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> bool:
 def tell_of(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
     """Have the pCPUs choose again that the release's rule names when ``vcpu`` is new in its queue."""
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
-    running = credit_pcpus(sim)[credit_vcpu.home].current
+    running = credit_pcpus(sim)[credit_vcpu.processor].current
     rule = credit_hosts(sim)[host.row].tickle_rule
     # Its own pCPU takes it: nobody else needs to look.
     if running == 0:
-        tickle(sim, host, credit_vcpu.home)
+        tickle(sim, host, credit_vcpu.processor)
         return
     preempts = credit_vcpu.priority > credit_vcpus(sim)[running].priority
     if rule == IDLER_FIRST:
         tell_idler_first(sim, host, vcpu, preempts, waker)
         return
     if preempts:
-        tickle(sim, host, credit_vcpu.home)
+        tickle(sim, host, credit_vcpu.processor)
     if rule == ONE_IDLER:
         tickle_next_idler(sim, host, vcpu, waker)
     else:
@@ -145,20 +145,20 @@ def tell_of(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
 
 @part
 def tell_idler_first(sim: Sim, host: Host, vcpu: Vcpu, preempts: bool, waker: int) -> None:
-    """Wake an idle pCPU for ``vcpu``; without one it pre-empts at home, and who runs there may move to an idle one."""
+    """Wake an idle pCPU for ``vcpu``; without one it pre-empts at its processor, and who runs there may move."""
     if not has_idlers(sim, host):
         if preempts:
-            tickle(sim, host, credit_vcpus(sim)[vcpu.row].home)
+            tickle(sim, host, credit_vcpus(sim)[vcpu.row].processor)
         return
     if tickle_next_idler(sim, host, vcpu, waker) or not preempts:
         return
-    home = credit_vcpus(sim)[vcpu.row].home
-    displaced = credit_pcpus(sim)[home].current
-    if credit_hosts(sim)[host.row].kicks_preempted and next_suitable(sim, host, vcpus(sim)[displaced], home) != 0:
+    processor = credit_vcpus(sim)[vcpu.row].processor
+    displaced = credit_pcpus(sim)[processor].current
+    if credit_hosts(sim)[host.row].kicks_preempted and next_suitable(sim, host, vcpus(sim)[displaced], processor) != 0:
         credit_vcpus(sim)[displaced].moves = True
         credit_hosts(sim)[host.row].kicks += 1
     # Requested only: when it chooses, the flag says that the displaced one moves on (move()).
-    tickle(sim, host, home)
+    tickle(sim, host, processor)
 
 
 @part
@@ -170,24 +170,24 @@ def tickle_all_idlers(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @part
-def better_home(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Return where a vCPU should go: its home if nobody waits there, else the next idle pCPU it may use, if any."""
-    home = credit_vcpus(sim)[vcpu.row].home
-    if credit_pcpus(sim)[home].queue.length == 0 or credit_pcpus(sim)[home].is_idler:
-        return home
-    idle = next_suitable(sim, host, vcpu, home)
-    return home if idle == 0 else idle
+def better_processor(sim: Sim, host: Host, vcpu: Vcpu) -> int:
+    """Return where a vCPU should go: its processor if nobody waits there, else the next idle one it may use."""
+    processor = credit_vcpus(sim)[vcpu.row].processor
+    if credit_pcpus(sim)[processor].queue.length == 0 or credit_pcpus(sim)[processor].is_idler:
+        return processor
+    idle = next_suitable(sim, host, vcpu, processor)
+    return processor if idle == 0 else idle
 
 
 @part
 def move(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
-    """Give a vCPU that has left its pCPU another home, and wake it there if it has work."""
+    """Give a vCPU that has left its pCPU another processor, and wake it there if it has work."""
     rules = credit_hosts(sim)[host.row]
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
     # Once for each request: a later tick may ask for another move.
     credit_vcpu.moves = False
     credit_vcpu.has_moved = not rules.boosts_migrated
-    credit_vcpu.home = better_home(sim, host, vcpu)
+    credit_vcpu.processor = better_processor(sim, host, vcpu)
     if vcpu.state == RUNNABLE and not credit_vcpu.parked:
         wake_up(sim, host, vcpu, True, waker)
 

@@ -82,13 +82,13 @@ class CreditDomain(Record):
 
 
 class CreditVcpu(Record):
-    """What the scheduler knows of a vCPU; ``home`` is the pCPU whose queue it belongs to.
+    """What the scheduler knows of a vCPU; ``processor`` is the pCPU whose queue it belongs to.
 
-    ``moves``: it is to be given another home when its pCPU has chosen again; ``has_moved``: the next wake does not
+    ``moves``: it is to be given another processor when its pCPU has chosen again; ``has_moved``: the next wake does not
     boost it.  ``rest`` is the time below a credit that the last debit left.
     """
 
-    home: int
+    processor: int
     credit: int
     priority: int
     parked: bool

@@ -67,7 +67,7 @@ def on_period_end(sim: Sim, vcpu_row: int, token: int) -> None:
     sync_running(sim, host)
     on_deadline(sim, host, vcpu)
     begin_period(sim, host, vcpu)
-    pcpu = vcpu.pcpu if vcpu.state == RUNNING else shared.place(sim, host, vcpu)
+    pcpu = vcpu.pcpu if vcpu.state == RUNNING else shared.find_pcpu(sim, host, vcpu)
     if pcpu != 0:
         request_reschedule(sim, pcpus(sim)[pcpu])
 

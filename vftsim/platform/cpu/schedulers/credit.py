@@ -42,7 +42,7 @@ from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, Schedul
 from vftsim.platform.cpu.records import BLOCKED, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers._credit_accounting import account_for, activate, open_account
 from vftsim.platform.cpu.schedulers._credit_queue import (
-    better_home,
+    better_processor,
     debit,
     insert,
     move,
@@ -188,7 +188,7 @@ def attach(sim: Sim, host: Host) -> None:
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
         vcpu = vcpus(sim)[row]
         credit_vcpu = credit_vcpus(sim)[row]
-        credit_vcpu.home = scheduler.home_pcpu(sim, host, vcpu)
+        credit_vcpu.processor = scheduler.starting_pcpu(sim, host, vcpu)
         credit_vcpu.priority = UNDER
         credit_vcpu.stopped_ns = LONG_AGO_NS
         open_account(sim, host, vcpu.domain)
@@ -214,7 +214,7 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 def wake(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Boost if UNDER, queue, tickle; a parked vCPU stays where it is, and one that its pCPU has not left yet, on it."""
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
-    if not credit_vcpu.parked and credit_pcpus(sim)[credit_vcpu.home].current != vcpu.row:
+    if not credit_vcpu.parked and credit_pcpus(sim)[credit_vcpu.processor].current != vcpu.row:
         wake_up(sim, host, vcpu, True, host.first_pcpu)
 
 
@@ -345,7 +345,7 @@ def rob(sim: Sim, pcpu: Pcpu, peer: int, above: int) -> int:
         if not is_hot and scheduler.may_run(sim, vcpus(sim)[row], pcpu):
             queue_list.remove(sim, queue, row)
             waiting.queued = False
-            waiting.home = pcpu.row
+            waiting.processor = pcpu.row
             return row
         row = waiting.next_queued
     return 0
@@ -384,9 +384,9 @@ def tick_running(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         credit_vcpu.credit -= rules.tick_ns // NS_PER_CREDIT
     if not credit_vcpu.active:
         activate(sim, host, vcpu)
-    elif rules.tick_moves_running and better_home(sim, host, vcpu) != credit_vcpu.home:
+    elif rules.tick_moves_running and better_processor(sim, host, vcpu) != credit_vcpu.processor:
         credit_vcpu.moves = True
-        request_reschedule(sim, pcpus(sim)[credit_vcpu.home])
+        request_reschedule(sim, pcpus(sim)[credit_vcpu.processor])
 
 
 @event

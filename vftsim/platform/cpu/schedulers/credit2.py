@@ -118,7 +118,7 @@ class Credit2(SchedulerSpec):
 def attach(sim: Sim, host: Host) -> None:
     """Give every vCPU a pCPU to start from; refill the capped domains' budgets, if there are any."""
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
-        credit2_vcpus(sim)[row].home = scheduler.home_pcpu(sim, host, vcpus(sim)[row])
+        credit2_vcpus(sim)[row].processor = scheduler.starting_pcpu(sim, host, vcpus(sim)[row])
     if credit2_hosts(sim)[host.row].has_caps:
         plan_refill(sim, host)
 
@@ -197,7 +197,7 @@ def is_offered(sim: Sim, host: Host, pcpu: Pcpu, vcpu: Vcpu, credit: int) -> boo
         return False
     if credit2_vcpu.tickled_pcpu not in (0, pcpu.row) and credit2_pcpus(sim)[credit2_vcpu.tickled_pcpu].tickled:
         return False
-    return credit2_vcpu.home == pcpu.row or credit + credit2_hosts(sim)[host.row].resistance <= credit2_vcpu.credit
+    return credit2_vcpu.processor == pcpu.row or credit + credit2_hosts(sim)[host.row].resistance <= credit2_vcpu.credit
 
 
 @part
@@ -214,8 +214,8 @@ def take(sim: Sim, host: Host, pcpu: Pcpu, chosen: int, before: int) -> None:
         reset(sim, host, credit2_vcpu.credit)
     credit2_vcpu.tickled_pcpu = 0
     # After a reset: the compensation comes on top of it.
-    if credit2_vcpu.home != pcpu.row:
-        credit2_vcpu.home = pcpu.row
+    if credit2_vcpu.processor != pcpu.row:
+        credit2_vcpu.processor = pcpu.row
         credit2_vcpu.credit += COMPENSATION
 
 
@@ -230,7 +230,7 @@ def reset(sim: Sim, host: Host, credit: int) -> None:
             sync(sim, vcpus(sim)[row])
             if credit2_domains(sim)[vcpus(sim)[row].domain].budget_ns > 0 and credit2_vcpu.held_ns <= 0:
                 # Charging may have used up its portion: its pCPU chooses again, where it draws another or is parked.
-                tickle(sim, credit2_vcpu.home)
+                tickle(sim, credit2_vcpu.processor)
         credit2_vcpu.credit = min(credit2_vcpu.credit + added, CREDIT_MOST)
 
 

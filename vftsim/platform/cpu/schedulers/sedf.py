@@ -52,12 +52,12 @@ class SedfPcpu(Record):
 
 
 class SedfVcpu(Record):
-    """A vCPU's guarantee; ``home`` is its pCPU, ``period_ns`` the length of the present period.
+    """A vCPU's guarantee; ``processor`` is its pCPU, ``period_ns`` the length of the present period.
 
     ``score`` is the extra time it has had, by weight.
     """
 
-    home: int
+    processor: int
     full_period_ns: int
     slice_ns: int
     latency_ns: int
@@ -73,7 +73,7 @@ sedf_pcpus = Table("sedf_pcpus", SedfPcpu, beside=pcpus)
 sedf_vcpus = Table("sedf_vcpus", SedfVcpu, beside=vcpus)
 
 
-def _homes(engine: Engine, host: int) -> dict[int, int]:
+def _processors(engine: Engine, host: int) -> dict[int, int]:
     """Spread a host's vCPUs: each to the allowed pCPU with the fewest so far, lowest number first."""
     host_record = engine.rows(hosts)[host]
     load = dict.fromkeys(range(host_record.first_pcpu, host_record.first_pcpu + host_record.pcpus), 0)
@@ -109,21 +109,21 @@ class Sedf(SchedulerSpec):
         """Give each vCPU its pCPU, period and slice; refuse slices that do not fit on a pCPU."""
         engine.rows(sedf_hosts)[host].extra_quantum_ns = self.extra_quantum
         claimed: dict[int, float] = {}
-        for row, home in _homes(engine, host).items():
-            self._take_over(engine, row, home)
+        for row, processor in _processors(engine, host).items():
+            self._take_over(engine, row, processor)
             sedf_vcpu = engine.rows(sedf_vcpus)[row]
-            claimed[home] = claimed.get(home, 0.0) + int(sedf_vcpu.slice_ns) / int(sedf_vcpu.full_period_ns)
-        for home in sorted(claimed):
-            if claimed[home] > 1 + 1e-9:
+            claimed[processor] = claimed.get(processor, 0.0) + int(sedf_vcpu.slice_ns) / int(sedf_vcpu.full_period_ns)
+        for processor in sorted(claimed):
+            if claimed[processor] > 1 + 1e-9:
                 raise UsageError(
-                    f"sedf slices of {100 * claimed[home]:.4g} % of a pCPU do not fit on pCPU "
-                    f"{engine.rows(pcpus)[home].number}; shorten slices or spread the vCPUs by affinity"
+                    f"sedf slices of {100 * claimed[processor]:.4g} % of a pCPU do not fit on pCPU "
+                    f"{engine.rows(pcpus)[processor].number}; shorten slices or spread the vCPUs by affinity"
                 )
 
     @staticmethod
-    def _take_over(engine: Engine, row: int, home: int) -> None:
+    def _take_over(engine: Engine, row: int, processor: int) -> None:
         sedf_vcpu, held = engine.rows(sedf_vcpus)[row], engine.rows(entitlements)[engine.rows(vcpus)[row].domain]
-        sedf_vcpu.home = home
+        sedf_vcpu.processor = processor
         sedf_vcpu.full_period_ns = sedf_vcpu.period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
         sedf_vcpu.slice_ns = held.slice_ns
         sedf_vcpu.latency_ns = held.latency_ns
@@ -145,9 +145,9 @@ def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
 
 
 @sedf.implements(shared_queue.allowed)
-def is_home(sim: Sim, host: Host, vcpu: Vcpu, pcpu: Pcpu) -> bool:
+def is_on_processor(sim: Sim, host: Host, vcpu: Vcpu, pcpu: Pcpu) -> bool:
     """Its own pCPU only."""
-    return sedf_vcpus(sim)[vcpu.row].home == pcpu.row
+    return sedf_vcpus(sim)[vcpu.row].processor == pcpu.row
 
 
 @sedf.implements(shared_queue.eligible)
@@ -182,8 +182,8 @@ def remember(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
     sedf_vcpu.on_extra = deadlines(sim)[vcpu.row].left_ns <= 0
     if sedf_vcpu.on_extra:
-        home = sedf_pcpus(sim)[sedf_vcpu.home]
-        home.level = max(home.level, sedf_vcpu.score)
+        processor = sedf_pcpus(sim)[sedf_vcpu.processor]
+        processor.level = max(processor.level, sedf_vcpu.score)
 
 
 @sedf.implements(shared_queue.on_wake)
@@ -191,7 +191,7 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Begin a period if the last one is over."""
     sedf_vcpu = sedf_vcpus(sim)[vcpu.row]
     # It competes for extra time as if it had had as much as the last that ran on it here: nothing is saved up in sleep.
-    sedf_vcpu.score = max(sedf_vcpu.score, sedf_pcpus(sim)[sedf_vcpu.home].level)
+    sedf_vcpu.score = max(sedf_vcpu.score, sedf_pcpus(sim)[sedf_vcpu.processor].level)
     if sedf_vcpu.slice_ns == 0:
         return
     if sim.now_ns < deadlines(sim)[vcpu.row].deadline_ns:

@@ -117,7 +117,7 @@ def reserve_in_tap(sim: Sim, port: Port, packet: int) -> int:
     ring = rings(sim)[device_model.tap]
     if keep_slot(ring):
         return device_model.extra_ns
-    drop(sim, packet, ring.drop_place)
+    drop(sim, packet, ring.drop_row)
     return REFUSED
 
 
@@ -145,7 +145,7 @@ def push_or_drop(sim: Sim, row: int, packet: int) -> None:
     """Put a packet into a ring, or drop it there."""
     ring = rings(sim)[row]
     if not push(sim, ring, packet):
-        drop(sim, packet, ring.drop_place)
+        drop(sim, packet, ring.drop_row)
 
 
 @part

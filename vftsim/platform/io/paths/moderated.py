@@ -147,8 +147,8 @@ def install(
         nic.ring_full, _ = engine.add(drops)
         nic.down, _ = engine.add(drops)
     else:
-        nic.ring_full = io.place("NIC ring", "full")
-        nic.down = io.place("NIC", "down")
+        nic.ring_full = io.drop_row("NIC ring", "full")
+        nic.down = io.drop_row("NIC", "down")
 
 
 @moderated.implements(arrive)

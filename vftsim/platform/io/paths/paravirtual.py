@@ -99,7 +99,7 @@ def reserve_slot(sim: Sim, port: Port, packet: int) -> int:
     ring = rings(sim)[split_driver.receive_ring]
     if keep_slot(ring):
         return split_driver.backend_receive_ns
-    drop(sim, packet, ring.drop_place)
+    drop(sim, packet, ring.drop_row)
     return REFUSED
 
 

@@ -10,7 +10,7 @@ from vftsim.spec.suggest import instead, shown
 from vftsim.spec.yaml_source import Node
 
 
-def place(tree: Node, *keys: str) -> Node:
+def node_at(tree: Node, *keys: str) -> Node:
     """Return the value at a key, or the nearest one above it."""
     node = tree
     for key in keys:
