@@ -42,12 +42,12 @@ def profiles_of(search: Search, units: Array, matrix: Array, replications: int) 
     (at_fit,) = search.residuals([units], replications)
     least = max(float(at_fit @ at_fit), 1e-12)
     points = [_held(units, at_fit, matrix, i, position) for i in range(len(units)) for position in _positions()]
-    found = [float(r @ r) / least for r in search.residuals(points, replications)]
+    ratios = [float(r @ r) / least for r in search.residuals(points, replications)]
     freedom = max(len(problem.keys) - len(units), 1)
     limit = 1.0 + float(fdtri(1, freedom, 0.95)) / freedom
     profiles = []
     for i, parameter in enumerate(problem.definition.parameters):
-        pairs = [(float(units[i]), 1.0), *zip(_positions(), found[i * POSITIONS : (i + 1) * POSITIONS], strict=True)]
+        pairs = [(float(units[i]), 1.0), *zip(_positions(), ratios[i * POSITIONS : (i + 1) * POSITIONS], strict=True)]
         values, squares = zip(*sorted(pairs), strict=True)
         in_units = (float(search.low[i] + value * search.span[i]) for value in values)
         profiles.append(Profile(parameter.path, tuple(in_units), tuple(squares), limit))
@@ -70,8 +70,8 @@ def _held(units: Array, residuals: Array, matrix: Array, i: int, position: float
 
 def _step(units: Array, residuals: Array, matrix: Array) -> Array:
     """Return the step to the least squares of a linear model, within the box."""
-    found: Array = lsq_linear(matrix, -residuals, bounds=(-units - _EDGE, 1.0 - units + _EDGE)).x
-    return found
+    shift: Array = lsq_linear(matrix, -residuals, bounds=(-units - _EDGE, 1.0 - units + _EDGE)).x
+    return shift
 
 
 def coverage_of(search: Search, units: Array, matrix: Array, laboratories: int, jobs: int) -> list[Coverage]:
@@ -113,8 +113,8 @@ def _covered(path: str, truth: float, fits: Sequence[Fit]) -> Coverage:
 
 
 def _mean(problem: Problem, seen: Sequence[Observations]) -> Array:
-    found: Array = np.mean([problem.against(each) for each in seen], axis=0)
-    return found
+    mean: Array = np.mean([problem.against(each) for each in seen], axis=0)
+    return mean
 
 
 def _played(task: tuple[Problem, Array, int, int]) -> Observations:

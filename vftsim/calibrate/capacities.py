@@ -105,13 +105,13 @@ def null_capacities(cpu: Base, loads: Sequence[float]) -> dict[str, float]:
         PARABOLA: partial(cpu.curve, degree=2),
         QUEUE: cpu.queue,
     }
-    found = {}
+    capacities = {}
     for null, curve in curves.items():
         needed = [curve(load) for load in loads]
         if known := [percent for percent in needed if percent is not None]:
             carried = sum(1 for _ in takewhile(lambda percent: percent < FULL_PERCENT, known))
-            found[null] = loads[carried - 1] if carried else 0.0
-    return found
+            capacities[null] = loads[carried - 1] if carried else 0.0
+    return capacities
 
 
 def ratio_rows(rows: Iterable[CapacityRow]) -> list[RatioRow]:

@@ -117,8 +117,10 @@ class DrawableFit:
         matrix = np.eye(len(names))
         for i, first in enumerate(names):
             for j, second in enumerate(names[:i]):
-                found = self.correlations.get(f"{second} ~ {first}", self.correlations.get(f"{first} ~ {second}", 0.0))
-                matrix[i, j] = matrix[j, i] = found
+                correlation = self.correlations.get(
+                    f"{second} ~ {first}", self.correlations.get(f"{first} ~ {second}", 0.0)
+                )
+                matrix[i, j] = matrix[j, i] = correlation
         values, vectors = np.linalg.eigh(matrix)
         root: np.ndarray[Any, np.dtype[np.float64]] = vectors * np.sqrt(np.clip(values, 0.0, None))
         # What was cut off must not make any coordinate wider or narrower.

@@ -59,12 +59,12 @@ def observations_of(record: RunRecord) -> Observations:
 
 def observed_in(owner: str, outcome: Outcome) -> dict[str, float]:
     """Return what an outcome says of figures that datasets have a name for; a share of nothing is 0, as in reports."""
-    found = {}
+    observed = {}
     for name, entry in _named(owner, outcome):
         value = entry.value(outcome)
         if math.isfinite(value) or isinstance(entry.figure, Quotient):
-            found[name] = value if math.isfinite(value) else 0.0
-    return found
+            observed[name] = value if math.isfinite(value) else 0.0
+    return observed
 
 
 def _named(owner: str, outcome: Outcome | type[Outcome]) -> Iterator[tuple[str, Entry]]:
@@ -90,11 +90,11 @@ def _named(owner: str, outcome: Outcome | type[Outcome]) -> Iterator[tuple[str, 
 def _units() -> dict[str, str]:
     """Return the unit of every declared figure by the names that datasets have for it, or its column."""
     discover_parts()
-    found: dict[str, str] = {}
+    units: dict[str, str] = {}
     for kind in list(Outcome.kinds.values()):
-        found |= {entry.column: entry.unit for entry in kind.patterns()}
-        found |= {name: entry.unit for name, entry in _named(f"domains.{ANY}", kind)}
-    return found
+        units |= {entry.column: entry.unit for entry in kind.patterns()}
+        units |= {name: entry.unit for name, entry in _named(f"domains.{ANY}", kind)}
+    return units
 
 
 def unit_of_figure(quantity: str) -> str | None:

@@ -123,14 +123,14 @@ def search_for(
     problem = Problem(definition, specs, keys, data)
     search = Search(Evaluations(problem, jobs, cache or RunCache()), low, high - low, progress)
     if at is None:
-        found, ends = search.best(starts_of(definition), definition.replications)
+        best, ends = search.best(starts_of(definition), definition.replications)
     else:
-        found, ends = search.stay(np.array([at[p.path] for p in parameters]), definition.replications), []
-    apart = search.apart(found, replications_of_chance(definition))
-    result = fit_at(definition, keys, found, low, high - low, apart)
+        best, ends = search.stay(np.array([at[p.path] for p in parameters]), definition.replications), []
+    apart = search.apart(best, replications_of_chance(definition))
+    result = fit_at(definition, keys, best, low, high - low, apart)
     result.evaluations = search.steps
     note_ends(definition, result, ends)
-    return Fitted(result, search, found.x, found.jac)
+    return Fitted(result, search, best.x, best.jac)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +199,14 @@ class Search:
         if len(starts) == 1:
             return self.run(starts[0], replications), []
         ends = [self.run(start, 1) for start in starts]
-        found = min(ends, key=lambda end: float(end.cost))
+        best_end = min(ends, key=lambda end: float(end.cost))
         if replications > 1:
-            found = self.run(found.x, replications)
-        return found, [self._end(each) for each in ends]
+            best_end = self.run(best_end.x, replications)
+        return best_end, [self._end(each) for each in ends]
 
-    def apart(self, found: Any, replications: int) -> list[Array]:
+    def apart(self, end: Any, replications: int) -> list[Array]:
         """Return the residuals of each replication where a search ended."""
-        there = self.low + found.x * self.span
+        there = self.low + end.x * self.span
         self.evaluate([there], replications)
         return self.evaluate.apart(there, replications)
 
@@ -216,11 +216,11 @@ class Search:
         columns = self.evaluate([self.low + point * self.span for point in points], replications)
         return np.array([(columns[i + 1] - columns[0]) / steps[i] for i in range(len(units))]).T
 
-    def _end(self, found: Any) -> End:
+    def _end(self, end: Any) -> End:
         """Return where a search ended."""
         names = [p.path for p in self.evaluate.problem.definition.parameters]
-        values = dict(zip(names, (self.low + found.x * self.span).tolist(), strict=True))
-        return End(values, float(found.cost), int(found.nfev))
+        values = dict(zip(names, (self.low + end.x * self.span).tolist(), strict=True))
+        return End(values, float(end.cost), int(end.nfev))
 
 
 def at_measured_traffic(seen: Observations, data: Observations, up_to: float = math.inf) -> Observations:
@@ -319,11 +319,11 @@ class Evaluations:
         """Return residuals at a point that was evaluated, replication by replication."""
         return [np.array(self.known[number_of(x.tolist(), r)]) for r in range(replications)]
 
-    def _mean(self, found: list[Array]) -> Array:
+    def _mean(self, residuals_of_runs: list[Array]) -> Array:
         total = np.zeros(len(self.problem.keys))
-        for residuals in found:
+        for residuals in residuals_of_runs:
             total += residuals
-        return total / len(found)
+        return total / len(residuals_of_runs)
 
 
 def _residuals(task: tuple[Problem, Array, int, bool]) -> list[float]:

@@ -97,13 +97,13 @@ def from_record(record: dict[str, Any]) -> Fit:
 
 def _sensitivity(fit: Fit) -> dict[str, Any] | None:
     """Return rank and condition of the fit, and what the data leave of each parameter's spread."""
-    found = fit.sensitivity
-    if found is None:
+    sensitivity = fit.sensitivity
+    if sensitivity is None:
         return None
     return {
-        "rank": found.rank,
-        "condition": found.condition if math.isfinite(found.condition) else None,
-        "remaining": {path: round(share, 4) for path, share in zip(fit.values, found.remaining, strict=True)},
+        "rank": sensitivity.rank,
+        "condition": sensitivity.condition if math.isfinite(sensitivity.condition) else None,
+        "remaining": {path: round(share, 4) for path, share in zip(fit.values, sensitivity.remaining, strict=True)},
     }
 
 
@@ -124,7 +124,7 @@ def warnings(folder: Path, environment: str, data: Observations) -> list[str]:
 
     There is nothing to say of a folder of calibrations without fitted files.
     """
-    found = []
+    lines = []
     for path in sorted((folder / FITTED).glob("*.json")):
         name = f"{FITTED}/{path.name}"
         try:
@@ -133,8 +133,8 @@ def warnings(folder: Path, environment: str, data: Observations) -> list[str]:
                 continue  # files of before there was a hash do not say
             keys = [(entry["phase"], entry["quantity"]) for entry in record["residuals"]]
         except (OSError, ValueError, KeyError, TypeError):
-            found.append(f"{name} cannot be read as a fitted file")
+            lines.append(f"{name} cannot be read as a fitted file")
             continue
         if record["data_sha256"] != data_sha256(data, keys):
-            found.append(f"{name} was fitted to other data than the dataset holds now for '{environment}'")
-    return found
+            lines.append(f"{name} was fitted to other data than the dataset holds now for '{environment}'")
+    return lines

@@ -99,8 +99,10 @@ def elsewhere(
     if not ends:
         return {}
     like = like_costs([cost for cost, _ in ends], observations, len(low))
-    found = {name: [ends[i][1][name] for i in like] for name in low}
-    return {name: values for name, values in found.items() if not low[name] <= min(values) <= max(values) <= high[name]}
+    values_of = {name: [ends[i][1][name] for i in like] for name in low}
+    return {
+        name: values for name, values in values_of.items() if not low[name] <= min(values) <= max(values) <= high[name]
+    }
 
 
 def _partners(parameter: int, directions: Array, remaining_along: Array) -> tuple[int, ...]:
@@ -110,16 +112,16 @@ def _partners(parameter: int, directions: Array, remaining_along: Array) -> tupl
     return tuple(i for i in range(len(direction)) if i != parameter and direction[i] > _PART_OF_DIRECTION)
 
 
-def undetermined(names: list[str], found: Identification) -> list[str]:
+def undetermined(names: list[str], identified: Identification) -> list[str]:
     """Return a line for every parameter that the data do not determine."""
     lines = []
     for i, name in enumerate(names):
-        if found.identified(i):
+        if identified.identified(i):
             continue
-        others = [names[j] for j in found.partners[i]]
+        others = [names[j] for j in identified.partners[i]]
         why = f"only together with {', '.join(others)}" if others else "nothing in the data tells it"
         lines.append(
-            f"{name} ({why}: the data leave {100 * found.remaining[i]:.0f} % of the spread between its bounds; "
-            f"moving it from bound to bound changes the residuals by {found.effect[i]:.2g} scales)"
+            f"{name} ({why}: the data leave {100 * identified.remaining[i]:.0f} % of the spread between its bounds; "
+            f"moving it from bound to bound changes the residuals by {identified.effect[i]:.2g} scales)"
         )
     return lines

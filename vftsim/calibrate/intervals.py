@@ -120,7 +120,7 @@ def replications_of_chance(definition: CalibrationSpec) -> int:
 def fit_at(
     definition: CalibrationSpec,
     keys: list[tuple[str, str]],
-    found: Any,
+    end: Any,
     low: Array,
     span: Array,
     apart: Sequence[Array] = (),
@@ -141,11 +141,11 @@ def fit_at(
     """
     parameters = definition.parameters
     names = [p.path for p in parameters]
-    values = low + found.x * span
+    values = low + end.x * span
     freedom = len(keys) - len(names)
-    seen = identification(found.jac, float(np.sqrt(2.0 * found.cost / max(freedom, 1))))
-    of_data = _resampled(definition, found) * span * _widening(len(keys), len(names))
-    of_runs = _of_runs(definition, found, apart) * span
+    seen = identification(end.jac, float(np.sqrt(2.0 * end.cost / max(freedom, 1))))
+    of_data = _resampled(definition, end) * span * _widening(len(keys), len(names))
+    of_runs = _of_runs(definition, end, apart) * span
     shifts = of_data + of_runs
     bounds, data_spread = np.percentile(values + shifts, [2.5, 97.5], axis=0), of_data.std(axis=0)
     if freedom < 1:  # as many parameters as observations leave no residuals to resample
@@ -157,9 +157,9 @@ def fit_at(
         values=dict(zip(names, values.tolist(), strict=True)),
         low=dict(zip(names, bounds[0].tolist(), strict=True)),
         high=dict(zip(names, bounds[1].tolist(), strict=True)),
-        residuals=dict(zip(keys, found.fun.tolist(), strict=True)),
-        cost=float(found.cost),
-        evaluations=int(found.nfev),
+        residuals=dict(zip(keys, end.fun.tolist(), strict=True)),
+        cost=float(end.cost),
+        evaluations=int(end.nfev),
         not_identified=undetermined(names, seen),
         sensitivity=seen,
     )
@@ -172,7 +172,7 @@ def fit_at(
             _leave_open(result, name, box, f"{name} (its interval has {share:.0f} % of its box)")
     if len(apart) > 1:
         result.chance_share = dict(zip(names, _share(of_runs.std(axis=0), data_spread), strict=True))
-    _note_bounds_and_pairs(result, found.x, shifts)
+    _note_bounds_and_pairs(result, end.x, shifts)
     return result
 
 
@@ -180,8 +180,8 @@ def note_ends(definition: CalibrationSpec, result: Fit, ends: list[End]) -> None
     """Note where the searches from several starts ended, and which parameters ended elsewhere at like cost."""
     result.ends = ends
     boxes = {parameter.path: parameter.bounds for parameter in definition.parameters}
-    found = elsewhere([(end.cost, end.values) for end in ends], len(result.residuals), result.low, result.high)
-    for path, values in found.items():
+    others = elsewhere([(end.cost, end.values) for end in ends], len(result.residuals), result.low, result.high)
+    for path, values in others.items():
         listed = ", ".join(f"{value:.4g}" for value in values)
         _leave_open(result, path, boxes[path], f"{path} (searches that end at like cost give {listed})")
 
@@ -193,21 +193,21 @@ def _leave_open(result: Fit, path: str, box: tuple[float, float], why: str = "")
     result.not_identified += [why] if why else []
 
 
-def _resampled(definition: CalibrationSpec, found: Any) -> Array:
+def _resampled(definition: CalibrationSpec, end: Any) -> Array:
     """Return where the parameters, over their boxes, move to when the residuals are resampled."""
     rng = np.random.default_rng(np.random.SeedSequence(definition.seed))
-    centred = found.fun - found.fun.mean()
+    centred = end.fun - end.fun.mean()
     draws = rng.integers(0, len(centred), size=(_RESAMPLES, len(centred)))
-    shifts: Array = -(centred[draws] @ np.linalg.pinv(found.jac).T)
+    shifts: Array = -(centred[draws] @ np.linalg.pinv(end.jac).T)
     return shifts
 
 
-def _of_runs(definition: CalibrationSpec, found: Any, apart: Sequence[Array]) -> Array:
+def _of_runs(definition: CalibrationSpec, end: Any, apart: Sequence[Array]) -> Array:
     """Return where the parameters, over their boxes, move to with other replications and another measured run."""
-    many, size = len(apart), (_RESAMPLES, len(found.x))
+    many, size = len(apart), (_RESAMPLES, len(end.x))
     if many < 2:
         return np.zeros(size)
-    moves = -(np.array(apart) - np.mean(apart, axis=0)) @ np.linalg.pinv(found.jac).T
+    moves = -(np.array(apart) - np.mean(apart, axis=0)) @ np.linalg.pinv(end.jac).T
     normal = Streams(definition.seed, 0).generator("calibrate.chance_of_runs").standard_normal((_RESAMPLES, many))
     stretched = student_t_quantile(0.975, many - 1) / _NORMAL_975
     shifts: Array = normal @ moves * (stretched * math.sqrt((1.0 + 1.0 / definition.replications) / (many - 1)))

@@ -88,9 +88,9 @@ class Base:
         return math.exp(value) if self.is_of_logarithms else value
 
 
-def known(found: Mapping[str, float | None]) -> dict[str, float]:
+def known(nulls: Mapping[str, float | None]) -> dict[str, float]:
     """Return the nulls that say something."""
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in nulls.items() if value is not None}
 
 
 def cannot_tell(low: float, high: float, nulls: Mapping[str, float]) -> bool:

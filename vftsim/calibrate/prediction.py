@@ -67,10 +67,10 @@ _MAY_BE_MISSING = (*USUAL, *USUAL_OF_RAMP, "*")
 def simulate_point(task: Task) -> dict[str, float]:
     """Play one run; return its figures by ``phase/quantity``, with the load that a ramp passes."""
     record = run_model(task.spec, task.seed, task.replication)
-    found = {f"{phase}/{quantity}": float(value) for (phase, quantity), value in observations_of(record).items()}
+    values = {f"{phase}/{quantity}": float(value) for (phase, quantity), value in observations_of(record).items()}
     if task.spec.ramp is not None and record.steps():
-        found["ramp/passes"] = ramp_end(record.steps(), task.spec.ramp.limit_percent).effective_saps
-    return found
+        values["ramp/passes"] = ramp_end(record.steps(), task.spec.ramp.limit_percent).effective_saps
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,14 +263,14 @@ def predict(
     tasks = {
         name: [Task(specs[n // runs], seed, n) for n in range(draws * runs)] for name, (specs, _) in points.items()
     }
-    found = _played(tasks, caches, execution.workers(simulate_point), show, figures)
+    played = _played(tasks, caches, execution.workers(simulate_point), show, figures)
     how = execution.manifest([model], "predict", draws * runs)
-    predicted = tuple(figure_of(name, list(found.values()), runs) for name in named(figures, found.values()))
+    predicted = tuple(figure_of(name, list(played.values()), runs) for name in named(figures, played.values()))
     if structure_error is not None:
         predicted = tuple(figure.with_structure(structure_error) for figure in predicted)
     undetermined = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
     refused = sum(count for _, count in points.values())
-    return Prediction(model, tuple(found), predicted, draws, runs, how, tuple(sorted(undetermined)), refused)
+    return Prediction(model, tuple(played), predicted, draws, runs, how, tuple(sorted(undetermined)), refused)
 
 
 def _played(
@@ -283,12 +283,12 @@ def _played(
     """Play every run of each structure; figures that the first run lacks are refused before the others are played."""
     numbered = {name: dict(enumerate(queued)) for name, queued in tasks.items()}
     show.total(sum(len(queued) - caches[name].count_stored(queued) for name, queued in numbered.items()))
-    found: dict[str, list[dict[str, float]]] = {}
+    runs_of: dict[str, list[dict[str, float]]] = {}
     for name, queued in numbered.items():
         first = caches[name].in_order(pool, {0: queued.pop(0)})
         _check_quantities(figures, first)
-        found[name] = first + caches[name].in_order(pool, queued)
-    return found
+        runs_of[name] = first + caches[name].in_order(pool, queued)
+    return runs_of
 
 
 def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:
@@ -300,7 +300,7 @@ def _of_structure(model: Model, fit: DrawableFit) -> ModelSpec:
 
 def _points(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, seed: int) -> tuple[list[ModelSpec], int]:
     """Return a model at every point, and how often one was refused by its checks and drawn again."""
-    found, refused = [], 0
+    specs, refused = [], 0
     for point in range(draws):
         for attempt in range(MOST_ATTEMPTS):
             spec = base
@@ -308,7 +308,7 @@ def _points(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, seed: int)
                 spec = fit.scaled(spec, fit.draw(seed, point, attempt))
             why = accepted(spec)
             if not why:
-                found.append(spec)
+                specs.append(spec)
                 break
             refused += 1
         else:
@@ -316,7 +316,7 @@ def _points(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, seed: int)
                 f"--fit: the model refuses each of {MOST_ATTEMPTS} points drawn for one prediction ({why}): its values "
                 "are too far from the fitted ones"
             )
-    return found, refused
+    return specs, refused
 
 
 def _digest(base: ModelSpec, fits: Sequence[DrawableFit]) -> str:
@@ -333,9 +333,9 @@ def usual(model: Model) -> tuple[str, ...]:
     return USUAL if model.spec.ramp is None else USUAL_OF_RAMP
 
 
-def named(patterns: Sequence[str], found: Iterable[Sequence[Mapping[str, float]]]) -> list[str]:
+def named(patterns: Sequence[str], structures: Iterable[Sequence[Mapping[str, float]]]) -> list[str]:
     """Return the figures that are meant, in the order in which runs give them; refuse a pattern that fits none."""
-    there = list(dict.fromkeys(name for runs in found for run in runs for name in run))
+    there = list(dict.fromkeys(name for runs in structures for run in runs for name in run))
     chosen: set[str] = set()
     for pattern in patterns:
         fitting = [n for n in there if fnmatchcase(n, pattern) or fnmatchcase(n.partition("/")[2], pattern)]
@@ -357,14 +357,14 @@ def _check_quantities(patterns: Sequence[str], first: Sequence[Mapping[str, floa
 def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], runs: int) -> Figure:
     """Return the prediction of a figure from every structure's runs, those of a point side by side."""
     means, inner, outer, low, high, count, of = [], [], [], [], [], 0, 0
-    for found in structures:
-        values = [run[name] for run in found if name in run]
-        of += len(found)
+    for of_structure in structures:
+        values = [run[name] for run in of_structure if name in run]
+        of += len(of_structure)
         count += len(values)
         if not values:
             continue
         means.append(statistics.fmean(values))
-        if len(values) == len(found):
+        if len(values) == len(of_structure):
             between, within = parts(values, runs)
             outer.append(between)
             inner.append(within)

@@ -48,8 +48,8 @@ class Calibrated(Printed):
     @property
     def origin(self) -> Mapping[str, Any]:
         """How the fit came to be."""
-        found: Mapping[str, Any] = self.record["manifest"]
-        return found
+        manifest: Mapping[str, Any] = self.record["manifest"]
+        return manifest
 
     @classmethod
     def opened(cls, folder: Path) -> Calibrated:
@@ -144,14 +144,14 @@ def run_calibration(
         raise UsageError(f"--coverage: from 2 to {MOST_LABORATORIES} laboratories, got {laboratories}")
     progress.total(definition.searches * definition.most_evaluations)
     cache = RunCache(execution.store, _identity(definition, specs, data))
-    found = search_for(
+    ended = search_for(
         definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), cache, values
     )
-    result = found.fit
+    result = ended.fit
     if profile:
-        result.profiles = profiles_of(found.search, found.units, found.matrix, definition.replications)
+        result.profiles = profiles_of(ended.search, ended.units, ended.matrix, definition.replications)
     if laboratories:
-        result.coverage = coverage_of(found.search, found.units, found.matrix, laboratories, jobs)
+        result.coverage = coverage_of(ended.search, ended.units, ended.matrix, laboratories, jobs)
     how = execution.manifest([model], "calibrate", definition.replications)
     return Calibrated(definition, model.spec, result, fitted.as_record(definition, model.spec, data, result, how))
 

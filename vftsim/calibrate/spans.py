@@ -18,17 +18,17 @@ def spans_named(
     With ``prices``, those of the model's protection go over the ranges declared for them; parameters of a fit go over
     their intervals.
     """
-    found: dict[str, Span] = {}
+    spans: dict[str, Span] = {}
     for text in ranges:
         name, span = read_range(text)
-        if name in found:
+        if name in spans:
             raise UsageError(f"--range: '{name}' is given twice")
-        found[name] = span
+        spans[name] = span
     if prices:
-        found = {**price_ranges(spec), **found}
+        spans = {**price_ranges(spec), **spans}
     if fit is not None:
-        found = {**_fitted(spec, fit), **found}
-    return found
+        spans = {**_fitted(spec, fit), **spans}
+    return spans
 
 
 def _fitted(spec: ModelSpec, fit: str) -> dict[str, Span]:
@@ -37,7 +37,7 @@ def _fitted(spec: ModelSpec, fit: str) -> dict[str, Span]:
     What the data do not tell has the bounds of the search.
     """
     drawable = read_fit(fit)
-    found: dict[str, Span] = {}
+    spans: dict[str, Span] = {}
     for key, value in drawable.values.items():
         model_value = float(read(spec, key))
         if key in drawable.limited and model_value in (0.0, 1.0):
@@ -47,5 +47,5 @@ def _fitted(spec: ModelSpec, fit: str) -> dict[str, Span]:
         about = model_value if is_bounds else value
         if about == 0.0:
             raise UsageError(f"--fit: the model has 0 at {key}, of which there are no multiples; --set it first")
-        found[key] = scaled_range(spec, key, low / about, high / about)
-    return found
+        spans[key] = scaled_range(spec, key, low / about, high / about)
+    return spans

@@ -84,12 +84,12 @@ class StructureError:
 
     @classmethod
     def learned(cls, rows: Iterable[HeldOut]) -> StructureError:
-        found: dict[str, list[float]] = {}
+        errors_of: dict[str, list[float]] = {}
         runs = set()
         for row in rows:
-            found.setdefault(row.kind, []).append(row.error)
+            errors_of.setdefault(row.kind, []).append(row.error)
             runs.add((row.environment, row.phase))
-        return cls({kind: sorted(errors) for kind, errors in found.items()}, len(runs))
+        return cls({kind: sorted(errors) for kind, errors in errors_of.items()}, len(runs))
 
     def around(self, quantity: str, predicted: float, low: float, high: float) -> tuple[float, float]:
         """Return the range of a figure: that of its runs, or what held-out ones tell where that is wider."""
@@ -143,14 +143,14 @@ def read_held_out(name_or_path: str) -> StructureError:
         names = ", ".join(sorted(each.parent.name for each in room.glob("*/held-out.json")))
         raise UsageError(f"--held-out: no file '{name_or_path}', and no shipped lab of that name; there are {names}")
     try:
-        found = HeldOutFile.model_validate_json(path.read_bytes())
+        file = HeldOutFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UsageError(f"--held-out: '{path}' is not what 'vftsim validate' wrote: {key}: {first['msg']}") from None
-    if wrong := next((r for r in found.rows if not _has_error(r.quantity, r.measured, r.predicted)), None):
+    if wrong := next((r for r in file.rows if not _has_error(r.quantity, r.measured, r.predicted)), None):
         raise UsageError(f"--held-out: '{path}': a delay of 0 or less has no ratio ({wrong.phase}, {wrong.quantity})")
-    return StructureError.learned(found.rows)
+    return StructureError.learned(file.rows)
 
 
 # A validation, each run left out

@@ -51,7 +51,7 @@ class Group:
 
     def as_data(self) -> dict[str, Any]:
         """Return it as plain data."""
-        found = {null: self.nearer(null) for null in NAMES}
+        nulls = {null: self.nearer(null) for null in NAMES}
         return {
             "environment": self.environment,
             "sample": SAMPLES[self.sample],
@@ -63,7 +63,7 @@ class Group:
             "cannot_tell": self.cannot_tell,
             "nulls": {
                 null: {"median_error": median, "nearer": f"{nearer} of {judged}"}
-                for null, (median, nearer, judged) in found.items()
+                for null, (median, nearer, judged) in nulls.items()
                 if judged
             },
         }

@@ -84,9 +84,9 @@ class Work:
 
         options.say_remarks(remark for model in plan.models for remark in remarks(model.spec))
         with self.taking(lambda: plan.needs(**more), plan.label) as progress:
-            found, notes = plan.answer(progress, **more)
+            result, notes = plan.answer(progress, **more)
         options.say_remarks(notes)
-        return found
+        return result
 
     def show(self, result: Any) -> None:
         """Print a result in the format that was asked for, and write a page of it."""
@@ -175,14 +175,14 @@ class Study(Work):
         """Return the share of a study that ``--shard`` names, which has a directory of its own."""
         from vftsim.study.runs.shard import Shard
 
-        found = Shard.parse(shard)
+        parsed = Shard.parse(shard)
         if shard is not None and self.output is None:
             raise UsageError("--shard: goes with -o DIR, a directory for each share")
-        return found
+        return parsed
 
-    def show_all(self, plan: Plan[Any], found: Any) -> None:
+    def show_all(self, plan: Plan[Any], result: Any) -> None:
         """Show an answer, and say which files hold it."""
-        self.show(found)
+        self.show(result)
         if isinstance(plan, WrittenPlan) and plan.folder is not None:
             self.say_written(plan.folder, plan.files)
 
@@ -235,12 +235,12 @@ def declared(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _described(hints: Mapping[str, Any], *docs: str | None) -> dict[str, Any]:
     """Return the annotations of parameters that docstrings describe, the last of them first."""
-    found = dict(hints)
+    described = dict(hints)
     for doc in (options.__doc__, *docs):
         for name, parameter in _parameters(doc or "").items():
             if name in hints and not hasattr(hints[name], "__metadata__"):  # declared already: the app is built again
-                found[name] = Annotated[hints[name], parameter]
-    return found
+                described[name] = Annotated[hints[name], parameter]
+    return described
 
 
 @functools.cache

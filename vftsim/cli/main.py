@@ -219,12 +219,12 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _mistake(error: TyperException) -> str:
     """Return what is wrong with a command line, with the value: pydantic checks it, whose messages leave it out."""
     message = error.format_message().replace("Value error, ", "") or type(error).__name__
-    found = [each["input"] for each in getattr(error.__cause__, "errors", list)()]
-    if not found or str(found[0]) in message:
+    inputs = [each["input"] for each in getattr(error.__cause__, "errors", list)()]
+    if not inputs or str(inputs[0]) in message:
         return message
     from vftsim.spec.suggest import shown
 
-    return f"{message}, got {shown(str(found[0]))}"
+    return f"{message}, got {shown(str(inputs[0]))}"
 
 
 def _global_options(

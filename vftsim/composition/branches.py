@@ -103,12 +103,12 @@ def level_names(spec: ModelSpec) -> list[str]:
 
 def _places(run: Run) -> dict[str, tuple[int, int]]:
     """Return what can be watched, and its row, by its owner's address."""
-    found: dict[str, tuple[int, int]] = {}
+    places: dict[str, tuple[int, int]] = {}
     for name, program in run.built.programs.items():
         domain, _, application = name.rpartition(".")
         if program.row and levels.choose_level(run.engine, levels.PROGRAM, program.row, is_of_losses=False):
-            found[f"domains.{domain}.applications.{application}"] = levels.PROGRAM, program.row
-    return found | {name: (levels.LINK, row) for name, _, row in run.built.link_ends()}
+            places[f"domains.{domain}.applications.{application}"] = levels.PROGRAM, program.row
+    return places | {name: (levels.LINK, row) for name, _, row in run.built.link_ends()}
 
 
 def _names(run: Run) -> list[str]:

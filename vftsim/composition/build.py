@@ -384,16 +384,16 @@ class BuiltModel:
 
     def occupancies(self) -> list[tuple[str, int]]:
         """Packets in every ring and buffer, by name."""
-        found: list[tuple[str, int]] = []
+        occupied: list[tuple[str, int]] = []
         for host in self.hosts.values():
             host.io.catch_up()
-            found += host.io.occupancies()
+            occupied += host.io.occupancies()
         held = [program.occupancy() for program in self.programs.values()]
-        return found + [each for each in held if each is not None]
+        return occupied + [each for each in held if each is not None]
 
     def drop_counts(self) -> dict[tuple[str, str], int]:
         """Dropped packets by place and cause, where there are any."""
-        found: Counter[tuple[str, str]] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
         for host in self.hosts.values():
-            found.update(host.io.drop_counts())
-        return dict(found)
+            counts.update(host.io.drop_counts())
+        return dict(counts)

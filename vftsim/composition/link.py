@@ -57,21 +57,21 @@ def parts_in(spec: ModelSpec) -> Iterator[Any]:
 
 def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
     """Return the kinds of parts that a model uses."""
-    found: set[Kind] = {host.scheduler.part for host in spec.hosts.values()}
-    found |= {part.part for part in parts_of(spec)}
-    found |= {kind for part in parts_of(spec) if isinstance(part, ApplicationSpec) for kind in part.kinds}
-    found |= set(cpu.guest_kinds(domain.guest_scheduler for domain in spec.domains.values()))
+    kinds: set[Kind] = {host.scheduler.part for host in spec.hosts.values()}
+    kinds |= {part.part for part in parts_of(spec)}
+    kinds |= {kind for part in parts_of(spec) if isinstance(part, ApplicationSpec) for kind in part.kinds}
+    kinds |= set(cpu.guest_kinds(domain.guest_scheduler for domain in spec.domains.values()))
     for domain in spec.domains.values():
         for interface in domain.interfaces.values():
-            found |= {interface.path.part, *interface.path.tasks}
+            kinds |= {interface.path.part, *interface.path.tasks}
         if domain.driver is not None:
-            found |= set(DRIVER_TASKS)
-        found |= {disk_spec.part for disk_spec in domain.disks.values()}
+            kinds |= set(DRIVER_TASKS)
+        kinds |= {disk_spec.part for disk_spec in domain.disks.values()}
     for name in guarded(spec):
-        found.add(spec.expanded()[name].protection.part)
+        kinds.add(spec.expanded()[name].protection.part)
     if guarded(spec):
-        found |= {each.part for each in FAULTS.values()}
-    return frozenset(found)
+        kinds |= {each.part for each in FAULTS.values()}
+    return frozenset(kinds)
 
 
 def has_idle_cards(spec: ModelSpec) -> bool:

@@ -356,7 +356,7 @@ class ModelSpec(Spec):
 
     def serving(self) -> dict[str, list[str]]:
         """Return the domains that serve each driver of a workload: its own, and those that the program there asks."""
-        found = dict[str, list[str]]()
+        groups = dict[str, list[str]]()
         for name, workload in self.workloads.items():
             entry, key, _ = self.target_of(workload)
             programs = [f"{entry}.{key}"]
@@ -364,8 +364,8 @@ class ModelSpec(Spec):
                 programs += [other for other in self._asked(program) if other not in programs]
             asked = dict.fromkeys(program.partition(".")[0] for program in programs[1:])
             behind = [copy for each in asked for copy in self.copies(each)]
-            found |= {driver: [domain, *behind] for driver, domain in self.drivers_of(name).items()}
-        return found
+            groups |= {driver: [domain, *behind] for driver, domain in self.drivers_of(name).items()}
+        return groups
 
     def _interface_problems(self, where: str, domain: DomainSpec, interface: InterfaceSpec) -> Iterator[str]:
         host = self.host_of(domain)

@@ -44,10 +44,10 @@ class RunRecord:
 
     def outcome(self, owner: str, kind: type[OutcomeT]) -> OutcomeT:
         """Return what an owner measured in the whole run; a KeyError for nothing of that kind."""
-        found = self.whole.outcomes.get(owner)
-        if not isinstance(found, kind):
+        outcome = self.whole.outcomes.get(owner)
+        if not isinstance(outcome, kind):
             raise KeyError(f"'{owner}' has measured no {kind.__name__}")
-        return found
+        return outcome
 
     def of(self, owner: str) -> Any:
         """Return what an owner measured in the whole run, whatever that is; a KeyError for nothing."""

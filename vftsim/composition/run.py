@@ -178,9 +178,9 @@ class Run:
     def _named(self, error: RunFailure) -> RunFailure:
         """Return a failure; of a broken promise it names the domain and the first output."""
         for name, guard in self.built.guards.items():
-            found = self.built.protection_of(name).measured(self.engine, guard)
-            if found.first_breach is not None and self.engine.rows(guards)[guard].audit.ends_run:
-                return RunFailure(f"domain '{name}': {error}; {named_breach(found.first_breach)}")
+            measured = self.built.protection_of(name).measured(self.engine, guard)
+            if measured.first_breach is not None and self.engine.rows(guards)[guard].audit.ends_run:
+                return RunFailure(f"domain '{name}': {error}; {named_breach(measured.first_breach)}")
         return error
 
     def _play(self) -> None:
@@ -257,11 +257,11 @@ class Run:
             more_ns = max(now_ns - int(vcpu.dispatched_ns), 0) if vcpu.pcpu else 0
             running_ns[int(vcpu.pcpu)] = more_ns
             domain_ns[name] += int(vcpu.run_ns) + more_ns
-        found: dict[str, Outcome] = {}
+        outcomes: dict[str, Outcome] = {}
         for name, cpu_ns in self._by_domain(domain_ns):
-            found[f"domains.{name}"] = cpu_ns
+            outcomes[f"domains.{name}"] = cpu_ns
         for name, host in built.hosts.items():
-            found[f"hosts.{name}"] = HostUse(
+            outcomes[f"hosts.{name}"] = HostUse(
                 busy_ns={
                     f"pcpu_{number}": int(rows(pcpus)[row].busy_ns) + running_ns.get(row, 0)
                     for number, row in enumerate(built.pcpu_rows(name))
@@ -272,11 +272,11 @@ class Run:
                 scheduler=host.spec.scheduler.counters(self.engine, host.row),
             )
         for name, (row, rate) in self._links.items():
-            found[name] = LinkUse(sent_bytes=int(rows(links)[row].sent_bytes), rate_bits_per_s=rate)
+            outcomes[name] = LinkUse(sent_bytes=int(rows(links)[row].sent_bytes), rate_bits_per_s=rate)
         for name, guard in built.guards.items():
-            found[f"domains.{name}.protection"] = built.protection_of(name).measured(self.engine, guard)
-        found["drops"] = Losses(packets={f"{place} {why}": n for (place, why), n in built.drop_counts().items()})
-        return _Reading(now_ns, found)
+            outcomes[f"domains.{name}.protection"] = built.protection_of(name).measured(self.engine, guard)
+        outcomes["drops"] = Losses(packets={f"{place} {why}": n for (place, why), n in built.drop_counts().items()})
+        return _Reading(now_ns, outcomes)
 
     def _by_domain(self, domain_ns: dict[str, int]) -> Iterator[tuple[str, Outcome]]:
         """Yield CPU time by domain; of a domain with copies that of all together, and that of each."""

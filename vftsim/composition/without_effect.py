@@ -20,16 +20,16 @@ from vftsim.workloads.parts import ApplicationSpec
 
 def without_effect(spec: ModelSpec) -> list[str]:
     """Return, for each setting without effect, ``key: reason``."""
-    found = [f"{key}: {why}" for name in spec.domains for key, why in _of_domain(spec, name)]
+    lines = [f"{key}: {why}" for name in spec.domains for key, why in _of_domain(spec, name)]
     for name, host in spec.hosts.items():
         for nic, card in host.nics.items():
-            found += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _changed(card, card.without_effect())]
+            lines += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _changed(card, card.without_effect())]
     if spec.workloads and all(workload.longest_ns() for workload in spec.workloads.values()):
         why = "its workloads have phases of their own"
-        found += [
+        lines += [
             f"measure.{key}: {why}" for key, why in _changed(spec.measure, dict.fromkeys(["warm_up", "duration"], why))
         ]
-    return found
+    return lines
 
 
 def remarks(spec: ModelSpec) -> list[str]:

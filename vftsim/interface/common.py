@@ -81,8 +81,8 @@ class WrittenPlan(Plan[Answered]):
     def answer(self, show: Progress, shard: Shard | None = None, **more: Any) -> tuple[Answered, Sequence[str]]:
         """Return the answer, and remarks on the directory."""
         how = {} if shard is None else {"shard": shard}
-        found: Any = self.study(self.folder, self.executed(show, **how), force=self.force, **more)
-        return found, found.remarks
+        result: Any = self.study(self.folder, self.executed(show, **how), force=self.force, **more)
+        return result, result.remarks
 
 
 def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, Answered]:
@@ -122,8 +122,8 @@ def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
     """Return a model, of a name or file the checked one; if ``quick`` shortened for a first look."""
     from vftsim.study.runs.model import load_model
 
-    found = load_model(model) if isinstance(model, (str, Path)) else model
-    return found.quick() if quick else found
+    loaded = load_model(model) if isinstance(model, (str, Path)) else model
+    return loaded.quick() if quick else loaded
 
 
 def to_ns(time_s: float | None) -> int | None:

@@ -56,10 +56,10 @@ def trace(
     from vftsim.tracing.chrome import write_chrome
     from vftsim.tracing.trace import window_traced
 
-    found = window_traced(as_model(model).spec, seed, replication, to_ns(start_s), to_ns(length_s))
+    traced = window_traced(as_model(model).spec, seed, replication, to_ns(start_s), to_ns(length_s))
     if path is not None:
-        write_chrome(found, Path(path))
-    return found
+        write_chrome(traced, Path(path))
+    return traced
 
 
 def explain(

@@ -26,8 +26,8 @@ def open(directory: str | Path) -> Printed:
     from vftsim.study.store.opened import class_of
 
     module, name = class_of(Path(directory))
-    found: Printed = getattr(import_module(module), name).opened(Path(directory))
-    return found
+    result: Printed = getattr(import_module(module), name).opened(Path(directory))
+    return result
 
 
 def report(directories: Sequence[str | Path], path: str | Path | None = None) -> str:

@@ -58,15 +58,15 @@ def _not_ours(folder: Path) -> str | None:
     return f"'{folder}' {refusal}; removed, it is made again for you alone" if refusal else None
 
 
-def _refusal(found: os.stat_result, is_kind: Callable[[int], bool]) -> str:
+def _refusal(status: os.stat_result, is_kind: Callable[[int], bool]) -> str:
     """Return why a file or folder must not be trusted; nothing where it may."""
-    if not is_kind(found.st_mode):
+    if not is_kind(status.st_mode):
         return "is no folder" if is_kind is stat.S_ISDIR else "is no file"
     if not hasattr(os, "geteuid"):  # Windows keeps others out of a user's folders by other means
         return ""
-    if found.st_uid not in (_ROOT, os.geteuid()):
+    if status.st_uid not in (_ROOT, os.geteuid()):
         return "belongs to another user"
-    return "may be written to by others" if found.st_mode & _OTHERS_WRITE else ""
+    return "may be written to by others" if status.st_mode & _OTHERS_WRITE else ""
 
 
 def read_own(path: Path) -> bytes | None:

@@ -215,12 +215,12 @@ class CompiledEngine(RewindableEngine):
                 counts[name] = counts[f"{name}_after"] = used[owner.name] + 1
             elif table.is_log and not self._is_written(table):
                 counts[name] = 0
-        found = [slice(0, self._layout.head.itemsize)]
+        parts = [slice(0, self._layout.head.itemsize)]
         for name, array in self._layout.arrays.items():
             count = counts.get(name, array.count)
             if count:
-                found.append(slice(array.offset, array.offset + array.dtype.itemsize * count))
-        return found
+                parts.append(slice(array.offset, array.offset + array.dtype.itemsize * count))
+        return parts
 
     def _is_written(self, table: Table[Any]) -> bool:
         """Tell whether a log is on, or holds anything that somebody has still to read."""

@@ -80,8 +80,8 @@ def first_difference(make: Callable[[], tuple[Engine, Engine]], until_ns: int = 
     one, other = make()
     for engine in (one, other):
         engine.run(until_ns, differing)
-    found = list(state_differences(one, other))
-    return f"event {differing}, at {one.now_ns} ns: {'; '.join(found[:5])}"
+    differences = list(state_differences(one, other))
+    return f"event {differing}, at {one.now_ns} ns: {'; '.join(differences[:5])}"
 
 
 def _after(make: Callable[[], tuple[Engine, Engine]], events: int, until_ns: int) -> Iterator[str]:

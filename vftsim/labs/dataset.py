@@ -51,10 +51,10 @@ class Dataset:
             others = instead(environment, self.spec.environments, "environments:")
             message = f"there is no environment {shown(environment)}{others}"
             raise ModelFileError(message, str(self.path), 0, "environments")
-        found = [each for each in self.measurements if each.environment == environment]
-        if not found:
+        rows = [each for each in self.measurements if each.environment == environment]
+        if not rows:
             raise ModelFileError(f"no table has rows for the environment '{environment}'", str(self.path))
-        return found
+        return rows
 
     def observations(self, environment: str) -> Observations:
         """Return the observations of one environment; the mean where a phase was repeated."""
@@ -62,10 +62,10 @@ class Dataset:
 
     def repeats(self, environment: str) -> dict[tuple[str, str], list[float]]:
         """Return every value of each observation, one for each repeat of its phase."""
-        found: dict[tuple[str, str], list[float]] = {}
+        values_of: dict[tuple[str, str], list[float]] = {}
         for each in self.of(environment):
-            found.setdefault((each.phase, each.quantity), []).append(each.value)
-        return found
+            values_of.setdefault((each.phase, each.quantity), []).append(each.value)
+        return values_of
 
     def units(self) -> dict[str, Measurement]:
         """Return for every quantity one measurement of it: its unit and where it was read."""
@@ -84,7 +84,7 @@ def read_dataset(path: Path) -> Dataset:
         raise ModelFileError(f"a dataset needs a file {FILE} that describes its tables", str(file))
     document = read_document(file)
     spec = document.validate(DatasetSpec)
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     first: dict[tuple[str, ...], Measurement] = {}
     for name, table in spec.tables.items():
         for each in _measurements(spec, table, _folder(document.tree, name, file)):
@@ -92,8 +92,8 @@ def read_dataset(path: Path) -> Dataset:
             if key in first:
                 _refuse_second(first[key], each)
             first[key] = each
-            found.append(each)
-    return Dataset(spec, file, found)
+            measurements.append(each)
+    return Dataset(spec, file, measurements)
 
 
 def _folder(tree: Node, table: str, file: Path) -> Path:

@@ -88,14 +88,14 @@ class Growing:
 
     def files(self, environments: Iterable[str], schema: str) -> dict[str, str]:
         """Return name and text of every file to write, the description last."""
-        found = {}
+        texts = {}
         for name, suffix in _DIMENSIONS.values():
             if name in self.changed:
-                found[f"{name}.csv"] = _table_text(_columns(name, suffix), self.rows[name])
+                texts[f"{name}.csv"] = _table_text(_columns(name, suffix), self.rows[name])
         if not (self.folder / SCHEMA_FILE).exists():
-            found[SCHEMA_FILE] = schema
-        found[FILE] = self._description(environments)
-        return found
+            texts[SCHEMA_FILE] = schema
+        texts[FILE] = self._description(environments)
+        return texts
 
     def _description(self, environments: Iterable[str]) -> str:
         # Round trips keep the user's comments; what is read here has passed the strict reader before.

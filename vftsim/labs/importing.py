@@ -89,8 +89,8 @@ def of_values(metric: str, unit: str, values: Sequence[float], mean: float | Non
         "min": float(data.min()),
         "max": float(data.max()),
     }
-    found = np.percentile(data, PERCENTILES)
-    return Figure(metric, unit, statistics | {f"p{p}": float(x) for p, x in zip(PERCENTILES, found, strict=True)})
+    percentiles = np.percentile(data, PERCENTILES)
+    return Figure(metric, unit, statistics | {f"p{p}": float(x) for p, x in zip(PERCENTILES, percentiles, strict=True)})
 
 
 Reader = Callable[[Source], list[Figure]]
@@ -155,13 +155,13 @@ def figures_of(source: Source, importer: Importer) -> list[Figure]:
     """Return what an importer reads from a file; refuse a malformed one, and a window that holds or means nothing."""
     if not importer.windowed and not source.window.whole:
         source.refuse(f"holds totals of a whole run ({importer.name}); --from and --until cannot cut it")
-    found = importer.read(source)
-    if not found:
+    figures = importer.read(source)
+    if not figures:
         source.refuse("holds nothing" + ("" if source.window.whole else " between --from and --until"))
-    for figure in found:
+    for figure in figures:
         for name, value in figure.statistics.items():
             if not abs(value) <= LARGEST:
                 source.refuse(
                     f"says what no measurement can be: {name} of {figure.metric} is no number below {LARGEST:g}"
                 )
-    return found
+    return figures

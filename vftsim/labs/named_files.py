@@ -20,14 +20,14 @@ def node_at(tree: Node, *keys: str) -> Node:
 
 def dataset_path(node: Node) -> Path:
     """Return the dataset that a value names, a file or folder, beside its own file or shipped; refuse where none is."""
-    found = next((path for path in _candidates(node, "calibration") if is_file(path) or path.is_dir()), None)
-    return found or _refuse(node, "dataset", "dataset", shipped_datasets())
+    dataset = next((path for path in _candidates(node, "calibration") if is_file(path) or path.is_dir()), None)
+    return dataset or _refuse(node, "dataset", "dataset", shipped_datasets())
 
 
 def model_file(node: Node, key: str) -> Path:
     """Return the model file that a value names; it is refused as :func:`dataset_path` refuses."""
-    found = next((path for path in _candidates(node, "models") if is_file(path)), None)
-    return found or _refuse(node, key, "model", list_shipped("models"))
+    file = next((path for path in _candidates(node, "models") if is_file(path)), None)
+    return file or _refuse(node, key, "model", list_shipped("models"))
 
 
 def shipped_datasets() -> tuple[str, ...]:

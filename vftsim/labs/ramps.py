@@ -82,7 +82,7 @@ def load_steps(seen: Observations, inadequate: str = "", attempts: str = "") -> 
     ``inadequate`` and ``attempts`` are quantities that are counts of attempts, where shares ``ihs/...`` were not
     measured.
     """
-    found = []
+    steps = []
     for phase in dict.fromkeys(phase for phase, quantity in seen if quantity == "load"):
         if phase == _BEFORE_THE_STEPS:
             continue
@@ -91,8 +91,8 @@ def load_steps(seen: Observations, inadequate: str = "", attempts: str = "") -> 
         else:
             shares = [value for (name, quantity), value in seen.items() if name == phase and quantity[:4] == "ihs/"]
         if shares:
-            found.append(LoadStep(seen[phase, "load"], max(shares), seen.get((phase, "cpu"))))
-    return sorted(found, key=lambda step: step.load)
+            steps.append(LoadStep(seen[phase, "load"], max(shares), seen.get((phase, "cpu"))))
+    return sorted(steps, key=lambda step: step.load)
 
 
 def capacity_at(steps: Sequence[LoadStep], limit_percent: float) -> int:

@@ -131,10 +131,10 @@ class Percentile(Estimator):
 
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
         """Return the pooled percentile."""
-        (found,) = sections(observed, [self.percent])
-        by_run = tuple(each / self.unit_ns for each in found.by_run)
+        (percentile,) = sections(observed, [self.percent])
+        by_run = tuple(each / self.unit_ns for each in percentile.by_run)
         return percentile_interval(
-            Sections(found.pooled / self.unit_ns, by_run, found.beyond, found.beyond_body), confidence
+            Sections(percentile.pooled / self.unit_ns, by_run, percentile.beyond, percentile.beyond_body), confidence
         )
 
 

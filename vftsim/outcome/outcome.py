@@ -116,8 +116,8 @@ class Outcome(Declared):
 
     def columns(self) -> dict[str, float]:
         """Return what this replication says of every figure, by the names that columns of files have."""
-        found = {entry.column: entry.value(self) for entry in self.entries()}
-        return {name: value for name, value in found.items() if not math.isnan(value)}
+        values = {entry.column: entry.value(self) for entry in self.entries()}
+        return {name: value for name, value in values.items() if not math.isnan(value)}
 
     def since(self: OutcomeT, before: OutcomeT, seconds: float) -> OutcomeT:
         """Return what was measured between an earlier reading and this one; what is no total stays as it is now."""
@@ -160,8 +160,8 @@ class Outcome(Declared):
 def _moved(kind: str) -> type[Outcome] | None:
     """Return the class of a kind whose module had another name when the file was written, if only one can be meant."""
     package, name = kind.partition(".")[0], kind.rpartition(".")[2]
-    found = [each for each in Outcome.kinds.values() if each.__name__ == name and each.__module__.startswith(package)]
-    return found[0] if len(found) == 1 else None
+    kinds = [each for each in Outcome.kinds.values() if each.__name__ == name and each.__module__.startswith(package)]
+    return kinds[0] if len(kinds) == 1 else None
 
 
 def _plain(value: Any) -> Any:

@@ -78,8 +78,8 @@ class _Reader(ast.NodeVisitor):
         return self._names["figure"](ast.unparse(node))
 
     def visit_List(self, node: ast.List) -> Any:
-        found = [self.visit(each) for each in node.elts]
-        return found if any(isinstance(each, str) for each in found) else np.array(found)
+        items = [self.visit(each) for each in node.elts]
+        return items if any(isinstance(each, str) for each in items) else np.array(items)
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         return self.visit(node.value)[self.visit(node.slice)]

@@ -56,7 +56,7 @@ class Case:
         figures: dict[str, float] = {}
         objective, holds = 0.0, True
         for runs in self.fit.experiments:
-            seen = {name: np.array(found) for name, found in record.play_runs(runs, at_hand).items()}
+            seen = {name: np.array(series) for name, series in record.play_runs(runs, at_hand).items()}
             for name, target in runs.targets.items():
                 names = {**record.names, **at_hand, **seen}
                 names["value"] = figures[name] = float(evaluate(target.value, names))
@@ -69,8 +69,8 @@ class Case:
     def points(self, grid: Iterable[Values], budget: Mapping[str, float], jobs: int) -> list[Point]:
         """Play the points of a grid."""
         tasks = [(self, values, budget) for values in grid]
-        found: list[Point] = in_order(_point, tasks, [""] * len(tasks), jobs, Silent())
-        return found
+        points: list[Point] = in_order(_point, tasks, [""] * len(tasks), jobs, Silent())
+        return points
 
     def search(self, jobs: int) -> list[Point]:
         """Return the points of the last grids, the best first."""

@@ -36,8 +36,8 @@ Results = Mapping[str, Figures]
 
 def names() -> tuple[str, ...]:
     """Return the records that ship with vftsim."""
-    found = (Path(each) for each in list_shipped("calibration"))
-    return tuple(path.parent.name for path in found if path.name == FILE)
+    files = (Path(each) for each in list_shipped("calibration"))
+    return tuple(path.parent.name for path in files if path.name == FILE)
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,11 @@ class Record:
 
     def tasks(self) -> dict[str, tuple[int, dict[str, Any]]]:
         """Return every experiment by name: which entry of the file, and its case."""
-        found: dict[str, tuple[int, dict[str, Any]]] = {}
+        tasks: dict[str, tuple[int, dict[str, Any]]] = {}
         for number, runs in enumerate(self.spec.runs):
             for case in self.cases(runs.over):
-                found[write(runs.name, {**self.names, **case})] = number, case
-        return found
+                tasks[write(runs.name, {**self.names, **case})] = number, case
+        return tasks
 
     def system(self, runs: Runs, case: Mapping[str, Any]) -> ModelSpec:
         """Return the model of an experiment."""
@@ -183,8 +183,8 @@ class Record:
         cases = list(self.cases(curve.points.over))
         work = [(self.name, dict(self.budget), name, case) for case in cases]
         labels = [write(curve.points.name, {**self.names, **case}) for case in cases]
-        found = in_order(_play, work, labels, jobs, progress)
-        return [{**{k: case[k] for k in curve.show}, **f} for case, f in zip(cases, found, strict=True)]
+        figures = in_order(_play, work, labels, jobs, progress)
+        return [{**{k: case[k] for k in curve.show}, **f} for case, f in zip(cases, figures, strict=True)]
 
 
 @cache
@@ -203,11 +203,11 @@ def in_order(
 ) -> list[Any]:
     """Return the results of a module's function in the order of the tasks; each is told by its label as it arrives."""
     progress.total(len(tasks))
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     for index, result in Workers(function, jobs, progress.say).unordered(tasks):
-        found[index] = result
+        results[index] = result
         progress.advance(labels[index])
-    return [found[index] for index in range(len(tasks))]
+    return [results[index] for index in range(len(tasks))]
 
 
 def _play(task: tuple[str, dict[str, float], int | str, dict[str, Any]]) -> Figures:

@@ -240,10 +240,10 @@ def _intervals(chart: Chart, points: Sequence[Any], color: str, axes: Axes, styl
     places, lows, highs = ([getattr(point, what) for point in known] for what in ("x", "low", "high"))
     if chart.names:
         return [axes.hlines(places, lows, highs, color=color, linewidth=2.2, alpha=0.55)]
-    found: list[Any] = [axes.vlines(places, lows, highs, color=color, linewidth=2.2, alpha=0.55)]
+    artists: list[Any] = [axes.vlines(places, lows, highs, color=color, linewidth=2.2, alpha=0.55)]
     if style == "line" and len(known) == len(points) > 1:
-        found.append(axes.fill_between(places, lows, highs, color=color, alpha=0.13, linewidth=0))
-    return found
+        artists.append(axes.fill_between(places, lows, highs, color=color, alpha=0.13, linewidth=0))
+    return artists
 
 
 def _scale(chart: Chart, axes: Axes) -> None:

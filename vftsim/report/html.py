@@ -150,15 +150,15 @@ def _table_of(chart: Chart | Bars) -> Table:
     if isinstance(chart, Bars):
         return Table(("", *chart.parts), [[label, *lengths] for label, lengths in chart.rows])
     listed = [series for series in chart.series if series.style != "curve"]
-    found: list[dict[float, list[Cell]]] = [{} for _ in listed]
-    for series, at_x in zip(listed, found, strict=True):
+    cells_at: list[dict[float, list[Cell]]] = [{} for _ in listed]
+    for series, at_x in zip(listed, cells_at, strict=True):
         for point in series.points:
             at_x.setdefault(point.x, []).append(_cell(point))
     positions = dict.fromkeys((point.x, _position(chart, point)) for series in listed for point in series.points)
     rows = [
-        [words, *(cells[n] if n < len(cells) else None for cells in (at_x.get(x, []) for at_x in found))]
+        [words, *(cells[n] if n < len(cells) else None for cells in (at_x.get(x, []) for at_x in cells_at))]
         for x, words in sorted(positions)
-        for n in range(max(len(at_x.get(x, [])) for at_x in found))
+        for n in range(max(len(at_x.get(x, [])) for at_x in cells_at))
     ]
     return Table((chart.x, *(series.name for series in listed)), rows)
 

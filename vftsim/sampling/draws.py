@@ -83,12 +83,12 @@ def _unit_gamma(uniforms: FloatArray, shape: float) -> FloatArray:
     is_tabled = (cell >= 0.0) & (cell < _CELLS)
     number = np.where(is_tabled, cell, 0.0).astype(np.intp)
     within, (last, *others) = cells - cell, _gamma_table(shape)
-    found = last[number]
+    deviates = last[number]
     for coefficients in others:
-        found = found * within + coefficients[number]
+        deviates = deviates * within + coefficients[number]
     tails = np.flatnonzero(~is_tabled)
-    found[tails] = _exact_gamma(uniforms[tails], shape)
-    return found
+    deviates[tails] = _exact_gamma(uniforms[tails], shape)
+    return deviates
 
 
 @lru_cache(maxsize=256)
@@ -118,8 +118,8 @@ def _gamma_table(shape: float) -> list[FloatArray]:
 def _exact_gamma(uniforms: FloatArray, shape: float) -> FloatArray:
     # Imported on first use: scipy.special costs start-up time that most commands do not need.
     special: Any = importlib.import_module("scipy.special")
-    found: FloatArray = special.gammaincinv(shape, uniforms)
-    return found
+    deviates: FloatArray = special.gammaincinv(shape, uniforms)
+    return deviates
 
 
 def erlang_ns(uniforms: FloatArray, mean_ns: float, stages: int) -> IntArray:

@@ -30,8 +30,8 @@ def shipped_dir(room: Room) -> Path:
 def list_shipped(room: Room, suffixes: tuple[str, ...] = SUFFIXES) -> tuple[str, ...]:
     """Return the names of a room's files, sorted."""
     folder = shipped_dir(room)
-    found = (p.relative_to(folder) for p in folder.rglob("*") if p.suffix in suffixes and p.is_file())
-    return tuple(sorted({path.with_suffix("").as_posix() for path in found}))
+    files = (p.relative_to(folder) for p in folder.rglob("*") if p.suffix in suffixes and p.is_file())
+    return tuple(sorted({path.with_suffix("").as_posix() for path in files}))
 
 
 def find(room: Room, name_or_path: str, suffixes: tuple[str, ...] = SUFFIXES) -> Path:

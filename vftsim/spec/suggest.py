@@ -11,8 +11,8 @@ MAX_LISTED = 20
 def close_match(name: str, choices: Iterable[str]) -> str | None:
     """Return the choice most like `name`, or None if none is near."""
     by_folded = {choice.casefold(): choice for choice in choices}
-    found = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[near[0]] if near else None
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

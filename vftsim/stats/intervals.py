@@ -122,8 +122,8 @@ def median_interval(values: Sequence[float], confidence: float = 0.95) -> Estima
     middle = (runs[(n - 1) // 2] + runs[n // 2]) / 2.0
     if 0.5**n > _alpha(confidence) / 2.0:  # even the lowest run may lie above the median
         return runs_range(middle, runs, confidence)
-    found = quantile_interval(runs, 0.5, confidence)
-    return _estimate(middle, found.low, found.high, n, confidence, "order statistic")
+    interval = quantile_interval(runs, 0.5, confidence)
+    return _estimate(middle, interval.low, interval.high, n, confidence, "order statistic")
 
 
 def binomial_interval(successes: int, trials: int, confidence: float = 0.95) -> Estimate:

@@ -53,35 +53,35 @@ def sections(runs: Sequence[DelayHistogram], percents: Sequence[float]) -> list[
         together.merge(run)
     body = together.percentile(BODY_PERCENT)
     beyond_body = tuple(run.count_beyond(body) for run in runs)
-    found = []
+    percentiles = []
     for percent in percents:
         pooled = together.percentile(percent)
         beyond = tuple(run.count_beyond(pooled) for run in runs)
-        found.append(Sections(pooled, tuple(run.percentile(percent) for run in runs), beyond, beyond_body))
-    return found
+        percentiles.append(Sections(pooled, tuple(run.percentile(percent) for run in runs), beyond, beyond_body))
+    return percentiles
 
 
-def percentile_interval(found: Sections, confidence: float = 0.95) -> Estimate:
+def percentile_interval(percentile: Sections, confidence: float = 0.95) -> Estimate:
     """Return the pooled percentile with its interval, or with the runs' range where tails are too rare for one."""
-    n = len(found.by_run)
-    if n < FEWEST_RUNS or _stretches(found) < FEWEST_STRETCHES * n:
-        return runs_range(found.pooled, found.by_run, confidence)
-    mean = math.fsum(found.by_run) / n
-    below, above = hull(mean, found.by_run, confidence, is_positive=True)
-    spread = math.sqrt(math.fsum((x - found.pooled) ** 2 for x in found.by_run) / (n - 1) / n)
+    n = len(percentile.by_run)
+    if n < FEWEST_RUNS or _stretches(percentile) < FEWEST_STRETCHES * n:
+        return runs_range(percentile.pooled, percentile.by_run, confidence)
+    mean = math.fsum(percentile.by_run) / n
+    below, above = hull(mean, percentile.by_run, confidence, is_positive=True)
+    spread = math.sqrt(math.fsum((x - percentile.pooled) ** 2 for x in percentile.by_run) / (n - 1) / n)
     half_width = student_t_quantile((1.0 + confidence) / 2.0, n - 1) * spread
     # The histogram itself is right within 1 %: no percentile is known better.
     low = high = 0.0
-    if found.pooled > 0.0:
-        low = found.pooled * min(1.0 - RELATIVE_ERROR, math.exp(-half_width / found.pooled), below / mean)
-        high = found.pooled + max(RELATIVE_ERROR * found.pooled, half_width, above - mean)
-    return Estimate(found.pooled, (high - low) / 2.0, low, high, n, confidence, "pooled percentile")
+    if percentile.pooled > 0.0:
+        low = percentile.pooled * min(1.0 - RELATIVE_ERROR, math.exp(-half_width / percentile.pooled), below / mean)
+        high = percentile.pooled + max(RELATIVE_ERROR * percentile.pooled, half_width, above - mean)
+    return Estimate(percentile.pooled, (high - low) / 2.0, low, high, n, confidence, "pooled percentile")
 
 
-def _stretches(found: Sections) -> float:
+def _stretches(percentile: Sections) -> float:
     """Return how many independent stretches beyond the percentile all runs together have seen."""
-    dispersion = max(1.0, _dispersion(found.beyond), _dispersion(found.beyond_body))
-    return sum(found.beyond) / dispersion
+    dispersion = max(1.0, _dispersion(percentile.beyond), _dispersion(percentile.beyond_body))
+    return sum(percentile.beyond) / dispersion
 
 
 def _dispersion(counts: Sequence[int]) -> float:

@@ -97,20 +97,20 @@ def judge(
     spoil : callable, optional
         Called with each engine before it runs: to see that a defect is noticed.
     """
-    found = _Found()
+    tally = _Found()
     for name, fields in _plays(mechanism, crashes, until_ns):
         shown: list[list[tuple[int, int]]] = []
         lasting = any(each["kind"].endswith("_crash") for each in fields.get("faults", ()))
         for engine_type in engines[:1] if lasting else engines:
-            plant = _played(mechanism, name, {**fields, "engine_type": engine_type, "spoil": spoil}, found)
+            plant = _played(mechanism, name, {**fields, "engine_type": engine_type, "spoil": spoil}, tally)
             if plant is None:
                 break
             shown.append(plant.seen)
             if engine_type is engines[0]:
-                found.wrong += [f"{name}: {each}" for each in _wrong(mechanism, plant, fields)]
+                tally.wrong += [f"{name}: {each}" for each in _wrong(mechanism, plant, fields)]
         if any(each != shown[0] for each in shown[1:]):
-            found.wrong.append(f"{name}: the engines differ")
-    return Judgement(tuple(found.wrong), found.plays, found.judged, found.breaches)
+            tally.wrong.append(f"{name}: the engines differ")
+    return Judgement(tuple(tally.wrong), tally.plays, tally.judged, tally.breaches)
 
 
 def _plays(mechanism: ProtectionSpec, crashes: int, until_ns: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -142,19 +142,19 @@ def _fields(service_ns: int, faults: Sequence[Mapping[str, Any]] = (), until_ns:
     }
 
 
-def _played(mechanism: ProtectionSpec, name: str, fields: Mapping[str, Any], found: _Found) -> Plant | None:
+def _played(mechanism: ProtectionSpec, name: str, fields: Mapping[str, Any], tally: _Found) -> Plant | None:
     """Return a run that was played; None where the mechanism lost sight of something."""
-    found.plays += 1
+    tally.plays += 1
     try:
         plant = play(mechanism=mechanism, **fields).run
     except VftsimError as error:
-        found.wrong.append(f"{name}: {error}")
+        tally.wrong.append(f"{name}: {error}")
         return None
-    found.judged += int(plant.audit.judged)
-    found.breaches += int(plant.audit.breaches)
+    tally.judged += int(plant.audit.judged)
+    tally.breaches += int(plant.audit.breaches)
     if plant.audit.breaches and not mechanism.breaks_promise:
         first = plant.audit
-        found.wrong.append(
+        tally.wrong.append(
             f"{name}: {first.breaches} of {first.judged} outputs left before the backup could take over, the first at "
             f"{first.first_left_ns} ns"
         )

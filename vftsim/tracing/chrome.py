@@ -187,7 +187,7 @@ def packet_name(one: PacketTrace) -> str:
 
 def _lanes(spans_ns: Iterable[tuple[int, int]]) -> tuple[list[int], int]:
     """Give spans in order of their begins tracks on which they do not overlap; return these and how many there are."""
-    found: list[int] = []
+    lanes: list[int] = []
     busy: list[tuple[int, int]] = []
     free: list[int] = []
     used = 0
@@ -199,8 +199,8 @@ def _lanes(spans_ns: Iterable[tuple[int, int]]) -> tuple[list[int], int]:
         else:
             lane, used = used, used + 1
         heappush(busy, (end_ns, lane))
-        found.append(lane)
-    return found, used
+        lanes.append(lane)
+    return lanes, used
 
 
 def _drops(trace: Trace) -> Iterator[Event]:
@@ -234,14 +234,14 @@ def _held(trace: Trace, domain: str) -> list[tuple[int, int]]:
         if one.domain == domain and one.held_ns:
             let_go_ns = one.time_of(RELEASED) or 0
             changes += [(let_go_ns - one.held_ns, 1), (let_go_ns, -1)]
-    found: list[tuple[int, int]] = []
+    levels: list[tuple[int, int]] = []
     count = 0
     for now_ns, change in sorted(changes):
         count += change
-        if found and found[-1][0] == now_ns:
-            found.pop()
-        found.append((now_ns, count))
-    return found
+        if levels and levels[-1][0] == now_ns:
+            levels.pop()
+        levels.append((now_ns, count))
+    return levels
 
 
 def write_chrome(trace: Trace, path: Path, recorded: Trace | None = None) -> None:

@@ -67,20 +67,20 @@ _BETWEEN = {
 
 def steps(packet: PacketTrace) -> list[Step]:
     """Return the steps of a packet's way, in order; they fill the time from its first boundary to its last."""
-    found: list[Step] = []
+    listed: list[Step] = []
     spent_ns = 0
     for before, mark in pairwise(packet.marks):
         stage, _, _ = mark.name.rpartition(" ")
         span_ns = before.time_ns, mark.time_ns
         if mark.what in (TAKEN, PROGRAM_TAKEN):
-            found.append(Step(f"waits for {stage}", *span_ns))
+            listed.append(Step(f"waits for {stage}", *span_ns))
             spent_ns = mark.spent_ns
         elif mark.what in (DONE, PROGRAM_DONE):
             used_ns = min(mark.spent_ns or spent_ns, span_ns[1] - span_ns[0])
-            found.append(Step(f"in the hands of {stage}", *span_ns, stage, used_ns))
+            listed.append(Step(f"in the hands of {stage}", *span_ns, stage, used_ns))
         else:
-            found.append(Step(_between(before.what, mark.what), *span_ns))
-    return found
+            listed.append(Step(_between(before.what, mark.what), *span_ns))
+    return listed
 
 
 def _between(before: int, what: int) -> str:
@@ -134,14 +134,14 @@ def exchanges(trace: Trace) -> list[Exchange]:
     for one in trace.seen:
         if one.flow and not one.wire_ns:
             streams.setdefault((one.flow, one.stream, one.entity), []).append(one)
-    found = [
+    answered = [
         Exchange(tuple(_chain(packets)))
         for packets in streams.values()
         if any(one.end == "delivered" for one in packets)
     ]
     inside = [
         one
-        for one in found
+        for one in answered
         if len(one.chain) > 1
         and one.chain[0].begun == CLIENT
         and one.chain[0].begin_ns >= trace.start_ns

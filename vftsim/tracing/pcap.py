@@ -41,14 +41,14 @@ _OUT = {Point.client: (RETURNED,), Point.host: (DELIVERED,), Point.guest: (PUT_O
 
 def captured(trace: Trace, point: Point) -> list[tuple[int, bytes, int]]:
     """Return what is captured at a point, in order: time in ns, the frame as far as it is kept, its whole length."""
-    found: list[tuple[int, int, bytes, int]] = []
+    frames: list[tuple[int, int, bytes, int]] = []
     for number, one in enumerate(trace.seen):
         for time_ns, is_in in _passes(one, point):
             if trace.start_ns <= time_ns < trace.end_ns:
                 frame = _frame(trace, one, is_in)
-                found.append((time_ns, number, frame, max(one.size_bytes, len(frame))))
-    found.sort(key=lambda each: each[:2])
-    return [(time_ns, frame, length) for time_ns, _, frame, length in found]
+                frames.append((time_ns, number, frame, max(one.size_bytes, len(frame))))
+    frames.sort(key=lambda each: each[:2])
+    return [(time_ns, frame, length) for time_ns, _, frame, length in frames]
 
 
 def _passes(one: PacketTrace, point: Point) -> Iterator[tuple[int, bool]]:

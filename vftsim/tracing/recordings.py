@@ -91,17 +91,17 @@ def read_recording(path: Path, cycles_per_s: float | None = None) -> Trace:
             raise UsageError(
                 f"'{path}' has its times in cycles: --cycles '2.4 GHz' says how many there are in a second"
             )
-        found = list(_of_xen(lines, cycles_per_s))
+        events = list(_of_xen(lines, cycles_per_s))
     elif any(_PERF.match(line) for line in head):
-        found = list(_of_linux(lines, _PERF))
+        events = list(_of_linux(lines, _PERF))
     elif any(_FTRACE.match(line) for line in head):
-        found = list(_of_linux(lines, _FTRACE))
+        events = list(_of_linux(lines, _FTRACE))
     else:
         raise UsageError(
             f"'{path}' is no recorded schedule: neither 'perf sched script', nor 'trace-cmd report' with sched events, "
             "nor 'xentrace_format'"
         )
-    trace = _traced(found)
+    trace = _traced(events)
     if not trace.slices:
         raise ModelFileError("nobody runs in it: it has no switches (sched_switch, runnable_to_running)", str(path))
     return trace
@@ -109,13 +109,13 @@ def read_recording(path: Path, cycles_per_s: float | None = None) -> Trace:
 
 def _of_linux(lines: Iterable[str], line_of: re.Pattern[str]) -> Iterator[Event]:
     for line in lines:
-        found = line_of.match(line)
-        if found is None:
+        match = line_of.match(line)
+        if match is None:
             continue
-        time_ns, cpu, rest = _nanoseconds(found["time"]), int(found["cpu"]), found["rest"]
-        if found["event"] == "sched_switch":
+        time_ns, cpu, rest = _nanoseconds(match["time"]), int(match["cpu"]), match["rest"]
+        if match["event"] == "sched_switch":
             yield from _switch(time_ns, cpu, rest)
-        elif found["event"] in _WAKING and (woken := _first(_WAKES, rest)) is not None and woken[2] != "0":
+        elif match["event"] in _WAKING and (woken := _first(_WAKES, rest)) is not None and woken[2] != "0":
             yield Event(time_ns, "woken", -1, woken[2], f"{woken[1]}-{woken[2]}")
 
 
@@ -133,25 +133,25 @@ def _switch(time_ns: int, cpu: int, rest: str) -> Iterator[Event]:
 
 def _of_xen(lines: Iterable[str], cycles_per_s: float) -> Iterator[Event]:
     for line in lines:
-        found = _XEN.match(line)
-        if found is None:
+        match = _XEN.match(line)
+        if match is None:
             continue
-        domain, vcpu = divmod(int(found["vcpu"], 16), 1 << 16)
-        before, _, after = found["change"].partition("_to_")
+        domain, vcpu = divmod(int(match["vcpu"], 16), 1 << 16)
+        before, _, after = match["change"].partition("_to_")
         if domain == _IDLE_DOMAIN:
             continue
-        time_ns, name = round(int(found["cycles"]) * 1e9 / cycles_per_s), f"d{domain}v{vcpu}"
+        time_ns, name = round(int(match["cycles"]) * 1e9 / cycles_per_s), f"d{domain}v{vcpu}"
         if after == "running":
-            yield Event(time_ns, "enters", int(found["cpu"]), name, name)
+            yield Event(time_ns, "enters", int(match["cpu"]), name, name)
         elif before == "running":
             what: Kind = "leaves runnable" if after == "runnable" else "leaves"
-            yield Event(time_ns, what, int(found["cpu"]), name, name)
+            yield Event(time_ns, what, int(match["cpu"]), name, name)
         elif after == "runnable":
             yield Event(time_ns, "woken", -1, name, name)
 
 
 def _first(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str] | None:
-    return next((found for pattern in patterns if (found := pattern.match(text)) is not None), None)
+    return next((match for pattern in patterns if (match := pattern.match(text)) is not None), None)
 
 
 def _nanoseconds(text: str) -> int:

@@ -44,7 +44,7 @@ def scheduled(trace: Trace) -> list[Scheduled]:
         ended[one.vcpu] = (one.pcpu, one.end_ns)
     for wait in trace.waits:
         waits_ms.setdefault(wait.vcpu, []).append((wait.end_ns - wait.start_ns) / 1e6)
-    found = [
+    rows = [
         Scheduled(
             trace.vcpu_names[vcpu],
             100.0 * ran_ns.get(vcpu, 0) / span_ns,
@@ -54,7 +54,7 @@ def scheduled(trace: Trace) -> list[Scheduled]:
         )
         for vcpu in {*ran_ns, *waits_ms}
     ]
-    return sorted(found, key=lambda each: (-each.share_percent, each.name))
+    return sorted(rows, key=lambda each: (-each.share_percent, each.name))
 
 
 def pairs_of(model: Trace, recorded: Trace, matches: Sequence[str]) -> dict[str, str]:
@@ -72,7 +72,7 @@ def pairs_of(model: Trace, recorded: Trace, matches: Sequence[str]) -> dict[str,
     """
     if not matches:
         return {name: name for name in model.vcpu_names if name in recorded.vcpu_names}
-    found = {}
+    pairs = {}
     for text in matches:
         name, _, pattern = text.partition("=")
         if name not in model.vcpu_names:
@@ -82,5 +82,5 @@ def pairs_of(model: Trace, recorded: Trace, matches: Sequence[str]) -> dict[str,
             names = listing(fitting or [each.name for each in scheduled(recorded)])
             what = f"{len(fitting)} fit" if fitting else "none fits; the recording has"
             raise UsageError(f"--match: '{pattern}' must fit one name of the recording: {what} {names}")
-        found[name] = fitting[0]
-    return found
+        pairs[name] = fitting[0]
+    return pairs

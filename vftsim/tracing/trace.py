@@ -80,10 +80,10 @@ class Trace:
     @property
     def packets(self) -> list[PacketTrace]:
         """Packets that began in the window and came to where they were to go in it, in that order."""
-        found = [
+        packets = [
             one for one in self.seen if one.is_whole and self.start_ns <= one.begin_ns and one.end_ns < self.end_ns
         ]
-        return sorted(found, key=lambda one: one.end_ns)
+        return sorted(packets, key=lambda one: one.end_ns)
 
     @property
     def dropped(self) -> list[PacketTrace]:

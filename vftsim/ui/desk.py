@@ -71,15 +71,15 @@ class Desk:
 
     def posed(self, question: Question) -> list[Posed]:
         """Return the configurations of a question; refuse changes that a model cannot have."""
-        path, found = self.models[question.model], []
+        path, posed = self.models[question.model], []
         for each in question.configurations:
             model, knobs = checked(each, self._document(path), path)
             model = model.quick() if question.is_quick else model
             words, alone = question.words(each, path), question.alone(each)
             name = sha256_of({**identity(model, alone.seed), "words": words})[:20]
             study = Study(self.store / name, tuple(words), alone.address)
-            found.append(Posed(each.label, model, knobs, study, self.runs.state(study)))
-        return found
+            posed.append(Posed(each.label, model, knobs, study, self.runs.state(study)))
+        return posed
 
     def own(self, name: str) -> Model:
         """Return a model as its file has it."""

@@ -56,12 +56,12 @@ def knobs_of(spec: ModelSpec) -> dict[str, Knob]:
         for name, domain in spec.domains.items()
         for each in domain.protection.prices()
     }
-    found = {}
+    knobs = {}
     data = spec.model_dump(mode="json", exclude=set(_APART))
     for key, shape, value, kinds in _leaves(Shape(ModelSpec), data):
         if knob := _knob(key, shape, value, kinds, _marked(spec, key, shape, prices)):
-            found[key] = knob
-    return found
+            knobs[key] = knob
+    return knobs
 
 
 def first_of(spec: ModelSpec, knobs: Mapping[str, Knob]) -> list[str]:

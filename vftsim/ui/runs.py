@@ -161,8 +161,8 @@ class Runs:
 
     def _all(self) -> list[tuple[Study, int | None]]:
         """Return what was asked so far and how it ended, the oldest first."""
-        found = [_read(each) for each in self.store.glob("*") if _NAME.fullmatch(each.name)]
-        return [(study, ended) for _, study, ended in sorted(filter(None, found), key=lambda each: each[0])]
+        entries = [_read(each) for each in self.store.glob("*") if _NAME.fullmatch(each.name)]
+        return [(study, ended) for _, study, ended in sorted(filter(None, entries), key=lambda each: each[0])]
 
     def _work(self) -> None:
         while True:
@@ -251,10 +251,10 @@ def _read(folder: Path) -> tuple[float, Study, int | None] | None:
 
 def _ended(study: Study) -> int | None:
     """Return the exit code with which a study ended; None if it did not, or if its result is gone."""
-    found = _read(study.folder)
-    if found is None or (found[2] == _DONE and not (study.result / MANIFEST).is_file()):
+    entry = _read(study.folder)
+    if entry is None or (entry[2] == _DONE and not (study.result / MANIFEST).is_file()):
         return None
-    return found[2]
+    return entry[2]
 
 
 def _last_line(path: Path) -> str:

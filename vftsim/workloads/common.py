@@ -181,8 +181,8 @@ def add_row(engine: Engine, table: Table[RecordT], spec: Spec | None = None, **v
 def fill_row(record: Any, table: Table[Any], spec: Spec | None = None, **values: Any) -> None:
     """Set fields of a row as :func:`add_row` does."""
     record_type: type[Record] = table.record
-    found = _of_spec(record_type, spec, values) if spec is not None else {}
-    for name, value in {**found, **values}.items():
+    of_spec = _of_spec(record_type, spec, values) if spec is not None else {}
+    for name, value in {**of_spec, **values}.items():
         setattr(record, name, value)
 
 
@@ -202,12 +202,12 @@ def _fields_as_named(record: type[Record], spec: type[Spec]) -> list[tuple[str, 
 
 
 def _of_spec(record: type[Record], spec: Spec, values: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields_of_spec: dict[str, Any] = {}
     for name, key, hint in _fields_as_named(record, type(spec)):
         value = getattr(spec, key)
         if name in values or not isinstance(value, (int, float)):
             continue
         if type(value) is not hint and not (hint is float and type(value) is int):
             raise TypeError(f"{name} is {hint.__name__}, but {key} of {type(spec).__name__} is {type(value).__name__}")
-        found[name] = value
-    return found
+        fields_of_spec[name] = value
+    return fields_of_spec

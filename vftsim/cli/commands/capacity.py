@@ -39,8 +39,8 @@ def capacity(
 
     window_ns = None if window is None else round(options.parse_quantity("--window", window, DURATION))
     search = {"probability": probability, "resolution": resolution, "budget": budget}
-    found = common.conduct(call.plan(), window_ns=window_ns, **search)
-    common.show(found)
-    if found.interrupted:
+    result = common.conduct(call.plan(), window_ns=window_ns, **search)
+    common.show(result)
+    if result.interrupted:
         goes_on = f"; it is in '{common.output}', the same command goes on" if common.output else ""
         raise interrupted(f"the figures above rest on what had finished{goes_on}")

@@ -48,7 +48,7 @@ def compare(call: StudyCall, mtbf: str | None = None, restart: str | None = None
         times = _times(mtbf, restart)
         if len(models) != 1:
             raise UsageError("--protection compares mechanisms on one model; name one")
-        found = common.conduct(call.plan(studies.decide, model=models[0]), **times)
+        result = common.conduct(call.plan(studies.decide, model=models[0]), **times)
     else:
         of_mechanisms = {
             "--objective": given.get("objectives"),
@@ -58,9 +58,9 @@ def compare(call: StudyCall, mtbf: str | None = None, restart: str | None = None
         }
         if named := next((option for option, value in of_mechanisms.items() if value), None):
             raise UsageError(f"{named} judges mechanisms: name them with --protection")
-        found = common.conduct(call.plan(models=models))
-    common.show(found)
-    if found.interrupted:
+        result = common.conduct(call.plan(models=models))
+    common.show(result)
+    if result.interrupted:
         if "protection" in given:
             raise interrupted("the figures above rest on the replications that all mechanisms had finished")
         goes_on = f"; what had finished is in '{common.output}', the same command goes on" if common.output else ""

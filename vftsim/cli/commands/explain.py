@@ -19,21 +19,19 @@ def explain(call: StudyCall, as_json: bool = False, *, common: Window) -> None:
     model, of, packet = (call.arguments[name] for name in ("model", "of", "which"))
     if packet not in WHICH and not packet.isdecimal():
         raise UsageError(f"--packet: a number from 0, or one of {', '.join(WHICH)}; got '{packet}'")
-    found = explained(common.recorded(model.spec), of, packet)
+    one = explained(common.recorded(model.spec), of, packet)
     if as_json:
         data: dict[str, Any] = {
-            of: found.number,
-            "of": found.of_all,
-            "title": found.title,
-            "flow": found.flow,
-            "stream": found.stream,
+            of: one.number,
+            "of": one.of_all,
+            "title": one.title,
+            "flow": one.flow,
+            "stream": one.stream,
             "seed": common.seed,
-            "delay_ns": found.delay_ns,
-            "parts": [{"name": part.name, "length_ns": part.length_ns} for part in found.parts],
+            "delay_ns": one.delay_ns,
+            "parts": [{"name": part.name, "length_ns": part.length_ns} for part in one.parts],
         }
         print_json(data)
         return
-    print_text(
-        f"{model.label}, seed {common.seed}: {of} {found.number} of {found.of_all} {_HAPPENED[of]} in the window"
-    )
-    print_text(str(found))
+    print_text(f"{model.label}, seed {common.seed}: {of} {one.number} of {one.of_all} {_HAPPENED[of]} in the window")
+    print_text(str(one))

@@ -20,12 +20,12 @@ def failover(call: StudyCall, plot: Path | None = None, *, common: ModelStudy) -
 
     if plot is not None:
         check_target(plot, common.force, ".png")
-    found = common.conduct(call.plan(), plot)
+    result = common.conduct(call.plan(), plot)
     if plot is not None:
         from vftsim.report.charts import figure_of
         from vftsim.study.designs.failover import failover_charts
         from vftsim.study.runs.results import write_figure
 
-        figure = figure_of(failover_charts(found))
+        figure = figure_of(failover_charts(result))
         write_whole(plot, lambda path: write_figure(figure, path))
-    common.show(found)
+    common.show(result)

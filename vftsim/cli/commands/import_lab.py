@@ -90,7 +90,7 @@ def _read(
     from vftsim.labs.table import read_text
 
     environment, phase, repeat = keys
-    found: dict[tuple[str, ...], Imported] = {}
+    rows: dict[tuple[str, ...], Imported] = {}
     left_out: dict[tuple[str, str, str], list[str]] = {}
     unused = dict(renames)
     for path in files:
@@ -109,9 +109,9 @@ def _read(
             name = renames.get(figure.metric, figure.metric)
             named = Figure(name, figure.unit, figure.statistics, figure.phase)
             row = Imported(environment, figure.phase or str(phase), repeat, importer.name, named)
-            if row.key in found:
-                left_out.setdefault((path.name, importer.name, found[row.key].source), []).append(name)
-            found.setdefault(row.key, row)
+            if row.key in rows:
+                left_out.setdefault((path.name, importer.name, rows[row.key].source), []).append(name)
+            rows.setdefault(row.key, row)
     if unused:
         raise UsageError(f"--rename: no file has a metric '{next(iter(unused))}'")
     notes = [
@@ -119,7 +119,7 @@ def _read(
         f"{', '.join(names[:3])}{', ...' if len(names) > 3 else ''}"
         for (file, source, winner), names in left_out.items()
     ]
-    return list(found.values()), notes
+    return list(rows.values()), notes
 
 
 def _window(start: str | None, until: str | None) -> Window:
@@ -135,13 +135,13 @@ def _window(start: str | None, until: str | None) -> Window:
 
 
 def _renames(given: list[str] | None) -> dict[str, str]:
-    found = {}
+    names = {}
     for text in given or []:
         old, sign, new = text.partition("=")
         if not (sign and old and new):
             raise UsageError(f"--rename '{text}' must be OLD=NEW, e.g. cpu/1=cpu")
-        found[old] = new
-    return found
+        names[old] = new
+    return names
 
 
 def _as_dict(row: Imported) -> dict[str, object]:

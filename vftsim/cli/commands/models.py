@@ -25,19 +25,19 @@ def models(model: str | None = None, set_: list[str] | None = None, as_json: boo
         return
     if set_:
         raise UsageError("--set changes a model: name one, e.g. vftsim models lab-virtual --set ...")
-    found, workloads = [], dict[str, tuple[str, ...]]()
+    listed, workloads = [], dict[str, tuple[str, ...]]()
     for name in shipped_models():
         try:
             each = load_model(name)
         except ModelFileError as error:
             raise AssertionError(f"shipped model '{name}' is broken: {error}") from error
-        found.append({"model": name, "name": each.name, "description": each.description})
+        listed.append({"model": name, "name": each.name, "description": each.description})
         workloads[name] = each.workloads
     if as_json:
-        print_json([{**each, "workloads": list(workloads[each["model"]])} for each in found])
+        print_json([{**each, "workloads": list(workloads[each["model"]])} for each in listed])
     else:
         # Those of a workload beside each other: a third column would leave a description no room.
         for kinds in sorted(set(workloads.values()), key=lambda kinds: (not kinds, kinds)):
-            rows = [(m["model"], " ".join(m["description"].split())) for m in found if workloads[m["model"]] == kinds]
+            rows = [(m["model"], " ".join(m["description"].split())) for m in listed if workloads[m["model"]] == kinds]
             print_table(f"Workload: {', '.join(kinds) or 'none'}", ("model", "description"), rows, texts=2)
             print()

@@ -69,10 +69,10 @@ def _experiments(record: Record, output: Path | None, jobs: int, common: Work) -
     from vftsim.study.store.files import write_file
 
     with make_progress(f"record {record.name}", common.quiet) as progress:
-        found = judge(record, record.run(jobs, progress))
+        judged = judge(record, record.run(jobs, progress))
     if output is not None:
-        write_whole(output, lambda path: write_file(path, found.markdown().encode()))
-    common.show(found)
+        write_whole(output, lambda path: write_file(path, judged.markdown().encode()))
+    common.show(judged)
     if output is not None and not common.as_json:
         print_text(f"Written: {output}")
 

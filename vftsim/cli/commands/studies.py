@@ -15,16 +15,16 @@ def studies(directory: Path = Path(), as_json: bool = False) -> None:
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.designs.past import list_results
 
-    found = list_results(directory)
+    results = list_results(directory)
     if as_json:
-        listed = [{"directory": str(folder), **_about(m), "command_line": m["command_line"]} for folder, m in found]
+        listed = [{"directory": str(folder), **_about(m), "command_line": m["command_line"]} for folder, m in results]
         print_json(listed)
         return
-    if not found:
+    if not results:
         print_text(f"No result of vftsim in '{directory}' or two levels below it.")
         return
     columns = ("directory", "what", "models", "points", "n", "seed", "state", "begun (UTC)")
-    rows = [(str(folder), *(str(value) for value in _about(manifest).values())) for folder, manifest in found]
+    rows = [(str(folder), *(str(value) for value in _about(manifest).values())) for folder, manifest in results]
     print_table("Results", columns, rows, "n: replications asked for.", texts=len(columns))
 
 

@@ -54,17 +54,17 @@ def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validati
 
     rows = common.rows
     settings = set_ or []
-    found = common.conduct(call.plan(), settings=settings)
-    for warning in found.warnings:
+    validated = common.conduct(call.plan(), settings=settings)
+    for warning in validated.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
         typed = " ".join([call.arguments["name_or_path"], *(f"--set {shlex.quote(text)}" for text in settings)])
-        text = page(found, typed)
+        text = page(validated, typed)
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
     if common.held_out is not None:
-        written = structure_error.as_file(found.rows)
+        written = structure_error.as_file(validated.rows)
         write_whole(common.held_out, lambda path: write_file(path, written))
-    common.show(found)
-    if not found.passed:
+    common.show(validated)
+    if not validated.passed:
         raise typer.Exit(OUTSIDE)

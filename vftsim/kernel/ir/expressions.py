@@ -24,10 +24,10 @@ class Expressions(Writer):
     """Values of expressions."""
 
     def value(self, node: ast.expr) -> Value:
-        found = getattr(self, f"_{type(node).__name__}", None)
-        if found is None:
+        translate = getattr(self, f"_{type(node).__name__}", None)
+        if translate is None:
             self.refuse(node, f"{type(node).__name__} is no part of the language of kernels")
-        value: Value = found(node)
+        value: Value = translate(node)
         return value
 
     def _Constant(self, node: ast.Constant) -> Value:  # noqa: N802 - named after the nodes
@@ -146,10 +146,10 @@ class Expressions(Writer):
         """Return the truth, and what stands on the right, for the next comparison of a chain."""
         name = type(op).__name__
         if name in ("In", "NotIn") and isinstance(right, ast.Tuple | ast.List | ast.Set):
-            found = "0"
+            result = "0"
             for one in right.elts:
-                found = self.set(f"or i1 {found}, {self._compared(node, ast.Eq(), left, one)[0]}")
-            return (self.set(f"xor i1 {found}, 1") if name == "NotIn" else found), left
+                result = self.set(f"or i1 {result}, {self._compared(node, ast.Eq(), left, one)[0]}")
+            return (self.set(f"xor i1 {result}, 1") if name == "NotIn" else result), left
         if name not in _WHOLE_TESTS:
             self.refuse(node, f"{name} is no comparison of kernels")
         value = self.value(right)

@@ -55,10 +55,10 @@ class Function(Expressions):
         for one in statements:
             if not self.is_open:
                 return
-            found = getattr(self, f"_do_{type(one).__name__}", None)
-            if found is None:
+            translate = getattr(self, f"_do_{type(one).__name__}", None)
+            if translate is None:
                 self.refuse(one, f"{type(one).__name__} is no part of the language of kernels")
-            found(one)
+            translate(one)
 
     def _do_Pass(self, node: ast.Pass) -> None:  # noqa: N802 - named after the nodes
         pass

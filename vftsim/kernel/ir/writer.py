@@ -121,9 +121,9 @@ class Writer:
 
     def widen(self, known: Type | None, kind: Type) -> Type:
         """Return the type of a variable that is given one more value; where it was narrower, write once more."""
-        found = kind if known is None else wider(known, kind)
-        self.again |= known is not None and found != known
-        return found
+        widened = kind if known is None else wider(known, kind)
+        self.again |= known is not None and widened != known
+        return widened
 
     def put(self, name: str, value: Value) -> None:
         """Give a variable a value."""

@@ -37,37 +37,37 @@ def _read(source: Source) -> list[Figure]:
     if len(inside) < 2:
         return []
     steps = list(itertools.pairwise(inside))
-    found = []
+    figures = []
     for key, size in _KEYS_S.items():
         if key in inside[0][1]:
-            found.append(_use("cpu", source, steps, key, size))
+            figures.append(_use("cpu", source, steps, key, size))
     for key, size in _THROTTLED_S.items():
         if key in inside[0][1]:
-            found.append(_use("throttled", source, steps, key, size))
-    return found + _throttled_periods(source, steps)
+            figures.append(_use("throttled", source, steps, key, size))
+    return figures + _throttled_periods(source, steps)
 
 
 def _samples(source: Source) -> list[tuple[float, _Sample]]:
-    found: list[tuple[float, _Sample]] = []
+    samples: list[tuple[float, _Sample]] = []
     for line, text in enumerate(source.text.splitlines(), start=1):
         word = text.strip()
         entry = _ENTRY.fullmatch(word)
         if _STAMP.fullmatch(word):
             at = float(word)
-            if found and at <= found[-1][0]:
+            if samples and at <= samples[-1][0]:
                 source.refuse("is a time that is not after the one before", line)
-            found.append((at, {}))
-        elif entry and found:
-            found[-1][1][entry["key"]] = source.number(entry["value"], line, entry["key"]), line
+            samples.append((at, {}))
+        elif entry and samples:
+            samples[-1][1][entry["key"]] = source.number(entry["value"], line, entry["key"]), line
         elif word:
             source.refuse("is neither a time in seconds nor a key and a number of cpu.stat", line)
-    _check_same_keys(source, found)
-    return found
+    _check_same_keys(source, samples)
+    return samples
 
 
-def _check_same_keys(source: Source, found: list[tuple[float, _Sample]]) -> None:
-    for _, sample in found[1:]:
-        for key, (_, line) in found[0][1].items():
+def _check_same_keys(source: Source, samples: list[tuple[float, _Sample]]) -> None:
+    for _, sample in samples[1:]:
+        for key, (_, line) in samples[0][1].items():
             if key not in sample:
                 source.refuse(f"a later sample lacks {key}; was the file cut?", line, key)
 

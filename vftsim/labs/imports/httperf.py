@@ -111,7 +111,7 @@ _WHOLE, _NUMBER = r"(\d+)", r"(-?\d+(?:\.\d+)?|-?nan|-?inf)"
 def read_report(source: Source) -> HttperfReport:
     """Return the report in a file; refuse one that lacks a line of it."""
     text = re.sub(r"\s+", " ", source.text)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for line in filter(None, _LINES):
         parts = [(re.escape(words), name or "", form) for words, name, form, _ in Formatter().parse(line)]
         pattern = "".join(words + ((_NUMBER if form else _WHOLE) if name else "") for words, name, form in parts)
@@ -119,20 +119,20 @@ def read_report(source: Source) -> HttperfReport:
         if match is not None:
             for (name, form), each in zip([part[1:] for part in parts if part[1]], match.groups(), strict=True):
                 if name.partition("[")[0] in _READ:
-                    found[name] = _value(source, each, name) if form else source.count(each, 0, name)
+                    values[name] = _value(source, each, name) if form else source.count(each, 0, name)
         elif line != _CPU:
             source.refuse(f"has no line '{line.split(':')[0]}' of httperf's report, or a broken one")
-    if not found["connections"] or not found["duration_s"] > 0:
+    if not values["connections"] or not values["duration_s"] > 0:
         source.refuse("is the report of a test without a connection or a duration")
-    low, mean, high, deviation = (found[f"reply_rate[{n}]"] for n in (0, 1, 2, 4))
+    low, mean, high, deviation = (values[f"reply_rate[{n}]"] for n in (0, 1, 2, 4))
     return HttperfReport(
-        **{each.name: found[each.name] for each in fields(HttperfReport) if each.name in found},
-        connection_ms=tuple(found[f"connection_ms[{n}]"] for n in range(5)),
+        **{each.name: values[each.name] for each in fields(HttperfReport) if each.name in values},
+        connection_ms=tuple(values[f"connection_ms[{n}]"] for n in range(5)),
         reply_rate=(low, mean, high, math.nan, deviation),
-        status=tuple(found[f"status[{n}]"] for n in range(5)),
-        net_bytes_per_s=found["net_kb_per_s"] * 1024,
-        errors={name: found[f"errors[{name}]"] for name in ERRORS},
-        cpu_s=(found["cpu_s[0]"], found["cpu_s[1]"]) if "cpu_s[0]" in found else None,
+        status=tuple(values[f"status[{n}]"] for n in range(5)),
+        net_bytes_per_s=values["net_kb_per_s"] * 1024,
+        errors={name: values[f"errors[{name}]"] for name in ERRORS},
+        cpu_s=(values["cpu_s[0]"], values["cpu_s[1]"]) if "cpu_s[0]" in values else None,
     )
 
 
@@ -146,7 +146,7 @@ def _read(source: Source) -> list[Figure]:
     report = read_report(source)
     low, mean, high, median, deviation = report.connection_ms
     rate_low, rate_mean, rate_high, _, rate_deviation = report.reply_rate
-    found = [
+    figures = [
         Figure("connections", "count", {"total": report.connections}),
         Figure("requests", "count", {"total": report.requests}),
         Figure("replies", "count", {"total": report.replies}),
@@ -156,13 +156,13 @@ def _read(source: Source) -> list[Figure]:
     ]
     if report.samples:
         rates = {"n": report.samples, "mean": rate_mean, "sd": rate_deviation, "min": rate_low, "max": rate_high}
-        found.append(Figure("reply_rate", "/s", rates))
+        figures.append(Figure("reply_rate", "/s", rates))
     if report.replies:
         times = {"n": report.replies, "mean": mean, "sd": deviation, "min": low, "p50": median, "max": high}
-        found += [
+        figures += [
             Figure("connection_time", "ms", times),
             Figure("connect_time", "ms", {"mean": report.connect_ms}),
             Figure("response_time", "ms", {"mean": report.response_ms}),
             Figure("transfer_time", "ms", {"mean": report.transfer_ms}),
         ]
-    return found
+    return figures

@@ -100,7 +100,7 @@ def _steps(report: _Report, table: Table, heading: str) -> None:
     """Read a table whose rows are steps."""
     first = next((i for i, (_, row) in enumerate(table.rows) if _phase(row[0]) is not None), len(table.rows))
     head = [cell for _, row in table.rows[:first] for cell in row]
-    statistics = [found for cell in head if (found := _statistic(cell)) is not None]
+    statistics = [statistic for cell in head if (statistic := _statistic(cell)) is not None]
     title = next((cell for cell in head if _metric(report, cell, heading)), "")
     metric = _metric(report, title, heading)
     if metric is None:

@@ -58,8 +58,8 @@ class Iperf2Report:
     def intervals(self) -> list[Iperf2Line]:
         """Return the lines of intervals: all but each connection's last, or the last where it is the only one."""
         wholes = self.wholes()
-        found = [line for line in self.lines if line is not wholes.get(line.connection)]
-        return found or list(wholes.values())
+        lines = [line for line in self.lines if line is not wholes.get(line.connection)]
+        return lines or list(wholes.values())
 
     def text(self) -> str:
         """Return the report as iperf 2 prints it, from the line of column names on."""
@@ -98,20 +98,20 @@ def read_report(source: Source) -> Iperf2Report:
     for number, text in enumerate(source.text.splitlines(), start=1):
         if "Server Report" in text:
             is_server = True
-        if found := _SENT.search(text):
-            sent = (sent or 0) + source.count(found[1], number, "datagrams")
-        if found := _LINE.search(text):
-            (served if is_server else lines).append(_line(source, number, found))
+        if match := _SENT.search(text):
+            sent = (sent or 0) + source.count(match[1], number, "datagrams")
+        if match := _LINE.search(text):
+            (served if is_server else lines).append(_line(source, number, match))
     if not lines:
         source.refuse("has no line of a connection, as '[  1] 0.0000-1.0000 sec  1.00 MBytes  8.39 Mbits/sec'")
     return Iperf2Report(tuple(lines), tuple(served), sent)
 
 
-def _line(source: Source, number: int, found: re.Match[str]) -> Iperf2Line:
+def _line(source: Source, number: int, match: re.Match[str]) -> Iperf2Line:
     def value(text: str, column: str) -> float:
         return source.number(text, number, column)
 
-    connection, begin, end, size, size_unit, rate, rate_unit, jitter, lost, total = found.groups()
+    connection, begin, end, size, size_unit, rate, rate_unit, jitter, lost, total = match.groups()
     return Iperf2Line(
         connection,
         value(begin, "Interval"),
@@ -137,16 +137,16 @@ def _read(source: Source) -> list[Figure]:
         return []
     whole = _together(wholes.values())
     mean = max(whole) if source.window.whole and whole else None
-    found = [of_values("throughput", "Mbit/s", spans, mean=mean)]
+    figures = [of_values("throughput", "Mbit/s", spans, mean=mean)]
     if source.window.whole:
         each = {name: line for name, line in wholes.items() if name != SUM}
         if len(each) > 1:
-            found += [
+            figures += [
                 Figure(f"throughput/{name}", "Mbit/s", {"mean": line.bits_per_s * 1e-6})
                 for name, line in sorted(each.items())
             ]
-        found += _datagrams(report)
-    return found
+        figures += _datagrams(report)
+    return figures
 
 
 def _together(lines: Iterable[Iperf2Line]) -> list[float]:
@@ -162,13 +162,13 @@ def _together(lines: Iterable[Iperf2Line]) -> list[float]:
 
 def _datagrams(report: Iperf2Report) -> list[Figure]:
     ends = [line for line in report.served or report.wholes().values() if line.total is not None]
-    found = []
+    figures = []
     if report.sent_datagrams is not None:
-        found.append(Figure("sent", "count", {"total": report.sent_datagrams}))
+        figures.append(Figure("sent", "count", {"total": report.sent_datagrams}))
     ends = [line for line in ends if line.connection != SUM]
     total = sum(line.total or 0 for line in ends)
     if total:
         lost = sum(line.lost or 0 for line in ends)
-        found.append(Figure("lost", "%", {"n": total, "mean": 100.0 * lost / total}))
-        found.append(Figure("jitter", "ms", {"mean": sum(line.jitter_ms or 0.0 for line in ends) / len(ends)}))
-    return found
+        figures.append(Figure("lost", "%", {"n": total, "mean": 100.0 * lost / total}))
+        figures.append(Figure("jitter", "ms", {"mean": sum(line.jitter_ms or 0.0 for line in ends) / len(ends)}))
+    return figures

@@ -174,14 +174,14 @@ def _recognizes(text: str) -> bool:
 @importer("iperf3", "iperf3 -J", _recognizes)
 def _read(source: Source) -> list[Figure]:
     test = _test_of(source)
-    found, end = [], test.end
+    figures, end = [], test.end
     rates = [each.sum.mbit_per_s for each in test.intervals if _counts(source, each.sum)]
     if rates:
         whole = (end.sum_received or end.sum) if source.window.whole else None
-        found.append(of_values("throughput", "Mbit/s", rates, mean=whole.mbit_per_s if whole else None))
+        figures.append(of_values("throughput", "Mbit/s", rates, mean=whole.mbit_per_s if whole else None))
     if source.window.whole:
-        found += [*_sent(end), *_each(end), *_loss(end), *_processors(end)]
-    return found
+        figures += [*_sent(end), *_each(end), *_loss(end), *_processors(end)]
+    return figures
 
 
 def _counts(source: Source, span: _Span) -> bool:
@@ -189,15 +189,15 @@ def _counts(source: Source, span: _Span) -> bool:
 
 
 def _sent(end: _End) -> list[Figure]:
-    found = []
+    figures = []
     if end.sum_sent is not None:
-        found.append(Figure("sent", "Mbit/s", {"mean": end.sum_sent.mbit_per_s}))
+        figures.append(Figure("sent", "Mbit/s", {"mean": end.sum_sent.mbit_per_s}))
         if end.sum_sent.retransmits is not None:
-            found.append(Figure("retransmits", "count", {"total": end.sum_sent.retransmits}))
+            figures.append(Figure("retransmits", "count", {"total": end.sum_sent.retransmits}))
     trips = [each.sender.mean_rtt * 1e-3 for each in end.streams if each.sender and each.sender.mean_rtt]
     if trips:
-        found.append(Figure("rtt", "ms", {"mean": sum(trips) / len(trips)}))
-    return found
+        figures.append(Figure("rtt", "ms", {"mean": sum(trips) / len(trips)}))
+    return figures
 
 
 def _each(end: _End) -> list[Figure]:

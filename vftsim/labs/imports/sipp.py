@@ -66,7 +66,7 @@ def _read_rtt(source: Source) -> list[Figure]:
             source.refuse(f"a response time of {delay_ms:g} ms is below 0", line, _TIME)
         if source.window.holds(at_s, at_s):
             values.setdefault(_delay_name(row[_NAME].strip()), []).append(delay_ms)
-    return [of_values(name, "ms", found) for name, found in sorted(values.items())]
+    return [of_values(name, "ms", times_ms) for name, times_ms in sorted(values.items())]
 
 
 # -trace_counts: messages sent, received, retransmitted, timed out, unexpected, by step of the scenario
@@ -127,13 +127,13 @@ def _read_stat(source: Source) -> list[Figure]:
                 counts[name].append(sum(source.number(row[column], line, column) for column in columns))
     if not spans:
         return []
-    found = [_rate(name, counts[name], spans) for name in _CALLS]
+    figures = [_rate(name, counts[name], spans) for name in _CALLS]
     ended = sum(counts["completed"]) + sum(counts["failed"])
     if ended:
-        found.append(Figure("failed", "%", {"n": ended, "mean": 100.0 * sum(counts["failed"]) / ended}))
+        figures.append(Figure("failed", "%", {"n": ended, "mean": 100.0 * sum(counts["failed"]) / ended}))
     if last is not None and source.window.whole:
-        found += _response_times(source, *last)
-    return found
+        figures += _response_times(source, *last)
+    return figures
 
 
 def _rate(name: str, counts: list[float], spans: list[float]) -> Figure:
@@ -143,7 +143,7 @@ def _rate(name: str, counts: list[float], spans: list[float]) -> Figure:
 
 def _response_times(source: Source, line: int, row: dict[str, str]) -> list[Figure]:
     """Return mean and standard deviation over the whole run, to the millisecond that SIPp keeps."""
-    found = []
+    figures = []
     for column, cell in row.items():
         name = column.removeprefix(_PREFIX).removesuffix(_SUFFIX)
         if column != _PREFIX + name + _SUFFIX or name.endswith("StDev") or "Repartition" in name:
@@ -152,8 +152,8 @@ def _response_times(source: Source, line: int, row: dict[str, str]) -> list[Figu
         statistics = {"mean": 1e3 * _span_s(source, cell, line, column)}
         if deviation in row:
             statistics["sd"] = 1e3 * _span_s(source, row[deviation], line, deviation)
-        found.append(Figure(_delay_name(name), "ms", statistics))
-    return found
+        figures.append(Figure(_delay_name(name), "ms", statistics))
+    return figures
 
 
 # -trace_screen: the screens at the end of a run; of several dumps the last counts
@@ -221,12 +221,12 @@ def _calls(source: Source, counters: dict[str, tuple[int, str]]) -> list[Figure]
         line, text = counters[name]
         return source.number(text, line, name)
 
-    found = [Figure("load", "/s", {"mean": value("Call Rate")})]
+    figures = [Figure("load", "/s", {"mean": value("Call Rate")})]
     failed, done = value("Failed call"), value("Successful call")
     if failed + done:
-        found.append(Figure("failed", "%", {"n": failed + done, "mean": 100.0 * failed / (failed + done)}))
+        figures.append(Figure("failed", "%", {"n": failed + done, "mean": 100.0 * failed / (failed + done)}))
     for name, (line, text) in counters.items():
         if name.startswith("Response Time "):
             metric = _delay_name(name.removeprefix("Response Time "))
-            found.append(Figure(metric, "ms", {"mean": 1e3 * _span_s(source, text, line, name)}))
-    return found
+            figures.append(Figure(metric, "ms", {"mean": 1e3 * _span_s(source, text, line, name)}))
+    return figures

@@ -124,15 +124,15 @@ def sweep(model: str, clients: int, budget: Mapping[str, float]) -> dict[str, li
     Returns the highest whole rate with 90 % answered (``rate_per_s``), the lowest with any error (``onset_per_s``), the
     replies a second of a client at the former, and its errors at the next rate and at 1/s.
     """
-    found: dict[int, list[list[Any]]] = {1: web(model, clients, 1, budget)}
+    runs_at: dict[int, list[list[Any]]] = {1: web(model, clients, 1, budget)}
     rate = max(1, int(0.7 * capacity_per_s(model) / clients))
     while True:
-        found[rate] = web(model, clients, rate, budget)
-        if max(_answered(each) for each in found[rate]) < _GIVEN_UP:
+        runs_at[rate] = web(model, clients, rate, budget)
+        if max(_answered(each) for each in runs_at[rate]) < _GIVEN_UP:
             break
         rate += 1
     replications = range(int(budget["replications"]))
-    columns = [_swept({r: each[n] for r, each in found.items()}) for n in replications]
+    columns = [_swept({r: each[n] for r, each in runs_at.items()}) for n in replications]
     return {name: [column[name] for column in columns] for name in columns[0]}
 
 
@@ -144,20 +144,20 @@ def handled(model: str, clients: int, rate: int, budget: Mapping[str, float]) ->
 def static_pages(budget: Mapping[str, float]) -> dict[str, list[float]]:
     """Return what is answered and failed of 800 requests a second that cost next to nothing."""
     application = "domains.server.applications.web"
-    found = web("net-bare", 1, 800, budget, [f"{application}.script=0.2 ms", f"{application}.reply_size=10 kB"])
-    return {"replies_per_s": [one.replies / TEST_S for (one,) in found], "errors": [_errors(one) for (one,) in found]}
+    runs = web("net-bare", 1, 800, budget, [f"{application}.script=0.2 ms", f"{application}.reply_size=10 kB"])
+    return {"replies_per_s": [one.replies / TEST_S for (one,) in runs], "errors": [_errors(one) for (one,) in runs]}
 
 
-def _swept(found: Mapping[int, Sequence[Any]]) -> dict[str, float]:
-    best = max((rate for rate, each in found.items() if _answered(each) >= _ANSWERED), default=0)
-    failing = [rate for rate, each in found.items() if any(_errors(one) for one in each)]
-    after = min((rate for rate in found if rate > best), default=best)
+def _swept(runs_at: Mapping[int, Sequence[Any]]) -> dict[str, float]:
+    best = max((rate for rate, each in runs_at.items() if _answered(each) >= _ANSWERED), default=0)
+    failing = [rate for rate, each in runs_at.items() if any(_errors(one) for one in each)]
+    after = min((rate for rate in runs_at if rate > best), default=best)
     return {
         "rate_per_s": float(best),
-        "onset_per_s": float(min(failing, default=max(found))),
-        "reply_rate_per_s": best * _answered(found[best]) if best else 0.0,
-        "errors": mean_of([_errors(one) for one in found[after]]),
-        "low_errors": mean_of([_errors(one) for one in found[1]]),
+        "onset_per_s": float(min(failing, default=max(runs_at))),
+        "reply_rate_per_s": best * _answered(runs_at[best]) if best else 0.0,
+        "errors": mean_of([_errors(one) for one in runs_at[after]]),
+        "low_errors": mean_of([_errors(one) for one in runs_at[1]]),
     }
 
 
@@ -274,7 +274,7 @@ def _claims() -> Sequence[Mapping[str, str]]:
 def _shared_evenly() -> Results:
     """Return what a null model gives: one resource shared evenly by the clients, every platform alike, no loss."""
     jitter_us = 1e3 * printed("iperf_udp_example", "jitter")
-    found: dict[str, dict[str, list[float]]] = {}
+    results: dict[str, dict[str, list[float]]] = {}
     for model in dict.fromkeys([*claims.claims().models.values(), *claims.claims().rivals.values()]):
         for n in range(1, claims.MOST_CLIENTS + 1):
             share, most = first_row(1) / n, collapse_per_s("net-bare", 1) / n
@@ -290,5 +290,5 @@ def _shared_evenly() -> Results:
                 },
             }
             for test, figures in tests.items():
-                found[f"{test} {model} {n}"] = {name: [value, value] for name, value in figures.items()}
-    return found
+                results[f"{test} {model} {n}"] = {name: [value, value] for name, value in figures.items()}
+    return results

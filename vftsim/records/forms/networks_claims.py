@@ -27,15 +27,15 @@ _WORST_FIRST: tuple[Verdict, ...] = (MISSED, NO_MECHANISM, NOISE, HOLDS)
 @cache
 def claims() -> Claims:
     """Return what the words of the study mean."""
-    found = read("networks").spec.claims
-    assert found is not None
-    return found
+    claims_of_record = read("networks").spec.claims
+    assert claims_of_record is not None
+    return claims_of_record
 
 
 def judge(rows: Sequence[Mapping[str, str]], results: Results, *, rivals: bool = False) -> list[Row]:
     """Judge all statements but those with a figure; ``rivals`` takes each platform's other network card."""
-    found = _Found(results, claims().rivals if rivals else claims().models)
-    return [found.judge(row) for row in rows if row["claim_id"] not in claims().elsewhere]
+    judge_of = _Found(results, claims().rivals if rivals else claims().models)
+    return [judge_of.judge(row) for row in rows if row["claim_id"] not in claims().elsewhere]
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
@@ -80,15 +80,15 @@ class _Found:
         return f"{platform}: {' '.join(against)}", _compare_all(relation, metric, pairs)
 
     def _others(self, row: Mapping[str, str], platform: str, metric: Metric, clients: int) -> list[Sequence[float]]:
-        found = []
+        values = []
         for other in row["compared_to"].split(";"):
             if other in ("tcp", "udp"):
-                found.append(self.values(platform, claims().metrics[other], clients))
+                values.append(self.values(platform, claims().metrics[other], clients))
             elif other[0].isdigit():
-                found.append(self.values(platform, metric, int(other[0])))
+                values.append(self.values(platform, metric, int(other[0])))
             else:
-                found.append(self.values(other, metric, clients))
-        return found
+                values.append(self.values(other, metric, clients))
+        return values
 
 
 def _metrics(row: Mapping[str, str]) -> list[Metric]:

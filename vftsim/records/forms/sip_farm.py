@@ -129,12 +129,12 @@ def bounds(costs: Costs, layout: Layout, back_s: float | None = None) -> dict[st
     total_s = front_s + (taken_s if layout.is_registered else 0.0)
     if layout.fronts > 1:
         total_s += costs.rest_s
-    found = {FRONT: layout.fronts * costs.cpus / front_s, ALL_PROCESSORS: PROCESSORS / total_s}
+    bound_of = {FRONT: layout.fronts * costs.cpus / front_s, ALL_PROCESSORS: PROCESSORS / total_s}
     if layout.is_registered and taken_s > 0.0:
-        found[BACK] = layout.backs * costs.cpus / taken_s
+        bound_of[BACK] = layout.backs * costs.cpus / taken_s
     if layout.has_nas and costs.storage_s > 0.0:
-        found[STORAGE] = 1.0 / costs.storage_s
-    return found
+        bound_of[STORAGE] = 1.0 / costs.storage_s
+    return bound_of
 
 
 def agents_messages(layout: Layout) -> int:
@@ -153,10 +153,10 @@ def generators_bound(message_cost_s: float, layout: Layout) -> float:
     return PROCESSORS / (agents_messages(layout) * message_cost_s)
 
 
-def limit(found: Mapping[str, float]) -> tuple[str, float]:
+def limit(bound_of: Mapping[str, float]) -> tuple[str, float]:
     """Return the resource with the least bound, and that bound."""
-    name = min(found, key=lambda each: found[each])
-    return name, found[name]
+    name = min(bound_of, key=lambda each: bound_of[each])
+    return name, bound_of[name]
 
 
 def balanced_split(costs: Costs, layout: Layout) -> float:
@@ -189,9 +189,9 @@ def bounds_but_storage(costs: Costs) -> dict[str, float]:
     return {name: bound for name, bound in bounds(costs, RUNS["R7"]).items() if name != STORAGE}
 
 
-def listed(found: Mapping[str, float]) -> str:
+def listed(bound_of: Mapping[str, float]) -> str:
     """Return bounds as text."""
-    return ", ".join(f"{name} {bound:.0f}" for name, bound in found.items())
+    return ", ".join(f"{name} {bound:.0f}" for name, bound in bound_of.items())
 
 
 def without_storage(costs: Costs) -> float:
@@ -206,34 +206,34 @@ def bounds_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
     """Return what each resource could do over what it did, times the rate (the utilization law), and failed calls."""
     workload: Any = spec.workloads["calls"]
     calls_per_s, cpu = float(workload.rate), record.pcpus()
-    found: dict[str, float] = {}
+    bound_of: dict[str, float] = {}
     callers = _callers(cpu)
     for resource, tier in _SERVERS.items():
         shares = [share for name, share in cpu.items() if name.partition("-")[0] == tier]
         if sum(shares) > 0.0:
-            found[resource] = spec.domains[tier].vcpus * len(shares) * calls_per_s / sum(shares)
-    found[ALL_PROCESSORS] = PROCESSORS * calls_per_s / (sum(cpu.values()) - callers)
-    found[GENERATORS] = PROCESSORS * calls_per_s / callers
+            bound_of[resource] = spec.domains[tier].vcpus * len(shares) * calls_per_s / sum(shares)
+    bound_of[ALL_PROCESSORS] = PROCESSORS * calls_per_s / (sum(cpu.values()) - callers)
+    bound_of[GENERATORS] = PROCESSORS * calls_per_s / callers
     if "nas" in spec.domains:
         threads: Any = spec.domains["nas"].applications["nfsd"]
-        found[STORAGE] = threads.threads * calls_per_s / record.of("domains.nas.applications.nfsd").busy_threads
-    found["failed"] = float(record.of("workloads.calls").failed)
-    return found
+        bound_of[STORAGE] = threads.threads * calls_per_s / record.of("domains.nas.applications.nfsd").busy_threads
+    bound_of["failed"] = float(record.of("workloads.calls").failed)
+    return bound_of
 
 
 def call_figures(record: RunRecord) -> dict[str, float]:
     """Return what callers saw, and the processors that the farm kept busy."""
-    found, cpu = record.of("workloads.calls"), record.pcpus()
+    calls, cpu = record.of("workloads.calls"), record.pcpus()
     return {
         "processors_used": sum(cpu.values()) - _callers(cpu),
         "generators_used": _callers(cpu),
         "front_cpu": max(share for name, share in cpu.items() if name.startswith("front")),
-        "response_ms": found.response.mean * 1e-6,
-        "longest_ms": found.response.max * 1e-6,
-        "failed": float(found.failed),
-        "calls_per_s": found.rate,
-        "offered_per_s": found.offered_rate,
-        "retransmissions_percent": found.retransmissions,
+        "response_ms": calls.response.mean * 1e-6,
+        "longest_ms": calls.response.max * 1e-6,
+        "failed": float(calls.failed),
+        "calls_per_s": calls.rate,
+        "offered_per_s": calls.offered_rate,
+        "retransmissions_percent": calls.retransmissions,
     }
 
 
@@ -246,8 +246,8 @@ def calls_done(record: RunRecord, resource: str) -> dict[str, float]:
     """Return the calls a second that a resource has done, by its operations."""
     tier = _SERVERS.get(resource, "nas")
     programs = record.whole.outcomes.items()
-    by_domain: Any = ((owner.split(".")[1], found) for owner, found in programs if ".applications." in owner)
-    done = sum(float(found.message_rate) for domain, found in by_domain if domain.partition("-")[0] == tier)
+    by_domain: Any = ((owner.split(".")[1], program) for owner, program in programs if ".applications." in owner)
+    done = sum(float(program.message_rate) for domain, program in by_domain if domain.partition("-")[0] == tier)
     return {"calls_per_s": done / _OPERATIONS.get(resource, 6.0)}
 
 
@@ -264,18 +264,18 @@ def own_limit(figures: Mapping[str, Sequence[float]]) -> tuple[str, float]:
 
 def agreements(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, str, float, float, bool]]:
     """Return every bound of every run: resource, simulated, in closed form, whether it is the run's limit."""
-    found = []
+    rows = []
     for run, layout in RUNS.items():
         forms = bounds(costs_after(), layout)
         least = limit(forms)[0]
         figures = results[f"bounds {run}"]
-        found += [(run, name, mean_of(figures[name]), value, name == least) for name, value in forms.items()]
+        rows += [(run, name, mean_of(figures[name]), value, name == least) for name, value in forms.items()]
     for name, figures in results.items():
         if name.startswith("saturated "):
             run = name.removeprefix("saturated ")
             resource, value = limit(bounds(costs_after(), RUNS[run]))
-            found.append((run, f"{resource}, saturated", mean_of(figures["calls_per_s"]), value, True))
-    return found
+            rows.append((run, f"{resource}, saturated", mean_of(figures["calls_per_s"]), value, True))
+    return rows
 
 
 def agreement_rows(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, ...]]:

@@ -21,8 +21,8 @@ def log_bytes(model: ModelSpec, direction: str, acks: float, with_outputs: bool 
     received, sent = (data, acks * ack) if direction == "receive" else (acks * ack, data)
     inputs, outputs = (1.0, acks) if direction == "receive" else (acks, 1.0)
     segment_log = inputs * log.packet_entry + received + outputs * log.output_entry
-    found: float = (segment_log + (sent if with_outputs else 0.0)) * log.transport_overhead
-    return found
+    size_bytes: float = (segment_log + (sent if with_outputs else 0.0)) * log.transport_overhead
+    return size_bytes
 
 
 def timer_mbit_per_s(model: ModelSpec) -> float:
@@ -49,8 +49,8 @@ def recording_ns(model: ModelSpec, direction: str, acks: float) -> float:
     protection, (mss, header) = _protection(model), segment_bytes(model)
     cost, ack = protection.cost, header - protection.log.framing
     inputs, outputs, data = (1.0, acks, mss + ack) if direction == "receive" else (acks, 1.0, acks * ack)
-    found: float = inputs * cost.entry + outputs * cost.output + cost.kibibyte * data / 1024
-    return found
+    cpu_ns: float = inputs * cost.entry + outputs * cost.output + cost.kibibyte * data / 1024
+    return cpu_ns
 
 
 def timers_share(model: ModelSpec) -> float:
@@ -83,9 +83,9 @@ def bounds(model: ModelSpec, direction: str, acks: float) -> dict[str, float]:
 
 def binding(model: ModelSpec, direction: str, acks: float) -> tuple[str, float]:
     """Return what allows least, and how much."""
-    found = bounds(model, direction, acks)
-    name = min(found, key=lambda each: found[each])
-    return name, found[name]
+    bound_of = bounds(model, direction, acks)
+    name = min(bound_of, key=lambda each: bound_of[each])
+    return name, bound_of[name]
 
 
 def guest_costs(model: ModelSpec, direction: str) -> tuple[float, float, float]:

@@ -91,11 +91,11 @@ def _domain_of(assignment: str) -> str | None:
 
 def _row_of(spec: ModelSpec, record: RunRecord) -> dict[str, Any]:
     """Return a replication's figures as one row: those of the media streams, CPU in pCPUs, what the scheduler did."""
-    found = {name: x for name, x in media_of(spec, record).columns().items() if name.startswith(_MEDIA)}
-    found |= {f"cpu_{name}": used for name, used in record.pcpus().items()}
+    media = {name: x for name, x in media_of(spec, record).columns().items() if name.startswith(_MEDIA)}
+    media |= {f"cpu_{name}": used for name, used in record.pcpus().items()}
     host = next(each for each in record.whole.outcomes.values() if isinstance(each, HostUse))
     used = {"switching": host.switching / 100.0, "context_switches_per_s": host.context_switch_rate}
-    return found | used | host.scheduler
+    return media | used | host.scheduler
 
 
 def _runs(spec: ModelSpec, budget: Mapping[str, float]) -> list[RunRecord]:
@@ -107,14 +107,14 @@ def run_experiment(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, An
     results = _runs(spec, budget)
     rows = [_row_of(spec, result) for result in results]
     # A row lacks the delays of a replication in which nothing came through.
-    found = {each.name: [row.get(each.name, math.nan) for row in rows] for each in fields(Outcome)}
-    names = dict.fromkeys((*found, *(name for row in rows for name in row)))
+    outcome = {each.name: [row.get(each.name, math.nan) for row in rows] for each in fields(Outcome)}
+    names = dict.fromkeys((*outcome, *(name for row in rows for name in row)))
     drops: Counter[str] = Counter()
     for result in results:
         drops.update({f"{place}: {cause}": count for (place, cause), count in result.drops.items()})
     return {
-        "outcome": asdict(Outcome(**found)),
-        "mean": {name: known_mean(found.get(name) or [row.get(name) for row in rows]) for name in names},
+        "outcome": asdict(Outcome(**outcome)),
+        "mean": {name: known_mean(outcome.get(name) or [row.get(name) for row in rows]) for name in names},
         "drops": dict(drops),
     }
 
@@ -144,17 +144,17 @@ def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
 def outcomes_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
     """Return what was found, by experiment; a delay is nan (``null`` in a file) where nothing came through."""
     return {
-        key: Outcome(**{name: [math.nan if v is None else v for v in values] for name, values in found.items()})
-        for key, found in ((key, result["outcome"]) for key, result in results.items())
+        key: Outcome(**{name: [math.nan if v is None else v for v in values] for name, values in outcome.items()})
+        for key, outcome in ((key, result["outcome"]) for key, result in results.items())
     }
 
 
 def by_experiment(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
     """Return statements by the experiment that they are about."""
-    found: dict[str, list[Judged]] = {}
+    judged_of: dict[str, list[Judged]] = {}
     for one in judged:
-        found.setdefault(one.experiment, []).append(one)
-    return found
+        judged_of.setdefault(one.experiment, []).append(one)
+    return judged_of
 
 
 def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) -> list[str]:
@@ -202,10 +202,10 @@ class MediaJudgement(Judgement):
     @cached_property
     def models(self) -> dict[str, dict[str, Mapping[str, Any]]]:
         """Return results by model and experiment, the right model first."""
-        found: dict[str, dict[str, Mapping[str, Any]]] = {}
+        results_of: dict[str, dict[str, Mapping[str, Any]]] = {}
         for name, (_, case) in self.record.tasks().items():
-            found.setdefault(case["model"], {})[case["experiment"]] = self.results[name]
-        return found
+            results_of.setdefault(case["model"], {})[case["experiment"]] = self.results[name]
+        return results_of
 
     @cached_property
     def judged(self) -> dict[str, list[Judged]]:
@@ -226,12 +226,12 @@ class MediaJudgement(Judgement):
     def tables(self) -> list[Table]:
         """Return every experiment with what is stated of it, and what separates the models."""
         columns = ("experiment", "loss %", "mean ms", "p99 ms", "stated", "found", "verdict")
-        found = [table_of("Predicted against stated", columns, list(self._experiments()))]
+        listed = [table_of("Predicted against stated", columns, list(self._experiments()))]
         if len(self.models) > 1:
-            found.append(
+            listed.append(
                 table_of("What separates the models", ("statement", *self.models), separating(self.judged, RIGHT))
             )
-        return found
+        return listed
 
     def _experiments(self) -> Iterable[tuple[str, ...]]:
         statements = by_experiment(self.judged[RIGHT])

@@ -109,32 +109,34 @@ def chance(rows: Rows, models: Mapping[str, Mapping[str, Outcome]], seed: int, d
     judged[NULL] = judged_rows(rows, null_outcomes(list(models[right]), replications))
     both = sum(a.verdict == b.verdict == "holds" for a, b in zip(judged[right], judged[NULL], strict=True))
     return {
-        "held": {name: held(found) for name, found in judged.items()},
+        "held": {name: held(verdicts) for name, verdicts in judged.items()},
         "statements": len(judged[right]),
         "held_by_null_too": both,
         "shuffled": {
             "over all experiments": asdict(shuffled(rows, models[right], deals, seed, within_sets=False)),
             "within each set": asdict(shuffled(rows, models[right], deals, seed, within_sets=True)),
         },
-        "against": {name: asdict(contest(judged[right], found)) for name, found in judged.items() if name != right},
+        "against": {
+            name: asdict(contest(judged[right], verdicts)) for name, verdicts in judged.items() if name != right
+        },
     }
 
 
-def in_words(found: Mapping[str, Any]) -> list[str]:
+def in_words(counts: Mapping[str, Any]) -> list[str]:
     """Return :func:`chance` as lines of text."""
-    both, right = found["held_by_null_too"], next(iter(found["held"].values()))
+    both, right = counts["held_by_null_too"], next(iter(counts["held"].values()))
     lines = [
-        f"Of {found['statements']} statements {found['held'][NULL]} hold in a model that never loses a packet; of the "
-        f"{right} that hold in the model {both} hold there too ({both / max(right, 1):.0%}) and cannot tell."
+        f"Of {counts['statements']} statements {counts['held'][NULL]} hold in a model that never loses a packet; of "
+        f"the {right} that hold in the model {both} hold there too ({both / max(right, 1):.0%}) and cannot tell."
     ]
-    for where, deal in found["shuffled"].items():
+    for where, deal in counts["shuffled"].items():
         lines.append(
             f"Labels shuffled {where}: {deal['mean']:.1f} hold on average, {deal['best']:.0f} in the best 5 %; "
             f"{deal['right']} or more in a share of {deal['share']:.2g} of {deal['deals']} deals."
         )
-    for name, one in found["against"].items():
+    for name, one in counts["against"].items():
         lines.append(
-            f"Against '{name}' ({found['held'][name]} hold): {one['only_first']} hold only in the model, "
+            f"Against '{name}' ({counts['held'][name]} hold): {one['only_first']} hold only in the model, "
             f"{one['only_second']} only there; McNemar p = {one['p_value']:.2g}."
         )
     return lines

@@ -86,8 +86,8 @@ def _words() -> Mapping[str, Mapping[str, Statement]]:
 
 def _judge_word(key: str, quantity: Quantity, of: str, word: str, outcome: Outcome) -> Judged:
     figure = str(_words()[of][word].value)
-    found = _of_word(of, word, outcome.loss if figure == "loss" else _mean(getattr(outcome, figure)))
-    return Judged(key, quantity, found.stated, found.found, found.verdict)
+    judged = _of_word(of, word, outcome.loss if figure == "loss" else _mean(getattr(outcome, figure)))
+    return Judged(key, quantity, judged.stated, judged.found, judged.verdict)
 
 
 @cache
@@ -107,10 +107,10 @@ def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
         rival = min(rivals, key=lambda k: (rivals[k].loss, rivals[k].delay))
         best = rivals[rival]
         compared = _DELAY if max(mine.loss, best.loss) == 0.0 else _LOSS
-        found = f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})"
-        return Judged(key, "loss", word, found, compared.sign(mine, best, is_more=False))
+        words = f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})"
+        return Judged(key, "loss", word, words, compared.sign(mine, best, is_more=False))
     other = _reference(target, key, outcomes)
-    found = f"{_percent(mine.loss)} against {_percent(other.loss)}"
+    words = f"{_percent(mine.loss)} against {_percent(other.loss)}"
     if relation in {"no_change_vs", "no_improvement_vs"}:
         verdict = _LOSS.same(mine, other, only_less=relation == "no_improvement_vs")
     elif relation == "marginal_improvement_vs":
@@ -118,10 +118,10 @@ def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
         verdict = _LOSS.sign(mine, other, is_more=False) if is_marginal else MISSED
     elif max(mine.loss, other.loss) == 0.0:
         verdict = _DELAY.sign(mine, other, is_more=relation == "worse_than")
-        found = f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
+        words = f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
     else:
         verdict = _LOSS.sign(mine, other, is_more=relation == "worse_than")
-    return Judged(key, "loss", word, found, verdict)
+    return Judged(key, "loss", word, words, verdict)
 
 
 def _judge_delay(key: str, word: str, row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> Judged:

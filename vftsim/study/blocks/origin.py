@@ -64,7 +64,7 @@ def _own(resolved: Mapping[str, Any]) -> dict[str, Any]:
 def _flat(data: Any, path: str = "") -> list[tuple[str, str]]:
     if not isinstance(data, Mapping) or not data:
         return [(path, "none" if data is None else str(data))]
-    return [found for key, value in data.items() for found in _flat(value, f"{path}.{key}" if path else str(key))]
+    return [pair for key, value in data.items() for pair in _flat(value, f"{path}.{key}" if path else str(key))]
 
 
 def _version(manifest: Mapping[str, Any]) -> str:

@@ -26,8 +26,8 @@ class Printed:
     @property
     def origin(self) -> Mapping[str, Any]:
         """Manifest of the result."""
-        found: Mapping[str, Any] = getattr(self, "manifest")  # noqa: B009 - each has it in a form of its own
-        return found
+        manifest: Mapping[str, Any] = getattr(self, "manifest")  # noqa: B009 - each has it in a form of its own
+        return manifest
 
     @property
     def interrupted(self) -> bool:
@@ -78,8 +78,8 @@ class Printed:
 
     def estimates(self) -> pd.DataFrame:
         """Return the main table with the figures and their intervals."""
-        found: pd.DataFrame = getattr(self, "to_pandas")()  # noqa: B009 - each has it in a form of its own
-        return found
+        table: pd.DataFrame = getattr(self, "to_pandas")()  # noqa: B009 - each has it in a form of its own
+        return table
 
     def to_xarray(self) -> Dataset:
         """Return the figures with their intervals as a dataset over all that names them: settings, figure, phase.

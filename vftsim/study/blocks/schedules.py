@@ -66,7 +66,7 @@ def _gap(pairs: Sequence[tuple[Scheduled, Scheduled]]) -> Iterator[str]:
         if (ours := simulated.wait_ms(95.0)) is not None and (theirs := real.wait_ms(95.0))
     ]
     ratios = (("switches", switches), ("wait p95", waits))
-    parts += [f"{_range(found)} times the {what}" for what, found in ratios if found]
+    parts += [f"{_range(ratio)} times the {what}" for what, ratio in ratios if ratio]
     yield ", ".join(parts)
 
 

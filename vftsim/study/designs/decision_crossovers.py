@@ -167,11 +167,11 @@ class Order:
                     "cheapest": self.cheapest[value],
                     "prices": {
                         kind: {**estimate_columns(price), "meets": kind in self.meeting[value]}
-                        for kind, each in found.items()
+                        for kind, each in protected.items()
                         if (price := each.estimate(PRICE)) is not None
                     },
                 }
-                for value, found in self.points.items()
+                for value, protected in self.points.items()
             ],
             "changes": [
                 {
@@ -454,7 +454,7 @@ def _prices(one: Order, kinds: Sequence[str]) -> Table:
 def _chart(one: Order, kinds: Sequence[str]) -> Chart:
     series = []
     for kind in kinds:
-        known = [(value, found[kind].estimate(PRICE)) for value, found in one.points.items()]
+        known = [(value, protected[kind].estimate(PRICE)) for value, protected in one.points.items()]
         points = [Point.of(value, math.nan if price is None else price) for value, price in known]
         series.append(Series(kind, points))
     at = [(each.at.mean, f"{plain(each.at.mean)} {one.knob.unit}") for each in one.changes if each.is_of_cheapest]

@@ -167,8 +167,8 @@ class Protected:
         if name == OUTAGE:
             return [each.away_s for each in study.failovers]
         if name in ("requests_lost", "packets_lost"):
-            found = [each.failed if name == "requests_lost" else each.lost for each in study.failovers]
-            return [float(sum(each.values())) for each in found] if any(found) else []
+            counts = [each.failed if name == "requests_lost" else each.lost for each in study.failovers]
+            return [float(sum(each.values())) for each in counts] if any(counts) else []
         return study.figures().get(_OF_CRASH[name][0], [])
 
     def _of_crash(self, name: str) -> Estimate | None:

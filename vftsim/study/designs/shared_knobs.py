@@ -125,14 +125,14 @@ def _read(name: str, values: str) -> tuple[float, ...]:
 
 def _value_of(domain: DomainSpec, name: str) -> float | None:
     """Return a setting as a domain's mechanism holds it; None if it has none; 0 if that is another part's word."""
-    found: object = domain.protection
+    value: object = domain.protection
     if name == "round_trip" and domain.protection.channel_network is not None:
         return None
     for part in KEYS[name].split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             return None
-        found = getattr(found, part)
-    return float(found) if isinstance(found, int | float) else 0.0
+        value = getattr(value, part)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _load_keys(model: Model) -> list[str]:

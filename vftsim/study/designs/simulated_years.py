@@ -84,9 +84,9 @@ class Machine:
     @property
     def protection(self) -> ProtectionSpec:
         """The mechanism."""
-        found = self.model.spec.expanded()[self.domain].protection
-        assert isinstance(found, ProtectionSpec)
-        return found
+        protection = self.model.spec.expanded()[self.domain].protection
+        assert isinstance(protection, ProtectionSpec)
+        return protection
 
     @property
     def reprotection_ns(self) -> int:

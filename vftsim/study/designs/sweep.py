@@ -253,8 +253,8 @@ def run_sweep(
         wanted = replications * (len(points) - len(runner.refused))
         manifest = execution.manifest([grid.base], "sweep", replications, interrupted=interrupted)
         manifest["sweep"] = _about_grid(grid)
-        found, named = _figures_of(runner, figures), tuple(dict.fromkeys(figures))
-        result = SweepResult(grid, found, runner.refused, manifest, wanted, already, named=named)
+        point_figures, named = _figures_of(runner, figures), tuple(dict.fromkeys(figures))
+        result = SweepResult(grid, point_figures, runner.refused, manifest, wanted, already, named=named)
         store.finish(result.write_files)
         result.remarks.extend(store.remarks)
     return result
@@ -401,8 +401,8 @@ def _cell(point: Point, address: Address, estimate: Estimate) -> Cell:
 
 def _crossovers(result: SweepResult) -> list[Block]:
     """Return where mechanisms overtake each other in the figures shown, and what their costs rest on."""
-    found: Iterable[Any] = result.crossovers.itertuples()
-    rows = [_crossover(row, result) for row in found if row.metric in result.shown]
+    crossings: Iterable[Any] = result.crossovers.itertuples()
+    rows = [_crossover(row, result) for row in crossings if row.metric in result.shown]
     blocks: list[Block] = [Note("Crossovers: no two mechanisms change their order on an axis in a figure shown")]
     if rows:
         caption = (

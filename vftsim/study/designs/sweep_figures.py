@@ -120,7 +120,7 @@ def _lines(
         by_kind = groups.setdefault(_held(grid, point, axis), {})
         by_kind.setdefault(point.variant.protection, {})[point.values[axis.name]] = records[point.number]
     for held, by_kind in groups.items():
-        yield held, {kind: [found[value] for value in axis.values] for kind, found in by_kind.items()}
+        yield held, {kind: [figures_at[value] for value in axis.values] for kind, figures_at in by_kind.items()}
 
 
 def _held(grid: Grid, point: Point, axis: AnyAxis) -> str:
@@ -138,7 +138,7 @@ def _of_pair(
 ) -> Iterator[dict[str, Any]]:
     numbers, unit = positions
     order = sorted(range(len(numbers)), key=lambda n: numbers[n])
-    common = sorted(set.intersection(*(set(found) for line in lines for found in line)))
+    common = sorted(set.intersection(*(set(figures) for line in lines for figures in line)))
     for metric in _metrics(lines) if common else ():
         first, second = ([[_value(line[n][r], metric) for r in common] for n in order] for line in lines)
         for one in crossovers([numbers[n] for n in order], first, second, confidence):

@@ -189,16 +189,16 @@ def _percentile_rows(delays: Sequence[tuple[dict[str, Any], int, Any, tuple[Any,
     ``beyond`` counts the run's delays beyond the pooled percentile, ``beyond_p90`` those beyond the pooled 90 %.
     """
     columns, figure = delays[0][0], delays[0][3][0]
-    for percent, found in zip(PERCENTILES, sections([each for *_, (_, each) in delays], PERCENTILES), strict=True):
+    for percent, percentile in zip(PERCENTILES, sections([each for *_, (_, each) in delays], PERCENTILES), strict=True):
         for (_, number, *_), own_ns, beyond, beyond_body in zip(
-            delays, found.by_run, found.beyond, found.beyond_body, strict=True
+            delays, percentile.by_run, percentile.beyond, percentile.beyond_body, strict=True
         ):
             yield {
                 "replication": number,
                 **columns,
                 "percent": percent,
                 f"own_{figure.unit}": own_ns / figure.unit_ns,
-                f"pooled_{figure.unit}": found.pooled / figure.unit_ns,
+                f"pooled_{figure.unit}": percentile.pooled / figure.unit_ns,
                 "beyond": beyond,
                 "beyond_p90": beyond_body,
             }

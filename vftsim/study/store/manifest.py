@@ -121,12 +121,12 @@ def engine_of_here() -> str:
     return SIMPY if named == "auto" and _kernel().startswith(_NONE) else named
 
 
-def different(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
+def different(expected: Mapping[str, str], used: Mapping[str, str]) -> str:
     """Return in words what is not as expected; empty if all is."""
     wrong = [
-        f"{name}: {found.get(name)}, not {version_expected}"
+        f"{name}: {used.get(name)}, not {version_expected}"
         for name, version_expected in expected.items()
-        if found.get(name) != version_expected
+        if used.get(name) != version_expected
     ]
     return "; ".join(wrong)
 

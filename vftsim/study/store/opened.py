@@ -94,14 +94,14 @@ def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list
             ).fetchall()
     except DAMAGED as error:
         raise damage(folder, error) from None
-    found = {}
+    data_of = {}
     for key, identity, number, data, sha256 in rows:
         study = json.loads(identity)
         if number in wanted and study.get("model") == model_sha256 and study.get("seed") == manifest["seed"]:
-            found[number] = unpacked(key, number, data, sha256)
-    if any(data is None for data in found.values()):
+            data_of[number] = unpacked(key, number, data, sha256)
+    if any(data is None for data in data_of.values()):
         raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
-    return sorted(found.items())
+    return sorted(data_of.items())
 
 
 def _record(data: Any) -> RunRecord:

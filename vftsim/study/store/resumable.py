@@ -158,8 +158,8 @@ class Stored(Printed):
         """Return what is in a directory; refuse one that does not describe itself, or is damaged."""
         manifest, data = read_manifest(folder), read_data(folder, BLOCKS)
         try:
-            found = [_block(entry) for entry in data["blocks"]]
-            return cls(folder, str(data["title"]), found, manifest)
+            blocks = [_block(entry) for entry in data["blocks"]]
+            return cls(folder, str(data["title"]), blocks, manifest)
         except (ValidationError, KeyError, TypeError, AttributeError):
             raise UsageError(
                 f"'{folder / BLOCKS}': damaged; the command that made '{folder}' writes it again"
@@ -210,8 +210,8 @@ def write_blocks(folder: Path, result: Printed) -> None:
 
 def _block(entry: Mapping[str, Any]) -> Block:
     kind = _KINDS[entry["is"]]
-    found: Block = codec(kind)[1]({name: value for name, value in entry.items() if name != "is"})
-    return found
+    block: Block = codec(kind)[1]({name: value for name, value in entry.items() if name != "is"})
+    return block
 
 
 def _plain(data: Any) -> Any:

@@ -111,12 +111,12 @@ class Store:
 
     def studies(self) -> list[tuple[dict[str, Any], int]]:
         """Return the identity of every study that has replications, and how many."""
-        found = self._connection.execute(
+        rows = self._connection.execute(
             "SELECT identity, count(*) FROM replications JOIN studies ON studies.id = study "
             "WHERE generation = ? GROUP BY study ORDER BY study",
             (self._generation,),
         )
-        return [(json.loads(identity), count) for identity, count in found]
+        return [(json.loads(identity), count) for identity, count in rows]
 
     def check_only(self, identity: Mapping[str, Any]) -> None:
         """Refuse to go on with another study than the one that is there, and say in what they differ."""
@@ -147,14 +147,14 @@ class Store:
                 "WHERE generation = ? AND key = ? ORDER BY replication",
                 (self._generation, key),
             ).fetchall()
-        found = {}
+        data_of = {}
         for number, data, sha256 in rows:
             whole = unpacked(key, number, data, sha256)
             if whole is None:
                 self.mark_damaged(identity, number)
             else:
-                found[number] = whole
-        return found
+                data_of[number] = whole
+        return data_of
 
     def mark_damaged(self, identity: Mapping[str, Any], replication: int) -> None:
         """Treat a replication as damaged: say so once, and let another one take its place."""
@@ -167,7 +167,7 @@ class Store:
         """Put a replication on disk, for good when this returns; see :meth:`keep_all`."""
         self.keep_all([(identity, replication, data)])
 
-    def keep_all(self, found: Iterable[tuple[Mapping[str, Any], int, Any]]) -> None:
+    def keep_all(self, replications: Iterable[tuple[Mapping[str, Any], int, Any]]) -> None:
         """Put replications, each with its study and number, on disk: all or none, for good when this returns.
 
         Raises
@@ -176,7 +176,7 @@ class Store:
             They cannot be written; what was there before is kept.
         """
         with self._writing():
-            for identity, replication, data in found:
+            for identity, replication, data in replications:
                 key = sha256_of(identity)
                 packed = zlib.compress(to_json(data, indent=None).encode(), 6)
                 verb = "INSERT OR REPLACE" if (key, replication) in self._damaged else "INSERT"
