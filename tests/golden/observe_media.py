@@ -58,8 +58,8 @@ class Watch:
         rows = self.run.engine.rows(notes)
         for number in range(1, int(count.written) + 1):
             note = rows[number]
-            if note.what in (DISPATCHED, STOPPED):
-                who = self.names[int(note.vcpu)] if note.what == DISPATCHED else _NOBODY
+            if note.event in (DISPATCHED, STOPPED):
+                who = self.names[int(note.vcpu)] if note.event == DISPATCHED else _NOBODY
                 self.last[int(note.pcpu) - self.first_pcpu][int(note.time_ns)] = who
         count.written = 0
 

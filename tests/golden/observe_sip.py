@@ -139,8 +139,8 @@ class ObservedRun(Run):
         rows = self.engine.rows(notes.notes)
         for number in range(1, int(count.written) + 1):
             note = rows[number]
-            if note.what in (notes.DISPATCHED, notes.STOPPED):
-                vcpu = int(note.vcpu) if note.what == notes.DISPATCHED else 0
+            if note.event in (notes.DISPATCHED, notes.STOPPED):
+                vcpu = int(note.vcpu) if note.event == notes.DISPATCHED else 0
                 self.last[int(note.time_ns), int(note.pcpu)] = vcpu
         count.written = 0
 

@@ -113,8 +113,8 @@ class ScriptedHost:
         rows = self.engine.rows(notes.notes)
         for number in range(1, int(count.written) + 1):
             note = rows[number]
-            if note.what in (notes.DISPATCHED, notes.STOPPED):
-                vcpu = int(note.vcpu) - 1 if note.what == notes.DISPATCHED else NOBODY
+            if note.event in (notes.DISPATCHED, notes.STOPPED):
+                vcpu = int(note.vcpu) - 1 if note.event == notes.DISPATCHED else NOBODY
                 self.last[int(note.time_ns), int(note.pcpu) - 1] = vcpu
         count.written = 0
 

@@ -90,7 +90,7 @@ def tap(sim: Sim, number: int) -> None:
 
 def send_tapped(sim: Sim, port: Port, packet: int) -> bool:
     """As the path it is made of, and written down."""
-    tap(sim, packets(sim)[packet].what)
+    tap(sim, packets(sim)[packet].message)
     send_from_host(sim, port, packet)
     return True
 
@@ -105,7 +105,7 @@ def visitor_served(sim: Sim, flow: Flow, packet: int) -> None:
 
 @answerer.implements(packet.receive)
 def serve(sim: Sim, program: Application, packet: int) -> None:
-    number = packets(sim)[packet].what
+    number = packets(sim)[packet].message
     packets.free(sim, packet)
     row = deliveries.new(sim)
     deliveries(sim)[row].time_ns = sim.now_ns
@@ -145,7 +145,7 @@ def put(sim: Sim, port: int, number: int, size_bytes: int) -> None:
     row = packets.new(sim)
     made = packets(sim)[row]
     made.flow = 1
-    made.what = number
+    made.message = number
     made.size_bytes = size_bytes
     put_out(sim, ports(sim)[port], row)
 
@@ -157,7 +157,7 @@ def on_visit(sim: Sim, place: int, token: int) -> None:
     made = packets(sim)[row]
     made.flow = 1
     made.port = 1
-    made.what = place
+    made.message = place
     made.size_bytes = answers(sim)[place].size_bytes
     packet.arrive(sim, ports(sim)[1], row)
 

@@ -82,7 +82,7 @@ class Pair:
         return cost_ns
 
     def output(self, number: int) -> None:
-        row, _ = self.engine.add(packets, flow=1, what=number, size_bytes=1000, link=0)
+        row, _ = self.engine.add(packets, flow=1, message=number, size_bytes=1000, link=0)
         self.call(put_out, self.engine.rows(ports)[1], row)
 
     def submit(self, demand_ns: int) -> None:

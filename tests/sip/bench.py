@@ -200,7 +200,7 @@ class Bench:
 
     def _transmit(self, original: Any, sim: Any, link: Any, packet: int, on_arrival: int) -> None:
         where = "server" if on_arrival == self.wires.engine.number(on_reaching_host) else "agents"
-        message = Message(sim.packets[packet].what)
+        message = Message(sim.packets[packet].message)
         nth = self.sent[where, message] = self.sent.get((where, message), 0) + 1
         if self.loses(where, message, nth):
             self.lost += 1
@@ -209,5 +209,5 @@ class Bench:
             original(sim, link, packet, on_arrival)
 
     def _arrived(self, where: str, packet: int) -> None:
-        message = Message(self.wires.engine.rows(packets)[packet].what)
+        message = Message(self.wires.engine.rows(packets)[packet].message)
         self.log.append((self.now_ns / US, where, message.name))

@@ -60,12 +60,12 @@ class OpenQueue:
         stream_row, stream = engine.add(streams, number=number, uses=1)
         stream.demands[:] = [demand] * DEMANDS_PER_ATTEMPT
         row, _ = engine.add(
-            packets, flow=wires.bench_record.flow, port=wires.port_row, stream=stream_row, what=int(Message.REGISTER)
+            packets, flow=wires.bench_record.flow, port=wires.port_row, stream=stream_row, message=int(Message.REGISTER)
         )
         engine.call(give, wires.program_row, row)
 
     def _departed(self, _original: Any, sim: Any, _link: Any, packet: int, _on_arrival: int) -> None:
-        assert sim.packets[packet].what == Message.UNAUTHORIZED
+        assert sim.packets[packet].message == Message.UNAUTHORIZED
         self._count()
         number = sim.packets[packet].entity
         self.responses_ns[number] = self.wires.engine.now_ns - self._arrivals_ns[number]

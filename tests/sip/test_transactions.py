@@ -21,7 +21,7 @@ class Table:
         self.row = self.bench.wires.engine.rows(sip_servers)[self.bench.wires.server_row]
         self.open: list[int] = []
         stream, _ = self.bench.wires.engine.add(streams, number=1, uses=1)
-        _, self.packet = self.bench.wires.engine.add(packets, stream=stream, what=int(Message.MESSAGE))
+        _, self.packet = self.bench.wires.engine.add(packets, stream=stream, message=int(Message.MESSAGE))
 
     def create(self) -> None:
         row = self.bench.wires.call(create, self.row, self.packet)

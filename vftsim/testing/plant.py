@@ -132,7 +132,7 @@ def write_down(sim: Sim, row: Moment, number: int) -> None:
 
 def send_at_once(sim: Sim, port: Port, packet: int) -> bool:
     """Without cost or delay, and written down."""
-    write_down(sim, seen(sim)[seen.new(sim)], packets(sim)[packet].what)
+    write_down(sim, seen(sim)[seen.new(sim)], packets(sim)[packet].message)
     packet_delivered(sim, flows(sim)[packets(sim)[packet].flow], packet)
     return True
 
@@ -143,7 +143,7 @@ wire.implementations[packet.send.name] = Part(send_at_once)  # type: ignore[attr
 @clients.implements(packet.delivered)
 def hear(sim: Sim, flow: Flow, packet: int) -> None:
     """An answer, or an output of the guest's own, has come: ask the next thing."""
-    number = packets(sim)[packet].what
+    number = packets(sim)[packet].message
     packets.free(sim, packet)
     habit = habits(sim)[1]
     if number < OWN and (habit.turns < 0 or number // ASKED_AGAIN + 1 < habit.turns):
@@ -162,7 +162,7 @@ def on_ask(sim: Sim, number: int, token: int) -> None:
     made = packets(sim)[row]
     made.flow = 1
     made.port = 1
-    made.what = number
+    made.message = number
     made.size_bytes = habits(sim)[1].size_bytes
     packet.arrive(sim, ports(sim)[1], row)
 
@@ -170,7 +170,7 @@ def on_ask(sim: Sim, number: int, token: int) -> None:
 @server.implements(packet.receive)
 def answer(sim: Sim, program: Application, packet: int) -> None:
     """Answer at once, or after a while."""
-    number = packets(sim)[packet].what
+    number = packets(sim)[packet].message
     packets.free(sim, packet)
     write_down(sim, entered(sim)[entered.new(sim)], number)
     if habits(sim)[1].service_ns > 0:
@@ -193,7 +193,7 @@ def put(sim: Sim, number: int) -> None:
     made = packets(sim)[row]
     made.flow = 1
     made.port = 1
-    made.what = number
+    made.message = number
     made.size_bytes = habits(sim)[1].size_bytes
     put_out(sim, ports(sim)[1], row)
 

@@ -118,18 +118,18 @@ class _Notes:
     def read(self) -> None:
         """Take over all notes since the last time."""
         count: Any = self._run.engine.rows(note_count)[1]
-        fields = ("what", "pcpu", "vcpu", "time_ns", "value")
+        fields = ("event", "pcpu", "vcpu", "time_ns", "value")
         for note in zip(*columns_of(self._run.engine, notes, fields, 1, int(count.written) + 1), strict=True):
             self._take(*note)
         count.written = 0
 
-    def _take(self, what: int, pcpu_row: int, vcpu_row: int, now_ns: int, value: int) -> None:
+    def _take(self, event: int, pcpu_row: int, vcpu_row: int, now_ns: int, value: int) -> None:
         pcpu, vcpu = self._pcpus.get(pcpu_row, -1), self._vcpus[vcpu_row]
-        if what == WOKEN:
+        if event == WOKEN:
             self.schedule.wake(vcpu, now_ns)
-        elif what == DISPATCHED:
+        elif event == DISPATCHED:
             self.schedule.dispatch(pcpu, vcpu, now_ns, self._name(value))
-        elif what == STOPPED:
+        elif event == STOPPED:
             self.schedule.stop(pcpu, vcpu, now_ns, is_runnable=value != BLOCKED)
         else:
             self.schedule.change_priority(vcpu, now_ns, self._name(value))

@@ -72,7 +72,7 @@ def new_packet(sim: Sim, flow: int, port: int, stream: int, entity: int, what: i
     packet.ring = 0
     packet.stream = stream
     packet.entity = entity
-    packet.what = what
+    packet.message = what
     packet.size_bytes = size_bytes
     packet.sent_ns = sim.now_ns
     return row

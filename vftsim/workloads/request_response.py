@@ -174,7 +174,7 @@ def handle_answer(sim: Sim, flow: Flow, packet: int) -> None:
     """End the request that an answer is for, unless it has ended."""
     exchange = exchanges(sim)[flow.state_row]
     client = clients(sim)[packets(sim)[packet].stream]
-    what = packets(sim)[packet].what
+    what = packets(sim)[packet].message
     packets.free(sim, packet)
     if abs(what) != client.request or client.sent_ns < 0:
         return

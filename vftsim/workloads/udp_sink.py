@@ -126,7 +126,7 @@ def on_read(sim: Sim, udp_flow_row: int, argument: int) -> None:
     """A datagram has been read."""
     reader = udp_flows(sim)[udp_flow_row]
     packet = packets(sim)[reader.packet]
-    note_read(sim, udp_flows(sim)[packet.stream], packet.what, packet.sent_ns)
+    note_read(sim, udp_flows(sim)[packet.stream], packet.message, packet.sent_ns)
     packets.free(sim, reader.packet)
     read_next(sim, udp_sinks(sim)[argument], reader)
 

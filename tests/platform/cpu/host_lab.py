@@ -184,13 +184,13 @@ class Lab:
         first_pcpu = self.engine.rows(hosts)[self.host].first_pcpu
         for row in range(1, count.written + 1):
             note = self.engine.rows(notes.notes)[row]
-            if note.what == notes.DISPATCHED:
+            if note.event == notes.DISPATCHED:
                 self.recorder.dispatched(note.time_ns, note.pcpu - first_pcpu, note.vcpu)
                 entry = (note.time_ns / MS, self.recorder.names[note.vcpu], self.spec.priority_name(note.value))
                 self.recorder.classes.append(entry)
-            elif note.what == notes.STOPPED:
+            elif note.event == notes.STOPPED:
                 self.recorder.stopped(note.time_ns, note.pcpu - first_pcpu, note.vcpu)
-            elif note.what == notes.PRIORITY:
+            elif note.event == notes.PRIORITY:
                 entry = (note.time_ns / MS, self.recorder.names[note.vcpu], self.spec.priority_name(note.value))
                 self.recorder.priorities.append(entry)
         count.written = 0

@@ -112,8 +112,8 @@ class Replay:
         count = self.engine.rows(notes.note_count)[1]
         for number in range(1, int(count.written) + 1):
             note = self.engine.rows(notes.notes)[number]
-            if note.what in (notes.DISPATCHED, notes.STOPPED):
-                on = self.rows.index(int(note.vcpu)) if note.what == notes.DISPATCHED else IDLE
+            if note.event in (notes.DISPATCHED, notes.STOPPED):
+                on = self.rows.index(int(note.vcpu)) if note.event == notes.DISPATCHED else IDLE
                 self._on[int(note.time_ns), int(note.pcpu) - 1] = on
         count.written = 0
 

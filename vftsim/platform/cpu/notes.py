@@ -13,7 +13,7 @@ class Note(Record):
     """One scheduling event; ``value`` is a class of priority, or a state for ``STOPPED``."""
 
     time_ns: int
-    what: int
+    event: int
     pcpu: int
     vcpu: int
     value: int
@@ -30,14 +30,14 @@ note_count = Table("note_count", NoteCount, 2, is_fixed=True)
 
 
 @part
-def note(sim: Sim, what: int, pcpu: int, vcpu: int, value: int) -> None:
+def note(sim: Sim, event: int, pcpu: int, vcpu: int, value: int) -> None:
     """Write a note; the driver is called when the log is three quarters full."""
     count = note_count(sim)[1]
     if count.written + 1 < MOST_NOTES:
         count.written += 1
     row = notes(sim)[count.written]
     row.time_ns = sim.now_ns
-    row.what = what
+    row.event = event
     row.pcpu = pcpu
     row.vcpu = vcpu
     row.value = value

@@ -153,7 +153,7 @@ def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
     packet.ring = 0
     packet.stream = stream
     packet.entity = stream
-    packet.what = 0
+    packet.message = 0
     packet.size_bytes = flows(sim)[flow].size_bytes
     packet.sent_ns = sent_ns
     mark(sim, row, ARRIVED, 0, sent_ns, 0)

@@ -2,7 +2,7 @@
 
 The way is the same everywhere and always forward: workload -> network -> NIC -> path -> port -> application -> port ->
 path -> NIC -> network -> workload.  A packet carries where it comes from (``flow``), which port it is for, and what it
-means to both ends (``stream``, ``what``); there is no switchboard.  Protection stands at the port.
+means to both ends (``stream``, ``message``); there is no switchboard.  Protection stands at the port.
 """
 
 from vftsim.kernel import Chain, Record, Sim, Sort, Table, fail, part
@@ -13,11 +13,11 @@ class Packet(Record):
     """One packet.
 
     ``flow`` is the row of the traffic it belongs to and returns to, ``port`` the guest's end of its path, ``stream`` a
-    stream, call or attempt within the flow, ``what`` the message it carries in the words of both ends (below 0: that
+    stream, call or attempt within the flow, ``message`` what it carries in the words of both ends (below 0: that
     what was asked for has failed); ``sent_ns`` is when it left its sender (or reached the host's NIC, where the
-    sender's link is not modelled).  ``entity`` orders
-    packets that arrive at one instant; ``ring`` is the ring that it entered last,
-    ``sender`` who sleeps with it while it waits for room there (see :func:`~vftsim.platform.io.ring.wait_for_slot`).
+    sender's link is not modelled).  ``entity`` orders packets that arrive at one instant; ``ring`` is the ring that it
+    entered last, ``sender`` who sleeps with it while it waits for room there
+    (:func:`~vftsim.platform.io.ring.wait_for_slot`).
     ``date_ns`` is up to when a backup has to know the guest that issued it, and ``issue`` counts its outputs
     (:mod:`~vftsim.platform.protection.audit`).
     """
@@ -28,7 +28,7 @@ class Packet(Record):
     ring: int
     sender: int
     stream: int
-    what: int
+    message: int
     size_bytes: int
     sent_ns: int
     entity: int
@@ -253,7 +253,7 @@ def mark(sim: Sim, packet: int, what: int, place: int, time_ns: int, spent_ns: i
     log.port[here] = packet_record.port
     log.stream[here] = packet_record.stream
     log.entity[here] = packet_record.entity
-    log.message[here] = packet_record.what
+    log.message[here] = packet_record.message
     log.size_bytes[here] = packet_record.size_bytes
     log.written = here + 1
     if log.written > MOST_MARKS // 2:
@@ -270,7 +270,7 @@ def copy(sim: Sim, packet: int) -> int:
     made.flow = original.flow
     made.port = original.port
     made.stream = original.stream
-    made.what = original.what
+    made.message = original.message
     made.size_bytes = original.size_bytes
     made.sent_ns = original.sent_ns
     made.entity = original.entity
@@ -293,7 +293,7 @@ def hand_back(sim: Sim, packet: int) -> None:
     """Give a packet that has come out to its flow, which frees it; one that tells of a failure is no service seen."""
     mark(sim, packet, RETURNED, 0, sim.now_ns, 0)
     flow = flows(sim)[packets(sim)[packet].flow]
-    if flow.watched_ns > 0 and packets(sim)[packet].what >= 0:
+    if flow.watched_ns > 0 and packets(sim)[packet].message >= 0:
         is_watched = flow.watched_ns <= sim.now_ns < flow.unwatched_ns
         if is_watched and sim.now_ns - flow.seen_ns > flow.gap_ns:
             flow.gap_ns = sim.now_ns - flow.seen_ns

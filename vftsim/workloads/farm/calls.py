@@ -216,12 +216,12 @@ def repeat_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
 @farm.farm_calls.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """A packet has left a server: on from the balancer to the call's server, or to the user agent it is for."""
-    what = packets(sim)[packet].what
+    what = packets(sim)[packet].message
     call = farm.calls(sim)[packets(sim)[packet].stream]
     if call.stage == 0 or call.uses != farm.serial_of(what):
         packets.free(sim, packet)
     elif farm.is_forwarded(what):
-        packets(sim)[packet].what = what - farm.KINDS
+        packets(sim)[packet].message = what - farm.KINDS
         packets(sim)[packet].port = call.front
         send_to_host(sim, packet)
     elif farm.loads(sim)[flow.state_row].message_cost_ns > 0:
@@ -241,7 +241,7 @@ def is_for_callee(message: int) -> bool:
 def on_received(sim: Sim, packet_row: int, argument: int) -> None:
     """The user agent's CPU work for a message that it receives is done; the call may be over meanwhile."""
     call = farm.calls(sim)[packets(sim)[packet_row].stream]
-    if call.stage == 0 or call.uses != farm.serial_of(packets(sim)[packet_row].what):
+    if call.stage == 0 or call.uses != farm.serial_of(packets(sim)[packet_row].message):
         packets.free(sim, packet_row)
     else:
         handle_message(sim, farm.loads(sim)[argument], call, packet_row)
@@ -250,7 +250,7 @@ def on_received(sim: Sim, packet_row: int, argument: int) -> None:
 @part
 def handle_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, packet: int) -> None:
     """Let the user agent that a message is for act on it, and free it."""
-    message = farm.message_of(packets(sim)[packet].what)
+    message = farm.message_of(packets(sim)[packet].message)
     packets.free(sim, packet)
     if is_for_callee(message):
         handle_at_callee(sim, load, call, message)

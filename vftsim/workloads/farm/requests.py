@@ -45,7 +45,7 @@ def send_request(sim: Sim, request: farm.Request, port: int, message: int) -> No
 def is_over(sim: Sim, packet: int) -> bool:
     """Tell whether the request of a packet has had its answer."""
     request = farm.requests(sim)[packets(sim)[packet].stream]
-    return request.state == 0 or request.uses != farm.serial_of(packets(sim)[packet].what)
+    return request.state == 0 or request.uses != farm.serial_of(packets(sim)[packet].message)
 
 
 @farm.farm_request.implements(delivered)
@@ -55,7 +55,7 @@ def take_across(sim: Sim, flow: Flow, packet: int) -> None:
         packets.free(sim, packet)
         return
     request = farm.requests(sim)[packets(sim)[packet].stream]
-    is_answer = farm.message_of(packets(sim)[packet].what) == farm.Message.ANSWER
+    is_answer = farm.message_of(packets(sim)[packet].message) == farm.Message.ANSWER
     packets(sim)[packet].port = request.from_port if is_answer else request.to_port
     send_to_host(sim, packet)
 
@@ -69,7 +69,7 @@ def repeat_lost(sim: Sim, flow: Flow, packet: int) -> None:
 @farm.farm_request.implements(discarded)
 def repeat_discarded(sim: Sim, flow: Flow, packet: int) -> None:
     """Plan to send again what ended unseen; where it was a copy, nothing will be missing by then."""
-    if farm.message_of(packets(sim)[packet].what) == farm.Message.ANSWER or not is_taken(sim, packet):
+    if farm.message_of(packets(sim)[packet].message) == farm.Message.ANSWER or not is_taken(sim, packet):
         plan_repeat(sim, flow, packet)
 
 
@@ -85,7 +85,7 @@ def plan_repeat(sim: Sim, flow: Flow, packet: int) -> None:
     if is_over(sim, packet):
         return
     request = farm.requests(sim)[packets(sim)[packet].stream]
-    if farm.message_of(packets(sim)[packet].what) != farm.Message.ANSWER:
+    if farm.message_of(packets(sim)[packet].message) != farm.Message.ANSWER:
         request.state = farm.ASKED
     due_ns = sim.now_ns + farm.servers(sim)[flow.state_row].retry_ns
     request.timer = at(sim, due_ns, EventKind.TIMER, request.row, on_repeat, request.row)

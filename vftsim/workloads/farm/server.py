@@ -66,7 +66,7 @@ _S = 1e9
 def take_message(sim: Sim, program: Application, packet: int) -> None:
     """Give a message to an idle thread, or keep it for one; an answer goes to the thread that waits for it."""
     server = farm.servers(sim)[program.state_row]
-    message = farm.message_of(packets(sim)[packet].what)
+    message = farm.message_of(packets(sim)[packet].message)
     if message == farm.Message.ANSWER:
         handle_answer(sim, server, packet)
     elif message >= farm.Message.LOOKUP and (is_over(sim, packet) or is_taken(sim, packet)):
@@ -107,7 +107,7 @@ def begin(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     server.active += 1
     server.begun += 1
     packet_list.push(sim, server.in_hand, packet)
-    message = farm.message_of(packets(sim)[packet].what)
+    message = farm.message_of(packets(sim)[packet].message)
     operation = farm.operations(sim)[server.operations[message]]
     visit = farm.visits(sim)[packet]
     visit.begin_ns = sim.now_ns
@@ -144,7 +144,7 @@ def on_worked(sim: Sim, packet: int, argument: int) -> None:
     """A message's CPU time is done."""
     server = farm.servers(sim)[argument]
     visit = farm.visits(sim)[packet]
-    if farm.message_of(packets(sim)[packet].what) == farm.Message.INVITE and server.routes == 0:
+    if farm.message_of(packets(sim)[packet].message) == farm.Message.INVITE and server.routes == 0:
         send_trying(sim, packet)
     operation = farm.operations(sim)[visit.operation]
     visit.disk_left = 0
@@ -162,7 +162,7 @@ def on_worked(sim: Sim, packet: int, argument: int) -> None:
 def send_trying(sim: Sim, packet: int) -> None:
     """Tell the caller that its INVITE is under way."""
     invite = packets(sim)[packet]
-    what = invite.what - farm.Message.INVITE + farm.Message.TRYING
+    what = invite.message - farm.Message.INVITE + farm.Message.TRYING
     size_bytes = invite.size_bytes
     send_or_wait(sim, new_packet(sim, invite.flow, invite.port, invite.stream, invite.entity, what, size_bytes))
 
@@ -247,15 +247,15 @@ def count_handled(sim: Sim, server: farm.FarmServer, visit: farm.Visit) -> None:
 def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Answer, forward to the call's server, or relay."""
     made = packets(sim)[packet]
-    message = farm.message_of(made.what)
+    message = farm.message_of(made.message)
     if message >= farm.Message.LOOKUP:
         farm.requests(sim)[made.stream].state = farm.ANSWERED
-        made.what += farm.Message.ANSWER - message
+        made.message += farm.Message.ANSWER - message
     elif server.routes > 0:
         choose_server(sim, server, made.stream)
-        made.what += farm.KINDS
+        made.message += farm.KINDS
     elif message == farm.Message.REGISTER:
-        made.what += farm.Message.REGISTERED - farm.Message.REGISTER
+        made.message += farm.Message.REGISTERED - farm.Message.REGISTER
     send_or_wait(sim, packet)
 
 

@@ -62,7 +62,7 @@ def send_message(sim: Sim, bench: Bench, row: int, message: int) -> None:
     packet.flow = bench.flow
     packet.port = bench.port
     packet.stream = row
-    packet.what = message
+    packet.message = message
     packet.size_bytes = message_facts(sim)[1 + message].size_bytes
     packet.entity = streams(sim)[row].number
     add_ref(sim, row)
@@ -134,7 +134,7 @@ def discard(sim: Sim, flow: Flow, packet: int) -> None:
 def handle_message(sim: Sim, bench: Bench, packet: int) -> None:
     """Act on a message from the server, and free it."""
     row = packets(sim)[packet].stream
-    message = packets(sim)[packet].what
+    message = packets(sim)[packet].message
     bench.from_server[message] += 1
     attempt = attempts(sim)[row]
     if message <= Message.BYE or message == Message.MESSAGE:

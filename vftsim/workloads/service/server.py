@@ -198,7 +198,7 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
 def handle_answer(sim: Sim, service: Service, packet: int) -> None:
     """Continue the request for which another service was asked, if it waits for no other answer."""
     call = calls(sim)[packets(sim)[packet].stream]
-    what = packets(sim)[packet].what
+    what = packets(sim)[packet].message
     packets.free(sim, packet)
     if not call.is_open or call.uses != abs(what):
         return
@@ -237,7 +237,7 @@ def finish(sim: Sim, service: Service, packet: int) -> None:
     answer = packets(sim)[packet]
     answer.size_bytes = service.answer_size_bytes
     if visit.has_failed:
-        answer.what = -answer.what
+        answer.message = -answer.message
     if send_or_wait(sim, packet):
         take_next(sim, service)
     else:

@@ -32,7 +32,7 @@ def send_message(sim: Sim, server: SipServer, flow: int, port: int, stream: int,
     packet.flow = flow
     packet.port = port
     packet.stream = stream
-    packet.what = message
+    packet.message = message
     packet.size_bytes = message_facts(sim)[1 + message].size_bytes
     packet.sent_ns = sim.now_ns
     packet.entity = streams(sim)[stream].number

@@ -61,7 +61,7 @@ def create(sim: Sim, server: SipServer, packet: Packet) -> int:
     made.stream = packet.stream
     made.flow = packet.flow
     made.port = packet.port
-    made.message = packet.what
+    made.message = packet.message
     made.replied = -1
     made.is_final = False
     made.is_current = True

@@ -36,7 +36,7 @@ def work_on(sim: Sim, server: SipServer, row: int, packet: int) -> None:
     rules = sip_rules(sim)[server.row]
     worker = workers(sim)[row]
     datagram = packets(sim)[packet]
-    message = datagram.what
+    message = datagram.message
     worker.packet = packet
     find_transaction(sim, server, worker, datagram)
     facts = message_facts(sim)[1 + message]
@@ -84,7 +84,7 @@ def price_again(rules: SipRules, message: int) -> float:
 @part
 def find_transaction(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     """Find or create the transaction of a message, and note whether it is a retransmission."""
-    message = packet.what
+    message = packet.message
     worker.transaction = 0
     worker.is_again = False
     if message <= Message.REGISTER_CREDENTIALS:
@@ -179,7 +179,7 @@ def release_datagram(sim: Sim, worker: Worker) -> None:
 @part
 def answer(sim: Sim, server: SipServer, worker: Worker, packet: Packet) -> None:
     """Send what a message causes."""
-    message = packet.what
+    message = packet.message
     row = worker.transaction
     if message == Message.REGISTER:
         answer_register(sim, server, packet)

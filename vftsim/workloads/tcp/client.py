@@ -123,7 +123,7 @@ def handle_packet(sim: Sim, packet: int) -> None:
     connection = connections(sim)[packets(sim)[packet].stream]
     bulk = bulks(sim)[connection.bulk]
     # Read before the packet is freed: what follows may take its row.
-    what = packets(sim)[packet].what
+    what = packets(sim)[packet].message
     stamp_ns = packets(sim)[packet].sent_ns
     packets.free(sim, packet)
     if what % COUNTS == 0:

@@ -120,11 +120,11 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection)
 def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection) -> int:
     """Return what the packet in hand costs, the acknowledgement that it calls for included."""
     packet = packets(sim)[connection.packet]
-    if packet.what % COUNTS == 0:
+    if packet.message % COUNTS == 0:
         return with_overhead_ns(sim, tcp_program.program, tcp_program.ack_cost_ns, 0)
     # Taken in when the work begins: whether it calls for an acknowledgement is part of its price.
-    connection.owes = take_data(sim, bulk, connection, packet.what, packet.sent_ns) or connection.owes
-    demand_ns = data_ns(tcp_program, bulk, packet.what)
+    connection.owes = take_data(sim, bulk, connection, packet.message, packet.sent_ns) or connection.owes
+    demand_ns = data_ns(tcp_program, bulk, packet.message)
     if connection.owes:
         return sending_ns(sim, tcp_program, bulk, demand_ns + tcp_program.ack_cost_ns)
     return with_overhead_ns(sim, tcp_program.program, demand_ns, 0)
@@ -148,7 +148,7 @@ def on_taken(sim: Sim, connection_row: int, argument: int) -> None:
     connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     # Read before the packet is freed.
-    what = packets(sim)[connection.packet].what
+    what = packets(sim)[connection.packet].message
     echo_ns = packets(sim)[connection.packet].sent_ns
     mark(sim, connection.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     mark(sim, connection.packet, ENDED, 0, sim.now_ns, 0)

@@ -186,7 +186,7 @@ def close(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
 @httperf.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """Act on a packet from the server, and free it."""
-    what = packets(sim)[packet].what
+    what = packets(sim)[packet].message
     size_bytes = packets(sim)[packet].size_bytes
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     stale = http.is_stale(sim, packet)

@@ -122,7 +122,7 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     if connection.state != http.UNKNOWN and connection.boot != server.boots:
         connection.state = http.UNKNOWN
-    what = packets(sim)[packet].what
+    what = packets(sim)[packet].message
     if is_refused(server, connection, what % http.KINDS):
         drop(sim, packet, server.accept_full)
         return
@@ -293,7 +293,7 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     server = prefork_servers(sim)[program.state_row]
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     # Read before it is sent: then it belongs to its path.
-    kind = packets(sim)[packet].what % http.KINDS
+    kind = packets(sim)[packet].message % http.KINDS
     is_piece = kind == http.PIECE or kind == http.LAST_PIECE
     is_awaited = is_piece and connection.is_blocked and not http.is_stale(sim, packet)
     if send_or_wait(sim, packet) and is_awaited:

@@ -106,7 +106,7 @@ def free_if_unused(sim: Sim, connection: HttpConnection) -> None:
 @part
 def is_stale(sim: Sim, packet: int) -> bool:
     """Tell whether a packet belongs to a connection that is over."""
-    return http_connections(sim)[packets(sim)[packet].stream].serial != packets(sim)[packet].what // SERIALS
+    return http_connections(sim)[packets(sim)[packet].stream].serial != packets(sim)[packet].message // SERIALS
 
 
 @part

@@ -99,7 +99,7 @@ class Request(Record):
     """Something a disk is asked for; ``program`` 0: nobody waits.  ``is_dirty``: it comes from the page cache."""
 
     link: int
-    what: int
+    operation: int
     program: int
     tag: int
     size_bytes: int
@@ -172,7 +172,7 @@ def lose_requests(sim: Sim, local_disk: LocalDisk, listed: Fifo) -> None:
     """Free requests that will not be served."""
     while listed.length > 0:
         row = request_list.pop(sim, listed)
-        if requests(sim)[row].what == WRITE:
+        if requests(sim)[row].operation == WRITE:
             local_disk.lost_writes += 1
         if requests(sim)[row].is_dirty:
             local_disk.dirty_bytes -= requests(sim)[row].size_bytes
@@ -180,11 +180,11 @@ def lose_requests(sim: Sim, local_disk: LocalDisk, listed: Fifo) -> None:
 
 
 @part
-def new_request(sim: Sim, what: int, program: int, tag: int, size_bytes: int) -> int:
+def new_request(sim: Sim, operation: int, program: int, tag: int, size_bytes: int) -> int:
     """Make a request that waits for its disk."""
     row = requests.new(sim)
     request = requests(sim)[row]
-    request.what = what
+    request.operation = operation
     request.program = program
     request.tag = tag
     request.size_bytes = size_bytes
@@ -216,7 +216,7 @@ def serve_next(sim: Sim, disk: Disk) -> None:
 @part
 def service_ns(local_disk: LocalDisk, request: Request) -> int:
     """Return how long the disk works on a request; sizes are below 1.1 GB, or the product passes 64 bits."""
-    if request.what == BARRIER:
+    if request.operation == BARRIER:
         return 0
     return local_disk.service_ns + request.size_bytes * BITS_NS // local_disk.rate_bits_per_s
 
@@ -235,7 +235,7 @@ def on_served(sim: Sim, disk_row: int, token: int) -> None:
     take_account(sim, local_disk, requests(sim)[row])
     # Read before the row is free: a program that hears of the end may ask again, and get this very row.
     program, tag, replica_ns = requests(sim)[row].program, requests(sim)[row].tag, requests(sim)[row].replica_ns
-    size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].what == READ
+    size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].operation == READ
     requests.free(sim, row)
     serve_next(sim, disk)
     if program != 0:
@@ -245,13 +245,13 @@ def on_served(sim: Sim, disk_row: int, token: int) -> None:
 @part
 def take_account(sim: Sim, local_disk: LocalDisk, request: Request) -> None:
     """Count a request that is done."""
-    if request.what == READ:
+    if request.operation == READ:
         local_disk.reads += 1
-    elif request.what == WRITE:
+    elif request.operation == WRITE:
         local_disk.writes += 1
     if request.is_dirty:
         local_disk.dirty_bytes -= request.size_bytes
-    elif request.program != 0 and request.what != BARRIER:
+    elif request.program != 0 and request.operation != BARRIER:
         local_disk.waited += 1
         local_disk.response_ns += sim.now_ns - request.asked_ns
 
