@@ -41,6 +41,34 @@ def test_a_dead_card_carries_nothing_in_or_out(path: str):
     assert [what for _, what in park.result()["timeline"]] == ["network card lost", "network card works again"]
 
 
+@pytest.mark.parametrize("several", [("10 ms", "4 ms"), ("12 ms", "8 ms")], ids=["the first ends", "the last ends"])
+def test_losses_of_a_card_that_overlap_end_with_the_last(several):
+    """Ten packets do not get in, whether the loss that lasts from 10 to 20 ms begins first or is there already."""
+    losses = [{"kind": "nic_loss", "at": at, "duration": lasts} for at, lasts in (several, ("10 ms", "10 ms"))]
+    visits = [each * MS for each in range(1, 31)]
+    for blows in (losses, [*losses, {"kind": "nic_loss", "at": "13 ms", "duration": "2 ms"}]):
+        park = Park("simpy", Case(scheduler="native"), visits=visits, blows=blows).run(60 * MS)
+        assert [number for _, number in park.result()["seen"]] == [*range(1, 10), *range(20, 31)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_channel_lost_with_its_card_and_by_itself_works_again_after_both(is_first: bool, engine: Any):
+    """The channel is lost from 20 to 40 ms, in two faults that overlap, one of which takes the card with it."""
+    protection = {
+        "kind": "lockstep",
+        "channel": {"shared": True, "latency": 74_500},
+        "failover": {**QUICK_FAILOVER, "detection": {"heartbeat_interval": "5 ms", "timeout": "90 ms"}},
+        "reprotection": None,
+    }
+    begin, later = ("20 ms", "10 ms"), ("26 ms", "14 ms")
+    card, channel = (begin, later) if is_first else (later, begin)
+    loss = {"kind": "nic_loss", "at": card[0], "duration": card[1]}
+    faults = [loss, {"kind": "channel_loss", "at": channel[0], "duration": channel[1]}]
+    timeline = lab(protection, *faults, engine=engine)["timeline"]
+    assert [time_ns for time_ns, what in timeline if what == "channel works again"] == [40 * MS]
+
+
 def test_outputs_of_a_guest_behind_a_dead_card_are_lost_too():
     """The program works 5 ms on a packet: the answer to that of 8 ms comes at 13, to that of 18 ms at 23."""
     loss = [{"kind": "nic_loss", "at": "10 ms", "duration": "7 ms"}]

@@ -180,3 +180,22 @@ def test_both_engines_agree():
         assert worlds[0].seen == worlds[1].seen, (kind, crash_ns)
         assert worlds[0].timeline == worlds[1].timeline, (kind, crash_ns)
         assert worlds[0].summary == worlds[1].summary, (kind, crash_ns)
+
+
+OVERLAPPING = [
+    ([loss(LOST_NS, BACK_NS - 5 * MS), loss(LOST_NS + 10 * MS)], [loss()]),
+    ([loss(LOST_NS + 10 * MS), loss(LOST_NS, BACK_NS - 5 * MS)], [loss()]),
+    ([loss(), loss(LOST_NS + 10 * MS, LOST_NS + 20 * MS)], [loss()]),
+    ([loss(LOST_NS, LOST_NS + 10 * MS), loss(LOST_NS + 10 * MS)], [loss()]),
+    ([loss(), fault("channel_loss", LOST_NS + 10 * MS)], [fault("channel_loss", LOST_NS)]),
+    ([loss(), fault("channel_loss", BACK_NS + 90 * MS)], [loss(), fault("channel_loss", BACK_NS + 90 * MS)]),
+]
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+@pytest.mark.parametrize(("several", "whole"), OVERLAPPING, ids=range(len(OVERLAPPING)))
+def test_losses_that_overlap_are_one_loss(kind, several, whole):
+    """Whatever is seen from outside is as if the channel was lost once, from the first begin to the last end."""
+    found, expected = run(kind, *several), run(kind, *whole)
+    assert found.seen == expected.seen
+    assert found.entered == expected.entered

@@ -12,6 +12,7 @@ from vftsim.platform.io.disk import guard_disk
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.account import moments, tallies
 from vftsim.platform.protection.audit import is_strict
+from vftsim.platform.protection.device_faults import shares_card
 from vftsim.platform.protection.faults import FaultSpec, announce_fault, faults, inject, on_fault
 from vftsim.platform.protection.guard import guard_port, guard_program, guarded_programs, guards
 from vftsim.platform.protection.mechanism import (
@@ -37,6 +38,7 @@ ENTRIES = (
     guard_program,
     lag_now,
     missing_now,
+    shares_card,
 )
 ACTIONS = (on_begin, on_fault)
 TABLES = (cuts, faults, foresights, guarded_programs, moments, senders, tallies)

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Record, Sim, Table, event, part
+from vftsim.kernel import Engine, Kind, Record, Sim, Table, entry, event, part
 from vftsim.platform.io.disk import disks, guarded_disks, reached
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.nic import catch_up, nics
@@ -32,9 +32,10 @@ slow_backup = fault.kind("slow_backup")
 
 
 class Recovery(Record):
-    """Tokens of what is planned of one guard: the end of the loss of its card, of its backup's slowness."""
+    """Tokens of the ends that are planned for a guard: of its card's loss, at ``card_ns``, of its backup's slowness."""
 
     card: int
+    card_ns: int
     backup: int
 
 
@@ -54,12 +55,16 @@ class NicLoss(LastingFault):
     kind: Literal["nic_loss"] = "nic_loss"
     part: ClassVar[Kind] = nic_loss
 
+    def cuts_channel(self, engine: Engine, guard: int) -> bool:
+        """Tell whether the channel leaves by the card."""
+        return bool(engine.call(shares_card, guard))
+
 
 @nic_loss.implements(announce)
 def announce_card(sim: Sim, blow: Fault) -> None:
     """A channel on the same card is lost with it."""
     if is_on_own_card(sim, guards(sim)[blow.guard]):
-        mechanism.expect_channel_loss(sim, guards(sim)[blow.guard], blow.time_ns, blow.duration_ns)
+        mechanism.expect_channel_loss(sim, guards(sim)[blow.guard], blow.time_ns, blow.channel_ns)
 
 
 @nic_loss.implements(strike)
@@ -69,12 +74,29 @@ def lose_card(sim: Sim, blow: Fault) -> None:
     if guard.dead:
         return
     note(sim, guard, CARD_LOST)
+    recovery = recoveries(sim)[guard.row]
+    until_ns = NEVER_NS if blow.duration_ns == NO_DURATION else sim.now_ns + blow.duration_ns
+    # A card that is lost for longer already stays so until then.
+    if not is_card_lost(sim, guard) or until_ns > recovery.card_ns:
+        recovery.card_ns = until_ns
+        recovery.card = plan_end(sim, guard, blow.duration_ns, on_card_restored)
     set_cards(sim, guard, guard.card_lost)
-    recoveries(sim)[guard.row].card = plan_end(sim, guard, blow.duration_ns, on_card_restored)
     if is_on_own_card(sim, guard):
         # The auditor first, as with every fault.
-        audit.lose_channel(sim, guard.audit, blow.duration_ns)
-        mechanism.channel_loss(sim, guard, blow.duration_ns)
+        audit.lose_channel(sim, guard.audit, blow.channel_ns)
+        mechanism.channel_loss(sim, guard, blow.channel_ns)
+
+
+@entry
+def shares_card(sim: Sim, guard_row: int, _: int) -> int:
+    """Tell whether the channel of a guard leaves by a card of its guest."""
+    return 1 if is_on_own_card(sim, guards(sim)[guard_row]) else 0
+
+
+@part
+def is_card_lost(sim: Sim, guard: Guard) -> bool:
+    """Tell whether a guest stands behind a card that is lost."""
+    return guard.ports.first != 0 and ports(sim)[guard.ports.first].dead_card != 0
 
 
 @part
@@ -108,7 +130,7 @@ def on_card_restored(sim: Sim, guard_row: int, token: int) -> None:
     guard = guards(sim)[guard_row]
     if token == recoveries(sim)[guard_row].card:
         recoveries(sim)[guard_row].card = 0
-        if guard.ports.first != 0 and ports(sim)[guard.ports.first].dead_card != 0:
+        if is_card_lost(sim, guard):
             note(sim, guard, CARD_WORKS)
             set_cards(sim, guard, 0)
 

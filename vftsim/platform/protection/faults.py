@@ -5,10 +5,12 @@ or again and again (``repeat``): at a fixed period, or with gaps drawn from a di
 before the run begins, because every phase has a fixed length and what is drawn is drawn beforehand.
 
 A channel that is degraded for a while (less rate, more delay, loss), again and again, is one that flaps.
+
+Losses of the channel that overlap are one loss: it works again when the last of them is over.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -36,6 +38,8 @@ CHANNEL_AS_BEFORE = word("channel as before")
 class Fault(Record):
     """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts.
 
+    Of one that cuts the channel: it is lost for ``channel_ns``, with the losses that begin before this one is over.
+
     Of a degraded channel: the ``share`` of its rate that is left, the ``lossless_share`` of segments that get through,
     the bits that TCP has under way at that loss (``window_bits``; 0: no limit), and ``delay_ns`` more of latency.
     """
@@ -45,6 +49,7 @@ class Fault(Record):
     guard: int
     time_ns: int
     duration_ns: int
+    channel_ns: int
     delay_ns: int
     share: float
     lossless_share: float
@@ -130,6 +135,10 @@ class FaultSpec(Spec):
     def fill(self, blow: Fault) -> None:
         """Write what this kind alone has into its record."""
 
+    def cuts_channel(self, engine: Engine, guard: int) -> bool:
+        """Tell whether nothing passes between the hosts while it lasts."""
+        return False
+
     @property
     def lasts_ns(self) -> int:
         """How long it lasts; :data:`~vftsim.platform.protection.mechanism.NO_DURATION`: for good."""
@@ -177,15 +186,46 @@ def inject(
     streams: Streams | None = None,
 ) -> None:
     """Plan faults of a guard's machine; ``resolve`` gives an instant's time in the run, ``streams`` what is drawn."""
-    for number, spec in enumerate(specs):
-        for time_ns in spec.instants_ns(resolve(spec.at), streams, (guard << 16) + number):
-            _plan(engine, guard, spec, number, time_ns)
+    strikes = [
+        (time_ns, number, spec)
+        for number, spec in enumerate(specs)
+        for time_ns in spec.instants_ns(resolve(spec.at), streams, (guard << 16) + number)
+    ]
+    cuts = [(time_ns, spec.lasts_ns) for time_ns, _, spec in strikes if spec.cuts_channel(engine, guard)]
+    lost_ns = dict(zip(cuts, joined_ns(cuts), strict=True))
+    for time_ns, number, spec in strikes:
+        _plan(engine, guard, spec, number, time_ns, lost_ns.get((time_ns, spec.lasts_ns), 0))
 
 
-def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int) -> None:
+def joined_ns(cuts: Sequence[tuple[int, int]]) -> list[int]:
+    """Return for how long the channel is lost from the begin of each loss, (begin, duration), on.
+
+    The losses that begin before it is over are part of it.  Earlier ones are not: by then a guest may have been
+    protected anew, over a channel to another host.
+    """
+    ends_ns = [math.inf if lasts_ns == NO_DURATION else begin_ns + lasts_ns for begin_ns, lasts_ns in cuts]
+    order = sorted(range(len(cuts)), key=lambda index: cuts[index][0])
+    for place in reversed(range(len(order))):
+        index = order[place]
+        for later in order[place + 1 :]:
+            if cuts[later][0] > ends_ns[index]:
+                break
+            ends_ns[index] = max(ends_ns[index], ends_ns[later])
+    return [
+        NO_DURATION if end_ns == math.inf else int(end_ns) - begin_ns
+        for end_ns, (begin_ns, _) in zip(ends_ns, cuts, strict=True)
+    ]
+
+
+def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int, channel_ns: int) -> None:
     """Plan one strike of a fault."""
     row, blow = engine.add(
-        faults, what=engine.number(spec.part), guard=guard, time_ns=time_ns, duration_ns=spec.lasts_ns
+        faults,
+        what=engine.number(spec.part),
+        guard=guard,
+        time_ns=time_ns,
+        duration_ns=spec.lasts_ns,
+        channel_ns=channel_ns,
     )
     blow.row = row
     spec.fill(blow)
@@ -253,18 +293,22 @@ class ChannelLoss(LastingFault):
     part: ClassVar[Kind] = channel_loss
     needs_backup: ClassVar[bool] = True
 
+    def cuts_channel(self, engine: Engine, guard: int) -> bool:
+        """Tell that it does."""
+        return True
+
 
 @channel_loss.implements(announce)
 def announce_loss(sim: Sim, blow: Fault) -> None:
     """Log entries that have not arrived by then may be lost."""
-    mechanism.expect_channel_loss(sim, guards(sim)[blow.guard], blow.time_ns, blow.duration_ns)
+    mechanism.expect_channel_loss(sim, guards(sim)[blow.guard], blow.time_ns, blow.channel_ns)
 
 
 @channel_loss.implements(strike)
 def lose_channel(sim: Sim, blow: Fault) -> None:
     """Cut it."""
-    audit.lose_channel(sim, guards(sim)[blow.guard].audit, blow.duration_ns)
-    mechanism.channel_loss(sim, guards(sim)[blow.guard], blow.duration_ns)
+    audit.lose_channel(sim, guards(sim)[blow.guard].audit, blow.channel_ns)
+    mechanism.channel_loss(sim, guards(sim)[blow.guard], blow.channel_ns)
 
 
 @FAULTS.register
