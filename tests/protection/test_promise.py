@@ -14,6 +14,7 @@ from vftsim.platform.protection.faults import BackupCrash
 from vftsim.platform.protection.guard import Guard, hold_output, note_input, release
 from vftsim.platform.protection.pair import outputs
 from vftsim.platform.protection.when import Instant
+from vftsim.testing.plant import play
 
 from .crashes import quarters
 from .oracle import Oracle, Rules
@@ -223,3 +224,24 @@ def test_lost_acknowledgements_are_caught():
         acknowledgements_lost(watched)
         wrong += watched.backup_crash()
     assert any("on the way" in one for one in wrong)
+
+
+@pytest.mark.parametrize(("asked_ns", "again"), [(10_800_000, 0), (10_900_000, 1), (10_950_000, 1)])
+def test_the_last_timer_entry_tells_the_secondary_which_outputs_have_left(asked_ns, again):
+    """A timer entry leaves at 11 ms; the primary crashes at 11.15 ms.
+
+    An entry and its acknowledgement take 75 us each, and 12.4 us more on the wire: the output of 10.8 ms has left when
+    the timer entry does, and the secondary, which has that entry, knows it.  Of those that leave after it nothing
+    tells the secondary, and it issues them again.
+    """
+    protection = {
+        "kind": "lockstep",
+        "reprotection": None,
+        "channel": {"rate": 1_000_000_000, "latency": 75_000, "ack": 0},
+        "log": {"timer_rate": 1000.0},
+        "failover": {"go_live": 20 * MS, "detection": {"heartbeat_interval": 7 * MS, "timeout": 90 * MS}},
+    }
+    crash = {"kind": "primary_crash", "at": "11150 us"}
+    world = play(protection=protection, asks=[asked_ns], until_ns=300 * MS, faults=[crash]).run
+    assert world.seen[0][0] == asked_ns + 162_443, "the primary's own"
+    assert world.summary["outputs_issued_again"] == len(world.seen) - 1 == again
