@@ -76,7 +76,7 @@ PARTS = {
     "workloads/tcp/receiver.py": "workloads/test_tcp_rules.py",
     "workloads/tcp/sender.py": "workloads/test_tcp_rules.py",
     "workloads/voice_quality.py": "workloads/test_voice_quality.py",
-    "workloads/ims_bench/ramp_end.py": "sip/test_ramp_end.py",
+    "workloads/ramp.py": "sip/test_ramp_end.py",
     "workloads/ims_bench/verdict.py": "sip/test_verdict_counts.py sip/test_ramp_end.py",
     "workloads/ims_bench/subscribers.py": "sip/test_subscribers.py",
     "stats/intervals.py": "stats/test_intervals.py",
