@@ -124,7 +124,7 @@ def test_time_counts_while_a_grid_is_made(tiny_path, tmp_path, monkeypatch, caps
 @pytest.mark.own_process
 def test_memory_that_is_used_and_was_not_foreseen_ends_a_study(tiny_path, monkeypatch, capsys):
     monkeypatch.setattr(Needs, "memory_bytes", lambda *_: 0.0)
-    assert main(["run", str(tiny_path), "-n", "3000", "-j", "1", "-q", "--max-memory", "50 MB"]) == 3
+    assert main(["run", str(tiny_path), "-n", "20000", "-j", "1", "-q", "--max-memory", "50 MB"]) == 3
     assert "MB of memory are used, --max-memory allows 50 MB\n" in capsys.readouterr().err
 
 

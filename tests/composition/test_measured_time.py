@@ -52,12 +52,18 @@ def test_scale_and_quick_change_what_is_measured_and_keep_the_warm_up():
     assert "500 ms instead of 2 s (warm-up of 500 ms kept)" in model.quick().notes[0]
 
 
+def test_a_quick_run_is_as_long_as_a_client_waits():
+    """1, 2 and 4 s for an answer: in half a second no request could fail, whatever is offered."""
+    assert times(load_model("two-tier").quick()) == (7_500_000_000, 2_000_000_000)
+    assert times(load_model("two-tier", ["workloads.pages.retries=0"]).quick()) == (1_500_000_000, 2_000_000_000)
+
+
 def test_shortening_has_an_end():
     model = load_model("xen-media")
     assert times(model.shortened(0.001))[0] == 100_000_000
     short = load_model("xen-media", ["measure.duration=300 ms"])
     assert times(short.quick()) == times(short)
-    assert short.quick().notes == ("--quick shortens nothing: the model is as short as its tests",)
+    assert short.quick().notes == ("--quick shortens nothing: the model is as short as its workloads allow",)
     with pytest.raises(UsageError, match="at most 3600 s"):
         load_model("xen-media", ["measure.duration=1 min"]).shortened(61)
 

@@ -6,6 +6,7 @@ answer's delay beyond is N - 20 ms.
 """
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,9 +16,11 @@ from vftsim.errors import UsageError
 from vftsim.study.designs.find_capacity import knob_capacity
 from vftsim.study.designs.knob import knob_of
 from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.figures.resources import limit_in_words
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.model import load_model
+from vftsim.study.runs.model import load_model, shipped_models
 
 SERVER = """\
 format: 2
@@ -97,6 +100,33 @@ def test_the_command_prints_the_answer_and_writes_json(server, capsys):
     ]
 
 
+def test_requests_at_a_rate_are_carried_up_to_a_full_cpu(tmp_path):
+    """1 ms of CPU a request is 1000 answers a second, 95 % of 1053 evenly spaced requests.
+
+    In three seconds beyond it no client has given up: that takes 7 s.  The workload has the name of the application
+    that it asks.
+    """
+    path = tmp_path / "open.yaml"
+    load = "app: {kind: open_requests, to: server, rate: 500 /s, gap_cv: 0}"
+    text = SERVER.replace("load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}", load)
+    path.write_text(text.replace("duration: 100 ms", "duration: 3 s"))
+    found = turned(load_model(path), ASKED)
+    assert found.names.key == "workloads.app.rate"
+    assert found.result.estimate.low <= 1000 / 0.95 <= found.result.estimate.high
+    assert found.result.estimate.half_width < 10
+    curve = found.curve().set_index("workloads.app.rate")
+    assert curve["workloads.app.failed_mean"].max() == 0.0
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_what_clients_ask_for_is_one_figure_of_every_shipped_model(name):
+    spec = load_model(name).spec
+    for workload_name, workload in spec.workloads.items():
+        for objective in workload.objectives:
+            asked = read_objective(f"workloads.{workload_name}.{objective}")
+            assert one_figure(asked.figure, spec) == asked.figure
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -136,3 +166,46 @@ def test_an_objective_without_a_figure_in_a_run_fails():
     assert not Objective("a", ">=", 1.0).holds(float("nan"))
     assert Objective("a", ">=", 1.0).holds(1.0)
     assert read_objective(" a.b c  >= -1e2 ") == Objective("a.b c", ">=", -100.0)
+
+
+def behind(tmp_path, disk, back, rate):
+    """A front that has time to spare asks one behind it, which reads from its disk."""
+    path = tmp_path / "tiers.yaml"
+    path.write_text(
+        f"""\
+format: 2
+hosts: {{front: {{pcpus: 1, scheduler: {{kind: native}}}}, back: {{pcpus: 1, scheduler: {{kind: native}}}}}}
+networks: {{lan: {{latency: 10 us}}}}
+domains:
+  front:
+    host: front
+    interfaces: {{eth0: {{path: {{kind: native}}}}}}
+    applications: {{pages: {{kind: service, threads: 500, demand: 100 us, calls: [{{to: back}}]}}}}
+  back:
+    host: back
+    interfaces: {{eth0: {{path: {{kind: native}}}}}}
+    disks: {{data: {{kind: array, service: 10 ms, interrupt: 0 ns, {disk}}}}}
+    applications: {{rows: {{kind: service, reads: 1, {back}}}}}
+workloads: {{pages: {{kind: open_requests, to: front, rate: {rate} /s, gap_cv: 0}}}}
+measure: {{warm_up: 500 ms, duration: 1 s}}
+"""
+    )
+    (found,) = knob_capacity(load_model(path), ASKED, Execution(1, 1)).searches.values()
+    return found.result.estimate, limit_in_words(found.resources)
+
+
+@pytest.mark.parametrize(
+    ("disk", "back", "most_per_s", "limit"),
+    [
+        ("disks: 100", "threads: 50, demand: 4 ms", 250, r"back: 1 (pCPU|vCPU), .* busy"),
+        ("disks: 100", "threads: 4, demand: 10 us", 400, r"back\.rows: 4 threads, \d+(\.\d)? % of them busy"),
+        ("disks: 2", "threads: 50, demand: 10 us", 200, r"back: disk data, .* busy"),
+    ],
+    ids=["CPU", "threads", "disk"],
+)
+def test_what_limits_is_named_where_it_is(tmp_path, disk, back, most_per_s, limit):
+    """4 ms of CPU, four threads that wait 10 ms each, two disks of 10 ms; all behind a front that has time to spare."""
+    carried, words = behind(tmp_path, disk, back, most_per_s // 2)
+    assert carried.low <= most_per_s / 0.95 <= carried.high
+    assert carried.half_width <= 0.05 * most_per_s
+    assert re.fullmatch(limit, words.partition(";")[0]), words

@@ -63,7 +63,7 @@ def test_quick_measures_a_minute_of_long_steps_and_leaves_short_ones(tiny_path):
     assert ramp_of(long.spec).steps.duration == 62_000_000_000
     short = load_model(tiny_path).quick()
     assert ramp_of(short.spec) == ramp_of(load_model(tiny_path).spec)
-    assert short.notes == ("--quick shortens nothing: the model is as short as its tests",)
+    assert short.notes == ("--quick shortens nothing: the model is as short as its workloads allow",)
 
 
 def test_a_scale_of_nothing_is_refused(tiny):

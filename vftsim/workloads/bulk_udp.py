@@ -169,7 +169,7 @@ class BulkUdpSpec(BulkClientsSpec):
     part = bulk_udp
     speaks = "udp"
     load_key = "rate"
-    objective = "loss <= 0"
+    objectives = ("loss <= 0",)
     entries = (start_bulk_udp,)
     actions = (on_client_room,)
     outcomes = (UdpTest,)

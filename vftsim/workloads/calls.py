@@ -113,7 +113,7 @@ class CallsSpec(WorkloadSpec):
 
     part = calls
     load_key = "calls_per_s"
-    objective = "loss <= 0.1"
+    objectives = ("loss <= 0.1",)
     speaks = "calls"
     packet_drawing_ns = 100.0
     """Many at once."""

@@ -220,6 +220,11 @@ class ApplicationSpec(Spec):
         return getattr(self, "pages_per_request", None)
 
     @property
+    def pool_size(self) -> int:
+        """Threads of which a request holds one, as its figure ``busy_threads`` counts them; 0: it has no such pool."""
+        return 0
+
+    @property
     def busy_percent(self) -> float:
         """CPU time that it takes by itself, serving nobody, of one CPU; 0: it works when it is asked to."""
         return 0.0
@@ -415,6 +420,10 @@ class RunProfile:
         return self.length_ns / 1e9
 
 
+FEWEST_SERVED = 2000
+"""Requests by which it is judged whether answers keep up: by chance some dozens more are under way at the end."""
+
+
 class WorkloadSpec(Spec):
     """Base of the workloads' parameters."""
 
@@ -423,8 +432,10 @@ class WorkloadSpec(Spec):
     """Protocol of its packets: what the application it is directed at must speak."""
     load_key: ClassVar[str] = ""
     """Parameter that is its load: what a capacity search turns; empty: it has none that could be raised."""
-    objective: ClassVar[str] = ""
-    """What its clients ask for, as ``figure <= number``: what a capacity search judges a run by."""
+    objectives: ClassVar[tuple[str, ...]] = ()
+    """What its clients ask for, each as ``figure <= number``: what a capacity search judges a run by."""
+    fewest_judged: ClassVar[int] = 0
+    """So many of what it offers a run has to measure for these objectives; fewer differ by chance.  0: any number."""
     needs_link: ClassVar[bool] = False
     """Whether its packets are sent by events of the run, and so cross a modelled link."""
     agents_may_be_many: ClassVar[bool] = False
@@ -454,6 +465,11 @@ class WorkloadSpec(Spec):
     def wire_bits_per_s(self) -> float:
         """What its settings ask of the line on average; 0: that hangs on more."""
         return 0.0
+
+    @property
+    def patience_ns(self) -> int:
+        """How long its clients wait before something has failed: a shorter measured time does not show an overload."""
+        return 0
 
     def test_ns(self) -> int:
         """Return how long its own test lasts from the start of a run, without phases; 0: as long as the run."""

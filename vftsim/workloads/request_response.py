@@ -29,7 +29,16 @@ from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet
-from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, Offer, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.parts import (
+    FEWEST_SERVED,
+    WORKLOADS,
+    ApplicationSpec,
+    Driver,
+    Offer,
+    RunProfile,
+    Target,
+    WorkloadSpec,
+)
 
 request_response = workload.kind("request_response")
 open_requests = workload.kind("open_requests")
@@ -238,6 +247,7 @@ class OpenLoop(Outcome):
     failed = declare.ratio(
         failures, failures, answers, unit="%", label="requests failed", better="lower", headline=True
     )
+    served = declare.ratio(answers, offered, unit="%", label="answers of what was offered", better="higher")
 
 
 @WORKLOADS.register
@@ -317,7 +327,8 @@ class OpenRequestsSpec(WorkloadSpec):
     part = open_requests
     speaks = "request"
     load_key = "rate"
-    objective = "failed <= 0.1"
+    objectives = ("failed <= 0.1", "served >= 95")
+    fewest_judged = FEWEST_SERVED
     needs_link = True
     entries = (start_exchange,)
     outcomes = (OpenLoop,)
@@ -340,6 +351,12 @@ class OpenRequestsSpec(WorkloadSpec):
     @property
     def wire_bits_per_s(self) -> float:
         return 8 * self.rate * self.request_size
+
+    @property
+    def patience_ns(self) -> int:
+        """All its waits, each twice as long as the one before."""
+        waits_ns = (min(self.timeout << number, LONGEST_RETRY_NS) for number in range(self.retries + 1))
+        return sum(waits_ns)
 
     def packets(self, profile: RunProfile) -> float:
         """Return its requests, and those that they make services send each other."""

@@ -125,7 +125,7 @@ class RtpSpec(WorkloadSpec):
     part = rtp_streams
     speaks = "rtp"
     load_key = "streams"
-    objective = "loss <= 0.1"
+    objectives = ("loss <= 0.1",)
     packet_drawing_ns = 100.0
     """Many at once."""
     entries = (add_streams,)

@@ -123,6 +123,10 @@ class DiskSpec(Spec):
     def install(self, engine: Engine, row: int) -> None:
         """Write these parameters into the records of a disk."""
 
+    def busy_ns(self, engine: Engine, row: int) -> float:
+        """Return how long it has worked from the start of the run on; of several disks, on average."""
+        return 0.0
+
 
 DISKS: PartRegistry[DiskSpec] = PartRegistry("disk", DiskSpec)
 

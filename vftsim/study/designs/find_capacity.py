@@ -21,11 +21,12 @@ for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another k
 search begins between the model's own value and twice that, and goes further where the answer is not there.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
-from vftsim.composition.model import MeasureSpec, ModelSpec
+from vftsim.composition.model import LONGEST_NS, MeasureSpec, ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.composition.views import CALLS, STREAMS, calls_of, loaded_by, ramp_of, streams_of, with_ramp, with_workload
@@ -34,7 +35,7 @@ from vftsim.spec.suggest import listing
 from vftsim.study.designs.capacity import CapacityStudy, searched
 from vftsim.study.designs.capacity_bands import bands_take, ramp_band, runs_of_bands
 from vftsim.study.designs.constant_load import Stop, at_load, constant_load
-from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.knob import Knob, knob_of
 from vftsim.study.designs.level_search import SAPS, LevelStudy, LoadNames
 from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
 from vftsim.study.designs.search_levels import OF_A_RAMP, OF_A_STOP, CapacityRequest, JudgedLoad, SearchSettings
@@ -149,18 +150,42 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     meeting = " and ".join(str(one) for one in objectives)
     unit = f"{knob.unit} " if knob.unit else ""
     details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
-    names = LoadNames(key, f"{unit}({key})", "Capacity", f"have {meeting}", details, is_counted=knob.is_whole)
     sort, _, rest = key.partition(".")
-    offered = (rest.partition(".")[0],) if sort == "workloads" else ()
-    load = JudgedLoad(model.spec, execution.seed, knob.at, partial(meets, objectives=objectives), offered)
+    turned_one = rest.partition(".")[0] if sort == "workloads" else ""
+    offered = (turned_one,) if turned_one else ()
+    beside = tuple(name for name in model.spec.workloads if name not in offered)
+    fewest = 0 if request.objectives else model.spec.workloads[turned_one].fewest_judged
+    names = LoadNames(
+        key,
+        f"{unit}({key})",
+        "Capacity",
+        f"have {meeting}",
+        details,
+        beside=beside,
+        is_counted=knob.is_whole,
+        fewest_judged=fewest,
+    )
+    turned = partial(at_knob, knob=knob, workload=turned_one) if fewest else knob.at
+    load = JudgedLoad(model.spec, execution.seed, turned, partial(meets, objectives=objectives), offered)
     study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
     return searched(model, execution, request.settings(KNOB_SEARCH), {key: study}, prices=request.prices)
+
+
+def at_knob(spec: ModelSpec, level: float, *, knob: Knob, workload: str) -> ModelSpec:
+    """Return the model at a level, measured until a workload has offered as much as its objectives are judged by."""
+    turned = knob.at(spec, level)
+    offering = turned.workloads[workload]
+    needed_ns = round(offering.fewest_judged / (offering.load() or math.inf) * 1e9)
+    if needed_ns <= turned.measure.duration:
+        return turned
+    measure = turned.measure.model_copy(update={"duration": min(needed_ns, LONGEST_NS)})
+    return turned.model_copy(update={"measure": measure})
 
 
 def _loaded(spec: ModelSpec) -> str | None:
     """Return the name of the first workload that declares its load; one that says what is asked for goes first."""
     having = [name for name, workload in spec.workloads.items() if workload.load_key]
-    return next((name for name in having if spec.workloads[name].objective), having[0] if having else None)
+    return next((name for name in having if spec.workloads[name].objectives), having[0] if having else None)
 
 
 def _key(model: Model, request: CapacityRequest) -> str:
@@ -178,9 +203,10 @@ def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]
     if request.objectives:
         return request.objectives
     return [
-        f"{name}.{workload.objective}"
+        f"workloads.{name}.{objective}"
         for name, workload in spec.workloads.items()
-        if workload.objective and key == f"workloads.{name}.{workload.load_key}"
+        if key == f"workloads.{name}.{workload.load_key}"
+        for objective in workload.objectives
     ]
 
 

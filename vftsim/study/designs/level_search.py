@@ -72,12 +72,16 @@ class LoadNames:
     """Further fields of limit and load in the JSON."""
     per_unit: Mapping[str, float] = field(default_factory=dict)
     """Amounts that belong to one unit of the load, by their unit: ``{"calls/s": 0.1}``."""
+    beside: tuple[str, ...] = ()
+    """Other workloads, which keep their load."""
     axis: str = ""
     """The load at a table or chart, where that is not its key."""
     judged_s: tuple[float, float] | None = None
     """After a stop of a benchmark: for how long attempts are judged, and how long after it."""
     is_counted: bool = False
     """Whether the load is a whole number."""
+    fewest_judged: int = 0
+    """A run measures until so many have been offered, if that is longer than the model says."""
 
 
 @dataclass(frozen=True)
@@ -334,13 +338,15 @@ def _with_the_load(search: LevelSearch) -> str:
     with_it = f"With the load go {', '.join(goes)}" if goes else ""
     if with_it:
         with_it += f", {', '.join(there)}." if search.result.answer == "between" else "."
+    if names.beside:
+        with_it = f"Beside it as written: workloads {', '.join(names.beside)}."
     if search.model.spec.ramp is not None:
         return ""
     measure = search.model.spec.measure
     shortened = " Whole runs, without --quick or --scale, differ less by chance." if search.model.notes else ""
-    return (
-        f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s.{shortened} {with_it}".rstrip()
-    )
+    until = f", or until {names.fewest_judged:,} have been offered" if names.fewest_judged else ""
+    measured = f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s{until}."
+    return f"{measured}{shortened} {with_it}".rstrip()
 
 
 def _curves(search: LevelSearch) -> list[Block]:

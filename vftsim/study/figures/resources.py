@@ -1,10 +1,14 @@
 """Resources of a model at a load: utilization, waiting, lost packets.
 
 The limiting resource is the one with the highest utilization among those a packet needs: all pCPUs; of each
-domain it passes the vCPUs, the pCPUs it is pinned to and its ceiling (cap, limit, quota); links and the channels of
-protection.  One vCPU is named when it is busier than its like: driver-domain work that one vCPU does alone.  Domains
-that no packet passes are shown but limit nothing by themselves: what they take shows in the pCPUs.  Rings and buffers
-have no utilization of their own: one overflows when who empties it comes too late, so what each loses stands beside.
+domain it passes the vCPUs, the pCPUs it is pinned to, its ceiling (cap, limit, quota) and its disks; links and the
+channels of protection.  One vCPU is named when it is busier than its like: driver-domain work that one vCPU does
+alone.  Domains that no packet passes are shown but limit nothing by themselves: what they take shows in the pCPUs.
+Rings and buffers have no utilization of their own: one overflows when who empties it comes too late, so what each loses
+stands beside.
+
+Threads of a pool are all busy wherever a system is overloaded, on account of what they wait for.  So a full pool limits
+only where nothing else is full and nothing is lost; of several, the one that the others wait for.
 """
 
 import math
@@ -13,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.composition.views import streams_of
 from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
@@ -23,6 +28,9 @@ from vftsim.study.designs.search_levels import JudgedLoad
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 
 UTILIZATION = "%"
+POOL = "% of threads"
+FULL_PERCENT = 90.0
+"""Busier than this, a pool of threads is full; less busy than that, nothing else is."""
 LOST = "lost in "
 STANDS_OUT_POINTS = 5.0
 _VCPU = ": vCPU "
@@ -52,17 +60,30 @@ def watch(task: WatchedRun) -> Uses:
     run.pauses.add(task.begin_ns, _ENTITY, lambda: before.update(_totals(run)))
     if run.phased:
         run.pauses.add(task.end_ns, _ENTITY, lambda: after.update(_totals(run)))
-    run.run()
+    record = run.run()
     after = after or _totals(run)
     length_ns = task.end_ns - task.begin_ns
     rates = {key: (total - before.get(key, 0)) / length_ns for key, total in after.items()}
-    return [(*name, value) for name, value in _uses(run, rates)]
+    uses = [(*name, value) for name, value in _uses(run, rates)]
+    return uses if run.phased else [*uses, *_pools(run.spec, record)]
+
+
+def _pools(spec: ModelSpec, record: RunRecord) -> Iterator[tuple[str, str, float]]:
+    """Use of pools of threads in the measured time, in the order in which requests come to them."""
+    for name in dict.fromkeys(name for domains in spec.serving().values() for name in domains):
+        for key, program in spec.expanded()[name].applications.items():
+            outcome = record.whole.outcomes.get(f"domains.{name}.applications.{key}")
+            if program.pool_size and outcome is not None:
+                busy = outcome.columns().get("busy_threads", 0.0)
+                yield f"{name}.{key}: {_count(program.pool_size, 'thread')}", POOL, 100.0 * busy / program.pool_size
 
 
 def handling_domains(spec: ModelSpec) -> list[str]:
-    """Return the domains a packet passes: driver domains and those with traffic."""
-    targets = {name for workload in spec.workloads.values() for name in spec.copies(spec.target_of(workload)[0])}
-    return [name for name, domain in spec.expanded().items() if domain.driver is not None or name in targets]
+    """Return the domains that a request needs: driver domains, those that answer and those that clients run in."""
+    needed = {name for domains in spec.serving().values() for name in domains}
+    agents = {workload.agents for workload in spec.workloads.values() if workload.agents is not None}
+    needed |= {copy for name in agents for copy in spec.copies(name)}
+    return [name for name, domain in spec.expanded().items() if domain.driver is not None or name in needed]
 
 
 def ceiling_pcpus(spec: ModelSpec, name: str) -> float:
@@ -85,6 +106,9 @@ def _totals(run: Run) -> dict[Any, float]:
             totals["pcpu", host.name, pcpu] = int(rows(pcpus)[row].busy_ns) + int(rows(pcpus)[row].switching_ns)
     for name, (sent_bytes, _) in _transmitters(run).items():
         totals["sent", name] = sent_bytes
+    for name, domain in run.spec.expanded().items():
+        for (key, disk), row in zip(domain.disks.items(), built.disks[name], strict=True):
+            totals["disk", name, key] = disk.busy_ns(run.engine, row)
     return totals | {("lost", *where): count for where, count in built.drop_counts().items()}
 
 
@@ -142,6 +166,8 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
         run_ns = sum(int(run.engine.rows(vcpus)[row].run_ns) for row in rows.values())
         yield (f"{name}: ceiling of {ceiling:g} pCPUs", UTILIZATION), 100.0 * min(1.0, run_ns / (ceiling * run.now_ns))
     yield (f"{name}: waiting for a pCPU", "vCPUs"), sum(rates["wait", name, number] for number in rows)
+    for key in domain.disks:
+        yield (f"{name}: disk {key}", UTILIZATION), 100.0 * rates["disk", name, key]
 
 
 def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
@@ -157,8 +183,10 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> DataFrame:
     runs = [{(resource, unit): value for resource, unit, value in each} for each in uses]
     names = list(dict.fromkeys(name for use in runs for name in use))
     means = {name: sum(use.get(name, 0.0) for use in runs) / len(runs) for name in names}
-    shown = [name for name in names if not _is_like_the_others(name, means)]
-    ranked = sorted(shown, key=lambda name: (_GROUPS.index(name[1]), -means[name]))
+    # Pools that hardly anybody needs would hide the others: a farm has one in each of its servers.
+    shown = [name for name in names if not (_is_like_the_others(name, means) or (name[1] == POOL and means[name] < 10))]
+    # Pools keep the order in which requests come to them.
+    ranked = sorted(shown, key=lambda name: (_GROUPS.index(name[1]), 0.0 if name[1] == POOL else -means[name]))
     # Nothing is lost where no replication ever dropped a packet after the warm-up.
     ranked = [name for name in ranked if name[1] != "packets/s" or means[name] > 0.0]
     return frame(
@@ -178,6 +206,11 @@ def limit_in_words(table: DataFrame) -> str:
     first = table.iloc[0]
     text = f"{first['resource']}, {first['estimate']:.3g} % busy"
     losses = table[table["unit"] == "packets/s"]
+    if losses.empty and first["estimate"] < FULL_PERCENT:
+        full = table[(table["unit"] == POOL) & (table["estimate"] >= FULL_PERCENT)]
+        if full.empty:
+            return f"none is full; the busiest is {text}"
+        return f"{full.iloc[-1]['resource']}, {full.iloc[-1]['estimate']:.3g} % of them busy"
     if losses.empty:
         return text
     total = losses["estimate"].sum()
@@ -186,7 +219,7 @@ def limit_in_words(table: DataFrame) -> str:
     return f"{text}; packets are lost in {'; '.join(parts)}"
 
 
-_GROUPS = (UTILIZATION, "vCPUs", "pCPUs", "packets/s")
+_GROUPS = (UTILIZATION, POOL, "vCPUs", "pCPUs", "packets/s")
 
 
 def _is_like_the_others(name: tuple[str, str], means: dict[tuple[str, str], float]) -> bool:

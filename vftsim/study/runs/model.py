@@ -134,7 +134,10 @@ def shorten(spec: ModelSpec, factor: float) -> Shortened:
 
 
 def quick(spec: ModelSpec) -> Shortened:
-    """Measure a minute of each step, or half a second, at most; a workload's own test and faults keep their time."""
+    """Measure a minute of each step, or half a second, at most.
+
+    A workload's own test and faults keep their time, and so does the wait after which a client's request has failed.
+    """
     if spec.faults:
         return Shortened(spec, "--quick shortens nothing: faults have their instants")
     if spec.phased is not None:
@@ -142,10 +145,11 @@ def quick(spec: ModelSpec) -> Shortened:
         short = _with_steps(spec, min(1.0, _QUICK_STEP_NS / longest_ns))
     else:
         tests_ns = max((workload.test_ns() for workload in spec.workloads.values()), default=0)
-        shortest_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, 0) if tests_ns else QUICK_NS
+        patience_ns = max((workload.patience_ns for workload in spec.workloads.values()), default=0)
+        shortest_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, patience_ns, 0)
         short = _measured_for(spec, min(spec.measure.duration, shortest_ns))
     if not short.note:
-        return Shortened(spec, "--quick shortens nothing: the model is as short as its tests")
+        return Shortened(spec, "--quick shortens nothing: the model is as short as its workloads allow")
     saved = 100.0 * (1.0 - events_of(short.spec) / max(events_of(spec), 1.0))
     return replace(short, note=f"{short.note}; about {saved:.0f} % of the work saved")
 

@@ -34,7 +34,7 @@ from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns, new_packet
 from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
-from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.parts import FEWEST_SERVED, WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 
 GIVE_UP = 64
 """Times T1: timers B, F and H."""
@@ -363,6 +363,7 @@ class CallsSeen(Outcome):
     registration: DelayHistogram = declare.delays(label="REGISTER to 200", better="lower")
     offered_rate = declare.rate(offered, label="calls offered", known_as=("offered_per_s",))
     rate = declare.rate(answered, label="calls answered", better="higher", headline=True, known_as=("calls_per_s",))
+    served = declare.ratio(answered, offered, unit="%", label="answers of what was offered", better="higher")
     retransmissions = declare.ratio(
         repeated, messages, unit="%", label="messages repeated", better="lower", known_as=("retransmissions_percent",)
     )
@@ -388,6 +389,9 @@ class FarmCallsSpec(WorkloadSpec):
 
     part = farm.farm_calls
     speaks = "farm"
+    load_key = "rate"
+    objectives = ("served >= 95",)
+    fewest_judged = FEWEST_SERVED
     needs_link = True
     agents_may_be_many = True
     entries = (start_calls,)
@@ -437,6 +441,11 @@ class FarmCallsSpec(WorkloadSpec):
         if self.message_cost and self.agents_in is None:
             raise ValueError("message_cost is CPU time of a domain of the model: say which with agents_in")
         return self
+
+    @property
+    def patience_ns(self) -> int:
+        """Timer B."""
+        return GIVE_UP * self.t1
 
     @property
     def events_a_packet(self) -> float:

@@ -453,6 +453,11 @@ class FarmServerSpec(ApplicationSpec):
     )
 
     @property
+    def pool_size(self) -> int:
+        """Its threads."""
+        return self.threads
+
+    @property
     def peers(self) -> tuple[str, ...]:
         """Servers that it speaks to."""
         asked = [ask.to for operation in self.operations.values() for ask in operation.asks]

@@ -206,6 +206,11 @@ class ServiceSpec(ApplicationSpec):
     )
 
     @property
+    def pool_size(self) -> int:
+        """Its threads."""
+        return self.threads
+
+    @property
     def uses_a_disk(self) -> bool:
         """Whether a request reads or writes."""
         return self.reads > 0.0 or self.writes > 0.0

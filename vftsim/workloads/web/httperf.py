@@ -387,7 +387,7 @@ class HttperfSpec(WorkloadSpec):
     part = httperf
     speaks = "http"
     load_key = "rate"
-    objective = "answered >= 90"
+    objectives = ("answered >= 90",)
     needs_link = True
     entries = (start_httperf,)
     outcomes = (WebTest,)

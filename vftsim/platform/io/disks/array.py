@@ -51,6 +51,10 @@ class ArrayDiskSpec(DiskSpec):
         disk_array.disks, disk_array.service_ns = self.disks, self.service
         disk_array.hits, disk_array.hit_ns = self.hits / 100.0, self.hit_time
 
+    def busy_ns(self, engine: Engine, row: int) -> float:
+        """Return the time of the requests that its disks have begun, over their number."""
+        return float(engine.rows(disk_arrays)[row].busy_ns) / self.disks
+
 
 class DiskArray(Record):
     """The queue of an array and what it has done; ``hits_due`` is what is left of a fraction of a hit."""

@@ -68,6 +68,10 @@ class LocalDiskSpec(DiskSpec):
         local_disk.is_buffered = self.writes == "buffered"
         local_disk.flush_period_ns, local_disk.dirty_limit_bytes = self.flush_period, self.dirty_limit
 
+    def busy_ns(self, engine: Engine, row: int) -> float:
+        """Return the time of the transfers that it has begun."""
+        return float(engine.rows(local_disks)[row].busy_ns)
+
 
 class LocalDisk(Record):
     """The queue of a disk and what it has done.
