@@ -209,3 +209,15 @@ def test_what_limits_is_named_where_it_is(tmp_path, disk, back, most_per_s, limi
     assert carried.low <= most_per_s / 0.95 <= carried.high
     assert carried.half_width <= 0.05 * most_per_s
     assert re.fullmatch(limit, words.partition(";")[0]), words
+
+
+def test_a_crash_that_rolls_the_guest_back_is_played_in_passes(tmp_path):
+    """States each 50 ms, a crash in the measured time: the load that passes is found all the same."""
+    path = tmp_path / "crash.yaml"
+    load = "app: {kind: open_requests, to: server, rate: 200 /s, gap_cv: 0}"
+    text = SERVER.replace("load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}", load)
+    text = text.replace("    vcpus: 1\n", "    vcpus: 1\n    protection: {kind: checkpoint, interval: 50 ms}\n")
+    path.write_text(text + "faults: [{kind: primary_crash, at: 150 ms}]\n")
+    found = turned(load_model(path), asking(objectives=("app.answers >= 1",), budget=20))
+    assert found.result.estimate.low >= 200
+    assert not found.resources.empty

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.study.searches import search_study
+from vftsim.composition.run import Run
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.capacity import CapacityStudy
@@ -191,7 +192,8 @@ def test_a_server_with_headroom_survives_a_stop_and_a_full_one_does_not(tiny):
 
 def test_the_stop_happens_when_the_transient_is_over(tiny):
     """The server takes nothing from 2 s (stir) + 2 s (transient) on, for 3 s."""
-    run = stopped(tiny.spec, 5.0, 3).prepare(5.0, 0)
+    load = stopped(tiny.spec, 5.0, 3)
+    run = Run(load.at(5.0), load.seed, 0)
     run.start()
     taken = []
     for second in range(4, 9):

@@ -140,10 +140,11 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     knob = knob_of(model.spec, key)
     as_written = [read_objective(text) for text in _texts(model.spec, key, request)]
     if not as_written:
-        leading = [address.text for address in catalogue(model.spec) if address.entry.leads]
+        leading = [address for address in catalogue(model.spec) if address.entry.leads]
+        such_as = f"{leading[0].text} <= 100 {leading[0].entry.unit}".rstrip() if leading else "FIGURE <= NUMBER"
         raise UsageError(
-            f"--vary {key}: say what a run must achieve with --objective 'figure <= number'; "
-            f"a run has: {listing(leading)}"
+            f"--vary {key}: say what a run must achieve, such as --objective '{such_as}'; "
+            f"a run has: {listing([address.text for address in leading])}"
         )
     in_its_units = in_units(as_written, [model.spec])
     objectives = tuple(replace(one, figure=one_figure(one.figure, model.spec)) for one in in_its_units)
@@ -336,7 +337,7 @@ def saturating_saps(load: JudgedLoad) -> float:
     ramp = ramp_of(load.spec)
     first = ramp.first_load
     spec = with_ramp(load.spec, ramp.with_times(ramp.transient_ns, max(ramp.step_ns(), PILOT_NS)))
-    cpu = load.of(spec).prepare(first, 0).run().steps()[0].samples("cpu")
+    cpu = load.of(spec).play(first, 0).steps()[0].samples("cpu")
     busy = sum(cpu) / len(cpu) if cpu else 0.0
     if busy <= 0.0:
         raise UsageError(f"the server does nothing at {first:g} attempts a second; raise the initial load of its steps")

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.composition.run import Run
+from vftsim.composition.run import Run, run_model
 from vftsim.errors import UsageError
 from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
@@ -274,7 +274,7 @@ class JudgedLoad:
 
     def __call__(self, level: float, replication: int) -> JudgedRun:
         """Run and judge."""
-        record = self.prepare(level, replication).run()
+        record = self.play(level, replication)
         return JudgedRun(*self.criterion(record), short_offer(record, self.offered))
 
     def at(self, level: float) -> ModelSpec:
@@ -285,9 +285,9 @@ class JudgedLoad:
         """Return the same load of another model."""
         return replace(self, spec=spec)
 
-    def prepare(self, level: float, replication: int) -> Run:
-        """Return the run, ready to begin."""
-        return Run(self.at(level), self.seed, replication)
+    def play(self, level: float, replication: int, prepare: Callable[[Run], None] | None = None) -> RunRecord:
+        """Run; ``prepare`` is called with each pass that begins at time 0."""
+        return run_model(self.at(level), self.seed, replication, prepare=prepare)
 
 
 def short_offer(record: RunRecord, names: Collection[str]) -> Offer | None:

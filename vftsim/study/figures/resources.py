@@ -54,13 +54,18 @@ Uses = list[tuple[str, str, float]]
 
 def watch(task: WatchedRun) -> Uses:
     """Return the use of every resource in the measured part of a run."""
-    run = task.load.prepare(task.level, task.replication)
     before: dict[Any, float] = {}
     after: dict[Any, float] = {}
-    run.pauses.add(task.begin_ns, _ENTITY, lambda: before.update(_totals(run)))
-    if run.phased:
-        run.pauses.add(task.end_ns, _ENTITY, lambda: after.update(_totals(run)))
-    record = run.run()
+    passes: list[Run] = []
+
+    def prepare(run: Run) -> None:
+        passes.append(run)
+        run.pauses.add(task.begin_ns, _ENTITY, lambda: before.update(_totals(run)))
+        if run.phased:
+            run.pauses.add(task.end_ns, _ENTITY, lambda: after.update(_totals(run)))
+
+    record = task.load.play(task.level, task.replication, prepare)
+    run = passes[-1]
     after = after or _totals(run)
     length_ns = task.end_ns - task.begin_ns
     rates = {key: (total - before.get(key, 0)) / length_ns for key, total in after.items()}
