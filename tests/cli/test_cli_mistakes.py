@@ -156,6 +156,21 @@ def test_a_refusal_is_one_message_that_can_be_read(settings, capsys):
     assert len(said) < 1000
 
 
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (["run", "two-tier", "--set", "workloads.pages.rate=400"], "--set"),
+        (["sweep", "two-tier", "--grid", "workloads.pages.rate=400,500"], "--grid"),
+        (["sweep", "two-tier", "--grid=workloads.pages.rate=400,500"], "--grid"),
+        (["compare", "two-tier", "two-tier+workloads.pages.rate=400"], "two-tier+workloads.pages.rate=400"),
+    ],
+)
+def test_an_assignment_is_refused_under_what_it_was_typed_in(words, where, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "-n", "1", "--quick"]) == 2
+    assert capsys.readouterr().err.startswith(f"vftsim: {where}: workloads.pages.rate=400: 'rate' 400 has no unit")
+
+
 def test_want_of_memory_that_a_library_renames_is_said(tiny_path, monkeypatch, capsys):
     def starved(*_, **__):
         try:

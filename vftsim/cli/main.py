@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -28,9 +29,10 @@ from vftsim.cli.common import declared, spread
 from vftsim.cli.examples import epilog_of
 from vftsim.cli.from_study import as_it_is
 from vftsim.cli.output import INTERRUPTED, OK, USAGE, interrupted, stopped
-from vftsim.errors import StorageError, UsageError, VftsimError, WorkerLostError
+from vftsim.errors import ModelFileError, StorageError, UsageError, VftsimError, WorkerLostError
 
 _TYPER_INTERRUPTED = 130
+_SET = "--set"
 _NO_MEMORY = "there is not enough memory; fewer --jobs or a smaller model need less"
 _AGAIN_S = 0.01
 
@@ -190,6 +192,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _as_typed(error: VftsimError, words: Sequence[str]) -> str:
+    """Return the message of a mistake; of one in an assignment, under the option that it was typed in.
+
+    Ranges, grids and variants become assignments, which are read as those of ``--set`` are.
+    """
+    if not isinstance(error, ModelFileError) or error.file != _SET:
+        return str(error)
+    if any(error.key in (word, word.removeprefix(f"{_SET}=")) for word in words):
+        return str(error)
+    key = error.key.partition("=")[0]
+    for before, word in pairwise(("", *words)):
+        if key in word:
+            option = word.partition("=")[0] if word.startswith("-") else before if before.startswith("-") else word
+            return str(error).replace(_SET, option, 1)
+    return str(error)
+
+
 def _what_failed(name: Any) -> str:
     if name == output.STANDARD_OUTPUT:
         return "use standard output"
@@ -202,7 +221,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except TyperException as error:
         return stopped(_mistake(error), USAGE)
     except VftsimError as error:
-        return stopped(str(error), INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE)
+        words = sys.argv[1:] if arguments is None else arguments
+        code = INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE
+        return stopped(_as_typed(error, words), code)
     except Exit as end:
         return end.exit_code
     except (Abort, KeyboardInterrupt):
