@@ -95,7 +95,8 @@ CASES = {
     ),
     "path without driver domain": (
         media_model(domains={"media": BEHIND_DRIVER}),
-        "domains.media.interfaces.eth0.path needs a driver domain on host 'host': give one of its domains a `driver`",
+        "domains.media.interfaces.eth0.path needs a driver domain on host 'host': give one of its domains a `driver` "
+        "(Xen's domain 0; under KVM one that stands for the host, as in net-kvm)",
     ),
     "two driver domains": (
         media_model(domains={"d0": {"driver": {}}, "d1": {"driver": {}}, "media": BEHIND_DRIVER}),

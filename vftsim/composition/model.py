@@ -379,7 +379,10 @@ class ModelSpec(Spec):
         ):
             yield f"{where}.nic '{interface.nic}' is plugged into '{plug}', not into '{interface.network}'"
         elif interface.path.needs_driver_domain and self.driver_of(host) is None:
-            yield f"{where}.path needs a driver domain on host '{host}': give one of its domains a `driver`"
+            yield (
+                f"{where}.path needs a driver domain on host '{host}': give one of its domains a `driver` "
+                "(Xen's domain 0; under KVM one that stands for the host, as in net-kvm)"
+            )
 
     def _nic_problems(self) -> Iterator[str]:
         owners: dict[tuple[str, str], str] = {}
