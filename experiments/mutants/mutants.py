@@ -184,7 +184,12 @@ def _run_tests(tests: list[str], copy: Path) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests])))
+    code = 1
+    try:
+        code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]))
+    finally:
+        # Also where pytest itself fails: unwound, this child would remove the parent's copy of the tree.
+        os._exit(code)
 
 
 def identity(one: dict[str, str]) -> str:

@@ -10,7 +10,7 @@ Losses of the channel that overlap are one loss: it works again when the last of
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -191,30 +191,28 @@ def inject(
         for number, spec in enumerate(specs)
         for time_ns in spec.instants_ns(resolve(spec.at), streams, (guard << 16) + number)
     ]
-    cuts = [(time_ns, spec.lasts_ns) for time_ns, _, spec in strikes if spec.cuts_channel(engine, guard)]
-    lost_ns = dict(zip(cuts, joined_ns(cuts), strict=True))
+    lost_ns = joined_ns((time_ns, spec.lasts_ns) for time_ns, _, spec in strikes if spec.cuts_channel(engine, guard))
     for time_ns, number, spec in strikes:
-        _plan(engine, guard, spec, number, time_ns, lost_ns.get((time_ns, spec.lasts_ns), 0))
+        _plan(engine, guard, spec, number, time_ns, lost_ns.get((time_ns, spec.lasts_ns), spec.lasts_ns))
 
 
-def joined_ns(cuts: Sequence[tuple[int, int]]) -> list[int]:
+def joined_ns(cuts: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
     """Return for how long the channel is lost from the begin of each loss, (begin, duration), on.
 
     The losses that begin before it is over are part of it.  Earlier ones are not: by then a guest may have been
     protected anew, over a channel to another host.
     """
-    ends_ns = [math.inf if lasts_ns == NO_DURATION else begin_ns + lasts_ns for begin_ns, lasts_ns in cuts]
-    order = sorted(range(len(cuts)), key=lambda index: cuts[index][0])
-    for place in reversed(range(len(order))):
-        index = order[place]
-        for later in order[place + 1 :]:
-            if cuts[later][0] > ends_ns[index]:
+    in_order = sorted(cuts)
+    ends_ns: dict[tuple[int, int], float] = {}
+    for place in reversed(range(len(in_order))):
+        begin_ns, lasts_ns = in_order[place]
+        end_ns = math.inf if lasts_ns == NO_DURATION else begin_ns + lasts_ns
+        for later in in_order[place + 1 :]:
+            if later[0] > end_ns:
                 break
-            ends_ns[index] = max(ends_ns[index], ends_ns[later])
-    return [
-        NO_DURATION if end_ns == math.inf else int(end_ns) - begin_ns
-        for end_ns, (begin_ns, _) in zip(ends_ns, cuts, strict=True)
-    ]
+            end_ns = max(end_ns, ends_ns[later])
+        ends_ns[in_order[place]] = end_ns
+    return {cut: NO_DURATION if end_ns == math.inf else int(end_ns) - cut[0] for cut, end_ns in ends_ns.items()}
 
 
 def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int, channel_ns: int) -> None:
