@@ -87,6 +87,20 @@ def test_the_guest_waits_longer_where_other_traffic_fills_the_link_and_no_byte_i
     assert own >= 0.99 * full["domains.vm.protection"].channel_bytes > 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_idle_link_is_as_quick_as_a_channel_of_its_rate_and_latency(kind: str, tmp_path: Any) -> None:
+    """Outputs wait as long; under lockstep, whose entries meet the answers themselves, up to one answer longer."""
+    path = tmp_path / "own.yaml"
+    path.write_text(MODEL, encoding="utf-8")
+    channel = KINDS[kind].replace("CHANNEL", "channel: {rate: 100 Mbit/s, latency: 50 us}")
+    own = run_model(load_model(str(path), [f"domains.vm.protection={channel}"]).spec, 1, 0, engine="simpy")
+    own_ms = hold_ms(dict(own.whole.outcomes))
+    _, idle = played(tmp_path, kind)
+    longer_ms = ANSWER_BYTES * 8 / 100_000 if kind == "lockstep" else 1e-9
+    assert own_ms > 0.1
+    assert own_ms - 1e-9 <= hold_ms(idle) <= own_ms + longer_ms
+
+
 FAULTS = [
     "faults=[{kind: channel_loss, at: 211 ms, duration: 30 ms}, {kind: nic_loss, at: 431 ms, duration: 20 ms},"
     " {kind: primary_crash, at: 703 ms}]",
