@@ -47,6 +47,14 @@ def test_interval_by_hand():
     assert (estimate.low, estimate.high) == pytest.approx((98.9393, 101.0734), abs=1e-3)
 
 
+def test_runs_that_lean_to_one_side_of_the_pooled_percentile_widen_its_interval():
+    """16 runs at 9 and 11 about a pooled 12: their squares about 12 sum to 80; Student's t of 15 is 2.1314."""
+    half_width = 2.131450 * math.sqrt(80.0 / 15.0 / 16.0)
+    found = percentile_interval(Sections(12.0, (9.0, 11.0) * 8, (10,) * 16, (100,) * 16))
+    assert found.high == pytest.approx(12.0 + half_width, rel=1e-6)
+    assert found.low == pytest.approx(12.0 * math.exp(-half_width / 12.0), rel=1e-6)
+
+
 def test_no_percentile_is_better_known_than_the_histogram():
     estimate = percentile_interval(Sections(100.0, (100.0,) * 10, (50,) * 10, (500,) * 10))
     assert estimate.half_width == pytest.approx(100.0 * RELATIVE_ERROR)
