@@ -211,6 +211,13 @@ def test_what_limits_is_named_where_it_is(tmp_path, disk, back, most_per_s, limi
     assert re.fullmatch(limit, words.partition(";")[0]), words
 
 
+def test_a_pool_limits_also_where_its_backlog_overflows(tmp_path):
+    _, words = behind(tmp_path, "disks: 100", "threads: 4, backlog: 16, demand: 10 us", 200)
+    limit, _, lost = words.partition("; ")
+    assert limit.startswith("back.rows: 4 threads, ")
+    assert lost.startswith("packets are lost in back.rows")
+
+
 def test_a_crash_that_rolls_the_guest_back_is_played_in_passes(tmp_path):
     """States each 50 ms, a crash in the measured time: the load that passes is found all the same."""
     path = tmp_path / "crash.yaml"

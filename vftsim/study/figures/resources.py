@@ -8,7 +8,7 @@ Rings and buffers have no utilization of their own: one overflows when who empti
 stands beside.
 
 Threads of a pool are all busy wherever a system is overloaded, on account of what they wait for.  So a full pool limits
-only where nothing else is full and nothing is lost; of several, the one that the others wait for.
+only where nothing else is full; of several, the one that the others wait for.
 """
 
 import math
@@ -211,11 +211,12 @@ def limit_in_words(table: DataFrame) -> str:
     first = table.iloc[0]
     text = f"{first['resource']}, {first['estimate']:.3g} % busy"
     losses = table[table["unit"] == "packets/s"]
-    if losses.empty and first["estimate"] < FULL_PERCENT:
-        full = table[(table["unit"] == POOL) & (table["estimate"] >= FULL_PERCENT)]
-        if full.empty:
-            return f"none is full; the busiest is {text}"
-        return f"{full.iloc[-1]['resource']}, {full.iloc[-1]['estimate']:.3g} % of them busy"
+    full = table[(table["unit"] == POOL) & (table["estimate"] >= FULL_PERCENT)]
+    if first["estimate"] < FULL_PERCENT:
+        if not full.empty:
+            text = f"{full.iloc[-1]['resource']}, {full.iloc[-1]['estimate']:.3g} % of them busy"
+        elif losses.empty:
+            text = f"none is full; the busiest is {text}"
     if losses.empty:
         return text
     total = losses["estimate"].sum()
