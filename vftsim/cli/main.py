@@ -32,7 +32,6 @@ from vftsim.cli.output import INTERRUPTED, OK, USAGE, interrupted, stopped
 from vftsim.errors import ModelFileError, StorageError, UsageError, VftsimError, WorkerLostError
 
 _TYPER_INTERRUPTED = 130
-_SET = "--set"
 _NO_MEMORY = "there is not enough memory; fewer --jobs or a smaller model need less"
 _AGAIN_S = 0.01
 
@@ -197,15 +196,17 @@ def _as_typed(error: VftsimError, words: Sequence[str]) -> str:
 
     Ranges, grids and variants become assignments, which are read as those of ``--set`` are.
     """
-    if not isinstance(error, ModelFileError) or error.file != _SET:
+    if not isinstance(error, ModelFileError):
         return str(error)
-    if any(error.key in (word, word.removeprefix(f"{_SET}=")) for word in words):
+    from vftsim.spec.overrides import ORIGIN
+
+    if error.file != ORIGIN or any(error.key in (word, word.removeprefix(f"{ORIGIN}=")) for word in words):
         return str(error)
     key = error.key.partition("=")[0]
     for before, word in pairwise(("", *words)):
         if key in word:
             option = word.partition("=")[0] if word.startswith("-") else before if before.startswith("-") else word
-            return str(error).replace(_SET, option, 1)
+            return str(error).replace(ORIGIN, option, 1)
     return str(error)
 
 

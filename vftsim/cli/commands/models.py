@@ -1,5 +1,7 @@
 """``vftsim models``: the shipped models, and any model with all its values."""
 
+from typing import Any
+
 from vftsim.errors import ModelFileError, UsageError
 
 
@@ -25,19 +27,18 @@ def models(model: str | None = None, set_: list[str] | None = None, as_json: boo
         return
     if set_:
         raise UsageError("--set changes a model: name one, e.g. vftsim models lab-virtual --set ...")
-    listed, workloads = [], dict[str, tuple[str, ...]]()
+    listed: list[dict[str, Any]] = []
     for name in shipped_models():
         try:
             each = load_model(name)
         except ModelFileError as error:
             raise AssertionError(f"shipped model '{name}' is broken: {error}") from error
-        listed.append({"model": name, "name": each.name, "description": each.description})
-        workloads[name] = each.workloads
+        listed.append({"model": name} | {key: getattr(each, key) for key in ("name", "description", "workloads")})
     if as_json:
-        print_json([{**each, "workloads": list(workloads[each["model"]])} for each in listed])
+        print_json(listed)
     else:
         # Those of a workload beside each other: a third column would leave a description no room.
-        for kinds in sorted(set(workloads.values()), key=lambda kinds: (not kinds, kinds)):
-            rows = [(m["model"], " ".join(m["description"].split())) for m in listed if workloads[m["model"]] == kinds]
+        for kinds in sorted({m["workloads"] for m in listed}, key=lambda kinds: (not kinds, kinds)):
+            rows = [(m["model"], " ".join(m["description"].split())) for m in listed if m["workloads"] == kinds]
             print_table(f"Workload: {', '.join(kinds) or 'none'}", ("model", "description"), rows, texts=2)
             print()

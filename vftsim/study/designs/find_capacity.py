@@ -152,10 +152,10 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     unit = f"{knob.unit} " if knob.unit else ""
     details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
     sort, _, rest = key.partition(".")
-    turned_one = rest.partition(".")[0] if sort == "workloads" else ""
-    offered = (turned_one,) if turned_one else ()
+    loaded = rest.partition(".")[0] if sort == "workloads" else ""
+    offered = (loaded,) if loaded else ()
     beside = tuple(name for name in model.spec.workloads if name not in offered)
-    fewest = 0 if request.objectives else model.spec.workloads[turned_one].fewest_judged
+    fewest = 0 if request.objectives else model.spec.workloads[loaded].fewest_judged
     names = LoadNames(
         key,
         f"{unit}({key})",
@@ -166,7 +166,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
         is_counted=knob.is_whole,
         fewest_judged=fewest,
     )
-    turned = partial(at_knob, knob=knob, workload=turned_one) if fewest else knob.at
+    turned = partial(at_knob, knob=knob, workload=loaded) if fewest else knob.at
     load = JudgedLoad(model.spec, execution.seed, turned, partial(meets, objectives=objectives), offered)
     study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
     return searched(model, execution, request.settings(KNOB_SEARCH), {key: study}, prices=request.prices)

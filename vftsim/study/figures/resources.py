@@ -31,6 +31,8 @@ UTILIZATION = "%"
 POOL = "% of threads"
 FULL_PERCENT = 90.0
 """Busier than this, a pool of threads is full; less busy than that, nothing else is."""
+HARDLY_USED_PERCENT = 10.0
+"""Less busy than this, a pool is not shown: a farm has one in each of its servers, which would hide the others."""
 LOST = "lost in "
 STANDS_OUT_POINTS = 5.0
 _VCPU = ": vCPU "
@@ -188,8 +190,8 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> DataFrame:
     runs = [{(resource, unit): value for resource, unit, value in each} for each in uses]
     names = list(dict.fromkeys(name for use in runs for name in use))
     means = {name: sum(use.get(name, 0.0) for use in runs) / len(runs) for name in names}
-    # Pools that hardly anybody needs would hide the others: a farm has one in each of its servers.
-    shown = [name for name in names if not (_is_like_the_others(name, means) or (name[1] == POOL and means[name] < 10))]
+    unneeded = {name for name in names if name[1] == POOL and means[name] < HARDLY_USED_PERCENT}
+    shown = [name for name in names if name not in unneeded and not _is_like_the_others(name, means)]
     # Pools keep the order in which requests come to them.
     ranked = sorted(shown, key=lambda name: (_GROUPS.index(name[1]), 0.0 if name[1] == POOL else -means[name]))
     # Nothing is lost where no replication ever dropped a packet after the warm-up.
