@@ -37,6 +37,7 @@ from output_models import (
     outages,
     outputs,
 )
+from scipy.special import gammaincinv
 
 from vftsim.calibrate.intervals import fit_at
 from vftsim.stats import (
@@ -56,7 +57,7 @@ from vftsim.stats import (
     t_interval,
     unless_mixed,
 )
-from vftsim.stats._special import gamma_quantile, student_t_quantile
+from vftsim.stats._special import student_t_quantile
 from vftsim.stats.bernoulli_test import log_evidence_above, log_evidence_below
 from vftsim.stats.histogram import RELATIVE_ERROR
 
@@ -237,8 +238,8 @@ def _poisson(top: Array, bottom: Array, truth: float) -> float:
     right, cache = 0, {}
     for events, exposure in zip(top.sum(axis=1).round().tolist(), bottom.sum(axis=1).tolist(), strict=True):
         if events not in cache:
-            low = gamma_quantile(0.025, events) if events else 0.0
-            cache[events] = (low, gamma_quantile(0.975 if events else 0.95, events + 1.0))
+            low = gammaincinv(events, 0.025) if events else 0.0
+            cache[events] = (low, gammaincinv(events + 1.0, 0.975 if events else 0.95))
         low, high = cache[events]
         right += low <= truth * exposure <= high
     return right / len(top)

@@ -45,7 +45,7 @@ def start_job(sim: Sim, row: int) -> None:
     elif job.kind == BACKGROUND:
         jobs.submit_background(sim, domain, job.demand_ns, job_done, row, 0)
     else:
-        jobs.submit_next(sim, domain, job.demand_ns, job_done, row, 0)
+        jobs.submit_next(sim, domain, 0, job.demand_ns, job_done, row, 0)
 
 
 @work_done

@@ -49,6 +49,10 @@ def manager(lab: Run) -> Manager:
     return driver(lab).manager
 
 
+def attempts_begun(lab: Run) -> int:
+    return int(lab.engine.rows(benches)[driver(lab).bench].begun)
+
+
 def run_on(lab: Run, duration_ns: int) -> None:
     """Simulate what is left."""
     lab.engine.run(lab.now_ns + duration_ns)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.workloads import lab
 from vftsim.workloads.stations import StationsSpec
-from vftsim.workloads.tcp.client import BulkTcpSpec, line_payload_bits_per_s, window_payload_bits_per_s
+from vftsim.workloads.tcp.client import BulkTcpSpec, line_payload_bits_per_s
 from vftsim.workloads.tcp.program import TcpSinkSpec, TcpSourceSpec
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
@@ -16,6 +16,11 @@ FREE = {"segment_cost": 0, "copy_cost": 0, "ack_cost": 0}
 STATED = {1: 936.9, 2: 472.5, 3: 306.3, 4: 235.6}
 """Mbit/s a client on bare metal (Timalsena 2013, table 3.1, second sample)."""
 LINE = line_payload_bits_per_s(10**9)
+
+
+def window_payload_bits_per_s(window_bytes, round_trip_ns, mss=1448):
+    """Payload of a connection that a window of whole segments bounds."""
+    return window_bytes // mss * mss * 8 * S / round_trip_ns
 
 
 class Bulk(lab.Lab):

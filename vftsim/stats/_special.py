@@ -22,11 +22,6 @@ def student_t_quantile(probability: float, degrees: float) -> float:
     return float(_special().stdtrit(degrees, probability))
 
 
-def gamma_quantile(probability: float, shape: float) -> float:
-    """Return the quantile of the gamma distribution of scale 1."""
-    return float(_special().gammaincinv(shape, probability))
-
-
 def beta_quantile(probability: float, a: float, b: float) -> float:
     """Return the quantile of the beta distribution."""
     return float(_special().betaincinv(a, b, probability))

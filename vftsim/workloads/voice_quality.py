@@ -23,7 +23,6 @@ import math
 from dataclasses import dataclass
 
 G711_CONCEALED_BPL = 25.1
-G711_PLAIN_BPL = 4.3
 LONGEST_DELAY_MS = 500.0
 LARGEST_LOSS_PERCENT = 20.0
 

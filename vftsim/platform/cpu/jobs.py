@@ -57,13 +57,7 @@ def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, ta
 
 
 @part
-def submit_next(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
-    """Go on with a job before any other; for a ``work_done``: the process keeps the CPU."""
-    submit_next_for(sim, domain, 0, demand_ns, on_done, target, argument)
-
-
-@part
-def submit_next_for(
+def submit_next(
     sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
     """Go on with a job of a process before any other; for the ``work_done`` of that process."""

@@ -61,12 +61,6 @@ def may_run(sim: Sim, vcpu: Vcpu, pcpu: Pcpu) -> bool:
 
 
 @part
-def row_of_pcpu(sim: Sim, host: Host, number: int) -> int:
-    """Return the row of the host's pCPU of that number."""
-    return host.first_pcpu + number
-
-
-@part
 def starting_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> int:
     """Give a vCPU the allowed pCPU where the fewest start so far, lowest number first."""
     processor = 0

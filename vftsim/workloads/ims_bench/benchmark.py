@@ -142,11 +142,6 @@ class Manager:
         bench = self.engine.rows(benches)[self.bench]
         return int(bench.begun) - int(bench.over)
 
-    @property
-    def attempts_begun(self) -> int:
-        """Attempts begun up to now."""
-        return int(self.engine.rows(benches)[self.bench].begun)
-
     def _advance(self) -> None:
         self._next()
 

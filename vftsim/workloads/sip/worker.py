@@ -4,7 +4,7 @@ Rules: :mod:`vftsim.workloads.sip.server`.
 """
 
 from vftsim.kernel import Failure, Sim, fail, part
-from vftsim.platform.cpu.jobs import submit_for, submit_next_for
+from vftsim.platform.cpu.jobs import submit_for, submit_next
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import Packet, mark, packet_list, packets, ports
@@ -143,7 +143,7 @@ def on_answer(sim: Sim, worker_row: int, argument: int) -> None:
     if worker.unsent > 0:
         return
     if worker.after_ns > 0:
-        submit_next_for(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, worker_row, 0)
+        submit_next(sim, domains(sim)[server.domain], worker.process, worker.after_ns, on_end, worker_row, 0)
     else:
         release(sim, server, worker_row)
 

@@ -199,11 +199,6 @@ def line_payload_bits_per_s(rate_bits_per_s: float, mss: int = 1448) -> float:
     return rate_bits_per_s * mss / (mss + HEADER_BYTES)
 
 
-def window_payload_bits_per_s(window_bytes: int, round_trip_ns: int, mss: int = 1448) -> float:
-    """Return the payload of a connection that a window of whole segments bounds."""
-    return window_bytes // mss * mss * 8 * _S / round_trip_ns
-
-
 class TcpTest(Outcome):
     """What iperf reports of TCP, over the whole test."""
 
