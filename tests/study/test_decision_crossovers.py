@@ -105,7 +105,7 @@ def test_prices_cross_where_the_line_between_two_values_says():
     points = {1.0: at_prices(a=10.0, b=20.0, c=90.0), 4.0: at_prices(a=30.0, b=20.0, c=90.0)}
     found = order_of(SharedKnob("load", "", (1.0, 4.0)), points, ["a", "b", "c"], [])
     (change,) = found.changes
-    assert (change.what, change.before, change.after, change.low, change.high) == ("price", "a", "b", 1.0, 4.0)
+    assert (change.figure, change.before, change.after, change.low, change.high) == ("price", "a", "b", 1.0, 4.0)
     assert change.at.mean == pytest.approx(2.0)
     assert change.is_of_cheapest
     assert found.cheapest == {1.0: "a", 4.0: "b"}
@@ -135,7 +135,7 @@ def test_prices_of_those_that_do_not_meet_what_is_asked_change_no_order():
     found = order_of(SharedKnob("load", "", (1.0, 4.0)), points, ["a", "b"], [asked])
     (change,) = found.changes
     # Its replications rise from 10 to 30 and from 11 to 31 over a factor of four, linearly in its logarithm.
-    assert (change.what, change.before, change.after) == (str(asked), "a", "")
+    assert (change.figure, change.before, change.after) == (str(asked), "a", "")
     assert change.at.mean == pytest.approx(4.0 ** ((15.0 + 14.0) / 2.0 / 20.0))
 
 
@@ -151,7 +151,7 @@ def job(tmp_path_factory):
 @pytest.mark.thorough
 def test_the_place_of_a_crossover_is_one_when_it_is_run(job, tmp_path):
     (change,) = (each for each in job.crossovers[0].changes if each.is_of_cheapest)
-    assert (change.what, change.before, change.after) == (LIMIT, "", "checkpoint")
+    assert (change.figure, change.before, change.after) == (LIMIT, "", "checkpoint")
     assert change.low < change.at.mean < change.high
     above = []
     for place in (change.low, change.at.mean, change.high):

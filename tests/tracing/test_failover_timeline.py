@@ -35,7 +35,7 @@ def traced():
 
 def test_protocol_is_in_order_and_ends_with_a_packet(traced):
     moments = [moment for moment in traced[1].moments if moment.time_ns >= CRASH_NS]
-    assert [moment.what for moment in moments] == PROTOCOL
+    assert [moment.event for moment in moments] == PROTOCOL
     assert moments[0].time_ns == CRASH_NS
     came = [one.end_ns for one in traced[1].seen if one.end == "delivered" and one.end_ns >= CRASH_NS]
     assert min(came) == moments[-1].time_ns, "nothing reaches a client between crash and first packet"

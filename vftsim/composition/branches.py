@@ -35,11 +35,11 @@ class Branches:
         self._rewindable = run.engine
         places = _places(run)
         owner, _, name = level.rpartition(".")
-        what, row = places.get(owner, (0, 0))
+        kind, row = places.get(owner, (0, 0))
         of_losses = name == LOST
-        if not what or name not in (LOST, _name(what)):
+        if not kind or name not in (LOST, _name(kind)):
             raise UsageError(f"'{level}' is no level of this model; there are {', '.join(_names(run))}")
-        levels.choose_level(self._engine, what, row, is_of_losses=of_losses)
+        levels.choose_level(self._engine, kind, row, is_of_losses=of_losses)
         run.engine.on_input = self._on_input
 
     @property
@@ -112,8 +112,8 @@ def _places(run: Run) -> dict[str, tuple[int, int]]:
 
 
 def _names(run: Run) -> list[str]:
-    return [f"{owner}.{name}" for owner, (what, _) in _places(run).items() for name in (_name(what), LOST)]
+    return [f"{owner}.{name}" for owner, (kind, _) in _places(run).items() for name in (_name(kind), LOST)]
 
 
-def _name(what: int) -> str:
-    return HELD if what == levels.PROGRAM else BACKLOG
+def _name(kind: int) -> str:
+    return HELD if kind == levels.PROGRAM else BACKLOG

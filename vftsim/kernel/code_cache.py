@@ -84,12 +84,12 @@ def called(code: bytes, source: str = "", *, checks: bool = False) -> Call:
     loaded = Loaded(code)
     entry, status = loaded.entry(), loaded.status()
 
-    def enter(state: int, what: int, a: int, b: int, c: int, d: int, e: int) -> int:
+    def enter(state: int, command: int, a: int, b: int, c: int, d: int, e: int) -> int:
         _ = loaded  # the code lives as long as what calls it
-        return entry(state, what, a, b, c, d, e)
+        return entry(state, command, a, b, c, d, e)
 
-    def enter_checked(state: int, what: int, a: int, b: int, c: int, d: int, e: int) -> int:
-        result = enter(state, what, a, b, c, d, e)
+    def enter_checked(state: int, command: int, a: int, b: int, c: int, d: int, e: int) -> int:
+        result = enter(state, command, a, b, c, d, e)
         if ended := status():
             raise object_code.explained(ended, source)
         return result

@@ -235,8 +235,8 @@ class CompiledEngine(RewindableEngine):
         if failure:
             super().check()
 
-    def _do(self, what: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> int:
-        return self._enter(self._address, what, a, b, c, d, e)  # type: ignore[no-any-return]
+    def _do(self, command: int, a: int = 0, b: int = 0, c: int = 0, d: int = 0, e: int = 0) -> int:
+        return self._enter(self._address, command, a, b, c, d, e)  # type: ignore[no-any-return]
 
     def _after(self) -> None:
         self.check()

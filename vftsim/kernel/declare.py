@@ -48,8 +48,8 @@ class Fifo(Record):
     length: int
 
 
-def _unlinked(what: object) -> NoReturn:
-    raise TypeError(f"{what} works in a linked kernel only; see vftsim.kernel.link")
+def _unlinked(declared: object) -> NoReturn:
+    raise TypeError(f"{declared} works in a linked kernel only; see vftsim.kernel.link")
 
 
 class Table(Generic[R]):

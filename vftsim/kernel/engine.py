@@ -80,9 +80,9 @@ class Engine(ABC):
             setattr(row, name, value)
         return number, row
 
-    def number(self, what: Action | Entry | Kind | Any) -> int:
+    def number(self, declared: Action | Entry | Kind | Any) -> int:
         """Return the number by which records know a callback or a kind."""
-        return self.linked.number(what)
+        return self.linked.number(declared)
 
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""

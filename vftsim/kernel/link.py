@@ -62,13 +62,13 @@ class Linked:
     compiled: dict[str, Any] = field(default_factory=dict)
     """What an engine keeps of a kernel from one replication to the next, by the engine's name."""
 
-    def number(self, what: Action | Entry | Kind) -> int:
+    def number(self, declared: Action | Entry | Kind) -> int:
         """Return the number by which a callback, an entry or a kind is known in records."""
-        if isinstance(what, Kind):
-            return self.kinds[what.sort.name].index(what) + 1
-        if isinstance(what, Entry):
-            return self.entries.index(what) + 1
-        return self.families[what.family.name].index(what) + 1
+        if isinstance(declared, Kind):
+            return self.kinds[declared.sort.name].index(declared) + 1
+        if isinstance(declared, Entry):
+            return self.entries.index(declared) + 1
+        return self.families[declared.family.name].index(declared) + 1
 
 
 def link(
@@ -190,8 +190,8 @@ class _Linker:
         self.linked.functions[fresh.name] = Function(fresh.name, fresh, path, rewriter.calls)
 
     @staticmethod
-    def _unique(known: dict[str, Any], name: str, what: Any) -> None:
-        if known.setdefault(name, what) is not what:
+    def _unique(known: dict[str, Any], name: str, declared: Any) -> None:
+        if known.setdefault(name, declared) is not declared:
             raise LinkError(f"two different things are called {name}")
 
 

@@ -24,19 +24,19 @@ class Prepared(Linked):
     numbers: dict[str, dict[str, int]] = field(default_factory=dict)
     """Numbers of callbacks by family and name, of kinds by sort and name, and of entries by name."""
 
-    def number(self, what: Action | Entry | Kind) -> int:
+    def number(self, declared: Action | Entry | Kind) -> int:
         """Return the number by which a callback, an entry or a kind is known in records."""
-        section = _place_of(what)
+        section = _place_of(declared)
         try:
-            return self.numbers[section][what.name]
+            return self.numbers[section][declared.name]
         except KeyError:
-            raise LinkError(f"the prepared kernel has no {section} {what.name}") from None
+            raise LinkError(f"the prepared kernel has no {section} {declared.name}") from None
 
 
-def _place_of(what: Action | Entry | Kind) -> str:
-    if isinstance(what, Kind):
-        return f"kind of {what.sort.name}"
-    return "entry" if isinstance(what, Entry) else f"callback of {what.family.name}"
+def _place_of(declared: Action | Entry | Kind) -> str:
+    if isinstance(declared, Kind):
+        return f"kind of {declared.sort.name}"
+    return "entry" if isinstance(declared, Entry) else f"callback of {declared.family.name}"
 
 
 def dumped(linked: Linked, layout: Layout, code: bytes) -> bytes:
@@ -45,8 +45,8 @@ def dumped(linked: Linked, layout: Layout, code: bytes) -> bytes:
     kinds = [kind for chosen in linked.kinds.values() for kind in chosen]
     actions = [action for members in linked.families.values() for action in members]
     everything: list[Action | Entry | Kind] = [*kinds, *actions, *linked.entries]
-    for what in everything:
-        numbers.setdefault(_place_of(what), {})[what.name] = linked.number(what)
+    for declared in everything:
+        numbers.setdefault(_place_of(declared), {})[declared.name] = linked.number(declared)
     description = {
         "numbers": numbers,
         "failures": [failure.message for failure in linked.failures],

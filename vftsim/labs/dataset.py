@@ -166,9 +166,9 @@ def _condition(where: dict[str, str]) -> str:
     return " and ".join(f"{column} {shown(cell)}" for column, cell in where.items())
 
 
-def _check_known(what: str, cell: str, known: tuple[str, ...], row: Row, column: str | None) -> None:
+def _check_known(column_kind: str, cell: str, known: tuple[str, ...], row: Row, column: str | None) -> None:
     if cell not in known:
-        message = f"{shown(cell)} is no {what} of {FILE}{instead(cell, known, 'it names')}"
+        message = f"{shown(cell)} is no {column_kind} of {FILE}{instead(cell, known, 'it names')}"
         raise ModelFileError(message, row.file, row.line, column or "")
 
 

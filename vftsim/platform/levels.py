@@ -18,7 +18,7 @@ class Watched(Record):
     ``highest`` is the highest level since watching began; at ``limit`` the run pauses, and ``is_reached``.
     """
 
-    what: int
+    kind: int
     row: int
     is_of_losses: bool
     lost_before: int
@@ -33,7 +33,7 @@ watched = Table("watched", Watched, 1, is_fixed=True)
 @part
 def queued(sim: Sim, watched: Watched) -> int:
     """Return what is in the queue: packets, or the nanoseconds until a link is free."""
-    if watched.what == LINK:
+    if watched.kind == LINK:
         return backlog_ns(sim, links(sim)[watched.row])
     return held(sim, applications(sim)[watched.row])
 
@@ -41,7 +41,7 @@ def queued(sim: Sim, watched: Watched) -> int:
 @part
 def lost_by_now(sim: Sim, watched: Watched) -> int:
     """Return how many packets have found no room in it."""
-    if watched.what == LINK:
+    if watched.kind == LINK:
         return drops(sim)[links(sim)[watched.row].queue_full].count
     return refused(sim, applications(sim)[watched.row])
 
@@ -103,8 +103,8 @@ ENTRIES = (begin_watching, end_watching, level_now, forget_losses)
 TABLES = (watched,)
 
 
-def choose_level(engine: Engine, what: int, row: int, *, is_of_losses: bool) -> bool:
+def choose_level(engine: Engine, kind: int, row: int, *, is_of_losses: bool) -> bool:
     """Say what is to be watched; false: it has no level."""
     watched_record = engine.rows(watched)[0]
-    watched_record.what, watched_record.row, watched_record.is_of_losses = what, row, is_of_losses
+    watched_record.kind, watched_record.row, watched_record.is_of_losses = kind, row, is_of_losses
     return engine.call(level_now) >= 0

@@ -144,7 +144,7 @@ def _protection(trace: Trace) -> Iterator[Event | Slice]:
     """Yield what happened to protected domains: each moment, and what lasts from it to the next."""
     domains = list(trace.lags)
     if domains:
-        tracks = [f"{domain}{what}" for domain in domains for what in ("", " stands still")]
+        tracks = [f"{domain}{suffix}" for domain in domains for suffix in ("", " stands still")]
         yield from _process(_PROTECTION, "protection", tracks)
     for stop in trace.stops:
         yield _slice(_PROTECTION, 2 * domains.index(stop.domain) + 1, "stands still", stop.start_ns, stop.end_ns)
@@ -155,11 +155,11 @@ def _protection(trace: Trace) -> Iterator[Event | Slice]:
         closing = Moment(domain, max(trace.end_ns, moments[-1].time_ns), "")
         for moment, following in pairwise([*moments, closing]):
             if trace.start_ns <= moment.time_ns < trace.end_ns:
-                yield _instant(_PROTECTION, tid, moment.what, moment.time_ns, {"at_ns": moment.time_ns})
+                yield _instant(_PROTECTION, tid, moment.event, moment.time_ns, {"at_ns": moment.time_ns})
             start_ns, end_ns = max(moment.time_ns, trace.start_ns), min(following.time_ns, trace.end_ns)
             if end_ns > start_ns:
-                name = _LASTS.get(moment.what, moment.what)
-                yield _slice(_PROTECTION, tid, name, start_ns, end_ns, {"since": moment.what})
+                name = _LASTS.get(moment.event, moment.event)
+                yield _slice(_PROTECTION, tid, name, start_ns, end_ns, {"since": moment.event})
 
 
 def _packets(trace: Trace, pid: int, flow: str) -> Iterator[Event | Slice]:

@@ -72,24 +72,24 @@ def steps(packet: PacketTrace) -> list[Step]:
     for before, mark in pairwise(packet.marks):
         stage, _, _ = mark.name.rpartition(" ")
         span_ns = before.time_ns, mark.time_ns
-        if mark.what in (TAKEN, PROGRAM_TAKEN):
+        if mark.boundary in (TAKEN, PROGRAM_TAKEN):
             listed.append(Step(f"waits for {stage}", *span_ns))
             spent_ns = mark.spent_ns
-        elif mark.what in (DONE, PROGRAM_DONE):
+        elif mark.boundary in (DONE, PROGRAM_DONE):
             used_ns = min(mark.spent_ns or spent_ns, span_ns[1] - span_ns[0])
             listed.append(Step(f"in the hands of {stage}", *span_ns, stage, used_ns))
         else:
-            listed.append(Step(_between(before.what, mark.what), *span_ns))
+            listed.append(Step(_between(before.boundary, mark.boundary), *span_ns))
     return listed
 
 
-def _between(before: int, what: int) -> str:
+def _between(before: int, boundary: int) -> str:
     """Return what a packet waits for before a boundary that is no stage's."""
-    if what == RELEASED and before == RELEASED:
+    if boundary == RELEASED and before == RELEASED:
         return "waits for room"
-    if what == RETURNED and before != DELIVERED:
+    if boundary == RETURNED and before != DELIVERED:
         return "leaves the host"
-    return _BETWEEN.get(what, "leaves the host")
+    return _BETWEEN.get(boundary, "leaves the host")
 
 
 def explain(packet: PacketTrace, trace: Trace) -> list[Part]:
@@ -209,7 +209,7 @@ def explain_hold(packet: PacketTrace, trace: Trace) -> list[Part]:
     name = "held until the other copy has its inputs or state"
     for moment in trace.moments:
         if moment.domain == packet.domain and at_ns < moment.time_ns < end_ns:
-            parts.append(Part(f"{name}, until {moment.what}", moment.time_ns - at_ns))
+            parts.append(Part(f"{name}, until {moment.event}", moment.time_ns - at_ns))
             at_ns = moment.time_ns
     return [*parts, Part(name, end_ns - at_ns)]
 

@@ -56,7 +56,7 @@ class Passed(NamedTuple):
     """An entry of the log of passed boundaries, as its columns are called."""
 
     packet: int
-    what: int
+    boundary: int
     place: int
     time_ns: int
     spent_ns: int
@@ -74,7 +74,7 @@ class Mark(NamedTuple):
     name: str
     time_ns: int
     spent_ns: int
-    what: int
+    boundary: int
 
 
 @dataclass(slots=True)
@@ -122,9 +122,9 @@ class PacketTrace:
         """From its beginning to its end; of packets that return to their client there and back, as it measures it."""
         return self.end_ns - self.begin_ns + self.wire_ns
 
-    def time_of(self, *whats: int) -> int | None:
+    def time_of(self, *boundaries: int) -> int | None:
         """Return when it first passed a boundary; ``None``: it did not."""
-        return next((mark.time_ns for mark in self.marks if mark.what in whats), None)
+        return next((mark.time_ns for mark in self.marks if mark.boundary in boundaries), None)
 
     @property
     def held_ns(self) -> int:
@@ -173,20 +173,20 @@ class PacketReader:
         self.finished.sort(key=lambda packet: (packet.begin_ns, packet.flow, packet.stream, packet.number))
 
     def _take(self, one: Passed) -> None:
-        what, time_ns = one.what, one.time_ns
+        boundary, time_ns = one.boundary, one.time_ns
         identity, packet = self._alive.get(one.packet, (None, None))
-        if packet is None or identity != (one.flow, one.stream) or _begins(packet, what, time_ns):
+        if packet is None or identity != (one.flow, one.stream) or _begins(packet, boundary, time_ns):
             if packet is not None:
                 self._end(one.packet, packet, "taken in")
             packet = self._new(one)
             self._alive[one.packet] = (one.flow, one.stream), packet
-        packet.marks.append(Mark(self._name(what, one.place), time_ns, one.spent_ns, what))
-        if what in _ENDS:
-            packet.reason = " ".join(self._places.get(one.place, ("elsewhere", ""))) if what == DROPPED else ""
-            self._end(one.packet, packet, _ENDS[what])
+        packet.marks.append(Mark(self._name(boundary, one.place), time_ns, one.spent_ns, boundary))
+        if boundary in _ENDS:
+            packet.reason = " ".join(self._places.get(one.place, ("elsewhere", ""))) if boundary == DROPPED else ""
+            self._end(one.packet, packet, _ENDS[boundary])
 
     def _new(self, one: Passed) -> PacketTrace:
-        begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(one.what, COPY)
+        begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(one.boundary, COPY)
         name, domain = self._flows.get(one.flow, ""), self._owners.get(one.port, "")
         stream, message, size = one.stream, one.message, one.size_bytes
         number = self._numbers[one.flow, stream]
@@ -196,10 +196,10 @@ class PacketReader:
         wire_ns = self._wire_ns.get(name, 0) if begun == CLIENT else self._wire_ns.get(name, 0) // 2
         return PacketTrace(name, domain, begun, stream, one.entity, number, message, label, size, wire_ns, [])
 
-    def _name(self, what: int, place: int) -> str:
-        if what in (TAKEN, DONE):
-            return f"{self._stages[place]} {'taken' if what == TAKEN else 'done'}"
-        return "dropped" if what == DROPPED else _NAMES[what]
+    def _name(self, boundary: int, place: int) -> str:
+        if boundary in (TAKEN, DONE):
+            return f"{self._stages[place]} {'taken' if boundary == TAKEN else 'done'}"
+        return "dropped" if boundary == DROPPED else _NAMES[boundary]
 
     def _end(self, packet: int, packet_trace: PacketTrace, how: str) -> None:
         packet_trace.end = how
@@ -212,10 +212,10 @@ class PacketReader:
             self.finished.append(packet_trace)
 
 
-def _begins(packet_trace: PacketTrace, what: int, time_ns: int) -> bool:
+def _begins(packet_trace: PacketTrace, boundary: int, time_ns: int) -> bool:
     """Tell whether a mark is of another packet than the one whose row it was."""
-    if what == SENT:
-        return not (packet_trace.marks[-1].what == ARRIVED and packet_trace.end_ns == time_ns)
-    if what == PUT_OUT:
-        return packet_trace.marks[-1].what not in (PROGRAM_DONE, PUT_OUT, RELEASED)
-    return what == ARRIVED
+    if boundary == SENT:
+        return not (packet_trace.marks[-1].boundary == ARRIVED and packet_trace.end_ns == time_ns)
+    if boundary == PUT_OUT:
+        return packet_trace.marks[-1].boundary not in (PROGRAM_DONE, PUT_OUT, RELEASED)
+    return boundary == ARRIVED

@@ -56,7 +56,7 @@ class Event:
     """Something that a recording says of a thread or vCPU; ``cpu`` is -1 where none is meant."""
 
     time_ns: int
-    what: Kind
+    transition: Kind
     cpu: int
     who: str
     name: str
@@ -125,8 +125,8 @@ def _switch(time_ns: int, cpu: int, rest: str) -> Iterator[Event]:
         return
     before, before_pid, state, after, after_pid = switch.groups()
     if before_pid != "0":
-        what: Kind = "leaves runnable" if state.startswith("R") else "leaves"
-        yield Event(time_ns, what, cpu, before_pid, f"{before}-{before_pid}")
+        transition: Kind = "leaves runnable" if state.startswith("R") else "leaves"
+        yield Event(time_ns, transition, cpu, before_pid, f"{before}-{before_pid}")
     if after_pid != "0":
         yield Event(time_ns, "enters", cpu, after_pid, f"{after}-{after_pid}")
 
@@ -144,8 +144,8 @@ def _of_xen(lines: Iterable[str], cycles_per_s: float) -> Iterator[Event]:
         if after == "running":
             yield Event(time_ns, "enters", int(match["cpu"]), name, name)
         elif before == "running":
-            what: Kind = "leaves runnable" if after == "runnable" else "leaves"
-            yield Event(time_ns, what, int(match["cpu"]), name, name)
+            transition: Kind = "leaves runnable" if after == "runnable" else "leaves"
+            yield Event(time_ns, transition, int(match["cpu"]), name, name)
         elif after == "runnable":
             yield Event(time_ns, "woken", -1, name, name)
 
@@ -171,16 +171,16 @@ def _traced(events: list[Event]) -> Trace:
     who = {each: n for n, each in enumerate(names)}
     for event in events:
         now_ns, one = event.time_ns - events[0].time_ns, who[event.who]
-        if event.what == "woken":
+        if event.transition == "woken":
             schedule.wake(one, now_ns)
             continue
         cpu = cpus[event.cpu]
-        if event.what == "enters":
+        if event.transition == "enters":
             schedule.dispatch(cpu, one, now_ns)
         else:
             if cpu not in seen:  # what a CPU did before its first event began with the recording, or when it was woken
                 schedule.dispatch(cpu, one, schedule.waits_since_ns(one, 0))
-            schedule.stop(cpu, one, now_ns, is_runnable=event.what == "leaves runnable")
+            schedule.stop(cpu, one, now_ns, is_runnable=event.transition == "leaves runnable")
         seen.add(cpu)
     schedule.close()
     return trace

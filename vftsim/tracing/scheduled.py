@@ -80,7 +80,7 @@ def pairs_of(model: Trace, recorded: Trace, matches: Sequence[str]) -> dict[str,
         fitting = [each for each in recorded.vcpu_names if fnmatchcase(each, pattern)]
         if len(fitting) != 1:
             names = listing(fitting or [each.name for each in scheduled(recorded)])
-            what = f"{len(fitting)} fit" if fitting else "none fits; the recording has"
-            raise UsageError(f"--match: '{pattern}' must fit one name of the recording: {what} {names}")
+            count = f"{len(fitting)} fit" if fitting else "none fits; the recording has"
+            raise UsageError(f"--match: '{pattern}' must fit one name of the recording: {count} {names}")
         pairs[name] = fitting[0]
     return pairs

@@ -45,7 +45,7 @@ class Moment:
 
     domain: str
     time_ns: int
-    what: str
+    event: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ def _vcpus_of_stages(run: Run) -> dict[tuple[str, str], int]:
 
 def _first_packet(domain: str, moments: list[Moment], seen: list[PacketTrace]) -> list[Moment]:
     """Return when the first packet came back after a domain was reachable again, if that is in the window."""
-    back_ns = max((moment.time_ns for moment in moments if moment.what in ("reachable", "booted")), default=None)
+    back_ns = max((moment.time_ns for moment in moments if moment.event in ("reachable", "booted")), default=None)
     if back_ns is None:
         return []
     came_ns = [ns for one in seen if one.domain == domain and (ns := one.time_of(RETURNED)) is not None]

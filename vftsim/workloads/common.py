@@ -63,7 +63,7 @@ def with_overhead_ns(sim: Sim, program: int, demand_ns: int, outputs: int) -> in
 
 
 @part
-def new_packet(sim: Sim, flow: int, port: int, stream: int, entity: int, what: int, size_bytes: int) -> int:
+def new_packet(sim: Sim, flow: int, port: int, stream: int, entity: int, message: int, size_bytes: int) -> int:
     """Make a packet that leaves its sender now."""
     row = packets.new(sim)
     packet = packets(sim)[row]
@@ -72,7 +72,7 @@ def new_packet(sim: Sim, flow: int, port: int, stream: int, entity: int, what: i
     packet.ring = 0
     packet.stream = stream
     packet.entity = entity
-    packet.message = what
+    packet.message = message
     packet.size_bytes = size_bytes
     packet.sent_ns = sim.now_ns
     return row

@@ -92,12 +92,12 @@ class FlowResult(Outcome):
         share = 100.0 * lost / known if known else 0.0
         return e_model(delay_ms, share, burst_ratio=burst_ratio(lost, self.loss_bursts, known))
 
-    def rated(self, what: str) -> float | None:
+    def rated(self, figure: str) -> float | None:
         """Return a figure of the E-model; None for what is no speech, or beyond what the model holds for."""
         if not self.is_voice:
             return None
         voice = self.voice()
-        return float(getattr(voice, what)) if voice.is_valid else None
+        return float(getattr(voice, figure)) if voice.is_valid else None
 
 
 class FlowDriver(Driver):

@@ -183,11 +183,11 @@ def handle_answer(sim: Sim, flow: Flow, packet: int) -> None:
     """End the request that an answer is for, unless it has ended."""
     exchange = exchanges(sim)[flow.state_row]
     client = clients(sim)[packets(sim)[packet].stream]
-    what = packets(sim)[packet].message
+    message = packets(sim)[packet].message
     packets.free(sim, packet)
-    if abs(what) != client.request or client.sent_ns < 0:
+    if abs(message) != client.request or client.sent_ns < 0:
         return
-    if what < 0:
+    if message < 0:
         if sim.now_ns >= exchange.warmup_ns:
             exchange.failed += 1
     else:

@@ -81,10 +81,10 @@ class Writer:
         self.add(f"%r{self._values} = {line}")
         return f"%r{self._values}"
 
-    def new(self, what: str) -> str:
+    def new(self, prefix: str) -> str:
         """Return a name for a block or a variable that no Python name is."""
         self._names += 1
-        return f"{what}.{self._names}"
+        return f"{prefix}.{self._names}"
 
     def label(self, label: str) -> None:
         """Begin a block."""

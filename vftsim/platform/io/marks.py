@@ -32,7 +32,7 @@ class MarkLog(Record):
     is_on: bool
     written: int
     packet: Annotated[list[int], MOST_MARKS]
-    what: Annotated[list[int], MOST_MARKS]
+    boundary: Annotated[list[int], MOST_MARKS]
     place: Annotated[list[int], MOST_MARKS]
     time_ns: Annotated[list[int], MOST_MARKS]
     spent_ns: Annotated[list[int], MOST_MARKS]

@@ -234,7 +234,7 @@ def discarded(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @part
-def mark(sim: Sim, packet: int, what: int, place: int, time_ns: int, spent_ns: int) -> None:
+def mark(sim: Sim, packet: int, boundary: int, place: int, time_ns: int, spent_ns: int) -> None:
     """Write that a packet passes a boundary, if anybody traces the run."""
     log = mark_logs(sim)[1]
     if not log.is_on:
@@ -245,7 +245,7 @@ def mark(sim: Sim, packet: int, what: int, place: int, time_ns: int, spent_ns: i
         return
     packet_record = packets(sim)[packet]
     log.packet[here] = packet
-    log.what[here] = what
+    log.boundary[here] = boundary
     log.place[here] = place
     log.time_ns[here] = time_ns
     log.spent_ns[here] = spent_ns

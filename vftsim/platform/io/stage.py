@@ -200,11 +200,11 @@ def price_all(sim: Sim, stage: Stage, batch: Batch) -> int:
 
 
 @part
-def mark_batch(sim: Sim, batch: Batch, what: int, spent_ns: int) -> None:
+def mark_batch(sim: Sim, batch: Batch, boundary: int, spent_ns: int) -> None:
     """Write that every packet of a batch passes a boundary."""
     packet = batch.packets.first
     while packet != 0:
-        mark(sim, packet, what, batch.stage, sim.now_ns, spent_ns)
+        mark(sim, packet, boundary, batch.stage, sim.now_ns, spent_ns)
         packet = packets(sim)[packet].link
 
 

@@ -15,14 +15,14 @@ class Moment(Record):
 
     time_ns: int
     guard: int
-    what: int
+    event: int
 
 
 class Tally(Record):
     """A counter of a guard."""
 
     next_row: int
-    what: int
+    counter: int
     amount: int
 
 
@@ -49,29 +49,29 @@ def word(text: str) -> int:
 
 
 @part
-def note(sim: Sim, guard: Guard, what: int) -> None:
+def note(sim: Sim, guard: Guard, event: int) -> None:
     """Put this instant on the timeline."""
-    note_at(sim, guard, sim.now_ns, what)
+    note_at(sim, guard, sim.now_ns, event)
 
 
 @part
-def note_at(sim: Sim, guard: Guard, time_ns: int, what: int) -> None:
+def note_at(sim: Sim, guard: Guard, time_ns: int, event: int) -> None:
     """Put an instant on the timeline."""
     moment = moments(sim)[moments.new(sim)]
     moment.time_ns = time_ns
     moment.guard = guard.row
-    moment.what = what
+    moment.event = event
 
 
 @part
-def count(sim: Sim, guard: Guard, what: int, amount: int) -> None:
+def count(sim: Sim, guard: Guard, counter: int, amount: int) -> None:
     """Add to a counter; it exists from then on, if only as 0."""
     row = guard.tallies.first
-    while row != 0 and tallies(sim)[row].what != what:
+    while row != 0 and tallies(sim)[row].counter != counter:
         row = tallies(sim)[row].next_row
     if row == 0:
         row = tallies.new(sim)
-        tallies(sim)[row].what = what
+        tallies(sim)[row].counter = counter
         tallies(sim)[row].amount = 0
         tally_list.push(sim, guard.tallies, row)
     tallies(sim)[row].amount += amount
@@ -81,7 +81,7 @@ def timeline(engine: Engine, guard: int) -> list[tuple[int, str]]:
     """Return what happened to a guard's machine, as (instant in ns, what), in the order in which it was noted."""
     rows = engine.rows(moments)
     noted = [rows[number] for number in range(1, engine.used(moments) + 1)]
-    return [(int(moment.time_ns), WORDS[int(moment.what)]) for moment in noted if moment.guard == guard]
+    return [(int(moment.time_ns), WORDS[int(moment.event)]) for moment in noted if moment.guard == guard]
 
 
 def counters(engine: Engine, guard: int) -> dict[str, int]:
@@ -90,7 +90,7 @@ def counters(engine: Engine, guard: int) -> dict[str, int]:
     row = int(engine.rows(guards)[guard].tallies.first)
     while row:
         tally = engine.rows(tallies)[row]
-        totals[WORDS[int(tally.what)]] = int(tally.amount)
+        totals[WORDS[int(tally.counter)]] = int(tally.amount)
         row = int(tally.next_row)
     return totals
 

@@ -36,7 +36,7 @@ CHANNEL_AS_BEFORE = word("channel as before")
 
 
 class Fault(Record):
-    """A fault to come: ``what`` is its kind, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts.
+    """A fault to come: its ``kind``, ``time_ns`` when it strikes, ``duration_ns`` how long it lasts.
 
     Of one that cuts the channel: it is lost for ``channel_ns``, with the losses that begin before this one is over.
 
@@ -45,7 +45,7 @@ class Fault(Record):
     """
 
     row: int
-    what: int
+    kind: int
     guard: int
     time_ns: int
     duration_ns: int
@@ -57,7 +57,7 @@ class Fault(Record):
 
 
 faults = Table("faults", Fault, 1 << 16, "let fewer faults strike")
-fault = Sort("fault", by="what")
+fault = Sort("fault", by="kind")
 
 
 @fault.slot
@@ -219,7 +219,7 @@ def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int
     """Plan one strike of a fault."""
     row, blow = engine.add(
         faults,
-        what=engine.number(spec.part),
+        kind=engine.number(spec.part),
         guard=guard,
         time_ns=time_ns,
         duration_ns=spec.lasts_ns,

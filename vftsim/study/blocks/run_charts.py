@@ -120,14 +120,16 @@ def _side_by_side(summary: Summary) -> list[Chart]:
     """Return a chart of each figure that leads at several places, such as the CPU of every domain."""
     groups: dict[tuple[str, str], list[Known]] = {}
     for address, e in leading(summary):
-        what = words(address)
-        groups.setdefault((what, address.entry.unit), []).append((address, e))
+        figure_words = words(address)
+        groups.setdefault((figure_words, address.entry.unit), []).append((address, e))
     charts = []
-    for (what, unit), estimates in groups.items():
+    for (figure_words, unit), estimates in groups.items():
         if len(estimates) > 1:
             names = [address.owner.partition(".")[2] or address.owner for address, _ in estimates]
-            title = f"{what[:1].upper()}{what[1:]}"
-            charts.append(dot_chart(title, with_unit(what, unit), names, {what: [e for _, e in estimates]}))
+            title = f"{figure_words[:1].upper()}{figure_words[1:]}"
+            charts.append(
+                dot_chart(title, with_unit(figure_words, unit), names, {figure_words: [e for _, e in estimates]})
+            )
     return charts
 
 

@@ -112,7 +112,7 @@ HALVINGS = 2
 class Change:
     """A change of order."""
 
-    what: str
+    figure: str
     """The figure that crosses: the price, or an objective."""
     before: str
     after: str
@@ -175,7 +175,7 @@ class Order:
             ],
             "changes": [
                 {
-                    "what": each.what,
+                    "what": each.figure,
                     "before": each.before,
                     "after": each.after,
                     "of_cheapest": each.is_of_cheapest,
@@ -351,12 +351,12 @@ def _of_prices(
                 yield change
 
 
-def _change(what: str, sides: tuple[str, str], where: Crossover, points: Iterable[float]) -> Change:
+def _change(figure: str, sides: tuple[str, str], where: Crossover, points: Iterable[float]) -> Change:
     near, at = {math.log(value): value for value in points}, where.at
     low, high = math.exp(at.low), math.exp(at.high)
     half_width = (high - low) / 2.0 if math.isfinite(at.half_width) else at.half_width
     crossing = replace(at, mean=math.exp(at.mean), low=low, high=high, half_width=half_width)
-    return Change(what, *sides, crossing, near[where.low], near[where.high], is_of_cheapest=False)
+    return Change(figure, *sides, crossing, near[where.low], near[where.high], is_of_cheapest=False)
 
 
 def _logs(points: Iterable[float]) -> list[float]:
@@ -421,19 +421,19 @@ def _stretch(one: Order, kind: str, begin: float, end: float, ending: Change | N
 
 
 def _reason(change: Change) -> str:
-    if change.what == PRICE:
+    if change.figure == PRICE:
         return "prices cross"
     if change.before:
-        return f"no longer {change.what}"
-    return f"{change.after} then meets {change.what}"
+        return f"no longer {change.figure}"
+    return f"{change.after} then meets {change.figure}"
 
 
 def _words(one: Order, change: Change) -> str:
     mark = "*" * change.is_of_cheapest
-    if change.what == PRICE:
+    if change.figure == PRICE:
         return f"{one.knob.name}: {change.before} is cheaper below, {change.after} above{mark}"
     side = "below" if change.before else "above"
-    return f"{one.knob.name}: {change.before or change.after} meets {change.what} {side}{mark}"
+    return f"{one.knob.name}: {change.before or change.after} meets {change.figure} {side}{mark}"
 
 
 def _prices(one: Order, kinds: Sequence[str]) -> Table:

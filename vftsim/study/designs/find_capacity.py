@@ -241,12 +241,12 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
 
 def _checked_limit(model: Model, request: CapacityRequest) -> float:
     """Refuse what a media host has not; return the loss limit."""
-    what = f"'{model.label}' has media streams"
+    reason = f"'{model.label}' has media streams"
     if request.method == "ramp":
-        raise UsageError(f"--method ramp: {what}, whose capacity in media streams is found by search")
-    request.refuse(f"{what}; its limit is --loss-limit", "ihs_limit_percent")
-    request.refuse(f"{what}; only the ramp of a SIP benchmark has it", *OF_A_RAMP)
-    request.refuse(f"{what}, whose clients never repeat anything: a stop leaves no overload behind", *OF_A_STOP)
+        raise UsageError(f"--method ramp: {reason}, whose capacity in media streams is found by search")
+    request.refuse(f"{reason}; its limit is --loss-limit", "ihs_limit_percent")
+    request.refuse(f"{reason}; only the ramp of a SIP benchmark has it", *OF_A_RAMP)
+    request.refuse(f"{reason}, whose clients never repeat anything: a stop leaves no overload behind", *OF_A_STOP)
     request.refuse(_BUDGETED, "replications")
     limit = LOSS_LIMIT_PERCENT if request.loss_limit_percent is None else request.loss_limit_percent
     if not 0.0 <= limit < 100.0:

@@ -239,8 +239,8 @@ def _is_like_the_others(name: tuple[str, str], means: dict[tuple[str, str], floa
     return means[name] < max(peers) or means[name] < sum(peers) / len(peers) + STANDS_OUT_POINTS
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("s" if number != 1 else "")
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("s" if number != 1 else "")
 
 
 def _busy_percent(rates: dict[Any, float], host: str, numbers: Collection[int]) -> float:

@@ -6,10 +6,10 @@ from typing import Any
 from vftsim.errors import UsageError
 
 
-def extra(module: str, name: str, what: str) -> Any:
-    """Return a module of the library that an extra has and ``what`` needs; refuse where it is not installed."""
+def extra(module: str, name: str, need: str) -> Any:
+    """Return a module of the library that an extra has and ``need`` needs; refuse where it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError:
         library = module.partition(".")[0]
-        raise UsageError(f"{what} needs {library}: pip install 'vftsim[{name}]'") from None
+        raise UsageError(f"{need} needs {library}: pip install 'vftsim[{name}]'") from None

@@ -137,8 +137,8 @@ def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, p
     """Send a message to a port of the farm."""
     if sim.now_ns >= load.warmup_ns:
         load.messages += 1
-    what = 2 * farm.KINDS * call.uses + message
-    row = new_packet(sim, load.flow, port, call.row, call.row, what, load.message_size_bytes)
+    tagged = 2 * farm.KINDS * call.uses + message
+    row = new_packet(sim, load.flow, port, call.row, call.row, tagged, load.message_size_bytes)
     if load.message_cost_ns > 0:
         agent = agent_of(load, call, is_from_callee(message))
         submit(sim, domains(sim)[agent], load.message_cost_ns, on_sent, row, 0)
@@ -216,17 +216,17 @@ def repeat_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
 @farm.farm_calls.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """A packet has left a server: on from the balancer to the call's server, or to the user agent it is for."""
-    what = packets(sim)[packet].message
+    tagged = packets(sim)[packet].message
     call = farm.calls(sim)[packets(sim)[packet].stream]
-    if call.stage == 0 or call.uses != farm.serial_of(what):
+    if call.stage == 0 or call.uses != farm.serial_of(tagged):
         packets.free(sim, packet)
-    elif farm.is_forwarded(what):
-        packets(sim)[packet].message = what - farm.KINDS
+    elif farm.is_forwarded(tagged):
+        packets(sim)[packet].message = tagged - farm.KINDS
         packets(sim)[packet].port = call.front
         send_to_host(sim, packet)
     elif farm.loads(sim)[flow.state_row].message_cost_ns > 0:
         load = farm.loads(sim)[flow.state_row]
-        agent = agent_of(load, call, is_for_callee(farm.message_of(what)))
+        agent = agent_of(load, call, is_for_callee(farm.message_of(tagged)))
         submit(sim, domains(sim)[agent], load.message_cost_ns, on_received, packet, load.row)
     else:
         handle_message(sim, farm.loads(sim)[flow.state_row], call, packet)

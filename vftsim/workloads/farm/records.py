@@ -41,25 +41,26 @@ class Message(IntEnum):
 
 
 KINDS = 16
-"""What a packet means is (serial x 2 + on the path from a balancer to its server) x ``KINDS`` + message."""
+"""A packet carries a message that is tagged: (serial x 2 + on the path from a balancer to its server) x ``KINDS`` +
+message."""
 
 
 @part
-def message_of(what: int) -> int:
-    """Return the message of what a packet means."""
-    return what % KINDS
+def message_of(tagged: int) -> int:
+    """Return the message without its tag."""
+    return tagged % KINDS
 
 
 @part
-def is_forwarded(what: int) -> bool:
+def is_forwarded(tagged: int) -> bool:
     """Tell whether a packet is on its path from a balancer to the server that it has chosen."""
-    return what // KINDS % 2 == 1
+    return tagged // KINDS % 2 == 1
 
 
 @part
-def serial_of(what: int) -> int:
+def serial_of(tagged: int) -> int:
     """Return the serial number of the call or request that a packet belongs to."""
-    return what // (2 * KINDS)
+    return tagged // (2 * KINDS)
 
 
 class FarmServer(Record):

@@ -162,9 +162,9 @@ def on_worked(sim: Sim, packet: int, argument: int) -> None:
 def send_trying(sim: Sim, packet: int) -> None:
     """Tell the caller that its INVITE is under way."""
     invite = packets(sim)[packet]
-    what = invite.message - farm.Message.INVITE + farm.Message.TRYING
+    trying = invite.message - farm.Message.INVITE + farm.Message.TRYING
     size_bytes = invite.size_bytes
-    send_or_wait(sim, new_packet(sim, invite.flow, invite.port, invite.stream, invite.entity, what, size_bytes))
+    send_or_wait(sim, new_packet(sim, invite.flow, invite.port, invite.stream, invite.entity, trying, size_bytes))
 
 
 @part

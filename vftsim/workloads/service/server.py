@@ -198,11 +198,11 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
 def handle_answer(sim: Sim, service: Service, packet: int) -> None:
     """Continue the request for which another service was asked, if it waits for no other answer."""
     call = calls(sim)[packets(sim)[packet].stream]
-    what = packets(sim)[packet].message
+    message = packets(sim)[packet].message
     packets.free(sim, packet)
-    if not call.is_open or call.uses != abs(what):
+    if not call.is_open or call.uses != abs(message):
         return
-    if what < 0:
+    if message < 0:
         fail_request(sim, service, call)
         return
     parent = call.parent

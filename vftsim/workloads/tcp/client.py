@@ -74,15 +74,15 @@ def on_begin(sim: Sim, connection_row: int, token: int) -> None:
 def pump(sim: Sim, bulk: Bulk, connection: Connection) -> None:
     """Send what the window allows and the card has room for."""
     station = stations(sim)[connection.station]
-    what = next_segments(sim, bulk, connection)
-    while what > 0:
-        if not has_room(sim, station, what % COUNTS * (bulk.mss + HEADER_BYTES)):
+    segments = next_segments(sim, bulk, connection)
+    while segments > 0:
+        if not has_room(sim, station, segments % COUNTS * (bulk.mss + HEADER_BYTES)):
             wait_for_room(sim, station)
             return
         # Before it is sent, so that the next question finds the window smaller.
-        note_sent(sim, connection, what, on_client_due)
-        send(sim, station, new_segments(sim, bulk, connection, what))
-        what = next_segments(sim, bulk, connection)
+        note_sent(sim, connection, segments, on_client_due)
+        send(sim, station, new_segments(sim, bulk, connection, segments))
+        segments = next_segments(sim, bulk, connection)
 
 
 @room
@@ -123,13 +123,13 @@ def handle_packet(sim: Sim, packet: int) -> None:
     connection = connections(sim)[packets(sim)[packet].stream]
     bulk = bulks(sim)[connection.bulk]
     # Read before the packet is freed: what follows may take its row.
-    what = packets(sim)[packet].message
+    message = packets(sim)[packet].message
     stamp_ns = packets(sim)[packet].sent_ns
     packets.free(sim, packet)
-    if what % COUNTS == 0:
-        take_acknowledgement(sim, bulk, connection, what // COUNTS, stamp_ns, on_client_due)
+    if message % COUNTS == 0:
+        take_acknowledgement(sim, bulk, connection, message // COUNTS, stamp_ns, on_client_due)
         respond(sim, bulk, connection)
-    elif take_data(sim, bulk, connection, what, stamp_ns):
+    elif take_data(sim, bulk, connection, message, stamp_ns):
         send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
     elif connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns

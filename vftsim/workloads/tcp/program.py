@@ -105,12 +105,12 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection)
         demand_ns = sending_ns(sim, tcp_program, bulk, tcp_program.ack_cost_ns)
         submit(sim, domain, demand_ns, on_acknowledged, connection.row, tcp_program.row)
         return
-    what = 0
+    segments = 0
     if not bulk.is_upload:
-        what = next_segments(sim, bulk, connection)
+        segments = next_segments(sim, bulk, connection)
     # Only asked here: on_written() asks again, and takes it, when the work is done.
-    if what > 0:
-        demand_ns = data_ns(tcp_program, bulk, what)
+    if segments > 0:
+        demand_ns = data_ns(tcp_program, bulk, segments)
         submit(sim, domain, sending_ns(sim, tcp_program, bulk, demand_ns), on_written, connection.row, tcp_program.row)
     else:
         connection.is_busy = False
@@ -131,9 +131,9 @@ def taking_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connect
 
 
 @part
-def data_ns(tcp_program: TcpProgram, bulk: Bulk, what: int) -> int:
+def data_ns(tcp_program: TcpProgram, bulk: Bulk, segments: int) -> int:
     """Return the demand of a packet of data: the packet and its copy."""
-    return tcp_program.segment_cost_ns + tcp_program.copy_cost_ns * (what % COUNTS * bulk.mss) // 1024
+    return tcp_program.segment_cost_ns + tcp_program.copy_cost_ns * (segments % COUNTS * bulk.mss) // 1024
 
 
 @part
@@ -148,14 +148,14 @@ def on_taken(sim: Sim, connection_row: int, argument: int) -> None:
     connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     # Read before the packet is freed.
-    what = packets(sim)[connection.packet].message
+    message = packets(sim)[connection.packet].message
     echo_ns = packets(sim)[connection.packet].sent_ns
     mark(sim, connection.packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     mark(sim, connection.packet, ENDED, 0, sim.now_ns, 0)
     packets.free(sim, connection.packet)
     connection.packet = 0
-    if what % COUNTS == 0:
-        take_acknowledgement(sim, bulk, connection, what // COUNTS, echo_ns, on_server_due)
+    if message % COUNTS == 0:
+        take_acknowledgement(sim, bulk, connection, message // COUNTS, echo_ns, on_server_due)
     elif connection.owes:
         send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection))
         return
@@ -178,12 +178,12 @@ def on_written(sim: Sim, connection_row: int, argument: int) -> None:
     """The work for data is done: send what may be sent by now, which a time-out may have changed."""
     connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
-    what = next_segments(sim, bulk, connection)
-    if what == 0:
+    segments = next_segments(sim, bulk, connection)
+    if segments == 0:
         serve(sim, tcp_programs(sim)[argument], bulk, connection)
         return
-    note_sent(sim, connection, what, on_server_due)
-    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_segments(sim, bulk, connection, what))
+    note_sent(sim, connection, segments, on_server_due)
+    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_segments(sim, bulk, connection, segments))
 
 
 @part

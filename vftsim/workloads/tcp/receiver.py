@@ -11,10 +11,10 @@ TOO_FAR = Failure("a TCP segment lies beyond what a receiver can hold; make the 
 
 
 @part
-def take_data(sim: Sim, bulk: Bulk, connection: Connection, what: int, stamp_ns: int) -> bool:
+def take_data(sim: Sim, bulk: Bulk, connection: Connection, segments: int, stamp_ns: int) -> bool:
     """Take in a packet of data; True if it must be acknowledged at once (it is ``pending`` otherwise)."""
-    first = what // COUNTS
-    end = first + what % COUNTS
+    first = segments // COUNTS
+    end = first + segments % COUNTS
     if first > connection.expected:
         mark_beyond(sim, connection, first, end)
         return True

@@ -1,6 +1,6 @@
 """The records of bulk TCP, and how a packet says what it carries.
 
-Sequence numbers count segments of full size from 0.  A packet of data carries ``what`` = first segment x 256 +
+Sequence numbers count segments of full size from 0.  A packet of data carries ``message`` = first segment x 256 +
 number of segments; an acknowledgement carries the next segment expected x 256.  ``sent_ns`` is the time stamp of
 RFC 7323: of data when it was sent, of an acknowledgement the one that it echoes.
 """
@@ -116,10 +116,10 @@ intervals = Table("tcp_intervals", Interval, 1 << 18, "report longer intervals")
 
 
 @part
-def new_segments(sim: Sim, bulk: Bulk, connection: Connection, what: int) -> int:
+def new_segments(sim: Sim, bulk: Bulk, connection: Connection, segments: int) -> int:
     """Make a packet of data."""
-    count = what % COUNTS
-    return new_stamped(sim, bulk, connection, what, sim.now_ns, count * (bulk.mss + HEADER_BYTES))
+    count = segments % COUNTS
+    return new_stamped(sim, bulk, connection, segments, sim.now_ns, count * (bulk.mss + HEADER_BYTES))
 
 
 @part
@@ -133,8 +133,8 @@ def new_acknowledgement(sim: Sim, bulk: Bulk, connection: Connection) -> int:
 
 
 @part
-def new_stamped(sim: Sim, bulk: Bulk, connection: Connection, what: int, stamp_ns: int, size_bytes: int) -> int:
+def new_stamped(sim: Sim, bulk: Bulk, connection: Connection, message: int, stamp_ns: int, size_bytes: int) -> int:
     """Make a packet of a connection with a time stamp."""
-    row = new_packet(sim, bulk.flow, bulk.port, connection.row, connection.station, what, size_bytes)
+    row = new_packet(sim, bulk.flow, bulk.port, connection.row, connection.station, message, size_bytes)
     packets(sim)[row].sent_ns = stamp_ns
     return row

@@ -46,13 +46,13 @@ def next_segments(sim: Sim, bulk: Bulk, connection: Connection) -> int:
 
 
 @part
-def note_sent(sim: Sim, connection: Connection, what: int, on_due: int) -> None:
+def note_sent(sim: Sim, connection: Connection, segments: int, on_due: int) -> None:
     """Take note that segments go out; ``on_due`` is the event of the retransmission timer."""
-    first = what // COUNTS
-    end = first + what % COUNTS
+    first = segments // COUNTS
+    end = first + segments % COUNTS
     if connection.resend != NO_SEGMENT:
         connection.resend = NO_SEGMENT
-        connection.retransmitted += what % COUNTS
+        connection.retransmitted += segments % COUNTS
     else:
         connection.retransmitted += max(0, min(end, connection.recover) - first)
         connection.nxt = end

@@ -186,7 +186,7 @@ def close(sim: Sim, load: HttpLoad, connection: http.HttpConnection) -> None:
 @httperf.implements(delivered)
 def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """Act on a packet from the server, and free it."""
-    what = packets(sim)[packet].message
+    message = packets(sim)[packet].message
     size_bytes = packets(sim)[packet].size_bytes
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     stale = http.is_stale(sim, packet)
@@ -194,21 +194,21 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     if stale or connection.stage == http.CLOSED:
         return
     load = http_loads(sim)[flow.state_row]
-    if what % http.KINDS == http.SYN_ACK and connection.stage == http.CONNECTING:
+    if message % http.KINDS == http.SYN_ACK and connection.stage == http.CONNECTING:
         connected(sim, load, connection)
-    elif what % http.KINDS == http.RESET:
+    elif message % http.KINDS == http.RESET:
         load.resets += 1
         close(sim, load, connection)
-    elif connection.stage != http.CONNECTING and is_next_piece(connection, what):
+    elif connection.stage != http.CONNECTING and is_next_piece(connection, message):
         load.bytes_received += payload_bytes(size_bytes)
-        take_piece(sim, load, connection, what % http.KINDS == http.LAST_PIECE)
+        take_piece(sim, load, connection, message % http.KINDS == http.LAST_PIECE)
 
 
 @part
-def is_next_piece(connection: http.HttpConnection, what: int) -> bool:
+def is_next_piece(connection: http.HttpConnection, message: int) -> bool:
     """Tell whether a packet is the piece of the reply that comes next."""
-    is_piece = what % http.KINDS == http.PIECE or what % http.KINDS == http.LAST_PIECE
-    return is_piece and what // http.KINDS % http.PIECES == connection.pieces
+    is_piece = message % http.KINDS == http.PIECE or message % http.KINDS == http.LAST_PIECE
+    return is_piece and message // http.KINDS % http.PIECES == connection.pieces
 
 
 @part

@@ -122,15 +122,15 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     connection = http.http_connections(sim)[packets(sim)[packet].stream]
     if connection.state != http.UNKNOWN and connection.boot != server.boots:
         connection.state = http.UNKNOWN
-    what = packets(sim)[packet].message
-    if is_refused(server, connection, what % http.KINDS):
+    message = packets(sim)[packet].message
+    if is_refused(server, connection, message % http.KINDS):
         drop(sim, packet, server.accept_full)
         return
-    if what % http.KINDS == http.SYN:
+    if message % http.KINDS == http.SYN:
         take_syn(sim, server, connection)
-    elif what % http.KINDS == http.REQUEST:
-        take_request(sim, server, connection, what // http.KINDS % http.PIECES)
-    elif what % http.KINDS == http.FIN:
+    elif message % http.KINDS == http.REQUEST:
+        take_request(sim, server, connection, message // http.KINDS % http.PIECES)
+    elif message % http.KINDS == http.FIN:
         connection.client_left = True
     packets.free(sim, packet)
 

@@ -1,6 +1,6 @@
 """The connections of web server and client, and the packets between them.
 
-A packet carries ``what`` = serial number of the connection x 2**24 + piece x 8 + what it is, so that one for a
+A packet carries ``message`` = serial number of the connection x 2**24 + piece x 8 + what it is, so that one for a
 connection that is over is known as such although its row may have a new user.
 """
 
@@ -114,5 +114,5 @@ def new_http_packet(
     sim: Sim, flow: int, port: int, connection: HttpConnection, kind: int, piece: int, size_bytes: int
 ) -> int:
     """Make a packet of a connection."""
-    what = connection.serial * SERIALS + piece * KINDS + kind
-    return new_packet(sim, flow, port, connection.row, connection.row, what, size_bytes)
+    message = connection.serial * SERIALS + piece * KINDS + kind
+    return new_packet(sim, flow, port, connection.row, connection.row, message, size_bytes)
