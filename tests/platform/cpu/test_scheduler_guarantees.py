@@ -1,5 +1,7 @@
 """Reservations, limits, absolute shares and budgets, over ten seconds."""
 
+import itertools
+
 import pytest
 
 from tests.platform.cpu.host_lab import MS, Lab
@@ -66,6 +68,21 @@ def test_guarantees_of_sedf_and_rtds_are_exact_and_not_exceeded_without_extra_ti
     assert got == pytest.approx({"a": 20, "b": 30}, abs=0.1)
     got = _percents(Rtds(), a={"budget": 2 * MS, "extratime": False}, b={"budget": 5 * MS, "extratime": False})
     assert got == pytest.approx({"a": 20, "b": 50}, abs=0.1)
+
+
+def test_rtds_keeps_every_budget_in_every_period_also_of_a_vcpu_that_has_used_extra_time():
+    """2 of 5 ms with extra time beside 5 of 10 ms: what it ran at lower levels does not count in the next period."""
+    lab = Lab(Rtds())
+    lab.domain("a", period=5 * MS, budget=2 * MS, extratime=True)
+    lab.domain("b", period=10 * MS, budget=5 * MS, extratime=False)
+    lab.hog("a", "b")
+    ran_ms = []
+    for until_ms in range(0, 1000, 5):
+        lab.run(until_ms)
+        ran_ms.append((lab.run_ns("a") / MS, lab.run_ns("b") / MS))
+    a, b = zip(*ran_ms, strict=True)
+    assert min(after - before for before, after in itertools.pairwise(a)) >= 2
+    assert {after - before for before, after in itertools.pairwise(b[::2])} == {5}
 
 
 def test_sedf_latency_hint_gives_a_waking_vcpu_a_short_first_period():
