@@ -76,6 +76,20 @@ def test_a_job_without_clients_has_its_figures_beside_those_without_protection(j
     assert less == pytest.approx(-0.2 * job.estimate("none", "domains.vm.applications.db.rate").mean, rel=0.05)
 
 
+@pytest.mark.parametrize("kinds", [("none", "checkpoint"), ("checkpoint", "none")])
+def test_a_short_name_of_a_figure_that_not_every_mechanism_has(kinds, tmp_path):
+    """Without protection no output is held: the objective is judged on the figure of those that have it."""
+    found = decided(tmp_path, WEB, kinds, "output_held <= 1 s")
+    assert found.figure_of(found.asked.objectives[0]) == "domains.vm.protection.output_held"
+    assert {kind: found.verdicts(kind) for kind in kinds} == {"none": "no", "checkpoint": "yes"}
+
+
+def test_an_objective_of_two_workloads_is_refused_as_ambiguous(tmp_path):
+    second = WEB.replace("workloads: {", "workloads: {again: {kind: request_response, to: vm, clients: 1}, ")
+    with pytest.raises(UsageError, match=r"'latency.p95' is ambiguous: workloads\.again.*, workloads\.load"):
+        decided(tmp_path, second, ("none", "checkpoint"), "latency.p95 <= 10 ms")
+
+
 def test_the_difference_is_that_of_pairs(web):
     name = "workloads.load.latency.mean"
     own = [web.protected[kind].summary.values(name) for kind in ("lockstep", "none")]

@@ -59,6 +59,9 @@ def test_short_names_mean_what_they_say(loop):
     assert [address.entry.path[1] for address in find("load.latency", known)] == ["p50", "p99"]
     with pytest.raises(UsageError, match=r"'busy' is ambiguous: hosts\.host\.busy, networks"):
         one("busy", known)
+    declared = catalogue(loop().spec)
+    assert one("vm.protection.stopped", declared).text == "domains.vm.protection.stopped", "no counter of a run"
+    assert one("vm.protection.states_taken", declared).text == "domains.vm.protection.counted.*"
 
 
 @pytest.mark.parametrize(

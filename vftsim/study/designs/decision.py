@@ -101,9 +101,12 @@ class Decision(Printed):
         return widened(less, self.bands.get(kind, {}), name, is_difference=True)
 
     def figure_of(self, objective: Objective) -> str:
-        """Return the name of the figure that an objective is about, as :attr:`quantities` or the summaries have it."""
-        addresses = {address_in(each.summary, objective.figure) for each in self.protected.values()}
-        return next(iter(addresses))
+        """Return the name of the figure that an objective is about, as :attr:`quantities` or the summaries have it.
+
+        Not every mechanism has it: without protection no output is held.
+        """
+        addresses = [address_in(each.summary, objective.figure) for each in self.protected.values()]
+        return next((address for address in addresses if address != objective.figure), objective.figure)
 
     def verdict(self, kind: str, objective: Objective) -> Verdict:
         """Tell whether a mechanism meets an objective; open: its interval holds the limit."""

@@ -61,6 +61,10 @@ class Address:
         """Whether a name's words stand in a spelling in their order, the last one at its end."""
         return any(_ends_like(words, spelling) and _is_within(words, spelling) for spelling in self.spellings)
 
+    def ends_with(self, word: str) -> bool:
+        """Whether a spelling ends with this very word, not with one that only a run knows."""
+        return any(spelling[-1] == word for spelling in self.spellings)
+
     def is_of(self, words: Sequence[str]) -> bool:
         """Whether a name means the figure of which this is a leading statistic."""
         size, last = len(self.entry.path) - 1, self.entry.path[-1]
@@ -71,12 +75,16 @@ class Address:
 
 
 def find(name: str, known: Iterable[Address]) -> list[Address]:
-    """Return the figures that a name may mean: the one with that address, else all whose words it has."""
+    """Return the figures that a name may mean: the one with that address, else all whose words it has.
+
+    One that ends with the name's last word goes before counters whose names only a run knows.
+    """
     every = list(known)
     exact = [address for address in every if address.text == name]
     words = name.split(".")
     meant = exact or [address for address in every if address.is_meant(words)]
-    return meant or [address for address in every if address.is_of(words)]
+    literal = [address for address in meant if address.ends_with(words[-1])]
+    return literal or meant or [address for address in every if address.is_of(words)]
 
 
 def one(name: str, known: Sequence[Address], option: str = "--objective") -> Address:
@@ -85,8 +93,13 @@ def one(name: str, known: Sequence[Address], option: str = "--objective") -> Add
     if not addresses:
         raise unknown(name, known, option)
     if len(addresses) > 1:
-        raise UsageError(f"{option}: '{name}' is ambiguous: {_listed([address.text for address in addresses])}")
+        raise ambiguous(name, addresses, option)
     return addresses[0]
+
+
+def ambiguous(name: str, addresses: Iterable[Address], option: str) -> UsageError:
+    """Return what a name of several figures is answered with: the figures that it may mean."""
+    return UsageError(f"{option}: '{name}' is ambiguous: {_listed([address.text for address in addresses])}")
 
 
 def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.figures.catalogue import catalogue, one_figure
-from vftsim.study.figures.names import find
+from vftsim.study.figures.catalogue import catalogue
+from vftsim.study.figures.names import Address, ambiguous, find, unknown
 
 _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
 _FORM = re.compile(
@@ -94,15 +94,27 @@ def read_objective(text: str) -> Objective:
 def in_units(
     objectives: Iterable[Objective], specs: Sequence[ModelSpec], own_units: Mapping[str, str] | None = None
 ) -> tuple[Objective, ...]:
-    """Return objectives in the units of their figures, of models or of ``own_units``; refuse any other figure."""
-    known, converted = own_units or {}, []
-    every = [address for spec in specs for address in catalogue(spec)]
-    for one in objectives:
-        addresses = [] if one.figure in known else find(one.figure, every) or find(_listed(one.figure), every)
-        if not addresses and one.figure not in known:
-            one_figure(one.figure, specs[0])
-        converted.append(one.in_unit(addresses[0].entry.unit if addresses else known[one.figure]))
-    return tuple(converted)
+    """Return objectives in the units of their figures, of models or of ``own_units``.
+
+    Raises
+    ------
+    UsageError
+        A figure is none of any model, or is ambiguous.
+    """
+    known, every = own_units or {}, [address for spec in specs for address in catalogue(spec)]
+    return tuple(
+        one.in_unit(known[one.figure] if one.figure in known else _unit_of(one.figure, every)) for one in objectives
+    )
+
+
+def _unit_of(figure: str, every: Sequence[Address]) -> str:
+    """Return the unit of the one figure that a name means; it may be one of several phases."""
+    meant = find(figure, every) or find(_listed(figure), every)
+    if not meant:
+        raise unknown(figure, every, "--objective")
+    if len({(address.owner, address.entry.path) for address in meant}) > 1:
+        raise ambiguous(figure, meant, "--objective")
+    return meant[0].entry.unit
 
 
 def _listed(name: str) -> str:
