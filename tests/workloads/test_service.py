@@ -294,6 +294,15 @@ def test_requests_at_a_rate_are_given_up_after_their_last_repetition():
     assert of["web"].requests == 18
 
 
+def test_what_an_overloaded_service_leaves_unanswered_leads_its_figures():
+    """10 ms a request are 100 answers a second of 160 offered; whoever waits gives up only after the run."""
+    users = {"kind": "open_requests", "to": "web", "rate": "160 /s", "gap_cv": 0.0, "timeout": "1 min"}
+    seen, _ = played(model({"web": {"demand": "10 ms", "threads": 1}}, users, 20))
+    assert {"served", "failed"} <= {entry.path[0] for entry in seen.entries() if entry.leads}
+    assert seen.served == pytest.approx(62.5, abs=0.1)
+    assert seen.failed == 0.0
+
+
 def everything(**changes):
     """All that services can do, at random, with a crash of the middle tier."""
     return load(

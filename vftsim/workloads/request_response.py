@@ -247,7 +247,10 @@ class OpenLoop(Outcome):
     failed = declare.ratio(
         failures, failures, answers, unit="%", label="requests failed", better="lower", headline=True
     )
-    served = declare.ratio(answers, offered, unit="%", label="answers of what was offered", better="higher")
+    served = declare.ratio(
+        answers, offered, unit="%", label="answers of what was offered", better="higher", headline=True
+    )
+    """Below 100: requests wait longer and longer, or find no place.  ``failed`` has them when their clients give up."""
 
 
 @WORKLOADS.register

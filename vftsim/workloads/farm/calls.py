@@ -363,7 +363,9 @@ class CallsSeen(Outcome):
     registration: DelayHistogram = declare.delays(label="REGISTER to 200", better="lower")
     offered_rate = declare.rate(offered, label="calls offered", known_as=("offered_per_s",))
     rate = declare.rate(answered, label="calls answered", better="higher", headline=True, known_as=("calls_per_s",))
-    served = declare.ratio(answered, offered, unit="%", label="answers of what was offered", better="higher")
+    served = declare.ratio(
+        answered, offered, unit="%", label="answers of what was offered", better="higher", headline=True
+    )
     retransmissions = declare.ratio(
         repeated, messages, unit="%", label="messages repeated", better="lower", known_as=("retransmissions_percent",)
     )
