@@ -14,7 +14,7 @@ from vftsim.stats import mean_interval
 from vftsim.study.designs import optimize as module
 from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.choice import optimize
-from vftsim.study.designs.optimize import MET, MISSED, OPEN, Request, Search, read_choice, verdict_of
+from vftsim.study.designs.optimize import LACKING, MET, MISSED, OPEN, Request, Search, read_choice, verdict_of
 from vftsim.study.designs.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
 from vftsim.study.designs.runner import Evaluator, simulate
 from vftsim.study.figures.objective import read_objective
@@ -66,6 +66,22 @@ def test_a_cost_is_the_sum_of_its_parts():
         cost_of(PriceTable(name="t", keys={"domains.dom9.weight": 1.0}), spec)
 
 
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("hosts.host.scheduler.kind=credti", "no kind 'credti'; did you mean 'credit'"),
+        ("domains.dom9.protection.kind=none", "no 'dom9'; did you mean 'dom0'"),
+        ("hosts.host.scheduler.slise=30 ms", "no 'slise'; did you mean 'slice'"),
+    ],
+)
+def test_a_price_of_a_part_that_there_is_not_is_refused(part, message):
+    spec = load_model("xen-media").spec
+    with pytest.raises(UsageError, match=message):
+        cost_of(PriceTable(name="t", parts={part: 1.0}), spec)
+    of_another_kind = PriceTable(name="t", parts={"domains.dom0.protection.interval=25 ms": 1.0})
+    assert cost_of(of_another_kind, spec)[0] == 0.0, "without protection there is no interval"
+
+
 def test_prices_are_read_from_a_file_with_a_schema(tmp_path):
     folder = shipped_dir("experiments") / "prices"
     written = json.loads((folder / "prices.schema.json").read_text(encoding="utf-8"))
@@ -104,8 +120,8 @@ def test_a_verdict_takes_an_interval_on_one_side_or_runs_that_agree(values, verd
         assert verdict_of([replace(objective, relation=">=")], found, {"x": values}) == other
 
 
-def test_a_figure_that_nobody_knows_misses():
-    assert verdict_of([read_objective("x <= 2")], {}, {}) == MISSED
+def test_a_figure_that_no_run_has_neither_meets_nor_misses():
+    assert verdict_of([read_objective("x <= 2")], {}, {}) == LACKING
 
 
 # The search, on figures that are known
@@ -237,6 +253,8 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     said = json.loads(capsys.readouterr().out)
     verdicts = {each["scheduler"]: each["verdict"] for each in said["configurations"]}
     assert verdicts["native"] == "cannot be run", "it takes no more vCPUs than pCPUs"
+    assert {each["scheduler"]: each["n"] for each in said["configurations"]}["native"] == 0
+    assert "each of the" in said["refused"]["scheduler=native"]
     assert verdicts["credit"] in (MET, MISSED, OPEN)
     assert said["objectives"] == ["workloads.media.loss <= 0.5"]
     assert set(said["fronts"]) == {LOSS}

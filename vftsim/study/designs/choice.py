@@ -1,5 +1,6 @@
 """The answer of ``vftsim optimize``: the choice, what it rests on, and its files."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,9 +14,11 @@ from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.optimize import (
     COMMAND,
     FEW,
+    LACKING,
     MET,
     MISSED,
     OPEN,
+    REFUSED,
     STEPS,
     Candidate,
     Request,
@@ -52,16 +55,16 @@ class Decision(Printed):
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def cheaper(self) -> list[Candidate]:
-        """Configurations that cost less than the choice; all, where there is none."""
+    def preferred(self) -> list[Candidate]:
+        """Configurations that would be chosen if they met the objectives; all, where there is no choice."""
         if self.winner is None:
             return self.candidates
         return self.candidates[: self.candidates.index(self.winner)]
 
     @property
     def dropped_at_once(self) -> int:
-        """Cheaper configurations out of which all first runs missed an objective."""
-        return sum(each.n == FEW and each.verdict == MISSED for each in self.cheaper)
+        """Preferred configurations out of which all first runs missed an objective."""
+        return sum(each.n == FEW and each.verdict == MISSED for each in self.preferred)
 
     @property
     def fronts(self) -> dict[str, list[Candidate]]:
@@ -70,7 +73,7 @@ class Decision(Printed):
 
     def to_pandas(self) -> DataFrame:
         """Return one row a configuration that was looked at."""
-        return frame([self._row(each) for each in self.candidates if each.n])
+        return frame([self._row(each) for each in self.candidates if not each.is_new])
 
     def _row(self, one: Candidate) -> dict[str, Any]:
         row: dict[str, Any] = {"configuration": one.number, **one.point.values, "cost": one.cost}
@@ -147,6 +150,13 @@ def optimize(request: Request, folder: Path, execution: Execution, *, force: boo
 
 
 _MOST_ON_FRONT = 8
+_WHY_NOT: Mapping[str, tuple[str, str]] = {
+    MISSED: ("misses it", "miss it"),
+    MET: ("met it in the search and not with fresh seeds",) * 2,
+    REFUSED: ("cannot be run",) * 2,
+    LACKING: ("has no such figure", "have no such figure"),
+}
+"""Of one, and of several."""
 
 
 def _chart(decision: Decision, one: Objective) -> Chart:
@@ -183,15 +193,28 @@ def _answers(decision: Decision) -> list[str]:
         return [f"No configuration is known to meet {objectives} with {percent} confidence. {sure}. {closest}."]
     choice = f"{decision.winner.name}, at {_cost(decision, decision.winner)}"
     text = f"The cheapest that meets {objectives} with {percent} confidence: {choice}."
-    if decision.is_settled:
-        return [text, f"More runs cannot change that: all {len(decision.cheaper)} cheaper configurations miss it."]
-    unseen = sum(not each.n for each in decision.cheaper)
-    unclear = sum(bool(each.n) and each.verdict == OPEN for each in decision.cheaper)
-    return [
-        text,
-        f"More runs may change that: of {len(decision.cheaper)} cheaper configurations {unseen} were not looked at "
-        f"(--budget) and {unclear} stay open, most after {STEPS[-1]} runs.",
-    ]
+    return [text, _why_nothing_cheaper(decision, decision.winner)]
+
+
+def _why_nothing_cheaper(decision: Decision, winner: Candidate) -> str:
+    """Return what is known of the configurations that would be chosen instead if they met the objectives."""
+    preferred = decision.preferred
+    named = "cheaper" if all(each.cost < winner.cost for each in preferred) else "cheaper or equally cheap"
+    if not decision.is_settled:
+        unseen = sum(each.is_new for each in preferred)
+        unclear = sum(bool(each.n) and each.verdict == OPEN for each in preferred)
+        return (
+            f"More runs may change that: of {len(preferred)} {named} configurations {unseen} were not looked at "
+            f"(--budget) and {unclear} stay open, most after {STEPS[-1]} runs."
+        )
+    if not preferred:
+        return "Nothing is cheaper."
+    counts = Counter(each.verdict for each in preferred)
+    if len(counts) == 1:
+        why = _WHY_NOT[preferred[0].verdict][1]
+        return f"More runs cannot change that: all {len(preferred)} {named} configurations {why}."
+    reasons = listing([f"{count} {_WHY_NOT[verdict][count > 1]}" for verdict, count in counts.items()])
+    return f"More runs cannot change that: of {len(preferred)} {named} configurations {reasons}."
 
 
 def _evidence(decision: Decision) -> Table:

@@ -125,13 +125,13 @@ class Search:
     fresh: Evaluator
     candidates: list[Candidate] = field(default_factory=list)
     """The cheapest first."""
-    refused: dict[str, str] = field(default_factory=dict)
-    """Configurations that cannot be, and why."""
+    impossible: dict[str, str] = field(default_factory=dict)
+    """Configurations that the model cannot have, and why."""
     proven: dict[int, Candidate] = field(default_factory=dict)
     """Winner and runner-up with fresh random numbers, by number of the configuration."""
 
     def __post_init__(self) -> None:
-        self.candidates, self.refused = candidates_of(self.request)
+        self.candidates, self.impossible = candidates_of(self.request)
 
     def run(self) -> Candidate | None:
         """Return the choice; None where nothing meets the objectives."""
@@ -143,6 +143,11 @@ class Search:
                 return winner
             winner.failed_again = True
         return None
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Configurations that the model cannot have or that cannot be run, and why."""
+        return self.impossible | {each.name: each.reason for each in self.candidates if each.verdict == REFUSED}
 
     @property
     def runs(self) -> int:
@@ -179,7 +184,7 @@ class Search:
                     trial = study.ask(spaces)
                     candidate = by_values.get(tuple(trial.params[name] for name in self.request.choices))
                     proposals.append((trial, candidate))
-                    if candidate is not None and not candidate.n and candidate not in new:
+                    if candidate is not None and candidate.is_new and candidate not in new:
                         new.append(candidate)
                     if len(new) == BATCH:
                         break
@@ -231,7 +236,8 @@ class Search:
     def _measure(self, some: Sequence[Candidate], n: int) -> None:
         if some:
             for one, result in zip(some, measured(self.evaluate, self.request, some, n), strict=True):
-                one.n, one.figures, one.verdict = result.n, result.figures, result.verdict
+                one.n, one.figures = result.n, result.figures
+                one.verdict, one.reason = result.verdict, result.reason
 
     def _has_room(self, runs: int) -> bool:
         return self.runs + runs <= self.request.budget
@@ -256,10 +262,12 @@ def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n
     points = [StudyPoint(position, e.point.label, e.point.values, e.point.made) for position, e in enumerate(some)]
     responses, results = evaluate(points, n), []
     for position, one in enumerate(some):
+        if (reason := responses.refused.get(position)) is not None:
+            results.append(replace(one, n=0, verdict=REFUSED, reason=reason))
+            continue
         figures = {name: each for name in request.figures if (each := responses.estimate(position, name)) is not None}
         values = {name: list(responses.values(position, name).values()) for name in figures}
-        verdict = REFUSED if position in responses.refused else verdict_of(request.objectives, figures, values)
-        results.append(replace(one, n=n, figures=figures, verdict=verdict))
+        results.append(replace(one, n=n, figures=figures, verdict=verdict_of(request.objectives, figures, values)))
     return results
 
 
@@ -293,7 +301,7 @@ def fronts(request: Request, candidates: Sequence[Candidate]) -> dict[str, list[
 
 MOST = 5000
 _LEVELS = re.compile(r"(?P<range>.*\.\..*)/(?P<levels>[0-9]+)\s*")
-MET, MISSED, OPEN, REFUSED = "meets", "misses", "open", "cannot be run"
+MET, MISSED, OPEN, REFUSED, LACKING = "meets", "misses", "open", "cannot be run", "has no such figure"
 STEPS = (10, 20, 40)
 """Replications of a configuration that is tested, until its intervals are on one side."""
 
@@ -329,7 +337,9 @@ class Candidate:
     figures: dict[str, Estimate] = field(default_factory=dict)
     """Of each objective, by its address."""
     verdict: str = OPEN
-    """``meets``, ``misses``, ``open`` or ``cannot be run``."""
+    """``meets``, ``misses``, ``open``, ``cannot be run`` or ``has no such figure``."""
+    reason: str = ""
+    """Why it cannot be run."""
     failed_again: bool = False
     """Whether it met the objectives, and not with fresh random numbers."""
     varied: frozenset[str] = frozenset()
@@ -343,6 +353,11 @@ class Candidate:
     def name(self) -> str:
         """Its choices in words, but for those that are none."""
         return ", ".join(f"{name}={value}" for name, value in self.point.values.items() if name in self.varied)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nobody has tried to run it."""
+        return not self.n and self.verdict == OPEN
 
     @property
     def is_possible(self) -> bool:
@@ -375,6 +390,7 @@ def verdict_of(
 ) -> str:
     """Return whether a configuration meets its objectives, by intervals of its figures.
 
+    One without a figure, as without protection no output is held, neither meets nor misses an objective on it.
     Where runs are too few or too alike for an interval, all of them must agree; that few can say that one misses, but
     not that it meets.
     """
@@ -382,7 +398,7 @@ def verdict_of(
     for one in objectives:
         estimate = figures.get(one.figure)
         if estimate is None:
-            return MISSED
+            return LACKING
         values_of_runs = values[one.figure]
         if estimate.is_interval:
             ends = [one.holds(end) for end in (estimate.low, estimate.high)]

@@ -11,8 +11,10 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.spec import Spec, json_schema, load, shipped_dir
+from vftsim.spec.registry import TAG
+from vftsim.spec.shape import Shape
 from vftsim.spec.shipped import is_file
-from vftsim.spec.suggest import shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.study.designs.knob import knob_of
 from vftsim.study.designs.study_spec import ROOM
 
@@ -70,7 +72,13 @@ def quantities_of(spec: ModelSpec) -> dict[str, float]:
 
 
 def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]]:
-    """Return what a model costs in all, and the quantities that it pays for; refuse a price of a key that it lacks."""
+    """Return what a model costs in all, and the quantities that it pays for.
+
+    Raises
+    ------
+    UsageError
+        A price is of a key that the model lacks, or of a kind of part that there is not.
+    """
     quantities = quantities_of(spec)
     cost = sum(getattr(table, name) * amount for name, amount in quantities.items())
     for key, price in table.keys.items():
@@ -78,17 +86,30 @@ def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]
         cost += price * quantities[key]
     data = spec.model_dump(mode="json") if table.parts else {}
     for text, price in table.parts.items():
-        key, _, value = text.partition("=")
-        quantities[text] = float(str(_at(data, key.split("."))) == value.strip())
+        quantities[text] = float(_has(data, text))
         cost += price * quantities[text]
     priced = {*table.keys, *table.parts, *(name for name in quantities if getattr(table, name, 0.0))}
     return cost, {name: amount for name, amount in quantities.items() if name in priced}
 
 
-def _at(data: Any, path: list[str]) -> Any:
-    for key in path:
-        data = data.get(key.strip()) if isinstance(data, Mapping) else None
-    return data
+def _has(data: Mapping[str, Any], text: str) -> bool:
+    """Tell whether a value stands at a key; not where only another kind of the part has that key."""
+    path, _, value = (word.strip() for word in text.partition("="))
+    here: Any = data
+    shape: Shape | None = Shape(ModelSpec)
+    for key in path.split("."):
+        kinds = shape.registry if shape is not None else None
+        if key == TAG and kinds is not None and value not in kinds:
+            raise UsageError(
+                f"prices: parts: '{text}': there is no kind {shown(value)}{instead(value, kinds, 'one of')}"
+            )
+        if not isinstance(here, Mapping) or key not in here:
+            if kinds is not None and any(key in part.model_fields for part in kinds.values()):
+                return False
+            names = here if isinstance(here, Mapping) else ()
+            raise UsageError(f"prices: parts: '{text}': there is no '{key}'{instead(key, names, 'it has')}")
+        here, shape = here[key], shape.child(key, here) if shape is not None else None
+    return str(here) == value
 
 
 def _channel_bit_s(protection: ProtectionSpec) -> float:

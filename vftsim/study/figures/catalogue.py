@@ -26,8 +26,13 @@ def check_names(names: Iterable[str], specs: Sequence[ModelSpec], option: str = 
     """Refuse figures that none of the models will have, and name the nearest that there are."""
     known = [address for spec in specs for address in catalogue(spec)]
     for name in names:
-        if not find(_listed(name, known), known):
+        if not meant_by(name, known):
             raise unknown(name, known, option)
+
+
+def meant_by(name: str, known: Sequence[Address]) -> list[Address]:
+    """Return the figures that a name may mean; of a percentile that is not listed, those of one that is."""
+    return find(_listed(name, known), known)
 
 
 def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.figures.catalogue import catalogue
-from vftsim.study.figures.names import Address, ambiguous, find, unknown
+from vftsim.study.figures.catalogue import catalogue, meant_by
+from vftsim.study.figures.names import Address, ambiguous, unknown
 
 _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
 _FORM = re.compile(
@@ -109,14 +109,9 @@ def in_units(
 
 def _unit_of(figure: str, every: Sequence[Address]) -> str:
     """Return the unit of the one figure that a name means; it may be one of several phases."""
-    meant = find(figure, every) or find(_listed(figure), every)
+    meant = meant_by(figure, every)
     if not meant:
         raise unknown(figure, every, "--objective")
     if len({(address.owner, address.entry.path) for address in meant}) > 1:
         raise ambiguous(figure, meant, "--objective")
     return meant[0].entry.unit
-
-
-def _listed(name: str) -> str:
-    """Return the name of a percentile that every distribution lists in the place of another one."""
-    return f"{name.rpartition('.')[0]}.p50"
