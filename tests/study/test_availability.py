@@ -153,6 +153,15 @@ def test_clients_that_never_ask_again_are_not_an_outage_without_end(capsys):
     assert "lockstep: after 2 of 2 crashes the guest was back and no client asked again" in capsys.readouterr().out
 
 
+def test_a_year_loses_all_that_comes_at_a_rate_until_somebody_restarts():
+    """20 requests a second for 77 s, ten times a year; how late they are answered does not matter."""
+    data = silent().spec.model_dump(mode="json")
+    data["workloads"] = {"load": {"kind": "open_requests", "to": "vm", "rate": "20 /s", "gap_cv": 0}}
+    spec = ModelSpec.model_validate(data)
+    found = availability_study(Model("open", spec), ["none"], YEAR_S / 10, Crashes(2, after_ns=5 * _S), Execution(1, 1))
+    assert found.rows[0]["failed_per_year"] == pytest.approx(10 * 77.0 * 20)
+
+
 def test_a_run_that_ends_before_the_takeover_is_refused():
     with pytest.raises(UsageError, match="lockstep: a run ended before the guest was back"):
         availability_study(

@@ -78,6 +78,11 @@ def test_what_does_not_come_back(study, kind):
         assert all(math.isnan(getattr(each, part)) for part in PARTS)
         assert sum(each.failed.values()) > 0
     assert found.mean("outage_s") is None
+    # No number of a run that ends says how much is lost.
+    counts = [name for name in found.figures() if name.startswith("failed_")]
+    assert all(found.mean(name) is None for name in counts)
+    assert all(found.share(name).mean == 1.0 for name in counts)
+    assert as_text(found.blocks(), 100).count("all from then on") >= len(counts) > 0
 
 
 def test_a_packet_on_its_way_shortens_the_detection():

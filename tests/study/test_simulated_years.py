@@ -8,7 +8,7 @@ import pytest
 from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, PrimaryCrash
 from vftsim.platform.protection.when import Instant
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.availability import Pair
+from vftsim.study.designs.availability import YEAR_S, Pair
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import ALL, kinds_named, under
 from vftsim.study.designs.simulated_years import TRAFFIC, Machine, Rate, YearTask, simulate_year, simulated_years
@@ -131,6 +131,11 @@ def test_two_years_beside_the_chain_and_in_words():
     # The same faults strike every mechanism.
     assert [own.drawn["primary host"] for own in none.years] == [own.drawn["primary host"] for own in pair.years]
     assert none.down_s.mean > pair.down_s.mean
+    # Without a backup it is unprotected whenever it is up.
+    assert none.unprotected_s.mean + sum(own.down_s for own in none.years) / 2 == pytest.approx(YEAR_S)
+    assert none.chain_unprotected_s + none.chain_down_s == pytest.approx(YEAR_S)
+    assert pair.unprotected_s.mean < 0.01 * YEAR_S
+    assert (pair.chain.kind, pair.chain.n) == ("range", 4), "four crashes have no interval"
     text = as_text(found.blocks(), 100)
     assert max(map(len, text.splitlines())) <= 100
     assert "years within the interval of the Markov chain?" in " ".join(text.split())

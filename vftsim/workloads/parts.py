@@ -467,6 +467,11 @@ class WorkloadSpec(Spec):
         return 0.0
 
     @property
+    def attempts_per_s(self) -> float:
+        """Requests or calls that its clients begin a second, answered or not; nan: that hangs on the answers."""
+        return math.nan
+
+    @property
     def patience_ns(self) -> int:
         """How long its clients wait before something has failed: a shorter measured time does not show an overload."""
         return 0

@@ -356,6 +356,10 @@ class OpenRequestsSpec(WorkloadSpec):
         return 8 * self.rate * self.request_size
 
     @property
+    def attempts_per_s(self) -> float:
+        return self.rate
+
+    @property
     def patience_ns(self) -> int:
         """All its waits, each twice as long as the one before."""
         waits_ns = (min(self.timeout << number, LONGEST_RETRY_NS) for number in range(self.retries + 1))

@@ -25,7 +25,7 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.failover import ASK_AGAIN, Crashes, FailoverStudy, failover_study
+from vftsim.study.designs.failover import ASK_AGAIN, FEWER_FAILED, Crashes, FailoverStudy, failover_study
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.protection_costs import cost_notes
@@ -115,6 +115,8 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
+        if any(row["failed_per_year"] < 0.0 for row in self.rows):
+            blocks.append(Note(FEWER_FAILED))
         if self.outside:
             blocks += outside_notes(self.model)
         return [*blocks, *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items())]
@@ -188,7 +190,9 @@ def availability_study(
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
     chosen, refused = fitting(model, kinds)
     years = tuple(
-        year_of(failover_study(each, crashes, execution), kind, mtbf_s, restart_s, rate_of(model))
+        year_of(
+            failover_study(each, crashes, execution), kind, mtbf_s, restart_s, rate_of(each, crashes.domain_of(each))
+        )
         for kind, each in chosen.items()
     )
     manifest = execution.manifest([model], "availability", crashes.count)
@@ -200,9 +204,13 @@ def year_takes(model: Model, kinds: Sequence[str], crashes: Crashes) -> Needs:
     return sum((crashes.takes(each) for each in fitting(model, kinds)[0].values()), Needs())
 
 
-def rate_of(model: Model) -> float:
-    """Return attempts a second of the failover runs; nan without a benchmark."""
-    return math.nan if model.spec.ramp is None else model.spec.ramp.first_load
+def rate_of(model: Model, domain: str) -> float:
+    """Return attempts a second that a domain serves in the failover runs; nan if that hangs on its answers."""
+    spec = model.spec
+    if spec.ramp is not None:
+        return spec.ramp.first_load
+    rates = [spec.workloads[name].attempts_per_s for name, serving in spec.serving().items() if domain in serving]
+    return math.fsum(rates) if rates else math.nan
 
 
 def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:

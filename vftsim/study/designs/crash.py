@@ -98,6 +98,11 @@ class Failover:
         return self.outage_s if self.recovered else self.back_s
 
     @property
+    def is_for_good(self) -> bool:
+        """Whether the service did not come back by itself, so that all that clients ask from then on is lost."""
+        return math.isinf(self.away_s)
+
+    @property
     def is_unasked(self) -> bool:
         """Whether the guest was back and no client asked it again."""
         return not self.recovered and math.isfinite(self.back_s)

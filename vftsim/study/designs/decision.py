@@ -44,7 +44,7 @@ from vftsim.study.designs.decision_figures import (
     quantities,
     undeclared_units,
 )
-from vftsim.study.designs.failover import FEWER_FAILED, Crashes, protected_domain
+from vftsim.study.designs.failover import ALL, FEWER_FAILED, Crashes, protected_domain
 from vftsim.study.designs.protections import fitting
 from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -464,12 +464,19 @@ def _cell(decision: Decision, kind: str, name: str) -> Cell:
     if name in _OF_STATE and each.is_lost:
         return "all"
     if estimate is None:
-        of_never = "never ends" if each.never == len(crashes) else f"{each.never} of {len(crashes)} never end"
-        return {OUTAGE: of_never, "unprotected": "never again"}.get(name) if crashes else None
+        return _without_end(each, len(crashes)).get(name) if crashes else None
     if name == CAPACITY and each.capacity is not None and 2 * each.capacity.unfailed >= estimate.n:
         return f"at least {estimate.mean:.4g}"
     is_meant = name.endswith(".breaches") and estimate.mean and each.breaks_promise
     return f"{shown(estimate)[0]} by design" if is_meant else estimate
+
+
+def _without_end(each: Protected, crashes: int) -> dict[str, str]:
+    """Return in words what crashes show after which the service does not come back."""
+    of_never = "never ends" if each.never == crashes else f"{each.never} of {crashes} never end"
+    lost = ALL if each.never == crashes else f"{ALL}: {each.never} of {crashes}"
+    words = {OUTAGE: of_never, "unprotected": "never again"}
+    return words | (dict.fromkeys(("requests_lost", "packets_lost"), lost) if each.never else {})
 
 
 def _notes(decision: Decision) -> Iterator[str]:

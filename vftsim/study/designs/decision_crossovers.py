@@ -98,7 +98,7 @@ class Playing:
     def with_failovers(self, each: Protected, study: FailoverStudy) -> Protected:
         """Return a mechanism with what its crashes show; without a year if one ended before the guest was back."""
         try:
-            rate = rate_of(each.model)
+            rate = rate_of(each.model, self.domain)
             year = year_of(study, study.mechanism, self.asked.mtbf_s, self.asked.restart_s, rate)
         except UsageError:
             year = None

@@ -141,12 +141,12 @@ class Protected:
     def is_lost(self) -> bool:
         """Whether a crash loses all that was in memory: the service does not come back, or boots anew."""
         failovers = self.failovers.failovers if self.failovers is not None else ()
-        return any(math.isinf(each.away_s) or any(what == "booted" for _, what in each.timeline) for each in failovers)
+        return any(each.is_for_good or any(what == "booted" for _, what in each.timeline) for each in failovers)
 
     @cached_property
     def never(self) -> int:
         """After how many crashes the service did not come back."""
-        return sum(math.isinf(each.away_s) for each in self.failovers.failovers) if self.failovers is not None else 0
+        return sum(each.is_for_good for each in self.failovers.failovers) if self.failovers is not None else 0
 
     def sample(self, name: str) -> list[float]:
         """Return a figure of each replication or crash; of a year, and of ramps together, the one there is."""
@@ -168,7 +168,10 @@ class Protected:
             return [each.away_s for each in study.failovers]
         if name in ("requests_lost", "packets_lost"):
             counts = [each.failed if name == "requests_lost" else each.lost for each in study.failovers]
-            return [float(sum(each.values())) for each in counts] if any(counts) else []
+            if not any(counts):
+                return []
+            of_crashes = zip(study.failovers, counts, strict=True)
+            return [math.inf if crash.is_for_good else float(sum(count.values())) for crash, count in of_crashes]
         return study.figures().get(_OF_CRASH[name][0], [])
 
     def _of_crash(self, name: str) -> Estimate | None:

@@ -107,19 +107,23 @@ class FailoverStudy(Printed):
                     row |= {"prices_low": mean.mean + band.below, "prices_high": mean.mean + band.above}
                     row |= {"decided_by": band.decides, "decided_share": band.share}
             if share := self.share(name):
-                any_in = sum(value > 0.0 for value in known)
+                any_in = sum(value > 0.0 for value in values)
                 row |= {"crashes_with_any": any_in, "share_low": share.low, "share_high": share.high}
             table.append(row)
         return frame(table)
 
     def figures(self) -> dict[str, list[float]]:
-        """Return every figure of every crash, by name with unit."""
+        """Return every figure of every crash, by name with unit; infinite: all from the crash on."""
         names = (*PARTS, "outage_s", "unprotected_s")
         by_name = {name: [float(getattr(each, name)) for each in self.failovers] for name in names}
         for label in dict.fromkeys(label for each in self.failovers for label in each.failed):
-            by_name[f"failed_{label}"] = [float(each.failed.get(label, 0)) for each in self.failovers]
+            by_name[f"failed_{label}"] = [
+                math.inf if each.is_for_good else float(each.failed.get(label, 0)) for each in self.failovers
+            ]
         for label in dict.fromkeys(label for each in self.failovers for label in each.lost):
-            by_name[f"lost_{label}"] = [float(each.lost.get(label, 0)) for each in self.failovers]
+            by_name[f"lost_{label}"] = [
+                math.inf if each.is_for_good else float(each.lost.get(label, 0)) for each in self.failovers
+            ]
         if any(each.failed for each in self.failovers):
             by_name["retransmissions"] = [float(each.retransmissions) for each in self.failovers]
         return by_name | self._of_mechanism()
@@ -149,7 +153,7 @@ class FailoverStudy(Printed):
         """
         if not name.startswith(_COUNTED):
             return None
-        known = [value for value in self.figures().get(name, []) if math.isfinite(value)]
+        known = [value for value in self.figures().get(name, []) if not math.isnan(value)]
         return binomial_interval(sum(value > 0.0 for value in known), len(known), CONFIDENCE) if known else None
 
     @property
@@ -407,6 +411,8 @@ _WORDS = {
     "outputs_underivable": "outputs seen that the backup lacks",
 }
 _PARTS = ("until the crash", "detection", "takeover", "announcement", "first packet")
+ALL = "all from then on"
+"""What is lost by a crash after which the service does not come back."""
 ASK_AGAIN = "clients that lose an answer wait for ever (their workload's retry, or timeout, is off)."
 FEWER_FAILED = (
     "Failed or lost, below 0: less than in the same traffic without the crash, for the guest goes on without "
@@ -465,11 +471,12 @@ def _row(study: FailoverStudy, name: str, values: list[float]) -> list[Cell]:
     """Return one figure of failovers as a row."""
     words = _WORDS.get(name, name.replace("failed_", "failed more: ").replace("lost_", "packets lost: "))
     known = sorted(value for value in values if math.isfinite(value))
+    share = study.share(name)
+    any_in = (
+        () if share is None else (Counted(str(sum(value > 0.0 for value in values)), f"({share_in_words(share)})"),)
+    )
     if not known:
-        return [words, "never", "", "", ""]
+        return [words, "never" if share is None else ALL, "", "", "", *any_in]
     if len(known) < len(values):
         words += f", {len(known)} of {len(values)}"
-    row: list[Cell] = [words, study.mean(name), known[0], known[len(known) // 2], known[-1]]
-    if (share := study.share(name)) is not None:
-        row.append(Counted(str(sum(value > 0.0 for value in known)), f"({share_in_words(share)})"))
-    return row
+    return [words, study.mean(name), known[0], known[len(known) // 2], known[-1], *any_in]

@@ -20,9 +20,10 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
-from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table, plain
 from vftsim.sampling import Streams, renewals_ns
 from vftsim.stats import Estimate, mean_interval
+from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
@@ -263,9 +264,13 @@ class MachineYears:
     """Results of one mechanism: of the Markov chain, and of every year."""
 
     kinds: tuple[Kind, ...]
+    crashes: int
+    """Instants at which the chain's effects of each kind of fault were measured."""
     restart_s: float
+    has_backup: bool
     chain_down_s: float
-    chain_unprotected_s: float
+    chain_waits_s: float
+    """Seconds a year until redundancy is back; 0 without a backup."""
     years: tuple[Year, ...]
 
     @property
@@ -289,7 +294,7 @@ class MachineYears:
         """
         spared_s = self.chain_down_s**2 / YEAR_S
         deaths = sum(kind.rate_per_s * kind.unprotected.dead for kind in self.kinds)
-        added_s = self.chain_unprotected_s * deaths * self.restart_s
+        added_s = self.chain_waits_s * deaths * self.restart_s
         return _NORMAL * math.sqrt((spared_s + added_s) * self.restart_s / len(self.years))
 
     def _by_chance_s(self, year: Year) -> float:
@@ -300,20 +305,29 @@ class MachineYears:
 
     @property
     def unprotected_s(self) -> Estimate:
-        """Seconds unprotected in a year, over the years."""
-        return mean_interval([each.unprotected_s for each in self.years], CONFIDENCE)
+        """Seconds unprotected in a year, over the years: what is not down, without a backup."""
+        seconds = [each.unprotected_s if self.has_backup else YEAR_S - each.down_s for each in self.years]
+        return mean_interval(seconds, CONFIDENCE)
 
     @property
-    def chain_around_s(self) -> float:
-        """Half the interval of the chain's downtime: that of the measured outages, which are independent."""
-        return math.sqrt(sum((kind.rate_per_s * YEAR_S * kind.protected.around_s) ** 2 for kind in self.kinds))
+    def chain_unprotected_s(self) -> float:
+        """The same by the chain."""
+        return self.chain_waits_s if self.has_backup else YEAR_S - self.chain_down_s
+
+    @property
+    def chain(self) -> Estimate:
+        """Seconds down in a year by the chain; its interval is that of the measured outages, which are independent."""
+        half_s = math.sqrt(sum((kind.rate_per_s * YEAR_S * kind.protected.around_s) ** 2 for kind in self.kinds))
+        low, high = self.chain_down_s - half_s, self.chain_down_s + half_s
+        whole = Estimate(self.chain_down_s, half_s, low, high, self.crashes, CONFIDENCE, "skew-corrected t")
+        return whole if self.crashes >= FEWEST_RUNS else replace(whole, kind="range")
 
     @property
     def agrees(self) -> bool:
         """Whether the simulated downtime lies in the interval of the chain, what the years leave open put to it."""
         gap_s, simulated = self.down_s.mean - self.chain_down_s, self.down_s
         towards_chain_s = simulated.high - simulated.mean if gap_s < 0 else simulated.mean - simulated.low
-        return abs(gap_s) <= math.hypot(self.chain_around_s, towards_chain_s)
+        return abs(gap_s) <= math.hypot(self.chain.half_width, towards_chain_s)
 
 
 @dataclass(frozen=True)
@@ -339,8 +353,10 @@ class SimulatedYears(Printed):
                 {
                     "mechanism": kind,
                     "chain_downtime_s_per_year": each.chain_down_s,
-                    "chain_low": each.chain_down_s - each.chain_around_s,
-                    "chain_high": each.chain_down_s + each.chain_around_s,
+                    "chain_low": each.chain.low,
+                    "chain_high": each.chain.high,
+                    "chain_interval": each.chain.kind,
+                    "chain_n": each.chain.n,
                     **{f"downtime_{key}": value for key, value in estimate_columns(each.down_s).items()},
                     "agrees": each.agrees,
                     "chain_unprotected_h_per_year": each.chain_unprotected_s / 3600.0,
@@ -358,13 +374,11 @@ class SimulatedYears(Printed):
         count = len(next(iter(self.found.values())).years)
         years: list[list[Cell]] = []
         for kind, each in self.found.items():
-            beside = f"{each.chain_unprotected_s / 3600.0:.3g}"
+            beside = plain(each.chain_unprotected_s / 3600.0)
             deaths = sum(year.deaths for year in each.years) / count
             verdict = "within" if each.agrees else "beyond"
-            low, high = (each.chain_down_s + sign * each.chain_around_s for sign in (-1, 1))
-            chain = Estimate(each.chain_down_s, each.chain_around_s, low, high, count, CONFIDENCE, "skew-corrected t")
-            row: list[Cell] = [kind, chain, each.down_s, verdict, f"{deaths:.3g}"]
-            years.append([*row, beside, f"{each.unprotected_s.mean / 3600.0:.3g}"])
+            row: list[Cell] = [kind, each.chain, each.down_s, verdict, f"{deaths:.3g}"]
+            years.append([*row, beside, plain(each.unprotected_s.mean / 3600.0)])
         columns = [
             "a year",
             "chain: down, s",
@@ -389,8 +403,8 @@ class SimulatedYears(Printed):
                 f"of {len(agreeing)} of {len(self.found)} mechanisms",
                 f"Is the downtime of {count} simulated years within the interval of the Markov chain?",
             ),
-            Table(columns, years, caption=f"Downtime: as clients see it. {INTERVALS}"),
-            Table(["down, s/year, by fault", *names], parts),
+            Table(columns, years, caption=f"Downtime: as clients see it. {_RESTS_ON} {INTERVALS}"),
+            Table(["down, s/year, by fault", *names], parts, caption=_AS_DRAWN),
             Note(f"Mean days between faults: {how_often}."),
             Note(
                 f"What does not come back by itself somebody brings back in {self.restart_s:g} s (--restart), "
@@ -480,8 +494,11 @@ def simulated_years(
     for kind, machine in machines.items():
         of_faults = measured[kind].kinds
         shares = shares_of(of_faults, restart_s, machine.reprotection_ns / _S)
-        down_s, unprotected_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
-        years_by_kind[kind] = MachineYears(of_faults, restart_s, down_s, unprotected_s, tuple(played[kind]))
+        down_s, waits_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
+        has_backup = machine.protection.has_backup
+        years_by_kind[kind] = MachineYears(
+            of_faults, crashes, restart_s, has_backup, down_s, waits_s, tuple(played[kind])
+        )
     manifest = execution.manifest([model], "simulated years", years)
     return SimulatedYears(model, mtbf_s, restart_s, rates, years_by_kind, refused, manifest)
 
@@ -505,3 +522,8 @@ def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, cr
 
 
 _DAY_S = 86_400.0
+_RESTS_ON = "The chain rests on crashes at instants of each kind of fault (-n), the simulation on years."
+_AS_DRAWN = (
+    "Of the years as they were drawn. From the whole, above, is taken what more faults than on average have cost, or "
+    "is added what fewer have spared, so that the parts need not add up to it."
+)

@@ -445,6 +445,10 @@ class FarmCallsSpec(WorkloadSpec):
         return self
 
     @property
+    def attempts_per_s(self) -> float:
+        return self.rate
+
+    @property
     def patience_ns(self) -> int:
         """Timer B."""
         return GIVE_UP * self.t1
