@@ -25,7 +25,7 @@ Importing the package imports nothing else; each function imports what it needs 
 
 from vftsim._version import __version__
 from vftsim.interface.designs import optimize, rare, sensitivity, study
-from vftsim.interface.labs import calibrate, predict, validate
+from vftsim.interface.labs import calibrate, predict, record, validate
 from vftsim.interface.models import explain, load, models, schema, trace
 from vftsim.interface.results import check, export, merge, open, replay, report, studies
 from vftsim.interface.studies import (
@@ -59,6 +59,7 @@ __all__ = [
     "pilot",
     "predict",
     "rare",
+    "record",
     "replay",
     "report",
     "run",

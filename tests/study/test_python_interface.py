@@ -45,10 +45,19 @@ def test_a_trace_holds_the_window_alone(model, tmp_path):
 def test_every_command_has_a_function_of_its_name():
     from vftsim.cli.main import build_app
 
-    of_files = {"import", "record", "warmup", "ui"}
-    """What writes files of a lab, a report or nothing, and the page."""
+    of_files = {"import", "warmup", "ui"}
+    """What writes files of a lab or nothing, and the page."""
     names = {each.name for each in build_app().registered_commands}
     assert names - of_files <= set(vftsim.__all__)
+
+
+def test_a_record_is_judged_as_by_its_command(capsys):
+    from vftsim.cli.main import main
+
+    judged = vftsim.record("epochs", quick=True)
+    assert judged.record.budget["replications"] == 2
+    assert main(["record", "epochs", "--quick", "-q"]) == 0
+    assert capsys.readouterr().out.strip() == str(judged).strip()
 
 
 def test_figures_as_a_dataset_over_what_names_them(model):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Prediction
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validated import Validated
+    from vftsim.records.judge import Judgement
     from vftsim.study.runs.model import Model
 
 
@@ -85,6 +86,38 @@ def predict(
         [chosen],
         partial(total, [chosen.spec], points * replications),
         lambda execution: study(execution, figures=tuple(figures), structure_error=error),
+    )
+
+
+@conducted
+def record(
+    name_or_path: str | Path,
+    models: Sequence[str] = (),
+    jobs: int = 1,
+    *,
+    quick: bool = False,
+    progress: bool = False,
+) -> Plan[Judgement]:
+    """Play the experiments of a published study with the shipped fit, and judge every statement of it.
+
+    Parameters
+    ----------
+    name_or_path : STUDY
+        A shipped record (xen-media, networks, sip-farm, vmware-ft, remus, kemari, epochs) or a record.yaml.
+    models : --model
+        xen-media: wrong or rival models that are played beside it, or all.
+    """
+    from vftsim.records.judge import judge
+    from vftsim.records.runner import read
+
+    chosen = read(str(name_or_path)).with_models(models)
+    chosen = chosen.quick() if quick else chosen
+    return Plan(
+        "record",
+        f"record {chosen.name}",
+        [],
+        None,
+        lambda execution: judge(chosen, chosen.run(execution.worker_count, execution.progress)),
     )
 
 

@@ -39,7 +39,7 @@ def record(
     output : --output, -o FILE
         Write the report (.md), of a curve its figure (.png).
     quick : --quick
-        One short replication, for a first look.
+        Few short replications, as the record says, for a first look.
     """
     from vftsim.cli.files import check_target
     from vftsim.records.runner import read
