@@ -244,6 +244,15 @@ def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeyp
         assert (tmp_path / "s" / name).stat().st_size > 0
 
 
+def test_a_choice_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path):
+    rate, short = "workloads.calls.rate", ("measure.duration=1 s", "measure.warm_up=1 s")
+    base, asked = load_model("sip-farm-r1", short), (read_objective(f"{rate} >= 50"),)
+    choice = Request("sip-farm-r1", short, base, {rate: ("10 /s", "90 /s")}, asked, read_prices(None))
+    table = optimize(choice, tmp_path / "s", Execution(1, 1)).to_pandas()
+    measured = dict(zip(table[f"set.{rate}"], table[rate], strict=True))
+    assert measured["10 /s"] < 50.0 < measured["90 /s"]
+
+
 @pytest.mark.thorough
 def test_the_command_says_everything_as_data(tmp_path, capsys):
     changes = [word for setting in SHORT for word in ("--set", setting)]

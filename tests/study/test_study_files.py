@@ -15,7 +15,7 @@ from vftsim.study.designs.past import digest_of, is_reproduced, read_points, sto
 from vftsim.study.designs.points import StudyPoint, points_of, size_of, span_of
 from vftsim.study.designs.runner import simulate
 from vftsim.study.designs.study import run_study_file, template
-from vftsim.study.designs.study_spec import StudySpec, changed, read_study, shipped_studies, study_schema
+from vftsim.study.designs.study_spec import COLUMNS, StudySpec, changed, read_study, shipped_studies, study_schema
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Interrupted
@@ -261,6 +261,37 @@ def test_every_figure_of_every_run_is_exported(tmp_path, capsys):
     assert "workloads.media.delay.p99" in table, "also what the study did not ask for"
     assert len(pandas.read_csv(tmp_path / "r.csv")) == 4
     capsys.readouterr()
+
+
+def test_a_factor_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path, capsys):
+    pandas, rate = pytest.importorskip("pandas"), "workloads.calls.rate"
+    written(
+        tmp_path,
+        "name: small\nmodels: [sip-farm-r1]\nset: [measure.duration=1 s, measure.warm_up=1 s]\nreplications: 1\n"
+        f"factors:\n  {rate}: [10 /s, 90 /s]\nresponses: [{rate}]\n",
+    )
+    assert run(tmp_path, tmp_path / "s") == 0
+    assert main(["export", str(tmp_path / "s"), "--csv", str(tmp_path / "r.csv")]) == 0
+    for table in map(pandas.read_csv, (tmp_path / "s/replications.csv", tmp_path / "r.csv")):
+        assert list(table[f"set.{rate}"]) == ["10 /s", "90 /s"]
+        assert table[rate].tolist() == sorted(table[rate])
+    results = pandas.read_csv(tmp_path / "s/results.csv")
+    assert (list(results[rate]), set(results["figure"])) == (["10 /s", "90 /s"], {rate})
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_factor_with_the_name_of_a_fixed_column_is_refused(tmp_path, name):
+    with pytest.raises(ModelFileError, match=f"factor '{name}' has the name of a column.*`key: hosts.host.pcpus`"):
+        points(tmp_path, small(f"  {name}: {{key: hosts.host.pcpus, values: [1, 2]}}\n"))
+
+
+def test_the_names_of_all_fixed_columns_are_refused(tmp_path):
+    spec, few = points(tmp_path, SMALL)
+    result = run_study_file(spec, few, tmp_path / "s", Execution(1, 1))
+    assert {*result.results, *result.replications} - {*spec.factors, *spec.responses} - {
+        address.text for address in result.responses.addresses
+    } == set(COLUMNS)
 
 
 def test_past_results_are_listed(tmp_path, capsys):

@@ -59,6 +59,16 @@ def test_a_point_is_what_run_media_gives(tmp_path):
         run_sweep(small_grid(), tmp_path / "s", 2, Execution(5, 1), figures=["media.deliverd"])
 
 
+def test_an_axis_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path):
+    rate, short = "workloads.calls.rate", ("measure.duration=1 s", "measure.warm_up=1 s")
+    grid = make_grid("sip-farm-r1", None, [f"{rate}=10 /s,90 /s"], short)
+    result = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1), figures=["calls.rate"])
+    table = result.replications
+    assert list(table[f"set.{rate}"]) == ["10 /s", "90 /s"]
+    assert list(table[rate]) == [point.values[0][rate] for point in result.points]
+    assert set(result.results[rate]) == {"10 /s", "90 /s"}, "figures are in rows there"
+
+
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
     first = run_sweep(small_grid(), tmp_path / "s", 1, Execution(1, 1))
     ran = []

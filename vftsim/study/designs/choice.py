@@ -27,7 +27,7 @@ from vftsim.study.designs.optimize import (
     fronts,
 )
 from vftsim.study.designs.runner import Evaluator
-from vftsim.study.figures.frames import DataFrame, frame
+from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.objective import Objective
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import rows
@@ -76,7 +76,8 @@ class Decision(Printed):
         return frame([self._row(each) for each in self.candidates if not each.is_new])
 
     def _row(self, one: Candidate) -> dict[str, Any]:
-        row: dict[str, Any] = {"configuration": one.number, **one.point.values, "cost": one.cost}
+        chosen = factor_columns(one.point.values, self.request.figures)
+        row: dict[str, Any] = {"configuration": one.number, **chosen, "cost": one.cost}
         row |= {f"units_{name}": amount for name, amount in one.quantities.items()}
         row |= {"n": one.n, "verdict": one.verdict}
         for name in self.request.figures:

@@ -15,7 +15,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.study.designs.points import StudyPoint
 from vftsim.study.designs.runner import simulate
-from vftsim.study.figures.frames import DataFrame, frame
+from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import changes
 from vftsim.study.runs.model import Model
@@ -100,16 +100,26 @@ def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
 
 def export(folder: Path) -> DataFrame:
     """Return every run of a result with all its figures, a row a run; refuse a result that does not keep its points."""
-    manifest, points, runs = manifest_of(folder), _points(folder), list[dict[str, Any]]()
+    seed, points = manifest_of(folder)["seed"], _points(folder)
     with Store(folder, _command(folder), Opening.CONTINUE) as store:
-        for point in points:
-            known = _known(store, point.sha256, manifest["seed"])
-            for n, data in sorted(known.items()):
-                one = Summary("", [(n, RunRecord.from_dict(data))])
-                figures = {address.text: one.values(address.text).get(n) for address in one.addresses}
-                columns = {"run": n * len(points) + point.number, "point": point.number, "model": point.label}
-                runs.append({**columns, **point.values, "replication": n, **figures})
-    return frame(sorted(runs, key=lambda row: row["run"]))
+        figures_of = {
+            (n, point.number): _figures(n, data)
+            for point in points
+            for n, data in _known(store, point.sha256, seed).items()
+        }
+    texts = {text for figures in figures_of.values() for text in figures}
+    table = []
+    for (n, number), figures in sorted(figures_of.items()):
+        point = points[number]
+        about = {"run": n * len(points) + number, "point": number, "model": point.label}
+        table.append({**about, **factor_columns(point.values, texts), "replication": n, **figures})
+    return frame(table)
+
+
+def _figures(n: int, data: Any) -> dict[str, float | None]:
+    """Return every figure of a replication by its address."""
+    one = Summary("", [(n, RunRecord.from_dict(data))])
+    return {address.text: one.values(address.text).get(n) for address in one.addresses}
 
 
 def _command(folder: Path) -> str:

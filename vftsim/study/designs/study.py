@@ -1,6 +1,6 @@
 """``vftsim study``: a study file run, every finished run kept; killed or interrupted, the same command goes on."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from vftsim.study.designs.runner import Responses, Runner, simulate
 from vftsim.study.designs.study_spec import StudySpec
 from vftsim.study.designs.sweep_grid import MOST_DRAWN
 from vftsim.study.figures.catalogue import catalogue, check_names
-from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
 from vftsim.study.figures.validity import not_covered, not_covered_line
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
@@ -72,12 +72,13 @@ class StudyResult(Printed):
     @cached_property
     def replications(self) -> DataFrame:
         """Every run with its responses: one row a run, numbered as `vftsim replay --run` does."""
-        table = []
+        texts, table = {address.text for address in self.responses.addresses}, []
         for point in self.points:
             values = {a.text: self.responses.values(point.number, a.text) for a in self.responses.addresses}
             for n in sorted(self.responses.done[point.number]):
                 figures = {text: each[n] for text, each in values.items() if n in each}
-                table.append({"run": n * len(self.points) + point.number, **head(point), "replication": n, **figures})
+                number = n * len(self.points) + point.number
+                table.append({"run": number, **head(point, texts), "replication": n, **figures})
         return frame(sorted(table, key=lambda row: row["run"]))
 
     def to_pandas(self) -> DataFrame:
@@ -122,9 +123,9 @@ class StudyResult(Printed):
         write_result(folder, self, tables, has_answer=False)
 
 
-def head(point: StudyPoint) -> dict[str, Any]:
-    """Return the columns that name a point."""
-    return {"point": point.number, "model": point.label, **point.values}
+def head(point: StudyPoint, figures: Collection[str] = ()) -> dict[str, Any]:
+    """Return the columns that name a point, in a table that has these figures as columns too."""
+    return {"point": point.number, "model": point.label, **factor_columns(point.values, figures)}
 
 
 def check_responses(spec: StudySpec, points: Sequence[StudyPoint]) -> None:

@@ -12,11 +12,14 @@ from vftsim.errors import UsageError
 from vftsim.spec import Items, Percent, Room, Spec, json_schema, list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.study.figures.frames import OF_ESTIMATES
 
 ROOM: Room = "experiments"
 FOLDER = "studies"
 Number = int | float | str
 Name = Annotated[str, Field(min_length=1, max_length=200)]
+COLUMNS = ("run", "point", "model", "replication", "figure", "unit", *OF_ESTIMATES)
+"""Columns that the tables of every study have; no factor is called so."""
 
 
 class ModelEntry(Spec):
@@ -143,6 +146,11 @@ class StudySpec(Spec):
     @model_validator(mode="after")
     def _of_fitting_factors(self) -> StudySpec:
         for name, factor in self.factor_of.items():
+            if name in COLUMNS:
+                raise ValueError(
+                    f"factor '{name}' has the name of a column that tables of results have anyway; give it another "
+                    f"name, and say what it sets with `key: {factor.key or 'KEY'}`"
+                )
             if (wrong := _incompatibility(self.design, factor)) is not None:
                 raise ValueError(f"factor '{name}' {wrong}")
         if isinstance(self.design, Listed):

@@ -29,7 +29,7 @@ from vftsim.study.designs.sweep_figures import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.designs.sweep_figures import PointFigures, Reader, sweep_crossovers
 from vftsim.study.designs.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, AnyAxis, Grid, Point, point_name
 from vftsim.study.figures.catalogue import check_names
-from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.tables import short_owner
@@ -89,8 +89,9 @@ class SweepResult(Printed):
     @cached_property
     def replications(self) -> DataFrame:
         """Every figure of every replication: one row a replication."""
+        metrics = {metric for known in self.points for metric in known.found}
         table = [
-            {**_head(point), "replication": n, **known.values[n]}
+            {**_head(point, metrics), "replication": n, **known.values[n]}
             for point, known in zip(self.grid.points, self.points, strict=True)
             for n in sorted(known.values)
         ]
@@ -208,8 +209,9 @@ class SweepResult(Printed):
         write_result(folder, self, tables | of_mechanisms, has_answer=False)
 
 
-def _head(point: Point) -> dict[str, Any]:
-    return {"point": point.number, **point.variant.names, **point.values}
+def _head(point: Point, figures: Collection[str] = ()) -> dict[str, Any]:
+    """Return the columns that name a point, in a table that has these figures as columns too."""
+    return {"point": point.number, **point.variant.names, **factor_columns(point.values, figures)}
 
 
 def _refusals(grid: Grid, refused: Mapping[int, str]) -> dict[str, str]:

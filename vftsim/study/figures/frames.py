@@ -8,7 +8,7 @@ import importlib
 import math
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -52,18 +52,28 @@ def _import_quietly(name: str) -> None:
         importlib.import_module(name)
 
 
-_OF_ESTIMATES = ("estimate", "low", "high", "n", "confidence", "interval")
+OF_ESTIMATES = ("estimate", "low", "high", "n", "confidence", "interval")
+"""Columns of an estimate."""
 _ABOUT = {"unit", "point"}
 """Columns that follow from those that name a figure."""
 
 
 def as_dataset(table: DataFrame) -> Dataset:
     """Return a table of estimates as a dataset of xarray, over the columns that name them; refuse any other table."""
-    values = [name for name in table if name in _ABOUT or str(name).rpartition("_")[2] in _OF_ESTIMATES]
+    values = [name for name in table if name in _ABOUT or str(name).rpartition("_")[2] in OF_ESTIMATES]
     if "estimate" not in values:
         raise UsageError(f"no figures with intervals here; the table has {', '.join(map(str, table))}")
     names = [name for name in table if name not in values]
     return table.fillna(dict.fromkeys(names, "")).set_index(names).to_xarray()
+
+
+def factor_columns(values: Mapping[str, str], figures: Collection[str]) -> dict[str, str]:
+    """Return the values of factors, by name, as columns of a table that has figures as columns too.
+
+    Where a figure has a factor's name, as the measured rate of a workload has that of its setting, the factor's column
+    is ``set.NAME``.
+    """
+    return {f"set.{name}" if name in figures else name: value for name, value in values.items()}
 
 
 def estimate_columns(estimate: Estimate) -> dict[str, Any]:
