@@ -269,6 +269,15 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     assert set(said["fronts"]) == {LOSS}
 
 
+def test_a_choice_that_a_mechanism_does_not_know_is_no_reason_to_refuse_it():
+    base, asked = load_model("lab-virtual"), (read_objective("domains.sut.cpu <= 50"),)
+    choices = {"protection": ("checkpoint", "none", "nine"), "checkpoint_interval": ("25 ms", "100 ms")}
+    found, refused = module.candidates_of(Request("lab-virtual", (), base, choices, asked, read_prices(None)))
+    assert sorted(each.point.values["protection"] for each in found) == ["checkpoint", "checkpoint", "none", "none"]
+    assert all("unknown protection mechanism kind 'nine'" in why for why in refused.values())
+    assert len(refused) == 2
+
+
 # What is refused
 
 

@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
@@ -20,6 +21,7 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Interrupted
 
+ROOT = Path(__file__).parents[2]
 SMALL = """\
 name: small
 models: [xen-media]
@@ -100,6 +102,23 @@ def test_ranges_are_spread_as_they_say():
     assert span_of("x", 1, 4).at(0.5) in ("2", "3")
     linear = span_of("x", 0.0, 1.0)
     assert all(b - a == pytest.approx(0.25) for a, b in pairwise(linear.number_at(n / 4) for n in range(5)))
+
+
+def test_a_parameter_says_nothing_under_a_mechanism_without_it(tmp_path):
+    factors = "  protection: [checkpoint, none]\n  checkpoint_interval: [20 ms, 40 ms]\n"
+    text = small(factors).replace("[xen-media]", "[lab-virtual]").replace("workloads.signaling=null, ", "")
+    _, found = points(tmp_path, text.replace('"measure.duration=100 ms", "measure.warm_up=100 ms"', ""))
+    protections = [point.model.spec.domains["sut"].protection for point in found]
+    assert [getattr(each, "interval", None) for each in protections] == [20_000_000, 40_000_000, None, None]
+    with pytest.raises(ModelFileError, match="unknown protection mechanism kind 'nine'"):
+        points(tmp_path, text.replace("none]", "nine]"))
+
+
+def test_the_first_example_of_the_page_is_planned_as_it_stands(tmp_path, capsys):
+    page = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
+    written(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])
+    assert run(tmp_path, tmp_path / "s", "--dry-run") == 0
+    assert "128 points with 5 replications" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -194,8 +194,9 @@ def points_at(
     base, at = maker(name, label)
     cached = lru_cache(MOST_DRAWN)(lambda point_settings: change(at(point_settings)))
     held, points = at(settings), list[StudyPoint]()
+    kinds = tuple(dict.fromkeys(row[PROTECTION] for row in rows if PROTECTION in row)) or (mechanism_of(held),)
     for number, row in enumerate(rows, first):
-        point_settings = (*settings, *assignments(base, held, row, factors))
+        point_settings = (*settings, *assignments(base, held, row, factors, kinds))
         point = StudyPoint(number, label, row, partial(cached, point_settings))
         try:
             point.made()  # one that nothing can run is refused now, not in the middle of the work
@@ -226,11 +227,16 @@ def maker(name: str, label: str) -> tuple[Model, At]:
 
 
 def assignments(
-    written_model: Model, model: Model, values: Mapping[str, str], factors: Mapping[str, Factor]
+    written_model: Model,
+    model: Model,
+    values: Mapping[str, str],
+    factors: Mapping[str, Factor],
+    kinds: tuple[str, ...],
 ) -> tuple[str, ...]:
     """Return what ``--set`` would say for the values of a point, by factor; what switches parts comes first.
 
     What the model has already as it is written, it keeps with its parameters; ``model`` has what holds at all points.
+    A parameter that one of the mechanisms of all points (``kinds``) has says nothing under another.
     """
     switches, others, kind = list[str](), list[str](), mechanism_of(model)
     for name, value in values.items():
@@ -243,7 +249,7 @@ def assignments(
         if name in (SCHEDULER, PROTECTION) and not _keys(factors[name]):
             continue
         keys = _keys(factors[name])
-        others += [f"{key}={value}" for key in keys] or axis_of(model, name, (value,), (kind,)).assignments(value, kind)
+        others += [f"{key}={value}" for key in keys] or axis_of(model, name, (value,), kinds).assignments(value, kind)
     return (*switches, *others)
 
 

@@ -127,7 +127,9 @@ class ProtectionAxis:
 
 
 def has_parameter(kind: str, name: str) -> bool:
-    """Tell whether a mechanism has what a short name stands for."""
+    """Tell whether a mechanism has what a short name stands for; what is no mechanism has nothing."""
+    if kind not in protections():
+        return False
     spec: object = protections()[kind]()
     for part in KEYS[name].split("."):
         if not hasattr(spec, part):
