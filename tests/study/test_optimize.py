@@ -301,6 +301,7 @@ def test_what_is_no_choice_is_refused(text):
 
 def test_what_makes_no_sense_is_refused(tmp_path):
     for wrong, why in (
+        ({"choices": {"streams": ("1", "2"), "workloads.media.streams": ("3",)}}, "both set workloads.media.streams"),
         ({"choices": {"a.b": tuple(map(str, range(6000)))}}, "at most 5000"),
         ({"confidence": 0.4}, "--confidence"),
         ({"budget": 3}, "--budget"),

@@ -132,6 +132,7 @@ def test_the_first_example_of_the_page_is_planned_as_it_stands(tmp_path, capsys)
         ("  streams: {}\n", "{kind: nonsense}", "nonsense"),
         ("  streams: {low: 20 ms, high: 3}\n", "{kind: sobol, points: 4}", "one unit"),
         ("  streams: {low: -1, high: 3, scale: log}\n", "{kind: sobol, points: 4}", "begins above 0"),
+        ("  streams: [1]\n  load: {key: workloads.media.streams, values: [2]}\n", "", "'streams' and 'load' both set"),
         ("  strems: [1]\n", "", "did you mean 'streams'"),
         ("  domains.dom0.wieght: [1]\n", "", "did you mean 'weight'"),
     ],

@@ -8,7 +8,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.designs.sweep_figures import Reader
-from vftsim.study.designs.sweep_grid import DEFAULT_TIMES, with_duration
+from vftsim.study.designs.sweep_grid import DEFAULT_TIMES, plan_grid, with_duration
 from vftsim.workloads.flow import FlowResult
 
 
@@ -43,6 +43,31 @@ def test_dotted_keys_and_lists():
     grid = make_grid("xen-media", None, ["domains.media.affinity=[0,1],[2,3]", "calls=10"])
     assert [p.model.spec.domains["media"].affinity for p in grid.points] == [(0, 1), (2, 3)]
     assert grid.points[0].model.spec.workloads["signaling"].calls_per_s == 10
+
+
+@pytest.mark.parametrize(
+    ("grid", "scheduler", "protection", "why"),
+    [
+        (
+            ["streams=10,20", "workloads.media.streams=30"],
+            None,
+            None,
+            "'streams' and 'workloads.media.streams' both set",
+        ),
+        (["domains.dom0.weight=1,2", "weight=3"], None, None, "'domains.dom0.weight' and 'weight' both set"),
+        (["domains.dom0.weight=1,2", "domains.dom0={}"], None, None, "all of .* and undoes 'domains.dom0.weight'"),
+        (["hosts.host.scheduler.kind=cfs"], "credit", None, "'--scheduler' and 'hosts.host.scheduler.kind'"),
+        (["domains.media.protection={kind: none}"], None, "none", "'--protection' and 'domains.media"),
+    ],
+)
+def test_an_axis_that_undoes_another_is_refused(grid, scheduler, protection, why):
+    with pytest.raises(UsageError, match=why):
+        plan_grid("xen-media", scheduler, grid, (), protection)
+
+
+def test_a_part_may_be_an_axis_before_its_parameters():
+    grid = plan_grid("xen-media", None, ["hosts.host.scheduler={kind: credit}", "hosts.host.scheduler.version='4.2'"])
+    assert grid.points[0].model.spec.hosts["host"].scheduler.version == "4.2"
 
 
 def test_a_benchmark_can_be_put_under_another_scheduler():

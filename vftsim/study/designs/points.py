@@ -17,9 +17,17 @@ from vftsim.spec.shipped import is_file
 from vftsim.spec.units import number_and_unit, quantity_with
 from vftsim.spec.yaml_source import parse_yaml
 from vftsim.study.designs.knob import knob_of, number_of, written
-from vftsim.study.designs.protections import mechanism_of, switch_of
+from vftsim.study.designs.protections import mechanism_of, protection_key, switch_of
 from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, ModelEntry, Paired, Sobol, StudySpec
-from vftsim.study.designs.sweep_grid import MOST_DRAWN, MOST_POINTS, axis_of, model_at, scheduler_switch
+from vftsim.study.designs.sweep_grid import (
+    MOST_DRAWN,
+    MOST_POINTS,
+    axis_of,
+    model_at,
+    refuse_overwritten,
+    scheduler_keys,
+    scheduler_switch,
+)
 from vftsim.study.figures.validity import as_fitted
 from vftsim.study.runs.model import Model, load_model
 
@@ -194,7 +202,8 @@ def points_at(
     base, at = maker(name, label)
     cached = lru_cache(MOST_DRAWN)(lambda point_settings: change(at(point_settings)))
     held, points = at(settings), list[StudyPoint]()
-    kinds = tuple(dict.fromkeys(row[PROTECTION] for row in rows if PROTECTION in row)) or (mechanism_of(held),)
+    kinds = _mechanisms(held, rows, factors)
+    refuse_overwritten(_in_order(held, factors, kinds), "factors")
     for number, row in enumerate(rows, first):
         point_settings = (*settings, *assignments(base, held, row, factors, kinds))
         point = StudyPoint(number, label, row, partial(cached, point_settings))
@@ -238,19 +247,38 @@ def assignments(
     What the model has already as it is written, it keeps with its parameters; ``model`` has what holds at all points.
     A parameter that one of the mechanisms of all points (``kinds``) has says nothing under another.
     """
-    switches, others, kind = list[str](), list[str](), mechanism_of(model)
+    switches, others = list[str](), list[str]()
+    (kind,) = _mechanisms(model, [values], factors)
     for name, value in values.items():
-        if name == SCHEDULER:
-            switches += scheduler_switch(written_model, value)
-        elif name == PROTECTION:
-            switches += switch_of(written_model, value)
-            kind = value
-    for name, value in values.items():
-        if name in (SCHEDULER, PROTECTION) and not _keys(factors[name]):
-            continue
-        keys = _keys(factors[name])
-        others += [f"{key}={value}" for key in keys] or axis_of(model, name, (value,), kinds).assignments(value, kind)
+        if _is_switch(name, factors):
+            switches += (scheduler_switch if name == SCHEDULER else switch_of)(written_model, value)
+        elif keys := _keys(factors[name]):
+            others += [f"{key}={value}" for key in keys]
+        else:
+            others += axis_of(model, name, (value,), kinds).assignments(value, kind)
     return (*switches, *others)
+
+
+def _mechanisms(model: Model, rows: Sequence[Mapping[str, str]], factors: Mapping[str, Factor]) -> tuple[str, ...]:
+    """Return the mechanisms of points, by default the model's own."""
+    named = {row[PROTECTION]: None for row in rows if PROTECTION in row and _is_switch(PROTECTION, factors)}
+    return tuple(named) or (mechanism_of(model),)
+
+
+def _in_order(model: Model, factors: Mapping[str, Factor], kinds: tuple[str, ...]) -> dict[str, Sequence[str]]:
+    """Return the keys that each factor sets, what switches parts first."""
+    keys_of = dict[str, Sequence[str]]()
+    for name in sorted(factors, key=lambda name: not _is_switch(name, factors)):
+        if _is_switch(name, factors):
+            keys_of[name] = scheduler_keys(model) if name == SCHEDULER else (protection_key(model),)
+        else:
+            keys_of[name] = _keys(factors[name]) or axis_of(model, name, (), kinds).keys
+    return keys_of
+
+
+def _is_switch(name: str, factors: Mapping[str, Factor]) -> bool:
+    """Tell whether a factor switches a part of the model by the name of its kind."""
+    return name in (SCHEDULER, PROTECTION) and not _keys(factors[name])
 
 
 def _keys(factor: Factor) -> Sequence[str]:

@@ -159,8 +159,12 @@ def protection_axis(model: Model, name: str, values: tuple[str, ...], kinds: tup
 
 def switch_of(model: Model, kind: str) -> tuple[str, ...]:
     """Return what puts a model under a mechanism, without its faults; its own mechanism keeps its parameters."""
-    domain = protected_domain(model)
     assignments = ("faults=[]",) if model.spec.faults else ()
     if mechanism_of(model) == kind:
         return assignments
-    return (*assignments, f"domains.{domain}.protection={{kind: {kind}}}")
+    return (*assignments, f"{protection_key(model)}={{kind: {kind}}}")
+
+
+def protection_key(model: Model) -> str:
+    """Return the dotted key of the protection of the domain whose protection matters."""
+    return f"domains.{protected_domain(model)}.protection"

@@ -27,6 +27,7 @@ from vftsim.study.designs.protections import (
     mechanism_of,
     parts_named,
     protection_axis,
+    protection_key,
     switch_of,
 )
 from vftsim.study.figures.validity import as_fitted, not_covered, with_changes
@@ -253,6 +254,9 @@ def plan_grid(
             base = at(overrides)
     kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
+    switched = {"--scheduler": scheduler_keys(as_written)} if scheduler is not None else {}
+    switched |= {"--protection": (protection_key(as_written),)} if protection is not None else {}
+    refuse_overwritten(switched | {axis.name: axis.keys for axis in axes}, "--grid")
     made = Grid(base, axes, tuple(variant for variant, _ in fitting), refused, tuple(overrides), at)
     if made.size > MOST_POINTS:
         raise UsageError(f"the grid has {made.size} points; at most {MOST_POINTS}")
@@ -301,13 +305,35 @@ def scheduler_switch(model: Model, kind: str) -> tuple[str, ...]:
     """Return what gives the model a scheduler; one that it has already keeps its parameters."""
     if _scheduler_of(model) == kind:
         return ()
-    return tuple(f"hosts.{host}.scheduler={{kind: {kind}}}" for host in model.spec.hosts)
+    return tuple(f"{key}={{kind: {kind}}}" for key in scheduler_keys(model))
+
+
+def scheduler_keys(model: Model) -> tuple[str, ...]:
+    """Return the dotted key of each host's scheduler."""
+    return tuple(f"hosts.{host}.scheduler" for host in model.spec.hosts)
 
 
 def _scheduler_of(model: Model) -> str:
     """Return the scheduler of the model's first host."""
     kind: str = next(iter(model.spec.hosts.values())).scheduler.kind  # type: ignore[attr-defined]
     return kind
+
+
+def refuse_overwritten(keys_of: Mapping[str, Sequence[str]], option: str) -> None:
+    """Refuse factors, with their keys in the order in which they are set, of which one undoes another.
+
+    One that sets a key again, or all below which the key is, as a new kind does, would leave points that are not what
+    they are called.
+    """
+    set_by: dict[str, str] = {}
+    for name, keys in keys_of.items():
+        wholes = [".".join(map(str.strip, key.split("."))).removesuffix(".kind") for key in keys]
+        for whole, (key, other) in itertools.product(wholes, set_by.items()):
+            if key == whole:
+                raise UsageError(f"{option}: '{other}' and '{name}' both set {key}; leave one of them out")
+            if key.startswith(f"{whole}."):
+                raise UsageError(f"{option}: '{name}' sets all of {whole} and undoes '{other}'; name it first")
+        set_by |= dict.fromkeys(wholes, name)
 
 
 def _axes(model: Model, grid: Sequence[str], default: Sequence[str], kinds: tuple[str, ...]) -> tuple[AnyAxis, ...]:
