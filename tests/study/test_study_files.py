@@ -1,6 +1,8 @@
 """Study files: the points that a design makes, and results that go on, merge, and can be run again."""
 
 import json
+import math
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.study.designs import study as module
 from vftsim.study.designs.past import digest_of, is_reproduced, read_points, stored_run, write_points
-from vftsim.study.designs.points import StudyPoint, points_of, size_of, span_of
+from vftsim.study.designs.points import Span, StudyPoint, points_of, size_of, span_of
 from vftsim.study.designs.runner import simulate
 from vftsim.study.designs.study import run_study_file, template
 from vftsim.study.designs.study_spec import COLUMNS, StudySpec, changed, read_study, shipped_studies, study_schema
@@ -92,6 +94,25 @@ def test_a_latin_hypercube_has_one_point_in_each_slice(tmp_path):
     _, found = points(tmp_path, text)
     costs = sorted(p.model.spec.hosts["host"].switch_cost for p in found)
     assert [int(cost - 1000) // 1000 for cost in costs] == list(range(10)), "units are converted, slices are 1 us wide"
+
+
+@pytest.mark.parametrize("kind", ["sobol", "latin_hypercube"])
+def test_whole_numbers_are_drawn_equally_often(tmp_path, kind):
+    text = small("  hosts.host.pcpus: {low: 1, high: 4}\n", f"{{kind: {kind}, points: 64}}")
+    _, found = points(tmp_path, text)
+    assert Counter(point.model.spec.hosts["host"].pcpus for point in found) == dict.fromkeys((1, 2, 3, 4), 16)
+
+
+def test_a_drawn_whole_number_lies_in_its_range():
+    by_ratio = Counter(span_of("x", 1, 7, is_log=True).drawn_at(n / 3000) for n in range(3001))
+    assert [by_ratio[n] for n in "1234567"] == [
+        1000,
+        *(pytest.approx(1000 * math.log2(1 + 1 / n), abs=2) for n in range(2, 8)),
+    ]
+    for span in (Span(0.3, 2.2, "", is_log=True, is_whole=True), Span(95.5, 97.4, "", is_whole=True)):
+        ends = [int(span.at(end)) for end in (0.0, 1.0)]
+        assert {int(span.drawn_at(n / 100)) for n in range(101)} == set(range(ends[0], ends[1] + 1))
+    assert Span(1.0, 2.0, "ms").drawn_at(0.5) == "1.5 ms"
 
 
 def test_ranges_are_spread_as_they_say():

@@ -79,14 +79,30 @@ class Span:
     """Whether its values are whole numbers."""
 
     def number_at(self, share: float) -> float:
-        """Return the number at a share of the range, with six digits."""
-        width = self.high - self.low
-        number = self.low * (self.high / self.low) ** share if self.is_log else self.low + width * share
+        """Return the number at a share of the range, with six digits; both ends are reached."""
+        number = self._between(self.low, self.high, share)
         return float(round(number)) if self.is_whole else float(f"{number:.{_DIGITS}g}")
 
     def at(self, share: float) -> str:
         """Return the value at a share of the range, as a model file has it."""
-        return as_text(written(self.number_at(share), self.unit, self.is_whole))
+        return self._text(self.number_at(share))
+
+    def drawn_at(self, share: float) -> str:
+        """Return the value at a share that was drawn: of shares spread evenly whole numbers have equally many each.
+
+        Spread by ratio, a whole number has what lies up to the next.
+        """
+        if not self.is_whole:
+            return self.at(share)
+        low, high = round(self.low), round(self.high)
+        lowest = max(low, self.low) if self.is_log else low  # a ratio begins above 0
+        return self._text(min(high, math.floor(self._between(lowest, high + 1, share))))
+
+    def _between(self, low: float, high: float, share: float) -> float:
+        return low * (high / low) ** share if self.is_log else low + (high - low) * share
+
+    def _text(self, number: float) -> str:
+        return as_text(written(number, self.unit, self.is_whole))
 
 
 def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
@@ -133,7 +149,7 @@ def rows_of(spec: StudySpec) -> Iterator[dict[str, str]]:
     names = [name for name, factor in factors.items() if _is_crossed(factor, design)]
     drawn = [] if isinstance(design, Grid) else shares(design, len(spans), spec.seed)
     for row in drawn or [[]]:
-        of_ranges = {name: span.at(share) for (name, span), share in zip(spans.items(), row, strict=False)}
+        of_ranges = {name: span.drawn_at(share) for (name, span), share in zip(spans.items(), row, strict=False)}
         for crossed in itertools.product(*columns):
             values = {**of_ranges, **dict(zip(names, crossed, strict=True))}
             yield {name: values[name] for name in factors}

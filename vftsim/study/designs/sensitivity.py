@@ -13,7 +13,7 @@ ratio where it says so), which is an assumption about the question and not about
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -261,11 +261,16 @@ def _one_at_a_time(
 
 
 def _outputs(
-    request: Request, figure: str, evaluate: Evaluator, names: Sequence[str], shares: Sequence[Sequence[float]]
+    request: Request,
+    figure: str,
+    evaluate: Evaluator,
+    names: Sequence[str],
+    shares: Sequence[Sequence[float]],
+    at: Callable[[Span, float], str],
 ) -> list[float]:
-    """Return the figure at points of the unit cube of some factors."""
+    """Return the figure at points of the unit cube of some factors, whose values there ``at`` says."""
     spans = [request.spans[name] for name in names]
-    values = [{n: s.at(x) for n, s, x in zip(names, spans, row, strict=True)} for row in shares]
+    values = [{n: at(s, x) for n, s, x in zip(names, spans, row, strict=True)} for row in shares]
     points = request.points(values)
     responses = evaluate(points, request.replications)
     return [evaluate.single(responses, point.number, figure, point) for point in points]
@@ -288,7 +293,7 @@ def _screened(
     sample, analyze = (extra(f"SALib.{part}.morris", EXTRA, COMMAND) for part in ("sample", "analyze"))
     names, seed = list(request.spans), _salib_seed(evaluate.execution.seed)
     shares = sample.sample(_problem(names), request.trajectories, num_levels=LEVELS, seed=seed)
-    outputs = np.array(_outputs(request, figure, evaluate, names, shares.tolist()))
+    outputs = np.array(_outputs(request, figure, evaluate, names, shares.tolist(), Span.at))
     measures = analyze.analyze(
         _problem(names),
         shares,
@@ -324,7 +329,7 @@ def _indices(
     sample, analyze = (extra(f"SALib.{part}.sobol", EXTRA, COMMAND) for part in ("sample", "analyze"))
     seed = _salib_seed(evaluate.execution.seed)
     shares = sample.sample(_problem(names), request.samples, calc_second_order=False, seed=seed)
-    outputs = _outputs(request, figure, evaluate, names, shares.tolist())
+    outputs = _outputs(request, figure, evaluate, names, shares.tolist(), Span.drawn_at)
     if len(set(outputs)) < 2:
         raise UsageError(f"sensitivity: '{figure}' is the same at all points; wider ranges may change it")
     indices = analyze.analyze(
