@@ -16,6 +16,7 @@ from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.names import find, one
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.model import labels_apart
 
 LOOP = """format: 2
 name: loop
@@ -93,6 +94,16 @@ def test_models_are_compared_on_any_figure_with_pairs(loop):
     rows = found.figures_to_pandas().to_dict("records")
     assert [row["estimate"] for row in rows] == [held.mean, plain.mean]
     assert rows[1]["difference_estimate"] == less.mean
+
+
+def test_models_of_one_name_are_told_apart_by_their_settings():
+    rate, short = "workloads.calls.rate", ("measure.duration=1 s", "measure.warm_up=1 s")
+    slow, fast = (vftsim.load("sip-farm-r1", [*short, f"{rate}={n} /s"]) for n in (10, 90))
+    found = vftsim.compare([slow, fast, slow], 1, figures=["calls.rate"])
+    names = [f"sip-farm-r1+{rate}=10 /s", f"sip-farm-r1+{rate}=90 /s", f"sip-farm-r1+{rate}=10 /s (2)"]
+    assert list(found.to_pandas()["model"]) == names
+    assert set(found.to_xarray()["model"].to_numpy()) == {each["label"] for each in found.manifest["models"]}
+    assert labels_apart(["a", "b", "a"], [[], ["x=1"], ["x=1"]]) == ["a", "b", "a+x=1"]
 
 
 def test_unequal_loads_are_named(loop):

@@ -69,6 +69,13 @@ def test_a_grid_crosses_values_models_and_levels(tmp_path):
     assert model.hosts["host"].pcpus == load_model("xen-media-two-core").spec.hosts["host"].pcpus
 
 
+def test_entries_of_one_model_are_told_apart_by_their_settings(tmp_path):
+    own = ("{model: xen-media, set: [hosts.host.pcpus=2]}", "{model: xen-media, label: one, set: [hosts.host.pcpus=1]}")
+    _, found = points(tmp_path, SMALL.replace("[xen-media]", f"[xen-media, {', '.join(own)}]"))
+    assert [point.label for point in found[::2]] == ["xen-media", "xen-media+hosts.host.pcpus=2", "one"]
+    assert [model.spec.hosts["host"].pcpus for model in module.some_models(found[2:])] == [2, 2, 1, 1]
+
+
 def test_pairs_and_lists_are_what_they_say(tmp_path):
     _, found = points(tmp_path, small("  streams: [10, 20]\n  domains.dom0.weight: [64, 128]\n", "{kind: paired}"))
     assert [tuple(p.values.values()) for p in found] == [("10", "64"), ("20", "128")]

@@ -13,7 +13,7 @@ neither.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.model import Model
+from vftsim.study.runs.model import Model, labels_apart
 from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.runs.workers import Interrupted
@@ -186,6 +186,8 @@ def compare_study(
     """Run every model over the same replications; refuse, before anything runs, a figure that no model has."""
     if len(models) < 2:
         raise UsageError("comparing takes at least two models; for one there is 'vftsim capacity'")
+    labels = labels_apart([model.label for model in models], [model.assignments for model in models])
+    models = [replace(model, label=label) for model, label in zip(models, labels, strict=True)]
     check_names(figures, [model.spec for model in models])
     done = replicate(models, replications, execution)
     common = sorted(set.intersection(*(set(each.records) for each in done)))

@@ -29,7 +29,7 @@ from vftsim.study.designs.sweep_grid import (
     scheduler_switch,
 )
 from vftsim.study.figures.validity import as_fitted
-from vftsim.study.runs.model import Model, load_model
+from vftsim.study.runs.model import Model, labels_apart, load_model
 
 SCHEDULER, PROTECTION = "scheduler", "protection"
 _DIGITS = 6
@@ -194,9 +194,10 @@ def points_of(spec: StudySpec, folder: Path, change: Change = lambda model: mode
     if (count := size_of(spec)) > MOST_POINTS:
         raise UsageError(f"the study has {count} points; at most {MOST_POINTS}")
     rows, points = list(rows_of(spec)), list[StudyPoint]()
-    for entry in spec.entries:
+    labels = labels_apart([each.label or each.model for each in spec.entries], [each.set for each in spec.entries])
+    for entry, label in zip(spec.entries, labels, strict=True):
         named, settings = _named(entry, folder), (*spec.set, *entry.set)
-        points += points_at(named, entry.label or entry.model, settings, rows, spec.factor_of, change, len(points))
+        points += points_at(named, label, settings, rows, spec.factor_of, change, len(points))
     return points
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -88,6 +89,25 @@ def model_of(document: Document, label: str, overrides: Sequence[str] = ()) -> M
     if overrides:
         spec = without_foreign_measure(document, spec)
     return Model(label, spec, tuple(overrides))
+
+
+def labels_apart(labels: Sequence[str], settings: Sequence[Sequence[str]]) -> list[str]:
+    """Return labels of models by which they can be told apart.
+
+    Behind a label that others have too stand the settings that those do not share, as a variant is written on the
+    command line (``MODEL+KEY=VALUE``); behind one that is there yet, a number.
+    """
+    apart = list[str]()
+    for label, own in zip(labels, settings, strict=True):
+        same = [others for each, others in zip(labels, settings, strict=True) if each == label]
+        variant = "+".join([label, *(one for one in own if any(one not in others for others in same))])
+        number = next(n for n in itertools.count(1) if _numbered(variant, n) not in apart)
+        apart.append(_numbered(variant, number))
+    return apart
+
+
+def _numbered(label: str, number: int) -> str:
+    return label if number == 1 else f"{label} ({number})"
 
 
 def in_yaml(data: dict[str, Any]) -> str:
