@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import vftsim
+from tests.study.grids import make_grid
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Note, Table, shown
@@ -12,6 +13,7 @@ from vftsim.report.terminal import as_text
 from vftsim.spec import shipped_dir
 from vftsim.stats import Estimate
 from vftsim.study.designs.compare import compare_study
+from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.names import find, one
 from vftsim.study.figures.summary import Summary
@@ -94,6 +96,18 @@ def test_models_are_compared_on_any_figure_with_pairs(loop):
     rows = found.figures_to_pandas().to_dict("records")
     assert [row["estimate"] for row in rows] == [held.mean, plain.mean]
     assert rows[1]["difference_estimate"] == less.mean
+
+
+def test_a_point_of_a_sweep_without_the_figure_asked_for_has_none(tmp_path):
+    (tmp_path / "loop.yaml").write_text(LOOP)
+    held, axis = "domains.vm.protection.output_held", ["workloads.load.clients=1"]
+    grid = make_grid(str(tmp_path / "loop.yaml"), None, axis, (), "none,checkpoint")
+    found = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1), figures=["output_held"])
+    assert [list(point.values[0]) for point in found.points] == [[], [held]]
+    assert list(found.results["metric"]) == [held]
+    alone = make_grid(str(tmp_path / "loop.yaml"), None, axis, (), "none")
+    with pytest.raises(UsageError, match="there is no figure 'output_held'"):
+        run_sweep(alone, tmp_path / "alone", 1, Execution(1, 1), figures=["output_held"])
 
 
 def test_models_of_one_name_are_told_apart_by_their_settings():

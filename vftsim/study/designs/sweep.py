@@ -240,7 +240,7 @@ def run_sweep(
     """
     points = grid.points  # one that nothing can run is refused now, not in the middle of the work
     execution.check(replications)
-    check_names(figures, [grid.base.spec, *_one_of_each_variant(grid)])
+    check_names(figures, _one_of_each_mechanism(grid) or [grid.base.spec])
     interrupted = False
     with resumable_store(folder, "sweep", force) as store:
         runner = Runner(points, simulate, lambda *_: None, replace(execution, store=store))
@@ -278,8 +278,8 @@ def _figures_of(runner: Runner, names: Sequence[str]) -> list[PointFigures]:
     return figures
 
 
-def _one_of_each_variant(grid: Grid) -> list[ModelSpec]:
-    """Return a point's model for each mechanism: they have figures of their own."""
+def _one_of_each_mechanism(grid: Grid) -> list[ModelSpec]:
+    """Return a point's model for each mechanism that is compared: they have figures of their own."""
     points = {point.variant.protection: point for point in grid.points} if grid.protections else {}
     return [point.model.spec for point in points.values()]
 

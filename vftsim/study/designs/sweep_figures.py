@@ -5,7 +5,7 @@ be an axis.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -69,15 +69,17 @@ class Reader:
         return self._same[key]
 
 
-def chosen(summary: Summary, names: Iterable[str]) -> Iterator[Address]:
+def chosen(summary: Summary, names: Collection[str]) -> Iterator[Address]:
     """Yield the figures that are named; without names those that lead, and how many runs failed if some did."""
-    named = [address for name in names for address in summary.find(name)]
+    if names:
+        yield from (address for name in names for address in summary.find(name))
+        return
     of_run = {(address.owner, address.entry.path) for address in summary.addresses if not address.phase}
-    for address in named or summary.addresses:
+    for address in summary.addresses:
         is_of_run = (address.owner, address.entry.path) in of_run
         is_first = not address.phase if is_of_run else FIRST_STEP in (address.phase, address.step)
         is_mixed = address.phase in summary.mixed and isinstance(address.entry.figure, Verdict)
-        if named or (is_first and (address.entry.leads or is_mixed)):
+        if is_first and (address.entry.leads or is_mixed):
             yield address
 
 
