@@ -157,6 +157,9 @@ def test_a_year_loses_all_that_comes_at_a_rate_until_somebody_restarts():
     """20 requests a second for 77 s, ten times a year; how late they are answered does not matter."""
     data = silent().spec.model_dump(mode="json")
     data["workloads"] = {"load": {"kind": "open_requests", "to": "vm", "rate": "20 /s", "gap_cv": 0}}
+    # Three of them, each with clients of its own.
+    data["domains"]["vm"] |= {"count": 3, "interfaces": {"eth0": {"path": {"kind": "moderated"}}}}
+    data["hosts"]["host"]["pcpus"] = 3
     spec = ModelSpec.model_validate(data)
     found = availability_study(Model("open", spec), ["none"], YEAR_S / 10, Crashes(2, after_ns=5 * _S), Execution(1, 1))
     assert found.rows[0]["failed_per_year"] == pytest.approx(10 * 77.0 * 20)

@@ -209,7 +209,13 @@ def rate_of(model: Model, domain: str) -> float:
     spec = model.spec
     if spec.ramp is not None:
         return spec.ramp.first_load
-    rates = [spec.workloads[name].attempts_per_s for name, serving in spec.serving().items() if domain in serving]
+    serving = spec.serving()
+    rates = [
+        workload.attempts_per_s
+        for name, workload in spec.workloads.items()
+        for driver in spec.drivers_of(name)
+        if domain in serving[driver]
+    ]
     return math.fsum(rates) if rates else math.nan
 
 
