@@ -118,6 +118,20 @@ def test_requests_at_a_rate_are_carried_up_to_a_full_cpu(tmp_path):
     assert curve["workloads.app.failed_mean"].max() == 0.0
 
 
+def test_each_copy_of_a_domain_has_to_carry_the_load(tmp_path):
+    """Two servers of 1 ms a request, each with clients of its own: 1000 answers a second each."""
+    path = tmp_path / "open.yaml"
+    load = "app: {kind: open_requests, to: server, rate: 500 /s, gap_cv: 0}"
+    text = SERVER.replace("load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}", load)
+    native = "{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}"
+    text = text.replace(native, "{kind: moderated}").replace("pcpus: 1", "pcpus: 2")
+    path.write_text(text.replace("duration: 100 ms", "duration: 3 s").replace("    vcpus: 1\n", "    count: 2\n"))
+    found = turned(load_model(path), ASKED)
+    assert found.result.estimate.low <= 1000 / 0.95 <= found.result.estimate.high
+    judged = {"workloads.app-1.served_mean", "workloads.app-2.served_mean"}
+    assert judged <= set(found.curve().columns)
+
+
 @pytest.mark.parametrize("name", shipped_models())
 def test_what_clients_ask_for_is_one_figure_of_every_shipped_model(name):
     spec = load_model(name).spec

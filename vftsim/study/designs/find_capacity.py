@@ -153,8 +153,8 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
     sort, _, rest = key.partition(".")
     loaded = rest.partition(".")[0] if sort == "workloads" else ""
-    offered = (loaded,) if loaded else ()
-    beside = tuple(name for name in model.spec.workloads if name not in offered)
+    offered = tuple(model.spec.drivers_of(loaded)) if loaded else ()
+    beside = tuple(name for name in model.spec.workloads if name != loaded)
     fewest = 0 if request.objectives else model.spec.workloads[loaded].fewest_judged
     names = LoadNames(
         key,
@@ -204,9 +204,10 @@ def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]
     if request.objectives:
         return request.objectives
     return [
-        f"workloads.{name}.{objective}"
+        f"workloads.{driver}.{objective}"
         for name, workload in spec.workloads.items()
         if key == f"workloads.{name}.{workload.load_key}"
+        for driver in spec.drivers_of(name)
         for objective in workload.objectives
     ]
 
@@ -223,7 +224,8 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
     if request.resolution is not None and request.resolution != int(request.resolution):
         raise UsageError(f"--resolution: a whole number of streams, got {request.resolution:g}")
     spec, calls = model.spec, calls_per_stream(model.spec)
-    offered = tuple(name for kind in (STREAMS, CALLS) if (name := loaded_by(spec, kind)))
+    loaded = [name for kind in (STREAMS, CALLS) if (name := loaded_by(spec, kind))]
+    offered = tuple(driver for name in loaded for driver in spec.drivers_of(name))
     names = LoadNames(
         "streams",
         "media streams",

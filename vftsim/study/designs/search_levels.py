@@ -270,7 +270,7 @@ class JudgedLoad:
     criterion: Callable[[RunRecord], tuple[dict[str, float], bool]]
     """Returns the figures that a record is judged by, and whether it is within the limit."""
     offered: tuple[str, ...] = ()
-    """Workloads that must have sent what they were asked."""
+    """Drivers of workloads that must have sent what they were asked."""
 
     def __call__(self, level: float, replication: int) -> JudgedRun:
         """Run and judge."""
@@ -291,15 +291,8 @@ class JudgedLoad:
 
 
 def short_offer(record: RunRecord, names: Collection[str]) -> Offer | None:
-    """Return the first of some workloads' offers that is short; of a domain that is made often, each has a number."""
-    return next(
-        (
-            offer
-            for name, offer in record.offers.items()
-            if offer.is_short and (name in names or name.rpartition("-")[0] in names)
-        ),
-        None,
-    )
+    """Return the first offer that is short, of drivers of workloads."""
+    return next((offer for name, offer in record.offers.items() if offer.is_short and name in names), None)
 
 
 def without_short_offers(
