@@ -146,12 +146,7 @@ class StudySpec(Spec):
     @model_validator(mode="after")
     def _of_fitting_factors(self) -> StudySpec:
         for name, factor in self.factor_of.items():
-            if name in COLUMNS:
-                raise ValueError(
-                    f"factor '{name}' has the name of a column that tables of results have anyway; give it another "
-                    f"name, and say what it sets with `key: {factor.key or 'KEY'}`"
-                )
-            if (wrong := _incompatibility(self.design, factor)) is not None:
+            if (wrong := _incompatibility(self.design, name, factor)) is not None:
                 raise ValueError(f"factor '{name}' {wrong}")
         if isinstance(self.design, Listed):
             for point in self.design.points:
@@ -182,8 +177,13 @@ def _there(name: str, known: Any) -> str:
     return f"there are {listing(list(known)) or 'none'}{did_you_mean(name, known)}"
 
 
-def _incompatibility(design: Any, factor: Factor) -> str | None:
-    """Return why a factor does not fit the design."""
+def _incompatibility(design: Any, name: str, factor: Factor) -> str | None:
+    """Return why a factor of this name does not fit the results or the design."""
+    if name in COLUMNS:
+        return (
+            "has the name of a column that tables of results have anyway; give it another name, and say what it sets "
+            f"with `key: {factor.key or 'KEY'}`"
+        )
     if isinstance(design, Listed):
         return "has values of its own; in a list the points say them" if factor.values or factor.is_range else None
     if not factor.values and not factor.is_range:
