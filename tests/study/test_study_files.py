@@ -142,6 +142,19 @@ def test_a_parameter_says_nothing_under_a_mechanism_without_it(tmp_path):
         points(tmp_path, text.replace("none]", "nine]"))
 
 
+def test_what_the_costs_of_each_mechanism_rest_on_is_said_once(tmp_path):
+    (tmp_path / "loop.yaml").write_text(
+        "networks: {lan: {}}\nhosts: {host: {pcpus: 1}}\ndomains:\n  vm:\n"
+        "    interfaces: {eth0: {path: {kind: native}}}\n    applications: {srv: {kind: service}}\n"
+        "workloads: {load: {kind: request_response, to: vm, clients: 1}}\n"
+        "measure: {warm_up: 10 ms, duration: 100 ms}\n"
+    )
+    text = "name: small\nmodels: [loop.yaml]\nfactors: {protection: [none, checkpoint, lockstep]}\n"
+    spec, few = points(tmp_path, f"{text}responses: [load.rate]\nreplications: 1\n")
+    said = str(run_study_file(spec, few, tmp_path / "s", Execution(1, 1)))
+    assert [said.count(f"Costs of {kind} (vm)") for kind in ("none", "checkpoint", "lockstep")] == [0, 1, 1]
+
+
 def test_the_first_example_of_the_page_is_planned_as_it_stands(tmp_path, capsys):
     page = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
     written(tmp_path, page.partition("```yaml\n")[2].partition("```")[0])

@@ -18,12 +18,13 @@ from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.crossovers import numbers_of
 from vftsim.study.designs.knob import knob_of
 from vftsim.study.designs.past import write_points
-from vftsim.study.designs.points import StudyPoint
+from vftsim.study.designs.points import PROTECTION, StudyPoint
 from vftsim.study.designs.runner import Responses, Runner, simulate
 from vftsim.study.designs.study_spec import StudySpec
 from vftsim.study.designs.sweep_grid import MOST_DRAWN
 from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
+from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import not_covered, not_covered_line
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
@@ -265,8 +266,16 @@ def _charts(study: StudyResult) -> list[Chart]:
     return charts
 
 
+def _costs(study: StudyResult) -> list[str]:
+    """Return what the costs of mechanisms rest on that are a factor, but for those of which the head tells."""
+    firsts = {(point.label, point.values.get(PROTECTION)): point for point in reversed(study.points)}
+    in_head = {text for model in study.manifest["models"] for text in model["costs"]}
+    texts = dict.fromkeys(text for point in reversed(firsts.values()) for text in cost_notes(point.model.spec))
+    return [f"Costs of {text}" for text in texts if text not in in_head]
+
+
 def _notes(study: StudyResult) -> list[str]:
-    notes = []
+    notes = _costs(study)
     if len(study.points) > _MOST_ROWS:
         notes.append(f"The first {_MOST_ROWS} points; results.csv has all.")
     for number, why in list(study.refused.items())[:_MOST_LISTED]:
