@@ -122,15 +122,20 @@ class SweepResult(Printed):
 
     @property
     def shown(self) -> dict[str, Address]:
-        """Figures in the terminal's table: those asked for; else of the first workload, domains, and mechanisms."""
+        """Figures in the terminal's table: those asked for; else of the first workload, domains, and mechanisms.
+
+        Of several copies of a domain those of the first, and of its clients.
+        """
         addresses = {name: address for point in self.points for name, (address, _) in point.found.items()}
         if self.named:
             return addresses
         owners = {address.owner for address in addresses.values()}
-        first = next((owner for name in self.grid.base.spec.workloads if (owner := f"workloads.{name}") in owners), "")
-        order = [first, *(f"domains.{name}" for name in self.grid.base.spec.domains)]
+        spec = self.grid.base.spec
+        services = ((f"workloads.{name}", f"workloads.{name}-1") for name in spec.workloads)
+        order = [*next((each for each in services if not owners.isdisjoint(each)), ())]
+        order += [f"domains.{name}" for name in spec.domains]
         if self.grid.protections:
-            order += [f"{owner}.protection" for owner in order[1:]]
+            order += [f"domains.{each}.protection" for name in spec.domains for each in (name, f"{name}-1")]
         return {name: address for own in order for name, address in addresses.items() if address.owner == own}
 
     @property
@@ -366,7 +371,7 @@ def _which(begin: int, lines: list[Series]) -> str:
 def _points(result: SweepResult) -> Table:
     """Return a row a point: the values of its axes, and the figures that are shown."""
     several = len({address.owner for address in result.shown.values()}) > 1
-    heads = [_heading(address, several=several) for address in result.shown.values()]
+    heads = [_heading(address, result, several=several) for address in result.shown.values()]
     loads = {name for name, address in result.shown.items() if address.entry.figure.is_load}
     beyond = {number for number, metric in result.outside or () if metric not in loads}
     rows: list[list[Cell]] = []
@@ -389,9 +394,16 @@ def _label(point: Point, grid: Grid, without: Collection[str] = ()) -> str:
     )
 
 
-def _heading(address: Address, *, several: bool) -> str:
-    is_service = address.owner.startswith("workloads.")
-    return address.entry.head if is_service or not several else f"{short_owner(address.owner)}: {address.entry.head}"
+def _heading(address: Address, result: SweepResult, *, several: bool) -> str:
+    services = {each.owner for each in result.shown.values() if each.owner.startswith("workloads.")}
+    is_clear = not several or (services == {address.owner} and not _is_of_copy(address, result))
+    return address.entry.head if is_clear else f"{short_owner(address.owner)}: {address.entry.head}"
+
+
+def _is_of_copy(address: Address, result: SweepResult) -> bool:
+    """Tell whether a figure is of one of several copies of a domain, or of its clients."""
+    spec = result.grid.base.spec
+    return address.owner.split(".")[1] not in {*spec.workloads, *spec.domains}
 
 
 def _cell(point: Point, address: Address, estimate: Estimate) -> Cell:
@@ -422,7 +434,7 @@ def _crossovers(result: SweepResult) -> list[Block]:
 def _crossover(row: Any, result: SweepResult) -> list[Cell]:
     half = (row.high - row.low) / 2.0
     return [
-        f"{_heading(result.shown[row.metric], several=True)}: {row.before} below, {row.after} above",
+        f"{_heading(result.shown[row.metric], result, several=True)}: {row.before} below, {row.after} above",
         Estimate(row.estimate, half, row.low, row.high, row.n, result.confidence, row.interval),
         f"{row.from_point:g} and {row.to_point:g}",
         f"{with_unit(row.axis, row.unit)}{f'; {row.held}' if row.held else ''}",
@@ -435,6 +447,8 @@ def _about(result: SweepResult) -> list[str]:
         for axis in result.grid.axes
         if axis.name in _MEANINGS and "." not in axis.name
     ]
+    if not result.named and any(_is_of_copy(address, result) for address in result.shown.values()):
+        lines.append("Of several copies of a domain the table has the first; results.csv has all")
     if result.grid.base.spec.phased is None:
         lines.append(_times(result.grid))
     return lines
