@@ -302,7 +302,7 @@ class BuiltModel:
         """
         sources: dict[int, list[Source]] = {}
         for name, driver in self.drivers.items():
-            workload = self.spec.workloads.get(name) or self.spec.workloads[name.rpartition("-")[0]]
+            workload = self.spec.workload_of(name)
             if not driver.sources:
                 continue
             host_name, network, key = self.spec.arrival_of(workload)

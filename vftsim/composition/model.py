@@ -354,6 +354,10 @@ class ModelSpec(Spec):
         copies = self.copies(self.target_of(self.workloads[name])[0])
         return {name if len(copies) == 1 else f"{name}-{n}": copy for n, copy in enumerate(copies, 1)}
 
+    def workload_of(self, driver: str) -> WorkloadSpec:
+        """Return the workload that a driver plays."""
+        return self.workloads.get(driver) or self.workloads[driver.rpartition("-")[0]]
+
     def serving(self) -> dict[str, list[str]]:
         """Return the domains that serve each driver of a workload: its own, and those that the program there asks."""
         groups = dict[str, list[str]]()

@@ -52,7 +52,7 @@ def watched(spec: ModelSpec) -> str:
             for outcome in outcomes:
                 leading = next((".".join(entry.path) for entry in outcome.patterns() if entry.leads), "")
                 if figure := outcome.watched or leading:
-                    return f"workloads.{name}.{step}{figure}"
+                    return f"workloads.{next(iter(spec.drivers_of(name)))}.{step}{figure}"
     return f"domains.{next(iter(spec.domains))}.cpu"
 
 
