@@ -1,16 +1,24 @@
 """What a study takes is known before it begins: said, asked about, refused, bounded."""
 
 import re
+import sys
 import time
 
 import pytest
 
+from vftsim.cli import main as command_line
 from vftsim.cli import options
 from vftsim.cli.main import main
 from vftsim.study.designs import sweep_grid
 from vftsim.study.runs.estimate import Needs
 
 LONG = ["--set", "workloads.calls.sample_period=1 ns"]
+
+
+@pytest.fixture
+def at_the_console(monkeypatch):
+    """Repeat an interruption that Python drops, as where it comes in a destructor: a command goes on without it."""
+    monkeypatch.setattr(sys, "unraisablehook", command_line._interrupt_again)
 
 
 def refusal(capsys, *arguments):
@@ -66,6 +74,7 @@ def test_limits_that_cannot_be_kept_are_refused(arguments, part, tiny_path, caps
 
 @pytest.mark.own_process
 @pytest.mark.thorough
+@pytest.mark.usefixtures("at_the_console")
 def test_a_study_ends_when_its_time_is_over_and_what_had_finished_is_kept(tiny_path, tmp_path, capsys):
     target = tmp_path / "out"
     assert main(["run", str(tiny_path), "-n", "1", "-j", "1", "-q", "-o", str(tmp_path / "warm")]) == 0  # imports
@@ -100,6 +109,7 @@ def test_a_large_grid_is_counted_before_it_is_made(tiny_path, tmp_path, monkeypa
 
 
 @pytest.mark.own_process
+@pytest.mark.usefixtures("at_the_console")
 def test_time_counts_while_a_grid_is_made(tiny_path, tmp_path, monkeypatch, capsys):
     at = sweep_grid.model_at
     monkeypatch.setattr(sweep_grid, "model_at", lambda *every: time.sleep(0.01) or at(*every))
@@ -122,6 +132,7 @@ def test_time_counts_while_a_grid_is_made(tiny_path, tmp_path, monkeypatch, caps
 
 
 @pytest.mark.own_process
+@pytest.mark.usefixtures("at_the_console")
 def test_memory_that_is_used_and_was_not_foreseen_ends_a_study(tiny_path, monkeypatch, capsys):
     monkeypatch.setattr(Needs, "memory_bytes", lambda *_: 0.0)
     assert main(["run", str(tiny_path), "-n", "20000", "-j", "1", "-q", "--max-memory", "50 MB"]) == 3
