@@ -82,6 +82,12 @@ def test_a_price_of_a_part_that_there_is_not_is_refused(part, message):
     assert cost_of(of_another_kind, spec)[0] == 0.0, "without protection there is no interval"
 
 
+def test_a_value_of_a_part_is_that_of_the_model_with_or_without_a_space():
+    spec = load_model("lab-virtual", ["domains.sut.protection={kind: checkpoint, interval: 25 ms}"]).spec
+    for value in ("25ms", "25 ms"):
+        assert cost_of(PriceTable(name="t", parts={f"domains.sut.protection.interval={value}": 7.0}), spec)[0] == 7.0
+
+
 def test_prices_are_read_from_a_file_with_a_schema(tmp_path):
     folder = shipped_dir("experiments") / "prices"
     written = json.loads((folder / "prices.schema.json").read_text(encoding="utf-8"))

@@ -131,6 +131,8 @@ def test_two_years_beside_the_chain_and_in_words():
     # The same faults strike every mechanism.
     assert [own.drawn["primary host"] for own in none.years] == [own.drawn["primary host"] for own in pair.years]
     assert none.down_s.mean > pair.down_s.mean
+    for each in found.found.values():
+        assert sum(each.down_by_s.values()) == pytest.approx(each.down_s.mean), "parts add up to the whole"
     # Without a backup it is unprotected whenever it is up.
     assert none.unprotected_s.mean + sum(own.down_s for own in none.years) / 2 == pytest.approx(YEAR_S)
     assert none.chain_unprotected_s + none.chain_down_s == pytest.approx(YEAR_S)

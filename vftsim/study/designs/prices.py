@@ -109,7 +109,7 @@ def _has(data: Mapping[str, Any], text: str) -> bool:
             names = here if isinstance(here, Mapping) else ()
             raise UsageError(f"prices: parts: '{text}': there is no '{key}'{instead(key, names, 'it has')}")
         here, shape = here[key], shape.child(key, here) if shape is not None else None
-    return str(here) == value
+    return str(here).replace(" ", "") == value.replace(" ", "")  # 25ms is 25 ms
 
 
 def _channel_bit_s(protection: ProtectionSpec) -> float:

@@ -281,7 +281,9 @@ class MachineYears:
         have cost, each by itself, is taken off (a control variate), which makes the interval several times narrower.
         The chance of those that meet each other comes on top.
         """
-        mean = mean_interval([each.down_s - self._by_chance_s(each) for each in self.years], CONFIDENCE)
+        chances_s = [sum(self._by_chance_s(each, kind) for kind in self.kinds) for each in self.years]
+        of_years_s = [each.down_s - chance_s for each, chance_s in zip(self.years, chances_s, strict=True)]
+        mean = mean_interval(of_years_s, CONFIDENCE)
         low = mean.mean - math.hypot(mean.mean - mean.low, self._of_meetings_s)
         high = mean.mean + math.hypot(mean.high - mean.mean, self._of_meetings_s)
         return replace(mean, low=low, high=high, half_width=(high - low) / 2.0)
@@ -297,11 +299,18 @@ class MachineYears:
         added_s = self.chain_waits_s * deaths * self.restart_s
         return _NORMAL * math.sqrt((spared_s + added_s) * self.restart_s / len(self.years))
 
-    def _by_chance_s(self, year: Year) -> float:
-        return sum(
-            (year.drawn[kind.name] - kind.rate_per_s * YEAR_S) * kind.protected.cost_s(self.restart_s)
+    def _by_chance_s(self, year: Year, kind: Kind) -> float:
+        """Return what more faults of a kind than on average have cost in a year."""
+        return (year.drawn[kind.name] - kind.rate_per_s * YEAR_S) * kind.protected.cost_s(self.restart_s)
+
+    @property
+    def down_by_s(self) -> dict[str, float]:
+        """Seconds down in a year by the kind of fault, the same taken off: they add up to :attr:`down_s`."""
+        return {
+            kind.name: sum(each.down_by[kind.name] - self._by_chance_s(each, kind) for each in self.years)
+            / len(self.years)
             for kind in self.kinds
-        )
+        }
 
     @property
     def unprotected_s(self) -> Estimate:
@@ -391,11 +400,7 @@ class SimulatedYears(Printed):
         names = [rate.name for rate in self.rates]
         parts: list[list[Cell]] = []
         for kind, each in self.found.items():
-            row = [kind]
-            for name in names:
-                seconds = [year.down_by[name] for year in each.years if name in year.down_by]
-                row.append(sum(seconds) / count if seconds else None)
-            parts.append(row)
+            parts.append([kind, *(each.down_by_s.get(name) for name in names)])
         how_often = ", ".join(f"{rate.name} {rate.mean_s / _DAY_S:.4g}" for rate in self.rates)
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
@@ -404,7 +409,7 @@ class SimulatedYears(Printed):
                 f"Is the downtime of {count} simulated years within the interval of the Markov chain?",
             ),
             Table(columns, years, caption=f"Downtime: as clients see it. {_RESTS_ON} {INTERVALS}"),
-            Table(["down, s/year, by fault", *names], parts, caption=_AS_DRAWN),
+            Table(["down, s/year, by fault", *names], parts),
             Note(f"Mean days between faults: {how_often}."),
             Note(
                 f"What does not come back by itself somebody brings back in {self.restart_s:g} s (--restart), "
@@ -523,7 +528,3 @@ def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, cr
 
 _DAY_S = 86_400.0
 _RESTS_ON = "The chain rests on crashes at instants of each kind of fault (-n), the simulation on years."
-_AS_DRAWN = (
-    "Of the years as they were drawn. From the whole, above, is taken what more faults than on average have cost, or "
-    "is added what fewer have spared, so that the parts need not add up to it."
-)
