@@ -96,6 +96,10 @@ def test_clients_of_a_switch_lose_what_the_line_cannot_carry_unless_it_pauses_th
     """Three senders of the line's rate: two thirds are lost at the switch, or nothing with IEEE 802.3x."""
     lossy = Bulk(60 * MS, clients=3, rate=10**9, network={"switched": True})
     assert lossy.dropped() / sum(r.sent for r in lossy.results) == pytest.approx(2 / 3, abs=0.05)
+    # By its numbers a flow of which nothing comes has lost nothing: the loss is that of what was sent.
+    outcome = lossy.clients.outcome()
+    assert sum(outcome.dropped.values()) / sum(outcome.offered.values()) == pytest.approx(2 / 3, abs=0.05)
+    assert [outcome.dropped[f"client_{r.client}"] for r in lossy.results] == [r.dropped for r in lossy.results]
     paused = Bulk(100 * MS, clients=3, rate=10**9, network={"switched": True, "flow_control": True}, until_ns=100 * MS)
     assert paused.dropped() == 0
     for result in paused.results:

@@ -37,7 +37,9 @@ class MeasureSpec(Spec):
         "25 packets of a stream.",
     )
     duration: MeasuredNs = Field(
-        2 * _S, description="Measured time of a replication, after the warm-up. From 100 ms (five packets of a stream)."
+        2 * _S,
+        description="Measured time of a replication, after the warm-up. From 100 ms (five packets of a stream). It "
+        "ends before, with the last of them, where all workloads are tests of a length of their own (iperf, httperf).",
     )
 
     @field_validator("duration")
@@ -231,6 +233,17 @@ class ModelSpec(Spec):
         """Time that no run passes; without workloads that have phases of their own, the end of every run."""
         of_workloads = max((workload.longest_ns() for workload in self.workloads.values()), default=0)
         return of_workloads or self.measure.warm_up + self.measure.duration
+
+    @property
+    def tests_ns(self) -> int:
+        """When its workloads' own tests are due to be over, where nothing else is measured; else 0.
+
+        What resources do after a test is no part of it: there the measured time ends with the last test.
+        """
+        tests_ns = [workload.test_ns() for workload in self.workloads.values()]
+        programs = (program for domain in self.domains.values() for program in domain.applications.values())
+        is_more_measured = any(program.outcomes and not program.speaks for program in programs)
+        return 0 if self.faults or is_more_measured or not all(tests_ns) else max(tests_ns, default=0)
 
     @property
     def phased(self) -> str | None:

@@ -35,6 +35,8 @@ from vftsim.sampling import Streams
 _S = 1_000_000_000
 _MINUTE_NS = 60 * _S
 LONGEST_DRAIN_NS = 120 * _S
+_STEPS_A_TEST = 1000
+"""How often it is asked during a test whether it is over: CPU time is right to a thousandth."""
 BASELINE_ENTITY = 0
 _ACTION_ENTITY = 3
 
@@ -77,6 +79,8 @@ class Run:
         self._resources: dict[str, dict[str, Outcome]] = {}
         self.on_time: Callable[[int], int] | None = None
         """Told the simulated time in ns now and then; returns after how many ns it wants to be told again."""
+        self.on_measured: Callable[[], None] = lambda: None
+        """Called when the measured time of a run without phases is over."""
         self._on_phase = on_phase
         self.built = BuiltModel(
             self.engine,
@@ -89,6 +93,7 @@ class Run:
         )
         self._links = {name: (row, spec.networks[network].rate) for name, network, row in self.built.link_ends()}
         self._start = self._end = self._before = self._read()
+        self._over: _Reading | None = None
         self.phased = spec.phased is not None
         self.is_started = False
         self._saves: Saves | None = None
@@ -113,7 +118,7 @@ class Run:
             if self.phased:
                 self._play()
             else:
-                self._run_to(self.built.window_ns[1])
+                self._measure()
         except RunFailure as error:
             raise self._named(error) from None
 
@@ -194,6 +199,20 @@ class Run:
         end_ns = engine.now_ns + LONGEST_DRAIN_NS
         while any(driver.under_way for driver in drivers) and engine.now_ns < end_ns:
             engine.run(engine.now_ns + _S)
+
+    def _measure(self) -> None:
+        """Run to the end; the measured time is over before it where the workloads' own tests are."""
+        begin_ns, end_ns = self.built.window_ns
+        if self.spec.tests_ns > begin_ns:
+            self._run_to(begin_ns)
+            step_ns = max(self.spec.tests_ns // _STEPS_A_TEST, 1)
+            while self.now_ns < end_ns and any(driver.is_testing for driver in self.built.drivers.values()):
+                self._run_to(min(self.now_ns + step_ns, end_ns))
+        if self.now_ns <= begin_ns:
+            self._run_to(end_ns)
+        self._over = self._read()
+        self.on_measured()
+        self._run_to(end_ns)
 
     def _run_to(self, end_ns: int) -> None:
         """Run up to a time; in parts if somebody wants to know how far it is or states are kept, to the same end."""
@@ -320,7 +339,7 @@ class Run:
             self._on_phase(phase)
 
     def _record(self, in_flight: int) -> RunRecord:
-        built, now = self.built, self._read()
+        built, after = self.built, self._end if self.phased else self._over or self._read()
         whole: dict[str, Outcome] = {}
         for name, driver in built.drivers.items():
             if (outcome := driver.outcome()) is not None:
@@ -330,7 +349,7 @@ class Run:
                 domain, _, application = name.rpartition(".")
                 whole[f"domains.{domain}.applications.{application}"] = outcome
         # Of a ramp, use of resources is known by step; what faults did and lost, only all its steps together tell.
-        before, after = (self._start, self._end) if self.phased else (self._before, now)
+        before = self._start if self.phased else self._before
         measured = after.since(before).items()
         whole |= {owner: each for owner, each in measured if not (self.phased and isinstance(each, RESOURCES))}
         return RunRecord(

@@ -17,6 +17,9 @@ from vftsim.spec import Spec, format_duration
 from vftsim.spec.units import format_rate
 from vftsim.workloads.parts import ApplicationSpec
 
+_MOST_OF_IT = 0.99
+"""A test that lasts for that share of a run says the same as the whole."""
+
 
 def without_effect(spec: ModelSpec) -> list[str]:
     """Return, for each setting without effect, ``key: reason``."""
@@ -34,14 +37,24 @@ def without_effect(spec: ModelSpec) -> list[str]:
 
 def remarks(spec: ModelSpec) -> list[str]:
     """Return what a reader of a model's figures must know: what it asks that cannot be."""
-    length = format_duration(spec.longest_ns)
-    cut = [
-        f"workloads.{name}: its test lasts {format_duration(workload.test_ns())}, and a run {length}: its figures are "
-        "of a part"
-        for name, workload in spec.workloads.items()
-        if workload.test_ns() > spec.longest_ns
-    ]
-    return [*(remark for name in spec.domains if (remark := _idle_vcpus(spec, name))), *cut, *_beyond_line(spec)]
+    of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
+    of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
+    return [*filter(None, of_vcpus), *filter(None, of_tests), *_beyond_line(spec)]
+
+
+def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
+    """Return what the length of a workload's own test makes of figures; ``test_ns`` 0: it lasts as long as the run."""
+    if spec.phased or test_ns == 0:
+        return ""
+    asked = f"workloads.{name}: its test lasts {format_duration(test_ns)}"
+    if _MOST_OF_IT * test_ns > spec.longest_ns:
+        return f"{asked}, and a run {format_duration(spec.longest_ns)}: its figures are of a part"
+    if test_ns <= spec.measure.warm_up:
+        return f"{asked}: it is over when measuring begins (measure.warm_up); CPU and links are of what comes after"
+    measured_to_ns = spec.tests_ns or spec.longest_ns
+    if test_ns < _MOST_OF_IT * measured_to_ns:
+        return f"{asked}; CPU and links are means up to {format_duration(measured_to_ns)}"
+    return ""
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:

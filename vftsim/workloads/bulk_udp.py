@@ -107,6 +107,7 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a datagram that was dropped."""
     udp_bulks(sim)[flow.state_row].dropped += 1
+    udp_flows(sim)[packets(sim)[packet].stream].lost += 1
 
 
 @entry
@@ -139,11 +140,12 @@ def _flow_result(engine: Engine, n: int, flow: UdpFlow, bits: int) -> UdpFlowRes
         jitter_ns=float(flow.jitter_ns),
         mean_difference_ns=int(flow.difference_ns) / max(1, int(flow.received) - 1),
         socket_drops=int(flow.dropped),
+        dropped=int(flow.lost),
     )
 
 
 class UdpTest(Outcome):
-    """What iperf reports of UDP, by client; ``lost`` as its server counts."""
+    """What became of datagrams, by client; ``lost`` of ``datagrams`` is what iperf's server reports."""
 
     sent: dict[str, float] = declare.number(by="name", unit="Mbit/s", label="sent", known_as=("sent_mbit_per_s",))
     received: dict[str, float] = declare.number(
@@ -155,11 +157,15 @@ class UdpTest(Outcome):
     difference: dict[str, float] = declare.number(
         by="name", joined="mean", unit="ms", label="difference of transit times, mean", better="lower"
     )
-    lost: dict[str, int] = declare.total(by="name", label="datagrams lost", better="lower")
-    datagrams: dict[str, int] = declare.total(by="name")
+    offered: dict[str, int] = declare.total(by="name", label="datagrams sent")
+    dropped: dict[str, int] = declare.total(by="name", label="datagrams dropped on the way", better="lower")
+    lost: dict[str, int] = declare.total(by="name", label="datagrams lost, by their numbers", better="lower")
+    datagrams: dict[str, int] = declare.total(by="name", label="datagrams, highest number received")
     loss = declare.ratio(
-        lost, datagrams, unit="%", label="datagrams lost", better="lower", headline=True, known_as=("loss_percent",)
+        dropped, offered, unit="%", label="datagrams lost", better="lower", headline=True, known_as=("loss_percent",)
     )
+    reported_loss = declare.ratio(lost, datagrams, unit="%", label="datagrams lost, by their numbers", better="lower")
+    """As iperf's server counts, which does not see a flow that loses everything, nor the end of one."""
 
 
 @WORKLOADS.register
@@ -221,6 +227,13 @@ class UdpDriver(Driver):
         """Return what each client and the server would report by now."""
         return bulk_udp_result(self.engine, self.record)
 
+    @property
+    def is_testing(self) -> bool:
+        """Until the last client has sent for its time."""
+        first = int(self.record.first_flow)
+        flows = (self.engine.rows(udp_flows)[first + n] for n in range(self._spec.clients))
+        return any(flow.end_ns == 0 or self.engine.now_ns < flow.end_ns for flow in flows)
+
     def outcome(self) -> UdpTest:
         """Return the reports by client."""
         clients = {f"client_{each.client}": each for each in self.results()}
@@ -229,6 +242,8 @@ class UdpDriver(Driver):
             received={name: each.received_bits_per_s * _MBIT for name, each in clients.items()},
             jitter={name: each.jitter_ns * 1e-6 for name, each in clients.items()},
             difference={name: each.mean_difference_ns * 1e-6 for name, each in clients.items()},
+            offered={name: each.sent for name, each in clients.items()},
+            dropped={name: each.dropped for name, each in clients.items()},
             lost={name: each.lost for name, each in clients.items()},
             datagrams={name: each.total for name, each in clients.items()},
         )

@@ -46,7 +46,10 @@ class TcpConnectionResult:
 
 @dataclass(frozen=True)
 class UdpFlowResult:
-    """What one client and the server would report; ``lost`` as iperf 2 counts, ``socket_drops`` of it in the guest."""
+    """What one client and the server would report; ``lost`` as iperf 2 counts, ``socket_drops`` of it in the guest.
+
+    ``dropped`` were lost anywhere, whether or not a later one has come.
+    """
 
     client: int
     sent: int
@@ -59,6 +62,7 @@ class UdpFlowResult:
     jitter_ns: float
     mean_difference_ns: float
     socket_drops: int
+    dropped: int
 
     @property
     def loss_ratio(self) -> float:

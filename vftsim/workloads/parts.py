@@ -20,6 +20,7 @@ from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
+from vftsim.spec.units import format_duration
 from vftsim.workloads.arrivals import Source
 from vftsim.workloads.common import Assembly, add_application, add_row
 from vftsim.workloads.wire import Wire
@@ -303,7 +304,7 @@ SHORT_SHARE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a workload was asked to send, and what it sent: a figure of a run is of the latter."""
+    """What a workload was asked to send, and what it sent or has a time of: a figure of a run is of the latter."""
 
     asked: float
     sent: float
@@ -312,11 +313,17 @@ class Offer:
     """``Mbit/s``, ``attempts``, ..."""
     limit: str
     """What held it back, and which key changes that."""
+    word: str = "Not offered"
+    """What became of the rest."""
+    tolerated: float = SHORT_SHARE
+    """Share of the rest that needs no word."""
+    figure: str = ""
+    """The workload's figure that lacks the rest; empty: all do."""
 
     @property
     def is_short(self) -> bool:
         """Whether less was sent than asked."""
-        return self.sent < self.asked * (1.0 - SHORT_SHARE)
+        return self.sent < self.asked * (1.0 - self.tolerated)
 
 
 class Driver:
@@ -374,6 +381,11 @@ class Driver:
         """What it has begun and not seen the end of."""
         return 0
 
+    @property
+    def is_testing(self) -> bool:
+        """Whether a test of its own, as long as :meth:`WorkloadSpec.test_ns` says, is not yet over."""
+        return False
+
     def complete(self) -> None:
         """Bring its record up to now: the run is over."""
 
@@ -422,6 +434,10 @@ class RunProfile:
 
 FEWEST_SERVED = 2000
 """Requests by which it is judged whether answers keep up: by chance some dozens more are under way at the end."""
+
+
+MOST_UNANSWERED = 0.1
+"""Share of what was offered that may be under way at the end before a word is said of it."""
 
 
 class WorkloadSpec(Spec):
@@ -475,6 +491,14 @@ class WorkloadSpec(Spec):
     def patience_ns(self) -> int:
         """How long its clients wait before something has failed: a shorter measured time does not show an overload."""
         return 0
+
+    def unanswered(self, offered: int, answered: int, measured_ns: int, unit: str) -> Offer | None:
+        """Return what was answered of what was offered, if the measured time is too short for any of it to fail."""
+        if measured_ns >= self.patience_ns:
+            return None
+        limit = f"none has failed before it has waited for {format_duration(self.patience_ns)}; less was measured"
+        word = "Without an answer by the end"
+        return Offer(offered, min(answered, offered), unit, limit, word, MOST_UNANSWERED, "failed")
 
     def test_ns(self) -> int:
         """Return how long its own test lasts from the start of a run, without phases; 0: as long as the run."""

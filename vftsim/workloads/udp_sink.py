@@ -22,7 +22,6 @@ from vftsim.platform.io.packet import (
     Application,
     application,
     drop,
-    drops,
     lose_state,
     packet_list,
     packets,
@@ -39,9 +38,10 @@ udp_sink = application.kind("udp_sink")
 class UdpFlow(Record):
     """A flow of numbered datagrams, as both its ends see it.
 
-    Sender: ``due_ns`` is when the next datagram should go; it may be behind.  Receiver: statistics of what was read;
-    ``difference_ns`` is the sum of all |D|.  Socket at the server: datagrams in ``socket``, the one being read in
-    ``packet``; ``link`` chains the flows of a program, ``dropped`` counts for want of room in the socket.
+    Sender: ``due_ns`` is when the next datagram should go; it may be behind.  ``lost`` counts datagrams dropped
+    anywhere.  Receiver: statistics of what was read; ``difference_ns`` is the sum of all |D|.  Socket at the server:
+    datagrams in ``socket``, the one being read in ``packet``; ``link`` chains the flows of a program, ``dropped``
+    counts for want of room in the socket.
     """
 
     row: int
@@ -52,6 +52,7 @@ class UdpFlow(Record):
     end_ns: int
     due_ns: int
     sent: int
+    lost: int
     program: int
     socket: Fifo
     packet: int
@@ -193,7 +194,7 @@ class UdpSinkSpec(ApplicationSpec):
             udp_sinks,
             self,
             most_waiting=max(1, self.receive_buffer // self.packet_charge),
-            socket_full=context.engine.new(drops),
-            lost_in_boot=context.engine.new(drops),
+            socket_full=context.drop_row(f"{context.name} socket", "full"),
+            lost_in_boot=context.drop_row("guest", "lost in crash"),
         )
         return Program(context, sink)

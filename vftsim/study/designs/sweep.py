@@ -459,8 +459,9 @@ def _times(grid: Grid) -> str:
         ", ".join(DURATION.format(time_ns) for time_ns in dict.fromkeys(times_ns))
         for times_ns in zip(*(point.times_ns for point in grid.points), strict=True)
     )
+    tests = "its tests, at most " if grid.base.spec.tests_ns else ""
     return (
-        f"Each replication measures {measured} after {warm_up} of warm-up (measure.duration, measure.warm_up); "
+        f"Each replication measures {tests}{measured} after {warm_up} of warm-up (measure.duration, measure.warm_up); "
         "more of it, or more --replications, sharpen the intervals"
     )
 

@@ -41,7 +41,7 @@ _ENTITY = 1
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """One replication at one load, watched between two instants."""
+    """One replication at one load, watched between two instants; the end of measuring comes before ``end_ns``."""
 
     load: JudgedLoad
     level: float
@@ -63,13 +63,14 @@ def watch(task: WatchedRun) -> Uses:
     def prepare(run: Run) -> None:
         passes.append(run)
         run.pauses.add(task.begin_ns, _ENTITY, lambda: before.update(_totals(run)))
+        run.on_measured = lambda: after.update(_totals(run))
         if run.phased:
-            run.pauses.add(task.end_ns, _ENTITY, lambda: after.update(_totals(run)))
+            run.pauses.add(task.end_ns, _ENTITY, run.on_measured)
 
     record = task.load.play(task.level, task.replication, prepare)
     run = passes[-1]
-    after = after or _totals(run)
-    length_ns = task.end_ns - task.begin_ns
+    end_ns = task.end_ns if run.phased else record.whole.end_ns
+    length_ns = end_ns - task.begin_ns
     rates = {key: (total - before.get(key, 0)) / length_ns for key, total in after.items()}
     uses = [(*name, value) for name, value in _uses(run, rates)]
     return uses if run.phased else [*uses, *_pools(run.spec, record)]

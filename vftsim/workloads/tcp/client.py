@@ -7,7 +7,7 @@ are left out.  What has come in order at the receiver by the end of each interva
 import struct
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -54,6 +54,8 @@ _MBIT = 1e-6
 _TCP_IN_IP = 6
 _FULL = 0.9
 """Share of its payload from which a client's link counts as full under TCP, which begins slowly."""
+_Span = tuple[int, int, int]
+"""Begin and end of an interval in ns from the client's begin, segments that had come in order by its end."""
 
 
 @event
@@ -67,7 +69,7 @@ def on_begin(sim: Sim, connection_row: int, token: int) -> None:
         pump(sim, bulk, connection)
     else:
         send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
-    at(sim, sim.now_ns + bulk.interval_ns, EventKind.TIMER, connection_row, on_interval, connection_row)
+    plan_interval(sim, bulk, connection)
 
 
 @part
@@ -178,10 +180,18 @@ def on_interval(sim: Sim, connection_row: int, token: int) -> None:
     interval = intervals(sim)[intervals.new(sim)]
     interval.connection = connection_row
     interval.end_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
-    interval.begin_ns = interval.end_ns - bulk.interval_ns
+    # The last may be shorter than the others.
+    interval.begin_ns = (interval.end_ns - 1) // bulk.interval_ns * bulk.interval_ns
     interval.segments = connection.expected
-    if sim.now_ns + bulk.interval_ns <= connection.end_ns:
-        at(sim, sim.now_ns + bulk.interval_ns, EventKind.TIMER, connection_row, on_interval, connection_row)
+    if sim.now_ns < connection.end_ns:
+        plan_interval(sim, bulk, connection)
+
+
+@part
+def plan_interval(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+    """Let an interval end after its length, or with the test."""
+    due_ns = min(sim.now_ns + bulk.interval_ns, connection.end_ns)
+    at(sim, due_ns, EventKind.TIMER, connection.row, on_interval, connection.row)
 
 
 @entry
@@ -343,9 +353,26 @@ class TcpDriver(Driver):
         engine, first, mss = self.engine, int(self.record.first_connection), self._spec.mss
         rows = [engine.rows(intervals)[n] for n in range(1, engine.used(intervals) + 1)]
         return [
-            _result(row - first + 1, engine.rows(connections)[row], [i for i in rows if i.connection == row], mss)
+            _result(row - first + 1, engine.rows(connections)[row], self._spans(row, rows), mss)
             for row in range(first, first + self._spec.clients)
         ]
+
+    def _spans(self, row: int, reported: list[Interval]) -> list[_Span]:
+        """Return the intervals of a connection; of a test that is not over, the last is up to now."""
+        connection: Any = self.engine.rows(connections)[row]
+        spans = [(int(i.begin_ns), int(i.end_ns), int(i.segments)) for i in reported if i.connection == row]
+        begin_ns = spans[-1][1] if spans else 0
+        now_ns = self.engine.now_ns - int(connection.end_ns) + self._spec.duration
+        if connection.end_ns and begin_ns < now_ns < self._spec.duration:
+            spans.append((begin_ns, now_ns, int(connection.expected)))
+        return spans
+
+    @property
+    def is_testing(self) -> bool:
+        """Until the last client has sent for its time."""
+        first = int(self.record.first_connection)
+        rows = (self.engine.rows(connections)[first + n] for n in range(self._spec.clients))
+        return any(row.end_ns == 0 or self.engine.now_ns < row.end_ns for row in rows)
 
     def outcome(self) -> TcpTest:
         """Return the reports of all clients."""
@@ -369,11 +396,11 @@ class TcpDriver(Driver):
         return Offer(line * _MBIT, got * _MBIT, "Mbit/s", full_link(self._name, network.rate))
 
 
-def _result(number: int, connection: Connection, reported: list[Interval], mss: int) -> TcpConnectionResult:
+def _result(number: int, connection: Connection, spans: list[_Span], mss: int) -> TcpConnectionResult:
     before, parts = 0, []
-    for each in reported:
-        parts.append((int(each.begin_ns) / _S, int(each.end_ns) / _S, (int(each.segments) - before) * mss))
-        before = int(each.segments)
+    for begin_ns, end_ns, segments in spans:
+        parts.append((begin_ns / _S, end_ns / _S, (segments - before) * mss))
+        before = segments
     return TcpConnectionResult(
         number,
         tuple(parts),

@@ -455,6 +455,11 @@ class HttperfDriver(Driver):
         """Return what it would print by now."""
         return httperf_report(self.engine, self.record)
 
+    @property
+    def is_testing(self) -> bool:
+        """Until the last connection has ended."""
+        return bool(self.record.active) or int(self.record.begun) < int(self.record.connections)
+
     def outcome(self) -> WebTest:
         """Return what it counts, and its report."""
         report, load = self.report(), self.record
