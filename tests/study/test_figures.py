@@ -134,7 +134,9 @@ def test_a_figure_of_a_part_from_outside_is_compared_by_its_declaration_alone(lo
     again = declare.ratio(RequestLoop.declared["repeated"], RequestLoop.declared["requests"], unit="%", headline=True)
     again.__set_name__(RequestLoop, "asked_again")
     monkeypatch.setattr(RequestLoop, "declared", {**RequestLoop.declared, "asked_again": again})
-    found = compare_study([loop(), loop("workloads.load.retry=1 ms")], 2, Execution(1, 1), figures=["load.asked_again"])
+    turn = ("workloads.load.turn_around=0", "workloads.load.retry=1 ms", "domains.vm.protection=null")
+    full = ("domains.vm.applications.srv.backlog=1", "domains.vm.applications.srv.demand=1 ms", *turn)
+    found = compare_study([loop(), loop(*full)], 2, Execution(1, 1), figures=["load.asked_again"])
     (address,) = found.addresses
     assert (found.estimate(0, address).mean, found.estimate(1, address).mean > 10) == (0.0, True)
     assert compare_study([loop(), loop()], 2, Execution(1, 1)).addresses[-4:], "and it leads"

@@ -8,10 +8,12 @@ next request (with exponential times the closed queue of the machine-repair mode
 **Open** (``open_requests``): requests come at a rate, whatever becomes of those before them (a Poisson process, unless
 ``gap_cv`` says otherwise).
 
-A request without an answer is repeated as TCP would: after a first wait, then after twice as long each time (RFC 6298,
-5.5), at most a minute.  Clients of the closed loop never give up; an open request is given up after ``retries``
-repetitions.  An answer to a request that has been answered already is ignored.  An answer that says that the request
-has failed ends it: it counts apart from the others, and its time is no response time.
+A request of the closed loop is repeated as TCP would: after a first wait, then after twice as long each time (RFC
+6298, 5.5), at most a minute, if it or its answer is lost by then; one that the server has is acknowledged, and waits
+for as long as it takes.  These clients never give up.  An open request is repeated whenever its time-out is over,
+twice as long each time, and given up after ``retries`` repetitions.  An answer to a request that has been answered
+already is ignored.  An answer that says that the request has failed ends it: it counts apart from the others, and its
+time is no response time.
 
 Left out: the segments and acknowledgements of the connection; a request or an answer is one packet.
 """
@@ -25,7 +27,7 @@ from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
+from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet
@@ -47,6 +49,8 @@ LONGEST_RETRY_NS = 60_000_000_000
 ORDER = 1 << 20
 """Orders arrivals of open loops behind those of clients at one instant."""
 _S = 1_000_000_000
+_MOST_UNTIMED = 0.25
+"""Where more of the requests have no answer by the end, those with one are the fast ones."""
 _WORK_NS = 30_000
 """Least work of a request on its path, for an estimate."""
 
@@ -84,7 +88,10 @@ class Exchange(Record):
 
 
 class Client(Record):
-    """One client; ``request`` is the number of the one under way, ``timer`` the event that repeats it after a try."""
+    """One client; ``request`` is the number of the one under way, ``timer`` the event that repeats it after a try.
+
+    ``is_lost``: the request of the last try, or its answer, was lost.
+    """
 
     row: int
     exchange: int
@@ -95,6 +102,7 @@ class Client(Record):
     wait_ns: int
     tries: int
     timer: int
+    is_lost: bool
 
 
 exchanges = Table("exchanges", Exchange, 1024)
@@ -139,6 +147,7 @@ def send_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Send the present request and watch for its answer."""
     client.timer = 0
     client.tries += 1
+    client.is_lost = False
     if exchange.retry_ns > 0:
         client.timer = at(sim, sim.now_ns + client.wait_ns, EventKind.TIMER, client.row, on_no_answer, client.row)
     size_bytes = exchange.request_size_bytes
@@ -158,8 +167,12 @@ def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
             exchange.given_up += 1
         end_request(sim, exchange, client)
         return
-    exchange.repeated += 1
     client.wait_ns = min(2 * client.wait_ns, LONGEST_RETRY_NS)
+    if exchange.gap_ns == 0 and not client.is_lost:
+        # The server's TCP has acknowledged it: there is nothing to repeat as long as it is there.
+        client.timer = at(sim, sim.now_ns + client.wait_ns, EventKind.TIMER, client_row, on_no_answer, client_row)
+        return
+    exchange.repeated += 1
     send_request(sim, exchange, client)
 
 
@@ -203,6 +216,21 @@ def handle_answer(sim: Sim, flow: Flow, packet: int) -> None:
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     """Count a request or an answer that was dropped."""
     exchanges(sim)[flow.state_row].dropped += 1
+    note_loss(sim, packet)
+
+
+@request_response.implements(discarded)
+def take_discarded(sim: Sim, flow: Flow, packet: int) -> None:
+    """An answer of a machine that is dead never comes."""
+    note_loss(sim, packet)
+
+
+@part
+def note_loss(sim: Sim, packet: int) -> None:
+    """Let the client repeat its request when its wait is over, if it is the one under way."""
+    client = clients(sim)[packets(sim)[packet].stream]
+    if abs(packets(sim)[packet].message) == client.request:
+        client.is_lost = True
 
 
 @entry
@@ -226,7 +254,7 @@ class RequestLoop(Outcome):
     answered: int = declare.total(label="answers, from the start")
     answers: int = declare.total()
     failed: int = declare.total(label="answers that say failed", better="lower", headline=declare.IF_ANY)
-    repeated: int = declare.total(label="requests repeated, from the start", better="lower")
+    repeated: int = declare.total(label="requests repeated, from the start", better="lower", headline=declare.IF_ANY)
     dropped: int = declare.total(label="packets dropped, from the start", better="lower")
     latency: DelayHistogram = declare.delays(label="request to answer", better="lower", headline=("p50", "p99"))
     rate = declare.rate(answers, label="answers", better="higher", headline=True, known_as=("rate_per_s",))
@@ -287,7 +315,8 @@ class RequestResponseSpec(WorkloadSpec):
     )
     retry: DurationNs = Field(
         200_000_000,
-        description="Wait before a request is repeated, doubled each time; 0: never. Default: Linux, TCP_RTO_MIN.",
+        description="Wait before a request that was lost, or its answer, is repeated, doubled each time; 0: never. "
+        "Default: Linux, TCP_RTO_MIN.",
     )
 
     def packets(self, profile: RunProfile) -> float:
@@ -317,6 +346,8 @@ class RequestResponseSpec(WorkloadSpec):
         def offered() -> Offer:
             """Without repetitions each loss ends the requests of one client."""
             silent = 0 if self.retry else min(int(exchange.dropped), self.clients)
+            if silent == 0:
+                return _with_times(target, exchange)
             why = f"a client whose request or answer was lost never asks again (workloads.{target.name}.retry)"
             return Offer(float(self.clients), float(self.clients - silent), "clients", why)
 
@@ -393,13 +424,25 @@ class OpenRequestsSpec(WorkloadSpec):
                 exchange, errors=errors, failures=errors + given_up, **_of_exchange(target, exchange)
             )
 
-        return Driver(target, exchange, start_exchange, measured)
+        def offered() -> Offer | None:
+            begin_ns, end_ns = target.window_ns
+            return self.unanswered(int(exchange.offered), int(exchange.answers), end_ns - begin_ns, "requests")
+
+        return Driver(target, exchange, start_exchange, measured, offered)
 
 
 def _of_exchange(target: Target, exchange: Exchange) -> dict[str, Any]:
     """Return what both loops measure beside counts."""
     measured_ns = target.engine.now_ns - int(exchange.warmup_ns)
     return {"latency": histogram(target.engine, int(exchange.latency)), "seconds": measured_ns / _S}
+
+
+def _with_times(target: Target, exchange: Exchange) -> Offer:
+    """Return the requests of the measured time and those of them that were over by its end: times are of these."""
+    begun, over = int(exchange.offered), histogram(target.engine, int(exchange.latency)).count + int(exchange.failed)
+    why = "times are of the others; a longer measure.duration has more of them"
+    word = "Without an answer by the end"
+    return Offer(float(begun), float(min(over, begun)), "requests", why, word, _MOST_UNTIMED, "latency")
 
 
 def _over_tiers(

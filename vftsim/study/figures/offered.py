@@ -22,11 +22,12 @@ class Missing:
     """Means of the runs, in ``unit``."""
     unit: str
     why: str
+    word: str = "Not offered"
 
     def __str__(self) -> str:
         missing = self.asked - self.happened
-        share = f"{100.0 * missing / self.asked:.2g} %"
-        return f"Not offered: {missing:.4g} of {self.asked:.4g} {self.unit} of {self.what} ({share}): {self.why}"
+        share = f"{100.0 * missing / self.asked:.3g} %"
+        return f"{self.word}: {missing:.4g} of {self.asked:.4g} {self.unit} of {self.what} ({share}): {self.why}"
 
 
 def missing_in(spec: ModelSpec, records: Records) -> list[Missing]:
@@ -51,7 +52,7 @@ def mean_missing(name: str, offers: Sequence[Offer]) -> Missing | None:
     if short is None:
         return None
     asked, sent = sum(each.asked for each in offers), sum(each.sent for each in offers)
-    return Missing(name, asked / len(offers), sent / len(offers), short.unit, short.limit)
+    return Missing(name, asked / len(offers), sent / len(offers), short.unit, short.limit, short.word)
 
 
 def _after_the_end(spec: ModelSpec, records: Records) -> Iterable[Missing]:

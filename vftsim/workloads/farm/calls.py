@@ -34,7 +34,16 @@ from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns, new_packet
 from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
-from vftsim.workloads.parts import FEWEST_SERVED, WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.parts import (
+    FEWEST_SERVED,
+    WORKLOADS,
+    ApplicationSpec,
+    Driver,
+    Offer,
+    RunProfile,
+    Target,
+    WorkloadSpec,
+)
 
 GIVE_UP = 64
 """Times T1: timers B, F and H."""
@@ -503,4 +512,7 @@ class FarmCallsSpec(WorkloadSpec):
                 seconds=(end_ns - begin_ns) / _S,
             )
 
-        return Driver(target, load, start_calls, measured)
+        def offered() -> Offer | None:
+            return self.unanswered(int(load.offered), int(load.answered), end_ns - begin_ns, "calls")
+
+        return Driver(target, load, start_calls, measured, offered)
