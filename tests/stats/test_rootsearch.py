@@ -89,6 +89,22 @@ def test_unlimited_capacity_is_open_above():
     assert not result.resolved
 
 
+@pytest.mark.parametrize("capacity", [12.5, 500.0])
+def test_no_level_is_tried_that_there_cannot_be(capacity):
+    tried = []
+    result = capacity_search(
+        lambda level, _: tried.append(level) or level <= capacity, 10, 20, 1.0, allows=lambda level: level <= 47
+    )
+    assert max(tried) <= 47
+    assert result.is_bounded == (capacity > 47)
+    assert result.estimate.low == min(capacity // 1, 47)
+
+
+def test_a_lower_end_that_there_cannot_be_is_not_tried():
+    result = capacity_search(lambda level, _: True, 10, 20, 1.0, allows=lambda level: level <= 7)
+    assert (result.estimate.low, result.is_bounded, result.answer) == (7, True, "at least")
+
+
 def test_used_up_budget_is_reported_with_a_valid_interval():
     result = capacity_search(common_oracle(1), 10, 200, 1.0, budget=100)
     assert result.budget_ended

@@ -78,6 +78,14 @@ def test_any_key_can_be_turned(server):
     assert found.result.estimate.low <= 25.5 / 15 <= found.result.estimate.high + 0.1
 
 
+def test_a_load_is_raised_no_higher_than_the_model_can_have(server, capsys):
+    """A workload has 1,000 clients at most; beside an answer a second they all pass."""
+    words = ["--objective", "load.rate >= 1", "--set", "workloads.load.clients=600", "--probability", "0.5"]
+    assert main(["capacity", server.label, *words, "-q", "-j", "1"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "at least 1000 (workloads.load.clients), no load failed, and the model can have no higher one" in said
+
+
 @pytest.mark.thorough
 def test_several_objectives_must_all_hold(server):
     both = turned(server, asking(objectives=("load.latency.p95 <= 5.5", "server.cpu < 90")))

@@ -1,6 +1,7 @@
 """What was asked of a model and did not happen is said; frame arithmetic says what a line can carry."""
 
 import json
+import re
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_a_search_passes_no_load_that_was_not_offered(written, capsys):
     assert found.missing is not None
     words = ["capacity", model.label, "--probability", "0.5", "--resolution", "0.2", "--budget", "100"]
     said = said_by(capsys, *words)
-    assert "above it less was offered than asked" in said
+    assert "above it: not offered" in said
     assert "each client's own link of 1 Mbit/s is full" in said
     said = json.loads(said_by(capsys, *words, "--json"))
     assert said["capacity"][0]["answer"] == "at least"
@@ -165,3 +166,41 @@ def test_what_the_line_cannot_carry_is_said_before_the_work(written, capsys):
     said = capsys.readouterr().err
     assert "workloads.load asks for 2.8 Mbit/s, and networks.lan.rate is 1 Mbit/s" in said
     assert "1 MB" in said or "0.001 GB" in said, "refused for its memory, before any event"
+
+
+def test_a_test_that_is_over_long_before_the_measured_time_is_said(written, capsys):
+    workload = "{kind: httperf, to: vm, rate: 10 /s, connections: 2}"
+    server = "{kind: prefork_web_server, script: 1 ms}"
+    crash = "faults: [{kind: primary_crash, at: 900 ms}]\n"
+    said = said_by(capsys, "run", written(workload, server, more=crash), "-n", "1")
+    assert "workloads.load: its test lasts 100 ms; CPU and links are means up to 1 s" in said
+    said = said_by(capsys, "run", written(workload, server), "-n", "1")
+    assert "its test lasts" not in said  # the measured time ends with it
+    said = said_by(capsys, "run", written(workload, server), "-n", "1", "--set", "measure.warm_up=200ms")
+    assert "its test lasts 100 ms: it is over when measuring begins (measure.warm_up)" in said
+
+
+def test_requests_without_an_answer_by_the_end_are_said_and_judge_nothing(written, capsys):
+    """40 clients on a thread of 10 ms wait 400 ms: of a second, two rounds in three are over."""
+    file = written("{kind: request_response, to: vm, clients: 40, turn_around: 0}", "{kind: service, demand: 10 ms}")
+    short = ["--set", "measure.duration=500 ms"]
+    assert "Without an answer by the end" in said_by(capsys, "run", file, "-n", "1", *short)
+    assert "Without an answer by the end" not in said_by(
+        capsys, "run", file, "-n", "1", "--set", "measure.duration=3 s"
+    )
+    limit = ["--objective", "load.latency.p99 <= 2 s", "--probability", "0.5", "--resolution", "0.5", "--budget", "200"]
+    said = said_by(capsys, "capacity", file, *short, *limit)
+    assert "Without an answer by the end" in said
+    passed = [int(level) for level in re.findall(r" (\d+) \d+ < [\d.]+ \d+ pass", said)]
+    assert 0 < max(passed) < 20, "of 20 clients a quarter of 500 ms is under way at the end"
+
+
+def test_an_overload_in_less_than_the_patience_of_clients_is_said(written, capsys):
+    """At twice what the server carries half is answered; nothing fails before 1 + 2 + 4 s are over."""
+    workload = "{kind: open_requests, to: vm, rate: 200 /s}"
+    file, server = written(workload, "{kind: service, demand: 10 ms}"), "domains.vm.applications.app.demand"
+    said = said_by(capsys, "run", file, "-n", "1")
+    assert "requests failed, %" in said
+    assert "of load (" in said
+    assert "none has failed before it has waited for 7 s; less was measured" in said
+    assert "Without an answer" not in said_by(capsys, "run", file, "-n", "1", "--set", f"{server}=4 ms")

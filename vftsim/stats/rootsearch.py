@@ -62,6 +62,8 @@ class CapacityResult:
     """Whether the search ended because its runs were used up."""
     runs_to_pass: int
     """Runs that a level takes to pass when none of them fails."""
+    is_bounded: bool = False
+    """Whether the highest level tried is the highest there can be."""
 
     @property
     def answer(self) -> Answer:
@@ -86,6 +88,7 @@ def capacity_search(
     independent_levels: bool = False,
     mapper: Mapper = map,
     batch: int = 1,
+    allows: Callable[[float], bool] = lambda _: True,
 ) -> CapacityResult:
     """Search for the highest level at which runs still pass with the required probability.
 
@@ -112,6 +115,8 @@ def capacity_search(
         As the built-in ``map``: pass an executor's ``map`` to run a batch in parallel.
     batch : int
         Runs started together.  The answer does not depend on it.
+    allows : callable
+        Whether there can be such a level; if not, there is none above it.
     """
     if not (floor <= low < high and 0.0 < resolution <= high - low):
         raise UsageError(
@@ -135,7 +140,7 @@ def capacity_search(
         mapper=mapper,
         batch=batch,
     )
-    search = _Search(prober, floor, low, high, resolution)
+    search = _Search(prober, floor, low, high, resolution, allows)
     budget_ended = False
     try:
         search.run()
@@ -148,8 +153,18 @@ def capacity_search(
 class _Search:
     """Bisection over the indices of a grid of levels; index 0 is the expected lower end."""
 
-    def __init__(self, prober: Prober, floor: float, low: float, high: float, resolution: float) -> None:
+    def __init__(
+        self,
+        prober: Prober,
+        floor: float,
+        low: float,
+        high: float,
+        resolution: float,
+        allows: Callable[[float], bool],
+    ) -> None:
         self._prober = prober
+        self._allows = allows
+        self._is_bounded = False
         self._floor = floor
         self._low = low
         self._resolution = resolution
@@ -161,8 +176,7 @@ class _Search:
 
     def run(self) -> None:
         """Find the highest level that passes and the lowest that fails."""
-        self._bracket_from_above()
-        lowest = 0
+        lowest = min(0, self._bracket_from_above())
         self._bisect(lowest)
         # The lower end is tested only if nothing above it passed: passing takes many runs.
         step = self._span
@@ -184,7 +198,9 @@ class _Search:
             return
         failed, above = self._failed, max(self._span - self._failed, UPPER_CHECKS + 1)
         for j in range(1, UPPER_CHECKS + 1):
-            self._probe(failed + j * above // (UPPER_CHECKS + 1))
+            index = failed + j * above // (UPPER_CHECKS + 1)
+            if self._allows(self._level(index)):
+                self._probe(index)
 
     def result(self, probability: float, confidence: float, budget_ended: bool) -> CapacityResult:
         probes = self._prober.probes()
@@ -195,14 +211,30 @@ class _Search:
         estimate = Estimate(point, (high - low) / 2.0, low, high, runs, confidence, "capacity search")
         resolved = self._failed is not None and self._failed - self._passed <= 1
         flags = (resolved, is_non_monotone(self._prober), budget_ended)
-        return CapacityResult(estimate, probes, *flags, self._prober.runs_to_pass())
+        return CapacityResult(estimate, probes, *flags, self._prober.runs_to_pass(), self._is_bounded)
 
-    def _bracket_from_above(self) -> None:
-        index = self._span
+    def _bracket_from_above(self) -> int:
+        """Raise the level until it fails, or there is none above it; return the index of the last."""
+        index = highest = self._span
         for _ in range(MAXIMUM_DOUBLINGS + 1):
-            if self._probe(index) is Decision.FAIL:
-                return
+            highest = self._highest_allowed(index)
+            if self._probe(highest) is Decision.FAIL:
+                break
+            if highest < index:
+                self._is_bounded = True
+                break
             index *= 2
+        return highest
+
+    def _highest_allowed(self, index: int) -> int:
+        """Return an index, or the highest below it at which there can be a level."""
+        lowest, highest = self._floor_index, index + 1
+        if self._allows(self._level(index)):
+            return index
+        while highest - lowest > 1:
+            middle = (lowest + highest) // 2
+            lowest, highest = (middle, highest) if self._allows(self._level(middle)) else (lowest, middle)
+        return lowest
 
     def _bisect(self, lowest: int) -> None:
         while self._failed is not None:

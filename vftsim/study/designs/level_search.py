@@ -194,7 +194,9 @@ class LevelStudy:
 def search_level(model: Model, execution: Execution, settings: SearchSettings, study: LevelStudy) -> LevelSearch:
     """Search for the capacity, and watch the resources at the limit; what was judged before an interruption counts."""
     mapper = SearchMapper(execution, study.names.unit, study.cache(model, execution))
-    result, missing = search_levels(study.load, study.saturated, settings, mapper, whole=study.names.is_counted)
+    result, missing = search_levels(
+        study.load, study.saturated, settings, mapper, whole=study.names.is_counted, allows=study.load.allows
+    )
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
     failed = [p.level for p in result.probes if p.level >= result.estimate.high]
@@ -249,7 +251,7 @@ def level_blocks(search: LevelSearch) -> list[Block]:
         blocks += outside_notes(search.model)
     if search.resources.empty:
         return blocks
-    highest = "the highest load tried" if search.missing is None else "the highest load offered"
+    highest = "the highest load tried" if search.missing is None else "the highest load judged"
     judged = "the lowest load that fails" if search.watched_level >= result.estimate.high else highest
     blocks.append(Note(f"Limiting resource: {limit_in_words(search.resources)}"))
     return [*blocks, *_resources(search.resources, f"Resources at {search.watched_level:.4g} {names.unit}, {judged}")]
@@ -263,7 +265,8 @@ def _answer(search: LevelSearch) -> Answer:
         text = f"{value:{form}}"
         return text if of_load is None else marked_text(of_load, value, text)
 
-    bound = "no load failed" if search.missing is None else "above it less was offered than asked"
+    bound = "no load failed, and the model can have no higher one" if search.result.is_bounded else "no load failed"
+    bound = bound if search.missing is None else f"above it: {search.missing.word.lower()}"
     between = f"{load(e.mean, '.0f' if names.is_counted else '.4g')} {names.unit}, in [{load(e.low)}, {load(e.high)}]"
     text = {
         "between": between,
@@ -280,6 +283,7 @@ def _doubts(search: LevelSearch) -> list[Note]:
     result, interrupted, missing = search.result, search.interrupted, search.missing
     ended = result.budget_ended and not interrupted
     is_open = (missing is None and result.answer != "between") or (ended and not result.resolved)
+    is_open = is_open and not (result.is_bounded and result.answer == "at least")
     by_chance = not (result.resolved or interrupted or ended) and result.answer == "between"
     texts = (
         (interrupted, "interrupted: the search had not come to its end"),
@@ -345,7 +349,8 @@ def _with_the_load(search: LevelSearch) -> str:
     measure = search.model.spec.measure
     shortened = " Whole runs, without --quick or --scale, differ less by chance." if search.model.notes else ""
     until = f", or until {names.fewest_judged:,} have been offered" if names.fewest_judged else ""
-    measured = f"A run measures {measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s{until}."
+    tests = "its tests, at most " if search.model.spec.tests_ns else ""
+    measured = f"A run measures {tests}{measure.duration / 1e9:g} s after {measure.warm_up / 1e9:g} s{until}."
     return f"{measured}{shortened} {with_it}".rstrip()
 
 

@@ -159,8 +159,9 @@ def search_levels(
     mapper: SearchMapper,
     *,
     whole: bool = False,
+    allows: Callable[[float], bool] = lambda _: True,
 ) -> tuple[CapacityResult, Missing | None]:
-    """Search for the capacity around the load that saturates a system.
+    """Search for the capacity around the load that saturates a system, among loads that the model ``allows``.
 
     Returns it with what was not offered at the lowest load that failed, if anything.  ``passes(load, replication)``
     returns a :class:`JudgedRun`, and is picklable.  ``whole`` loads are counted, not measured.
@@ -182,6 +183,7 @@ def search_levels(
         budget=settings.budget,
         mapper=mapper,
         batch=mapper.execution.worker_count,
+        allows=allows,
     )
     if mapper.interrupted and not result.probes:
         raise Interrupted("no run had finished")
@@ -275,11 +277,20 @@ class JudgedLoad:
     def __call__(self, level: float, replication: int) -> JudgedRun:
         """Run and judge."""
         record = self.play(level, replication)
-        return JudgedRun(*self.criterion(record), short_offer(record, self.offered))
+        figures, is_within = self.criterion(record)
+        return JudgedRun(figures, is_within, short_offer(record, self.offered, figures))
 
     def at(self, level: float) -> ModelSpec:
         """Return the model at a level."""
         return self.turned(self.spec, level)
+
+    def allows(self, level: float) -> bool:
+        """Whether the model can have a level."""
+        try:
+            self.at(level)
+        except UsageError:
+            return False
+        return True
 
     def of(self, spec: ModelSpec) -> Self:
         """Return the same load of another model."""
@@ -290,9 +301,11 @@ class JudgedLoad:
         return run_model(self.at(level), self.seed, replication, prepare=prepare)
 
 
-def short_offer(record: RunRecord, names: Collection[str]) -> Offer | None:
-    """Return the first offer that is short, of drivers of workloads."""
-    return next((offer for name, offer in record.offers.items() if offer.is_short and name in names), None)
+def short_offer(record: RunRecord, names: Collection[str], judged: Iterable[str]) -> Offer | None:
+    """Return the first offer of drivers of workloads that is short, and whose rest a judged figure lacks."""
+    words = {word for address in judged for word in address.split(".")}
+    short = (offer for name, offer in record.offers.items() if offer.is_short and name in names)
+    return next((offer for offer in short if not offer.figure or offer.figure in words), None)
 
 
 def without_short_offers(

@@ -22,7 +22,6 @@ from vftsim.platform.io.packet import (
     application,
     applications,
     drop,
-    drops,
     go_on,
     lose_state,
     mark,
@@ -271,7 +270,8 @@ class _TcpEndSpec(ApplicationSpec):
 
     def install(self, context: InstallContext) -> Program:
         """Add it to a domain."""
-        lost_in_boot, unknown = context.engine.new(drops), context.engine.new(drops)
+        lost_in_boot = context.drop_row("guest", "lost in crash")
+        unknown = context.drop_row("guest", "of no connection")
         return Program(context, context.add_program(tcp_programs, self, lost_in_boot=lost_in_boot, unknown=unknown))
 
 

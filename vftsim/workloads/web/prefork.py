@@ -33,7 +33,6 @@ from vftsim.platform.io.packet import (
     Application,
     application,
     drop,
-    drops,
     flows,
     go_on,
     lose_state,
@@ -450,7 +449,7 @@ class PreforkWebServerSpec(ApplicationSpec):
             base_bytes=self.swap.base,
             process_bytes=self.swap.process,
             read_bytes_per_s=self.swap.read_rate,
-            accept_full=engine.new(drops),
+            accept_full=context.drop_row(f"{context.name} accept queue", "full"),
             phase_ns=int(phase * self.maintenance),
         )
         guest = context.guest_scheduler
