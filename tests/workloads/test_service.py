@@ -201,6 +201,12 @@ def test_threads_that_wait_for_another_tier_bound_the_rate(threads):
     assert of["web"].wait.mean == pytest.approx((8 - threads) / threads * 10 * MS, rel=2e-3)
 
 
+def test_a_thread_whose_request_is_not_over_is_busy():
+    """Both threads have a request of 100 s for the whole of the run."""
+    _, of = played(model({"web": {"demand": "100 s", "threads": 2}}, {**ALONE, "clients": 3}))
+    assert of["web"].busy_threads == pytest.approx(2.0, rel=1e-3)
+
+
 def test_a_full_queue_drops_and_its_drops_are_counted():
     """One thread of 100 ms and one place, three clients at once: the third is repeated after 30, 60 and 120 ms."""
     users = {**ALONE, "clients": 3, "turn_around": "100 s", "retry": "30 ms"}

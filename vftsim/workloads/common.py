@@ -1,6 +1,6 @@
 """What programs and clients have in common: their rows, the cost of work under protection, packets, drawn durations."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -93,6 +93,21 @@ def drop_all(sim: Sim, queue: Fifo, drop_row: int) -> None:
     """Drop every packet of a queue."""
     while queue.length > 0:
         drop(sim, packet_list.pop(sim, queue), drop_row)
+
+
+def of_packets(engine: Engine, queue: Fifo, visits: Table[Any]) -> Iterator[Any]:
+    """Yield a program's records of the packets of a queue, one beside each packet."""
+    row = int(queue.first)
+    while row:
+        yield engine.rows(visits)[row]
+        row = int(engine.rows(packets)[row].link)
+
+
+def busy_ns(engine: Engine, server: Any, visits: Table[Any]) -> int:
+    """Return how long threads have had a request in the measured time: of those that are over, and up to now."""
+    warmup_ns, now_ns = int(server.warmup_ns), engine.now_ns
+    begins_ns = (max(int(visit.begin_ns), warmup_ns) for visit in of_packets(engine, server.in_hand, visits))
+    return int(server.busy_ns) + sum(max(now_ns - begin_ns, 0) for begin_ns in begins_ns)
 
 
 @part

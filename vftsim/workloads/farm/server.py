@@ -44,6 +44,7 @@ from vftsim.workloads.common import (
     add_routes,
     add_row,
     apply_overhead,
+    busy_ns,
     drop_all,
     duration_ns,
     new_packet,
@@ -379,7 +380,7 @@ class FarmProgram(Program):
         used, record = self._spec.operations.values(), self._server
         return FarmWork(
             messages=int(record.handled),
-            busy_ns=int(record.busy_ns),
+            busy_ns=busy_ns(self.engine, record, farm.visits),
             asked=int(record.asked) if any(each.asks for each in used) else None,
             disk_operations=int(record.disk_operations) if any(each.disk_operations for each in used) else None,
             seconds=max(1.0, float(self.engine.now_ns - record.warmup_ns)) / _S,

@@ -8,11 +8,10 @@ from pydantic import Field
 from vftsim.errors import ConservationError
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import histogram
-from vftsim.platform.io.packet import packets
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_routes, add_row, pages_per_request
+from vftsim.workloads.common import add_routes, add_row, busy_ns, of_packets, pages_per_request
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program, Wiring
 from vftsim.workloads.service import server
 from vftsim.workloads.service.records import Service, plans, service, service_call, services, visits
@@ -137,18 +136,15 @@ class ServiceProgram(Program):
 
     def _asked(self) -> int:
         """Return the calls of the requests in its threads' hands."""
-        asked, row = 0, int(self._service.in_hand.first)
-        while row:
-            visit = self.engine.rows(visits)[row]
-            asked += int(visit.planned.length + visit.asked.length)
-            row = int(self.engine.rows(packets)[row].link)
-        return asked
+        in_hand = of_packets(self.engine, self._service.in_hand, visits)
+        return sum(int(visit.planned.length + visit.asked.length) for visit in in_hand)
 
     def outcome(self) -> ServiceWork:
         """Return what it did up to now."""
         record, now_ns = self._service, self.engine.now_ns
         return ServiceWork.of_row(
             record,
+            busy_ns=busy_ns(self.engine, record, visits),
             response=histogram(self.engine, int(record.response)),
             wait=histogram(self.engine, int(record.wait)),
             calls=self._of_plans("made"),
