@@ -18,7 +18,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
@@ -83,9 +83,15 @@ batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer pro
 @part
 def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
     """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
-    share_ns = duration_ns(sim, process.demands, batch.share_ns)
-    demand_ns = logging_ns + max(1, with_overhead_ns(sim, batch.program, share_ns, 0))
+    demand_ns = logging_ns + next_share_ns(sim, batch, process)
     submit(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
+
+
+@part
+def next_share_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
+    """Draw what the next share of a transaction's computation costs."""
+    share_ns = duration_ns(sim, process.demands, batch.share_ns)
+    return max(1, with_overhead_ns(sim, batch.program, share_ns, 0))
 
 
 @work_done
@@ -142,12 +148,18 @@ def logging_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
 
 @part
 def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
-    """End a transaction, and pause."""
+    """End a transaction, and pause; without a pause the process keeps its CPU."""
     batch.ended += 1
     if sim.now_ns >= batch.warmup_ns:
         batch.transactions += 1
     add_delay_since(sim, batch.durations, process.begin_ns, batch.warmup_ns)
-    pause(sim, batch, process)
+    if batch.think_ns > 0:
+        pause(sim, batch, process)
+        return
+    # Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
+    begin(sim, batch, process)
+    demand_ns = next_share_ns(sim, batch, process)
+    continue_with(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
 
 
 @part
@@ -165,10 +177,16 @@ def on_begin(sim: Sim, batch_process_row: int, token: int) -> None:
         return
     process.planned = 0
     batch = batches(sim)[process.batch]
+    begin(sim, batch, process)
+    compute(sim, batch, process, 0)
+
+
+@part
+def begin(sim: Sim, batch: Batch, process: BatchProcess) -> None:
+    """Count a transaction that begins."""
     batch.begun += 1
     process.begin_ns = sim.now_ns
     process.left = batch.disk_operations
-    compute(sim, batch, process, 0)
 
 
 batch.implements(set_overhead)(apply_overhead)

@@ -61,34 +61,52 @@ def on_burst(sim: Sim, cpu_bound_row: int, token: int) -> None:
     cpu_bound = cpu_bounds(sim)[cpu_bound_row]
     if token != cpu_bound.burst:
         return
-    cpu_bound.begun += 1
-    burst_ns = max(1, duration_ns(sim, cpu_bound.bursts, cpu_bound.busy_ns))
+    demand_ns = begin_burst(sim, cpu_bound)
     domain = domains(sim)[cpu_bound.domain]
     if cpu_bound.by_clock:
+        submit(sim, domain, demand_ns, on_look, cpu_bound_row, 0)
+    else:
+        submit(sim, domain, demand_ns, on_burst_done, cpu_bound_row, 0)
+
+
+@part
+def begin_burst(sim: Sim, cpu_bound: CpuBound) -> int:
+    """Begin a burst; return how long it computes, or until it looks at the clock."""
+    cpu_bound.begun += 1
+    burst_ns = max(1, duration_ns(sim, cpu_bound.bursts, cpu_bound.busy_ns))
+    if cpu_bound.by_clock:
         cpu_bound.until_ns = sim.now_ns + burst_ns
-        submit(sim, domain, min(burst_ns, _LOOK_NS), on_look, cpu_bound_row, 0)
-        return
-    submit(sim, domain, with_overhead_ns(sim, cpu_bound.program, burst_ns, 0), on_burst_done, cpu_bound_row, 0)
+        return min(burst_ns, _LOOK_NS)
+    return with_overhead_ns(sim, cpu_bound.program, burst_ns, 0)
 
 
 @work_done
 def on_look(sim: Sim, cpu_bound_row: int, argument: int) -> None:
     """Look at the clock: go on until the burst's time is over."""
     cpu_bound = cpu_bounds(sim)[cpu_bound_row]
+    domain = domains(sim)[cpu_bound.domain]
     left_ns = cpu_bound.until_ns - sim.now_ns
     if left_ns > 0:
-        domain = domains(sim)[cpu_bound.domain]
         continue_with(sim, domain, min(left_ns, _LOOK_NS), on_look, cpu_bound_row, 0)
         return
     cpu_bound.done += 1
-    pause(sim, cpu_bound)
+    if cpu_bound.idle_ns > 0:
+        pause(sim, cpu_bound)
+    else:
+        continue_with(sim, domain, begin_burst(sim, cpu_bound), on_look, cpu_bound_row, 0)
 
 
 @work_done
 def on_burst_done(sim: Sim, cpu_bound_row: int, argument: int) -> None:
-    """Pause."""
-    cpu_bounds(sim)[cpu_bound_row].done += 1
-    pause(sim, cpu_bounds(sim)[cpu_bound_row])
+    """Pause; without a pause keep the CPU."""
+    cpu_bound = cpu_bounds(sim)[cpu_bound_row]
+    cpu_bound.done += 1
+    if cpu_bound.idle_ns > 0:
+        pause(sim, cpu_bound)
+        return
+    # Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
+    demand_ns = begin_burst(sim, cpu_bound)
+    continue_with(sim, domains(sim)[cpu_bound.domain], demand_ns, on_burst_done, cpu_bound_row, 0)
 
 
 cpu_bound.implements(set_overhead)(apply_overhead)

@@ -1,0 +1,42 @@
+"""Programs that compute without end keep their CPU from one piece of work to the next."""
+
+import pytest
+
+import vftsim
+
+HOGS = """\
+hosts: {host: {pcpus: 1, scheduler: {kind: KIND}}}
+domains:
+  a: {applications: {w: A}}
+  b: {applications: {w: B}}
+measure: {warm_up: 1 s, duration: 10 s}
+"""
+BATCH = "{kind: batch, demand: 1 ms}", "{kind: batch, demand: 10 ms}"
+BOUND = "{kind: cpu_bound, duty: 100 %, cycle: 5 ms}", "{kind: cpu_bound, duty: 100 %, cycle: 100 ms}"
+BY_CLOCK = tuple(text.replace("cycle", "by_clock: true, cycle") for text in BOUND)
+
+
+def cpus(tmp_path, text):
+    path = tmp_path / "model.yaml"
+    path.write_text(text)
+    whole = vftsim.run(path, 1).records[0][1].whole
+    return {name: whole.outcomes[f"domains.{name}"].cpu_ns / 1e10 for name in ("a", "b")}, whole
+
+
+@pytest.mark.parametrize("kind", ["credit", "credit2", "round_robin", "esxi", "cfs"])
+@pytest.mark.parametrize("hogs", [BATCH, BOUND, BY_CLOCK], ids=["batch", "cpu_bound", "by clock"])
+def test_two_of_them_share_a_cpu_evenly_whatever_their_pieces(tmp_path, kind, hogs):
+    """Equal weights are half each; a hog that slept for no time lost its slice, or was woken with a boost."""
+    text = HOGS.replace("KIND", kind).replace(" A}", f" {hogs[0]}}}").replace(" B}", f" {hogs[1]}}}")
+    found, _ = cpus(tmp_path, text)
+    assert found["a"] == pytest.approx(0.5, abs=0.01)
+    assert found["b"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_light_domain_is_let_in_at_once_beside_one_under_credit(tmp_path):
+    """BOOST is for who wakes (sched_credit.c): 10 us of work wait for no slice of a domain that never sleeps."""
+    light = "{interfaces: {eth0: {path: {kind: direct}}}, applications: {s: {kind: service, demand: 10 us}}}"
+    text = HOGS.replace("KIND", "credit").replace(" A}", f" {BATCH[0]}}}").replace("{applications: {w: B}}", light)
+    text += "networks: {lan: {}}\nworkloads: {u: {kind: open_requests, to: b, rate: 7 /s}}\n"
+    _, whole = cpus(tmp_path, text)
+    assert whole.outcomes["domains.b.applications.s"].response.mean < 100_000
