@@ -105,7 +105,8 @@ def _parts_of(step: Step, packet: PacketTrace, trace: Trace) -> list[Part]:
     if not step.stage:
         return [Part(step.name, length_ns)]
     stage, work = step.stage, Part(f"{step.stage}: works", step.spent_ns)
-    vcpu = trace.vcpu_of_stage.get((packet.domain, stage), trace.vcpu_of_stage.get(("", stage)))
+    of_host = trace.vcpu_of_stage.get((trace.host_of.get(packet.domain, ""), stage))
+    vcpu = trace.vcpu_of_stage.get((packet.domain, stage), of_host)
     if vcpu is None:
         return [work, Part(f"{stage}: waits for a CPU", length_ns - step.spent_ns)]
     running_ns = trace.running_ns(vcpu, step.start_ns, step.end_ns)
@@ -118,7 +119,10 @@ def _parts_of(step: Step, packet: PacketTrace, trace: Trace) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The packets that led, one to the next, to the last one that came back to a client."""
+    """The packets that led, one to the next, to the last one that came back to a client.
+
+    A request is one packet there and back.
+    """
 
     chain: tuple[PacketTrace, ...]
 
@@ -130,10 +134,10 @@ class Exchange:
 
 def exchanges(trace: Trace) -> list[Exchange]:
     """Return the exchanges that began and ended in the window, by their ends."""
-    streams: dict[tuple[str, int, int], list[PacketTrace]] = {}
+    streams: dict[tuple[str, int, int, int], list[PacketTrace]] = {}
     for one in trace.seen:
         if one.flow and not one.wire_ns:
-            streams.setdefault((one.flow, one.stream, one.entity), []).append(one)
+            streams.setdefault((one.flow, one.stream, one.entity, one.exchange), []).append(one)
     answered = [
         Exchange(tuple(_chain(packets)))
         for packets in streams.values()
@@ -142,7 +146,7 @@ def exchanges(trace: Trace) -> list[Exchange]:
     inside = [
         one
         for one in answered
-        if len(one.chain) > 1
+        if (len(one.chain) > 1 or one.chain[0].exchange)
         and one.chain[0].begun == CLIENT
         and one.chain[0].begin_ns >= trace.start_ns
         and one.chain[-1].end_ns < trace.end_ns

@@ -30,6 +30,7 @@ from vftsim.platform.io.marks import (
     TAKEN,
     mark_logs,
 )
+from vftsim.workloads.wire import Wire
 
 CLIENT, GUEST, COPY = "client", "guest", "copy"
 """Where a packet began; a copy is one that protection made, of which the beginning is not seen."""
@@ -101,6 +102,8 @@ class PacketTrace:
     marks: list[Mark]
     end: str = ""
     reason: str = ""
+    exchange: int = 0
+    """Which exchange of its stream it belongs to; 0: a stream is one."""
 
     @property
     def begin_ns(self) -> int:
@@ -192,9 +195,12 @@ class PacketReader:
         number = self._numbers[one.flow, stream]
         if begun == CLIENT:
             self._numbers[one.flow, stream] += 1
-        label = self._wires[name].name(message) if name in self._wires else ""
+        wire = self._wires.get(name, Wire())
         wire_ns = self._wire_ns.get(name, 0) if begun == CLIENT else self._wire_ns.get(name, 0) // 2
-        return PacketTrace(name, domain, begun, stream, one.entity, number, message, label, size, wire_ns, [])
+        label, exchange = wire.name(message), wire.exchange(message)
+        return PacketTrace(
+            name, domain, begun, stream, one.entity, number, message, label, size, wire_ns, [], exchange=exchange
+        )
 
     def _name(self, boundary: int, place: int) -> str:
         if boundary in (TAKEN, DONE):

@@ -75,6 +75,9 @@ class Trace:
     workloads: dict[str, WorkloadSpec] = field(default_factory=dict)
     domains: list[str] = field(default_factory=list)
     vcpu_of_stage: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By its owner and its name; of a stage on the way of several domains the owner is that of :attr:`host_of`."""
+    host_of: dict[str, str] = field(default_factory=dict)
+    """By domain."""
     _by_vcpu: dict[int, list[Slice]] = field(default_factory=dict, repr=False)
 
     @property
@@ -113,6 +116,8 @@ class _Notes:
         self._run = run
         self._pcpus = {row: number for number, row in enumerate(_pcpu_rows(run))}
         self._vcpus = {row: number for number, (_, _, row) in enumerate(run.built.vcpu_rows())}
+        specs, hosts = run.built.specs, run.spec.hosts
+        self._schedulers = [hosts[run.spec.host_of(specs[name])].scheduler for name, _, _ in run.built.vcpu_rows()]
         self.schedule = Schedule(trace)
 
     def read(self) -> None:
@@ -128,14 +133,14 @@ class _Notes:
         if event == WOKEN:
             self.schedule.wake(vcpu, now_ns)
         elif event == DISPATCHED:
-            self.schedule.dispatch(pcpu, vcpu, now_ns, self._name(value))
+            self.schedule.dispatch(pcpu, vcpu, now_ns, self._name(vcpu, value))
         elif event == STOPPED:
             self.schedule.stop(pcpu, vcpu, now_ns, is_runnable=value != BLOCKED)
         else:
-            self.schedule.change_priority(vcpu, now_ns, self._name(value))
+            self.schedule.change_priority(vcpu, now_ns, self._name(vcpu, value))
 
-    def _name(self, priority: int) -> str:
-        return next(iter(self._run.spec.hosts.values())).scheduler.priority_name(priority)
+    def _name(self, vcpu: int, priority: int) -> str:
+        return self._schedulers[vcpu].priority_name(priority)
 
 
 def usual_window_ns(spec: ModelSpec, start_ns: int | None, length_ns: int | None) -> tuple[int, int]:
@@ -212,6 +217,7 @@ class _Traced:
         names = [f"{name}.{number}" for name, number, _ in run.built.vcpu_rows()]
         self.trace = Trace(*window_ns, len(list(_pcpu_rows(run))), names)
         self.trace.vcpu_of_stage = _vcpus_of_stages(run)
+        self.trace.host_of = {name: f"host {spec.host_of(each)}" for name, each in run.built.specs.items()}
         self.trace.workloads = dict(spec.workloads)
         self.trace.domains = list(run.built.domains)
         self.trace.rings = {name: [] for name, _ in run.built.occupancies()}
@@ -280,7 +286,7 @@ def _note(samples: list[tuple[int, int]], now_ns: int, value: int) -> None:
 def _vcpus_of_stages(run: Run) -> dict[tuple[str, str], int]:
     numbers = {row: number for number, (_, _, row) in enumerate(run.built.vcpu_rows())}
     return {
-        (stage.owner, stage.name): numbers[int(vcpu)]
+        (stage.owner or f"host {host.name}", stage.name): numbers[int(vcpu)]
         for host in run.built.hosts.values()
         for stage in host.io.stages
         if (vcpu := run.engine.rows(stages)[stage.row].vcpu)

@@ -41,6 +41,7 @@ from vftsim.workloads.parts import (
     Target,
     WorkloadSpec,
 )
+from vftsim.workloads.wire import Wire
 
 request_response = workload.kind("request_response")
 open_requests = workload.kind("open_requests")
@@ -281,6 +282,14 @@ class OpenLoop(Outcome):
     """Below 100: requests wait longer and longer, or find no place.  ``failed`` has them when their clients give up."""
 
 
+class RequestWire(Wire):
+    """A message is the number of its request, below 0 where that has failed."""
+
+    def exchange(self, message: int) -> int:
+        """Return the request's number."""
+        return abs(message)
+
+
 @WORKLOADS.register
 class RequestResponseSpec(WorkloadSpec):
     """Clients in a closed loop."""
@@ -318,6 +327,11 @@ class RequestResponseSpec(WorkloadSpec):
         description="Wait before a request that was lost, or its answer, is repeated, doubled each time; 0: never. "
         "Default: Linux, TCP_RTO_MIN.",
     )
+
+    @property
+    def wire(self) -> Wire:
+        """Requests and answers, as UDP of their size."""
+        return RequestWire()
 
     def packets(self, profile: RunProfile) -> float:
         """A round of each client takes its turn-around, the network both ways and the work on the way."""
@@ -381,6 +395,11 @@ class OpenRequestsSpec(WorkloadSpec):
         1_000_000_000, description="Wait before a request is repeated, doubled each time. Assumption."
     )
     retries: int = Field(2, ge=0, le=20, description="Repetitions before a request is given up. Assumption.")
+
+    @property
+    def wire(self) -> Wire:
+        """Requests and answers, as UDP of their size."""
+        return RequestWire()
 
     @property
     def wire_bits_per_s(self) -> float:

@@ -43,6 +43,10 @@ class Wire:
         """Return what a packet is; empty where there is one sort only."""
         return ""
 
+    def exchange(self, message: int) -> int:
+        """Return which exchange of its stream a packet belongs to; 0: a stream is one."""
+        return 0
+
     def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
         """Return the address of the client's end, in the network 10.flow."""
         return Address(bytes((10, flow, packet.stream >> 8 & 255, packet.stream & 255)), self.port)

@@ -379,6 +379,10 @@ class HttpWire(Wire):
         word = self._NAMES[message % http.KINDS]
         return f"{word} {message // http.KINDS % http.PIECES}" if word == "reply" else word
 
+    def exchange(self, message: int) -> int:
+        """Return the connection's number."""
+        return message // http.SERIALS
+
 
 @WORKLOADS.register
 class HttperfSpec(WorkloadSpec):

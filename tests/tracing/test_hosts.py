@@ -1,0 +1,74 @@
+"""Traces of models with several hosts, and of requests one after the other."""
+
+import pytest
+
+import vftsim
+from vftsim.tracing.explain import exchanges, explain_exchange
+
+TWO_DRIVERS = """\
+hosts:
+  n1: {pcpus: 1, scheduler: {kind: credit}}
+  n2: {pcpus: 1, scheduler: {kind: credit}}
+networks: {lan: {}}
+domains:
+  d1: {host: n1, driver: {placement: one}}
+  d2: {host: n2, driver: {placement: one}}
+  web:
+    host: n1
+    interfaces: {eth0: {path: {kind: paravirtual}}}
+    applications: {s: {kind: service, threads: 4, demand: 1 ms, calls: [{to: db}]}}
+  db:
+    host: n2
+    interfaces: {eth0: {path: {kind: paravirtual}}}
+    applications: {s: {kind: service, threads: 4, demand: 2 ms}}
+workloads: {u: {kind: open_requests, to: web, rate: 50 /s}}
+"""
+TWO_SCHEDULERS = """\
+hosts:
+  n1: {pcpus: 2, scheduler: {kind: sedf}}
+  n2: {pcpus: 1, scheduler: {kind: credit}}
+networks: {lan: {}}
+domains:
+  web:
+    host: n1
+    interfaces: {eth0: {path: {kind: direct}}}
+    applications: {s: {kind: service, threads: 4, demand: 1 ms, calls: [{to: db}]}}
+  db:
+    host: n2
+    interfaces: {eth0: {path: {kind: direct}}}
+    applications: {s: {kind: service, threads: 4, demand: 2 ms}}
+  h: {host: n2, applications: {w: {kind: batch, processes: 2, demand: 10 ms}}}
+workloads: {u: {kind: open_requests, to: web, rate: 50 /s}}
+"""
+
+
+def traced(tmp_path, text):
+    path = tmp_path / "model.yaml"
+    path.write_text(text)
+    return vftsim.trace(path, 1.0, 1.0)
+
+
+def test_priorities_are_those_of_the_hosts_own_scheduler(tmp_path):
+    trace = traced(tmp_path, TWO_SCHEDULERS)
+    named = {trace.vcpu_names[each.vcpu]: set() for each in trace.slices}
+    for each in trace.slices:
+        named[trace.vcpu_names[each.vcpu]].add(each.priority)
+    assert named["db.0"] | named["h.0"] <= {"BOOST", "UNDER", "OVER", "IDLE"}
+    assert not named["web.0"] & {"BOOST", "UNDER", "OVER"}
+
+
+def test_a_driver_domains_part_is_that_of_the_packets_own_host(tmp_path):
+    trace = traced(tmp_path, TWO_DRIVERS)
+    for one in exchanges(trace):
+        parts = explain_exchange(one, trace)
+        assert sum(part.length_ns for part in parts) == one.delay_ns
+        assert all(part.length_ns > 0 for part in parts)
+        assert not any("d2" in part.name for part in parts)
+
+
+@pytest.mark.parametrize("model", ["two-tier", "three-tier"])
+def test_an_exchange_is_one_request(model):
+    """A client's requests one after the other are as many exchanges, none with a pause of the client in it."""
+    found = exchanges(vftsim.trace(model, 2.0, 2.0))
+    assert len(found) > 50
+    assert all(len(one.chain) == 1 for one in found)
