@@ -208,7 +208,7 @@ class Run:
             step_ns = max(self.spec.tests_ns // _STEPS_A_TEST, 1)
             while self.now_ns < end_ns and any(driver.is_testing for driver in self.built.drivers.values()):
                 self._run_to(min(self.now_ns + step_ns, end_ns))
-        if self.now_ns <= begin_ns:
+        if self.spec.tests_ns == 0 or self.now_ns <= begin_ns:
             self._run_to(end_ns)
         self._over = self._read()
         self.on_measured()

@@ -13,7 +13,7 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.spec import DURATION
 from vftsim.spec.registry import PartRegistry
-from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.runs.model import Model
 
@@ -28,6 +28,8 @@ def kinds_named(text: str) -> tuple[str, ...]:
 
 def parts_named(text: str, known: PartRegistry[Any], option: str, what: str) -> tuple[str, ...]:
     """Return the kinds of parts of a list with commas, or all; refuse a name that is none."""
+    if not isinstance(text, str):
+        raise UsageError(f"{option.lstrip('-')}: one text with commas, such as 'none,lockstep'; got {shown(text)}")
     names = tuple(known) if text == ALL else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for name in names:
         if name not in known:
