@@ -97,7 +97,8 @@ def test_an_idle_link_is_as_quick_as_a_channel_of_its_rate_and_latency(kind: str
     own_ms = hold_ms(dict(own.whole.outcomes))
     _, idle = played(tmp_path, kind)
     longer_ms = ANSWER_BYTES * 8 / 100_000 if kind == "lockstep" else 1e-9
-    assert own_ms > 0.1
+    # Above half a round trip: under hypervisor_epoch about every second output finds everything acknowledged.
+    assert own_ms > 0.05
     assert own_ms - 1e-9 <= hold_ms(idle) <= own_ms + longer_ms
 
 

@@ -13,7 +13,9 @@ from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.spec import Spec, format_duration
+from vftsim.spec.suggest import listing
 from vftsim.spec.units import format_rate
 from vftsim.workloads.parts import ApplicationSpec
 
@@ -39,7 +41,8 @@ def remarks(spec: ModelSpec) -> list[str]:
     """Return what a reader of a model's figures must know: what it asks that cannot be."""
     of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
     of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
-    return [*filter(None, of_vcpus), *filter(None, of_tests), *_beyond_line(spec)]
+    of_crashes = (left_running(spec, spec.struck_by(each)) for each in spec.faults if isinstance(each, PrimaryCrash))
+    return [*filter(None, of_vcpus), *filter(None, of_tests), *filter(None, of_crashes), *_beyond_line(spec)]
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
@@ -55,6 +58,17 @@ def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
     if test_ns < _MOST_OF_IT * measured_to_ns:
         return f"{asked}; CPU and links are means up to {format_duration(measured_to_ns)}"
     return ""
+
+
+def left_running(spec: ModelSpec, struck: str) -> str:
+    """Return which domains a crash of one domain's host leaves running, though they are on it; empty: none."""
+    specs = spec.expanded()
+    host = spec.host_of(specs[struck])
+    others = [name for name, each in specs.items() if name != struck and not each.driver and spec.host_of(each) == host]
+    if not others:
+        return ""
+    goes = "goes on" if len(others) == 1 else "go on"
+    return f"a crash of the primary's host strikes {struck} alone: {listing(others)}, on the same host, {goes}"
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:

@@ -356,6 +356,7 @@ def protect(sim: Sim, guard: Guard) -> None:
     before = pairs(sim)[vlockstep.pair]
     vlockstep.replayed_ns += before.secondary.busy_ns
     vlockstep.waited_ns += before.wait_ns
+    vlockstep.longest_wait_ns = max(vlockstep.longest_wait_ns, before.longest_ns)
     vlockstep.released += before.released
     new_pair(sim, guard, vlockstep)
     vlockstep.state = PROTECTED

@@ -26,7 +26,7 @@ class Lockstep(Record):
     Present: ``pair`` is the row of the present pair, ``begun`` how many there have been.  Entries that would leave
     after ``limit_ns``, the least of ``limits``, die with the primary; ``is_cut``: the first of them has been written.
     ``pending`` are packets that the new primary is to send.  ``replayed_ns`` is the execution of earlier secondaries,
-    and ``waited_ns`` how long the ``released`` outputs of earlier pairs waited.
+    and ``waited_ns`` how long the ``released`` outputs of earlier pairs waited, ``longest_wait_ns`` the longest.
 
     The secondary declares the last loss of the channel at ``loss_declared_ns``; what this loss has kept from it has
     left again by ``resent_ns`` and arrives at ``resent_arrival_ns``.
@@ -49,6 +49,7 @@ class Lockstep(Record):
     pending: Fifo
     replayed_ns: int
     waited_ns: int
+    longest_wait_ns: int
     released: int
     packet_bytes: int
     framing_bytes: int

@@ -37,6 +37,7 @@ def start(sim: Sim, pair: Pair) -> None:
     pair.released = 0
     pair.waiting = 0
     pair.wait_ns = 0
+    pair.longest_ns = 0
     pair.backup_is_gone = False
     pair.is_over = False
 
@@ -60,6 +61,7 @@ def hold_unsent(sim: Sim, pair: Pair, packet: int) -> int:
     output.pair = pair.row
     output.sequence = pair.issued
     output.packet = packet
+    output.issued_ns = sim.now_ns
     output.depart_ns = NEVER_NS
     output.arrival_ns = NEVER_NS
     output.ack_ns = NEVER_NS
@@ -92,7 +94,6 @@ def expect(sim: Sim, pair: Pair, row: int, depart_ns: int, arrival_ns: int, ack_
     output.depart_ns = depart_ns
     output.arrival_ns = arrival_ns
     output.ack_ns = ack_ns
-    pair.wait_ns += ack_ns - sim.now_ns
     replay.receive(sim, pair.secondary, output.sequence, arrival_ns)
     output.alarm = at(sim, ack_ns, EventKind.CHANNEL, _ENTITY, on_acknowledged, row)
 
@@ -121,6 +122,9 @@ def release_output(sim: Sim, pair: Pair, output: Output) -> None:
     pair.visible = output.sequence
     pair.released += 1
     pair.waiting -= 1
+    wait_ns = sim.now_ns - output.issued_ns
+    pair.wait_ns += wait_ns
+    pair.longest_ns = max(pair.longest_ns, wait_ns)
     output.released = True
     leaving = output.packet
     output.packet = copy(sim, leaving)

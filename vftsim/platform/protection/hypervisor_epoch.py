@@ -321,6 +321,7 @@ def release_or_hold(sim: Sim, guard: Guard, packet: int) -> None:
     elif state.state == PROTECTED and epoch.acked_ns <= sim.now_ns and output_buffers(sim)[guard.row].fresh.length == 0:
         # Copied before it leaves: a backup that takes over repeats the operations of its last epoch.
         packet_list.push(sim, epoch.copies, copy(sim, packet))
+        output_buffer.count_unheld(sim, guard)
         release(sim, packet)
     else:
         output_buffer.hold(sim, guard, packet)

@@ -150,11 +150,14 @@ class LockstepFields(LockstepParameters):
             "backup_memory": ((self.reprotection or ReprotectionSpec()).memory + self.secondary.buffer) / _MB,
             "held_ns": int(vlockstep.waited_ns + pair.wait_ns),
             "released": int(vlockstep.released + pair.released),
+            "longest_held_ns": max(int(vlockstep.longest_wait_ns), int(pair.longest_ns)),
             "lowest_cpu_share": float(engine.rows(throttles)[guard].lowest_share),
         }
 
     def forget_extremes(self, engine: Engine, guard: int) -> None:
-        """Have the lowest share begin with the present one."""
+        """Have the lowest share begin with the present one, and the longest wait anew."""
+        vlockstep = engine.rows(locksteps)[guard]
+        vlockstep.longest_wait_ns = engine.rows(pairs)[vlockstep.pair].longest_ns = 0
         engine.rows(throttles)[guard].lowest_share = engine.rows(throttles)[guard].share
 
 

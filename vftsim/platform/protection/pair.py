@@ -44,7 +44,7 @@ class Pair(Record):
     """A primary and one secondary, from when they are in step to when either is given up.
 
     Outputs carry numbers from 1 on: ``issued`` the last one issued, ``visible`` the last one that left; ``released``
-    and ``waiting`` count them.  ``wait_ns`` is the time that acknowledgements take, summed when they are planned.  Once
+    and ``waiting`` count them.  ``wait_ns`` is how long released ones have waited, ``longest_ns`` the longest.  Once
     the ``backup_is_gone`` nothing waits for it any more; a pair that ``is_over`` ends with its last output.
     """
 
@@ -59,6 +59,7 @@ class Pair(Record):
     released: int
     waiting: int
     wait_ns: int
+    longest_ns: int
     backup_is_gone: bool
     is_over: bool
 
@@ -74,6 +75,7 @@ class Output(Record):
     pair: int
     sequence: int
     packet: int
+    issued_ns: int
     depart_ns: int
     arrival_ns: int
     ack_ns: int

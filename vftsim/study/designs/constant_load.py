@@ -49,6 +49,17 @@ def within_ihs(record: RunRecord, limit_percent: float) -> tuple[dict[str, float
     return {}, record.steps()[0].ended_within(limit_percent)
 
 
+def protected_from_start(spec: ModelSpec, *domains: str) -> ModelSpec:
+    """Return the spec with the protection of domains on from the start, the first copy made."""
+    for domain in domains:
+        protection = spec.domains[domain].protection
+        fields = {"active_from": None, "initial_copy": False}
+        update = {name: value for name, value in fields.items() if getattr(protection, name, value) != value}
+        if update:
+            spec = with_domain(spec, domain, protection=protection.model_copy(update=update))
+    return spec
+
+
 def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec:
     """Return the spec with one step at a load; a stop and its window are put before the measured part.
 
@@ -62,8 +73,6 @@ def at_load(spec: ModelSpec, saps: float, stop: Stop | None = None) -> ModelSpec
         faults = (Pause(at=Instant("step 1", transient_ns), duration=stop.length_ns, domain=domain),)
         transient_ns += stop.length_ns + stop.window_ns
         measured_ns = stop.observed_ns
-    protection = spec.domains[domain].protection
-    if protection.begins is not None:
-        spec = with_domain(spec, domain, protection=protection.model_copy(update={"active_from": None}))
+    spec = protected_from_start(spec, domain)
     ramp = ramp.at_load(saps).with_times(transient_ns, measured_ns)
     return with_ramp(spec, ramp).model_copy(update={"faults": faults})

@@ -236,6 +236,9 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
     record, timeline = crashed.record, crashed.timeline(task)
     declared_ns, live_ns, reachable_ns = crashed.instants(task)
     gap = common_gap(list(crashed.gaps.values()))
+    if live_ns is not None and not any(task.domain in domains for domains in task.spec.serving().values()):
+        # Nobody outside sees it: what stands still is the guest's own work.
+        gap = Gap(task.crash_ns, live_ns)
     instants = (task.crash_ns, declared_ns, live_ns, reachable_ns)
     known = [instant for instant in instants if instant is not None]
     recovered = gap is not None and len(known) == len(instants)
@@ -301,9 +304,12 @@ def _not_done(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dic
 
 
 def _done(record: RunRecord) -> dict[str, int]:
-    """Return what each owner has got done: what its leading rate counts, if more of it is better."""
+    """Return what each owner has got done: what its leading rate counts, if more of it is better.
+
+    Where it counts failures it is these, below 0: of answers the last ones wait in a protected guest at the end.
+    """
     return {
-        owner: round(figure.of.held(outcome))
+        owner: -outcome.failures if "failures" in outcome.held else round(figure.of.held(outcome))  # type: ignore[attr-defined]
         for owner, outcome in record.whole.outcomes.items()
         for figure in outcome.declared.values()
         if isinstance(figure, Rate) and figure.headline and figure.better == "higher" and figure.by is None
@@ -321,7 +327,9 @@ def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
 
 
 def _repeated(record: RunRecord) -> int:
-    return sum(phase.repeated for phase in record.played())
+    workloads = (each for owner, each in record.whole.outcomes.items() if owner.startswith("workloads."))
+    counted = sum(each.repeated for each in workloads if "repeated" in each.held)  # type: ignore[attr-defined]
+    return counted + sum(phase.repeated for phase in record.played())
 
 
 _NEVER_NS = 1 << 62

@@ -15,6 +15,7 @@ from typing import Any
 
 from vftsim.composition.model import LONGEST_NS, ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
+from vftsim.composition.without_effect import left_running
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
@@ -40,7 +41,7 @@ from vftsim.spec import format_duration
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.constant_load import at_load
+from vftsim.study.designs.constant_load import at_load, protected_from_start
 from vftsim.study.designs.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
@@ -88,6 +89,8 @@ class FailoverStudy(Printed):
     """That load, if it is outside of what the model was fitted to; None if the model does not say to what."""
     bands: Mapping[str, Band] = field(default_factory=dict)
     """By figure, what the ranges of the mechanism's prices make of it; empty: prices were taken as they are."""
+    struck: str = ""
+    """The domain that crashes."""
 
     def to_pandas(self) -> DataFrame:
         """Return one row a figure: its mean with an interval, least, middle and largest value.
@@ -180,6 +183,7 @@ class FailoverStudy(Printed):
             manifest,
             answer["outside_calibration"],
             bands,
+            answer.get("struck", ""),
         )
 
     def blocks(self) -> list[Block]:
@@ -196,6 +200,8 @@ class FailoverStudy(Printed):
                 f"the service came back after {back} of {crashes} ({share_in_words(self.came_back)} of crashes)",
             ),
         ]
+        if self.struck and (left := left_running(self.model.spec, self.struck)):
+            blocks.append(Note(left, warns=True))
         if unasked:
             blocks.append(
                 Note(f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}", True)
@@ -226,6 +232,7 @@ class FailoverStudy(Printed):
             "manifest": self.manifest,
             "mechanism": self.mechanism,
             "load": self.load,
+            "struck": self.struck,
             "outside_calibration": self.outside,
             "bands": {name: asdict(band) for name, band in self.bands.items()},
             "figures": rows(self.to_pandas()),
@@ -336,7 +343,7 @@ class _Plan:
         """Return what came of it."""
         kind: str = _protection_of(self.model, self.determinants[0]).kind  # type: ignore[attr-defined]
         beyond = outside(self.spec, first_load(self.spec))
-        return FailoverStudy(self.model, kind, self.load, tuple(failovers), {}, beyond)
+        return FailoverStudy(self.model, kind, self.load, tuple(failovers), {}, beyond, struck=self.determinants[0])
 
 
 def _planned(model: Model, crashes: Crashes, seed: int) -> _Plan:
@@ -385,6 +392,7 @@ def at_rest(model: Model, load: float | None, length_ns: int) -> tuple[ModelSpec
         if load is not None:
             raise UsageError(f"--load: '{model.label}' has no benchmark whose load it could be; set its workloads")
         measure = spec.measure.model_copy(update={"duration": length_ns})
+        spec = protected_from_start(spec, *spec.domains)
         return spec.model_copy(update={"measure": measure}), spec.measure.warm_up, "the model's own load"
     saps = spec.ramp.first_load if load is None else load
     if not saps > 0:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
+from vftsim.platform.protection.account import DECLARED, WORDS
 from vftsim.platform.protection.outcome import Protection, named_breach
 from vftsim.spec.suggest import listing
 
@@ -71,3 +72,19 @@ def broken_promises(records: Iterable[tuple[int, RunRecord]]) -> list[str]:
             f"{number} {named_breach(first.first_breach or {})}"
         )
     return texts
+
+
+def needless_takeovers(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> list[str]:
+    """Return for each guarded domain of a model without faults when its failure was declared all the same."""
+    declared: dict[str, tuple[int, int]] = {}
+    for number, record in () if spec.faults else records:
+        for name, timeline in record.timelines.items():
+            for time_ns, event in timeline:
+                if event == WORDS[DECLARED]:
+                    declared.setdefault(name, (number, time_ns))
+    return [
+        f"{name}: nothing failed, but in replication {number} its failure was declared after {time_ns / 1e9:.4g} s: a "
+        "side was silent for longer than failover.detection allows; from then on figures are of what followed, without "
+        "protection"
+        for name, (number, time_ns) in declared.items()
+    ]

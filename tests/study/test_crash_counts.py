@@ -1,0 +1,79 @@
+"""What a crash is said to have cost, in models whose answer can be counted by hand."""
+
+import pytest
+
+import vftsim
+from vftsim.study.designs.failover import Crashes, failover_study
+from vftsim.study.runs.execution import Execution
+
+MODEL = """\
+networks: {lan: {}}
+domains:
+  vm:
+    interfaces: {eth0: {path: {kind: direct}}}
+    applications: {s: {kind: service, demand: 10 us}}
+    protection: {kind: checkpoint, interval: 25 ms}
+workloads: {load: {kind: open_requests, to: vm, rate: 200 /s}}
+measure: {warm_up: 200 ms, duration: 20 s}
+"""
+JOB = """\
+domains:
+  vm:
+    applications: {job: {kind: batch, demand: 10 ms}}
+    protection: {kind: checkpoint, interval: 25 ms}
+"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    def load(text, *changes):
+        path = tmp_path / "model.yaml"
+        path.write_text(text)
+        return vftsim.load(path, changes)
+
+    return load
+
+
+def crashed(model):
+    return failover_study(model, Crashes(3), Execution(1, 1))
+
+
+def test_no_request_fails_in_an_outage_shorter_than_its_patience(model):
+    """A second and a tenth away, 7 s of patience; what waits in the guest at the end is no failure below 0."""
+    found = crashed(model(MODEL)).figures()
+    assert found["failed_load"] == [0.0, 0.0, 0.0]
+    assert all(150 < repeated < 300 for repeated in found["retransmissions"]), "200 /s for about 1.1 s, once each"
+
+
+def test_the_first_copy_is_made_before_the_crash(model):
+    plain, copied = (crashed(model(MODEL, *each)) for each in ([], ["domains.vm.protection.initial_copy=true"]))
+    assert len(copied.recovered) == 3
+    assert copied.figures()["outage_s"] == plain.figures()["outage_s"]
+
+
+def test_a_job_without_clients_comes_back(model):
+    found = crashed(model(JOB))
+    assert len(found.recovered) == 3
+    assert all(1.0 < outage < 1.2 for outage in found.figures()["outage_s"]), "its timeout is a second"
+    assert not any(each.is_unasked for each in found.failovers)
+
+
+def test_a_crash_that_leaves_others_on_the_host_running_says_so(model):
+    lonely = model(MODEL)
+    shared = model(MODEL, "domains.other={applications: {w: {kind: batch}}}", "hosts.host.pcpus=2")
+    said = ["\n".join(str(block) for block in crashed(each).blocks()) for each in (lonely, shared)]
+    assert ["strikes vm alone: other" in text for text in said] == [False, True]
+
+
+def test_outputs_wait_under_lockstep_for_what_really_comes(model):
+    """Half a second without the channel at 20 s: of 100 outputs a second about 50 wait a quarter of it on average."""
+    still = ["domains.vm.protection={kind: lockstep}", "workloads.load.rate=100 /s", "workloads.load.gap_cv=0"]
+    lost = [*still, "faults=[{kind: channel_loss, at: 5 s, duration: 500 ms}]"]
+    quiet, held = (
+        vftsim.run(model(MODEL, *each), 1).records[0][1].whole.outcomes["domains.vm.protection"]
+        for each in (still, lost)
+    )
+    quiet_ms, held_ms = (each.held_ns / each.released / 1e6 for each in (quiet, held))
+    assert quiet_ms < 0.2
+    assert held_ms == pytest.approx(quiet_ms + 50 * 250 / 2000, rel=0.1)
+    assert held.longest_held_ns == pytest.approx(500e6, rel=0.05)
