@@ -67,6 +67,20 @@ def web(tmp_path_factory):
 # Service
 
 
+def test_work_and_price_are_of_the_guest_whatever_others_do(job, tmp_path):
+    """A web server on a host of its own, which nobody protects, changes neither."""
+    text = JOB.replace("hosts: {host: {pcpus: 1,", "networks: {lan: {}}\nhosts: {h2: {}, host: {pcpus: 1,")
+    text = (
+        text.replace("  vm:\n", "  vm:\n    host: host\n    protection: {kind: checkpoint}\n")
+        + "workloads: {load: {kind: open_requests, to: web, rate: 100 /s}}\n"
+    )
+    web = "  web: {host: h2, interfaces: {eth0: {path: {kind: direct}}}, applications: {s: {kind: service}}}\n"
+    beside = decided(tmp_path, text.replace("measure:", f"{web}measure:"), ("none", "checkpoint", "hypervisor_epoch"))
+    for kind in ("checkpoint", "hypervisor_epoch"):
+        for figure in ("work", "price"):
+            assert beside.estimate(kind, figure).mean == pytest.approx(job.estimate(kind, figure).mean, abs=0.2)
+
+
 def test_a_job_without_clients_has_its_figures_beside_those_without_protection(job):
     names = {one.name for one in job.quantities if one.group == "service"}
     assert "domains.vm.applications.db.rate" in names

@@ -3,11 +3,13 @@
 Of the service: what its workloads and programs declare as leading.  What protection adds and costs: declared figures
 of the guard, the domain and the hosts, and three that are put together here in each replication:
 
-* ``work``: what the leading rates have got done, as a share of that without protection (mean over workloads, none
-  counted for more than all of its own: an overloaded guest may get more done where protection holds its clients back).
+* ``work``: what the leading rates of the workloads that the domain serves, and of its programs, have got done, as a
+  share of that without protection (mean over them, none counted for more than all of its own: an overloaded guest may
+  get more done where protection holds its clients back).
 * ``cpu_left``: what of the guest's vCPUs neither works nor stands still.
 * ``price``: CPU time of both hosts beyond what the same work takes without protection: what the primary's host uses
-  more than ``work`` times what it uses unprotected, the time the guest's vCPUs stand still, and the second host's.
+  more than ``work`` times what it uses unprotected (other guests' time on it left out of both), the time the guest's
+  vCPUs stand still, and the second host's.
 
 Of a failure: the outage with its parts, what is lost.  Of a year: :mod:`.availability`.
 """
@@ -15,11 +17,12 @@ Of a failure: the outage with its parts, what is lost.  Of a year: :mod:`.availa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from vftsim.composition.model import ModelSpec
 from vftsim.outcome.declare import Rate
 from vftsim.stats import Estimate, mean_interval, stratified_interval
 from vftsim.study.designs.availability import interval_of_year
@@ -268,11 +271,12 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
     figures = {CPU_LEFT: {n: round(spec.vcpus * (100.0 - still.get(n, 0.0)) - each, 4) for n, each in cpu.items()}}
     if unprotected is None:
         return figures
-    figures[WORK] = _work(summary, unprotected, word)
     # An entry of the model may stand for several domains, each with its backup.
     copies = model.spec.copies(model.spec.entry_of(domain))
+    figures[WORK] = _work(summary, unprotected, word, _workers(model.spec, copies))
     beside = [(of_guard(copy, "stopped"), of_guard(copy, "backup_cpu")) for copy in copies]
-    mine, its = summary.values(busy), unprotected.values(busy)
+    others = [_at(f"domains.{each}", word, "cpu") for each in _others_on_host(model.spec, copies)]
+    mine, its = (_less(each, busy, others) for each in (summary, unprotected))
     figures[PRICE] = {
         n: round(
             mine[n] - done / 100.0 * its[n] + sum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside), 4
@@ -283,13 +287,37 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
     return figures
 
 
-def _work(summary: Summary, unprotected: Summary, word: str) -> dict[int, float]:
-    """Return the share in percent of the work that is done without protection, mean over what does it.
+def _workers(spec: ModelSpec, domains: Sequence[str]) -> tuple[str, ...]:
+    """Return the owners of figures that say what domains get done: workloads that they serve, and their programs."""
+    served = [f"workloads.{name}" for name, serving in spec.serving().items() if not set(domains).isdisjoint(serving)]
+    specs = spec.expanded()
+    return (*served, *(f"domains.{name}.applications.{key}" for name in domains for key in specs[name].applications))
+
+
+def _others_on_host(spec: ModelSpec, domains: Sequence[str]) -> list[str]:
+    """Return the guests beside domains on their host, whose CPU time is their own."""
+    specs = spec.expanded()
+    host = spec.host_of(specs[domains[0]])
+    return [
+        name for name, each in specs.items() if spec.host_of(each) == host and not each.driver and name not in domains
+    ]
+
+
+def _less(summary: Summary, total: str, parts: Sequence[str]) -> dict[int, float]:
+    """Return a figure by replication, less others."""
+    less = [summary.values(part) for part in parts]
+    return {
+        number: value - sum(each.get(number, 0.0) for each in less) for number, value in summary.values(total).items()
+    }
+
+
+def _work(summary: Summary, unprotected: Summary, word: str, workers: Collection[str]) -> dict[int, float]:
+    """Return the share in percent of the work that is done without protection, mean over the workers that do it.
 
     Where more is done than without it, what that costs unprotected is not known: it counts as all.
     """
     shares: dict[int, list[float]] = {}
-    for text in _rates(unprotected, word):
+    for text in _rates(unprotected, word, workers):
         mine, its = summary.values(text), unprotected.values(text)
         for number in sorted(mine.keys() & its.keys()):
             if its[number] > 0:
@@ -298,10 +326,10 @@ def _work(summary: Summary, unprotected: Summary, word: str) -> dict[int, float]
     return {number: sum(each) / len(each) for number, each in numbers.items()}
 
 
-def _rates(summary: Summary, word: str) -> Iterator[str]:
-    """Yield for each workload or program what says how much it gets done: its leading rate, or what it delivers."""
+def _rates(summary: Summary, word: str, workers: Collection[str]) -> Iterator[str]:
+    """Yield for each of some workloads and programs what says how much it gets done: a rate, or what it delivers."""
     done = set[str]()
-    services = [each for each in summary.addresses if is_service(each.owner)]
+    services = [each for each in summary.addresses if each.owner in workers]
     for leads in (True, False):
         for address in services:
             figure = address.entry.figure
