@@ -5,41 +5,27 @@ import pytest
 import vftsim
 from vftsim.tracing.explain import exchanges, explain_exchange
 
-TWO_DRIVERS = """\
+TIERS = """\
 hosts:
-  n1: {pcpus: 1, scheduler: {kind: credit}}
-  n2: {pcpus: 1, scheduler: {kind: credit}}
-networks: {lan: {}}
-domains:
-  d1: {host: n1, driver: {placement: one}}
-  d2: {host: n2, driver: {placement: one}}
-  web:
-    host: n1
-    interfaces: {eth0: {path: {kind: paravirtual}}}
-    applications: {s: {kind: service, threads: 4, demand: 1 ms, calls: [{to: db}]}}
-  db:
-    host: n2
-    interfaces: {eth0: {path: {kind: paravirtual}}}
-    applications: {s: {kind: service, threads: 4, demand: 2 ms}}
-workloads: {u: {kind: open_requests, to: web, rate: 50 /s}}
-"""
-TWO_SCHEDULERS = """\
-hosts:
-  n1: {pcpus: 2, scheduler: {kind: sedf}}
+  n1: {pcpus: 2, scheduler: {kind: FIRST}}
   n2: {pcpus: 1, scheduler: {kind: credit}}
 networks: {lan: {}}
 domains:
   web:
     host: n1
-    interfaces: {eth0: {path: {kind: direct}}}
+    interfaces: {eth0: {path: {kind: PATH}}}
     applications: {s: {kind: service, threads: 4, demand: 1 ms, calls: [{to: db}]}}
   db:
     host: n2
-    interfaces: {eth0: {path: {kind: direct}}}
+    interfaces: {eth0: {path: {kind: PATH}}}
     applications: {s: {kind: service, threads: 4, demand: 2 ms}}
-  h: {host: n2, applications: {w: {kind: batch, processes: 2, demand: 10 ms}}}
-workloads: {u: {kind: open_requests, to: web, rate: 50 /s}}
 """
+LOAD = "workloads: {u: {kind: open_requests, to: web, rate: 50 /s}}\n"
+HOG = "  h: {host: n2, applications: {w: {kind: batch, processes: 2, demand: 10 ms}}}\n"
+DRIVERS = "".join(f"  d{n}: {{host: n{n}, driver: {{placement: one}}}}\n" for n in (1, 2))
+ONE_EACH = TIERS.replace("FIRST", "credit").replace("pcpus: 2", "pcpus: 1")
+TWO_DRIVERS = ONE_EACH.replace("PATH", "paravirtual") + DRIVERS + LOAD
+TWO_SCHEDULERS = TIERS.replace("FIRST", "sedf").replace("PATH", "direct") + HOG + LOAD
 
 
 def traced(tmp_path, text):

@@ -1,5 +1,6 @@
 """A model seen from one of its parts: its ramp, media streams with their calls."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -42,6 +43,15 @@ def with_workload(spec: ModelSpec, name: str, workload: WorkloadSpec) -> ModelSp
 def with_domain(spec: ModelSpec, name: str, **changes: Any) -> ModelSpec:
     """Return the model with fields of a domain replaced."""
     return spec.model_copy(update={"domains": {**spec.domains, name: spec.domains[name].model_copy(update=changes)}})
+
+
+def others_on_host(spec: ModelSpec, domains: Sequence[str]) -> list[str]:
+    """Return the guests beside some of one host that are on it too."""
+    specs = spec.expanded()
+    host = spec.host_of(specs[domains[0]])
+    return [
+        name for name, each in specs.items() if spec.host_of(each) == host and not each.driver and name not in domains
+    ]
 
 
 def streams_of(spec: ModelSpec) -> Any | None:

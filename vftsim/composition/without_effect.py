@@ -12,6 +12,7 @@ from typing import Any
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import others_on_host
 from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.spec import Spec, format_duration
@@ -62,9 +63,7 @@ def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
 
 def left_running(spec: ModelSpec, struck: str) -> str:
     """Return which domains a crash of one domain's host leaves running, though they are on it; empty: none."""
-    specs = spec.expanded()
-    host = spec.host_of(specs[struck])
-    others = [name for name, each in specs.items() if name != struck and not each.driver and spec.host_of(each) == host]
+    others = others_on_host(spec, [struck])
     if not others:
         return ""
     goes = "goes on" if len(others) == 1 else "go on"

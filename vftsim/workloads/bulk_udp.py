@@ -21,6 +21,7 @@ from vftsim.workloads.parts import WORKLOADS, Driver, Offer, RunProfile, Target
 from vftsim.workloads.stations import (
     BulkClientsSpec,
     add_station,
+    are_sending,
     full_link,
     has_room,
     room,
@@ -230,9 +231,7 @@ class UdpDriver(Driver):
     @property
     def is_testing(self) -> bool:
         """Until the last client has sent for its time."""
-        first = int(self.record.first_flow)
-        flows = (self.engine.rows(udp_flows)[first + n] for n in range(self._spec.clients))
-        return any(flow.end_ns == 0 or self.engine.now_ns < flow.end_ns for flow in flows)
+        return are_sending(self.engine, udp_flows, int(self.record.first_flow), self._spec.clients)
 
     def outcome(self) -> UdpTest:
         """Return the reports by client."""

@@ -436,6 +436,7 @@ FEWEST_SERVED = 2000
 """Requests by which it is judged whether answers keep up: by chance some dozens more are under way at the end."""
 
 
+UNANSWERED = "Without an answer by the end"
 MOST_UNANSWERED = 0.1
 """Share of what was offered that may be under way at the end before a word is said of it."""
 
@@ -497,8 +498,7 @@ class WorkloadSpec(Spec):
         if measured_ns >= self.patience_ns:
             return None
         limit = f"none has failed before it has waited for {format_duration(self.patience_ns)}; less was measured"
-        word = "Without an answer by the end"
-        return Offer(offered, min(answered, offered), unit, limit, word, MOST_UNANSWERED, "failed")
+        return Offer(offered, min(answered, offered), unit, limit, UNANSWERED, MOST_UNANSWERED, "failed")
 
     def test_ns(self) -> int:
         """Return how long its own test lasts from the start of a run, without phases; 0: as long as the run."""

@@ -33,6 +33,7 @@ from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
+    UNANSWERED,
     WORKLOADS,
     ApplicationSpec,
     Driver,
@@ -290,16 +291,26 @@ class RequestWire(Wire):
         return abs(message)
 
 
+class _RequestsSpec(WorkloadSpec):
+    """Clients that send requests, each of which is one packet there and back."""
+
+    speaks = "request"
+    needs_link = True
+    entries = (start_exchange,)
+
+    @property
+    def wire(self) -> Wire:
+        """Requests and answers, as UDP of their size."""
+        return RequestWire()
+
+
 @WORKLOADS.register
-class RequestResponseSpec(WorkloadSpec):
+class RequestResponseSpec(_RequestsSpec):
     """Clients in a closed loop."""
 
     part = request_response
     products = ("netperf",)
-    speaks = "request"
     load_key = "clients"
-    needs_link = True
-    entries = (start_exchange,)
     outcomes = (RequestLoop,)
 
     kind: Literal["request_response"] = "request_response"
@@ -327,11 +338,6 @@ class RequestResponseSpec(WorkloadSpec):
         description="Wait before a request that was lost, or its answer, is repeated, doubled each time; 0: never. "
         "Default: Linux, TCP_RTO_MIN.",
     )
-
-    @property
-    def wire(self) -> Wire:
-        """Requests and answers, as UDP of their size."""
-        return RequestWire()
 
     def packets(self, profile: RunProfile) -> float:
         """A round of each client takes its turn-around, the network both ways and the work on the way."""
@@ -369,16 +375,13 @@ class RequestResponseSpec(WorkloadSpec):
 
 
 @WORKLOADS.register
-class OpenRequestsSpec(WorkloadSpec):
+class OpenRequestsSpec(_RequestsSpec):
     """Requests that come at a rate."""
 
     part = open_requests
-    speaks = "request"
     load_key = "rate"
     objectives = ("failed <= 0.1", "served >= 95")
     fewest_judged = FEWEST_SERVED
-    needs_link = True
-    entries = (start_exchange,)
     outcomes = (OpenLoop,)
 
     kind: Literal["open_requests"] = "open_requests"
@@ -395,11 +398,6 @@ class OpenRequestsSpec(WorkloadSpec):
         1_000_000_000, description="Wait before a request is repeated, doubled each time. Assumption."
     )
     retries: int = Field(2, ge=0, le=20, description="Repetitions before a request is given up. Assumption.")
-
-    @property
-    def wire(self) -> Wire:
-        """Requests and answers, as UDP of their size."""
-        return RequestWire()
 
     @property
     def wire_bits_per_s(self) -> float:
@@ -460,8 +458,7 @@ def _with_times(target: Target, exchange: Exchange) -> Offer:
     """Return the requests of the measured time and those of them that were over by its end: times are of these."""
     begun, over = int(exchange.offered), histogram(target.engine, int(exchange.latency)).count + int(exchange.failed)
     why = "times are of the others; a longer measure.duration has more of them"
-    word = "Without an answer by the end"
-    return Offer(float(begun), float(min(over, begun)), "requests", why, word, _MOST_UNTIMED, "latency")
+    return Offer(float(begun), float(min(over, begun)), "requests", why, UNANSWERED, _MOST_UNTIMED, "latency")
 
 
 def _over_tiers(

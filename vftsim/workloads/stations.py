@@ -180,6 +180,12 @@ def add_station(engine: Engine, port: int, spec: StationsSpec, on_room: Any, cli
     return int(station.row)
 
 
+def are_sending(engine: Engine, clients: Table[Any], first: int, count: int) -> bool:
+    """Tell whether one of some clients, in consecutive rows, has not yet sent up to its ``end_ns``; 0: not begun."""
+    rows = (engine.rows(clients)[row] for row in range(first, first + count))
+    return any(row.end_ns == 0 or engine.now_ns < row.end_ns for row in rows)
+
+
 class BulkClientsSpec(WorkloadSpec):
     """Clients with machines of their own, which send or receive for a while."""
 

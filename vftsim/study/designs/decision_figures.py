@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import others_on_host
 from vftsim.outcome.declare import Rate
 from vftsim.stats import Estimate, mean_interval, stratified_interval
 from vftsim.study.designs.availability import interval_of_year
@@ -275,7 +276,7 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
     copies = model.spec.copies(model.spec.entry_of(domain))
     figures[WORK] = _work(summary, unprotected, word, _workers(model.spec, copies))
     beside = [(of_guard(copy, "stopped"), of_guard(copy, "backup_cpu")) for copy in copies]
-    others = [_at(f"domains.{each}", word, "cpu") for each in _others_on_host(model.spec, copies)]
+    others = [_at(f"domains.{each}", word, "cpu") for each in others_on_host(model.spec, copies)]
     mine, its = (_less(each, busy, others) for each in (summary, unprotected))
     figures[PRICE] = {
         n: round(
@@ -292,15 +293,6 @@ def _workers(spec: ModelSpec, domains: Sequence[str]) -> tuple[str, ...]:
     served = [f"workloads.{name}" for name, serving in spec.serving().items() if not set(domains).isdisjoint(serving)]
     specs = spec.expanded()
     return (*served, *(f"domains.{name}.applications.{key}" for name in domains for key in specs[name].applications))
-
-
-def _others_on_host(spec: ModelSpec, domains: Sequence[str]) -> list[str]:
-    """Return the guests beside domains on their host, whose CPU time is their own."""
-    specs = spec.expanded()
-    host = spec.host_of(specs[domains[0]])
-    return [
-        name for name, each in specs.items() if spec.host_of(each) == host and not each.driver and name not in domains
-    ]
 
 
 def _less(summary: Summary, total: str, parts: Sequence[str]) -> dict[int, float]:

@@ -24,6 +24,7 @@ from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, Offer, Ru
 from vftsim.workloads.stations import (
     BulkClientsSpec,
     add_station,
+    are_sending,
     full_link,
     has_room,
     room,
@@ -370,9 +371,7 @@ class TcpDriver(Driver):
     @property
     def is_testing(self) -> bool:
         """Until the last client has sent for its time."""
-        first = int(self.record.first_connection)
-        rows = (self.engine.rows(connections)[first + n] for n in range(self._spec.clients))
-        return any(row.end_ns == 0 or self.engine.now_ns < row.end_ns for row in rows)
+        return are_sending(self.engine, connections, int(self.record.first_connection), self._spec.clients)
 
     def outcome(self) -> TcpTest:
         """Return the reports of all clients."""
