@@ -4,6 +4,7 @@ import pytest
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
+from vftsim.composition.without_effect import remarks
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.study.runs.model import load_model
 
@@ -56,6 +57,36 @@ def test_a_quick_run_is_as_long_as_a_client_waits():
     """1, 2 and 4 s for an answer: in half a second no request could fail, whatever is offered."""
     assert times(load_model("two-tier").quick()) == (7_500_000_000, 2_000_000_000)
     assert times(load_model("two-tier", ["workloads.pages.retries=0"]).quick()) == (1_500_000_000, 2_000_000_000)
+
+
+UNDER_CHECKPOINTS = ["domains.media.protection={kind: checkpoint}", "measure.duration=10 s"]
+
+
+def test_a_quick_run_holds_ten_cycles_of_a_mechanism():
+    """200 ms, the request of 0.1, the pause of 0.5 and 2 us a page, 2000 pages of 4104 bytes and 64 KiB at 1 Gbit/s."""
+    cycle_ns = 200_000_000 + 100_000 + 500_000 + 4_000_000 + (2000 * 4104 + 65536) * 8
+    model = load_model("xen-media", UNDER_CHECKPOINTS)
+    assert times(model.quick()) == (10 * cycle_ns, 500_000_000)
+    apart = load_model("xen-media", [*UNDER_CHECKPOINTS, "domains.media.protection.channel.network=lan"])
+    assert times(apart.quick()) == (10 * cycle_ns, 500_000_000)
+    slower = load_model("xen-media", [*UNDER_CHECKPOINTS, "domains.media.protection.channel.rate=500 Mbit/s"])
+    assert times(slower.quick())[0] == 10 * (cycle_ns + (2000 * 4104 + 65536) * 8)
+
+
+def test_quick_models_side_by_side_measure_for_as_long_as_the_slowest_needs():
+    """A difference between half a second of one and three seconds of the other is none of the two."""
+    plain, guarded = load_model("xen-media", UNDER_CHECKPOINTS[1:]), load_model("xen-media", UNDER_CHECKPOINTS)
+    assert times(plain.quick()) == (500_000_000, 500_000_000)
+    assert times(plain.quick([plain, guarded])) == times(guarded.quick([plain, guarded])) == times(guarded.quick())
+
+
+@pytest.mark.parametrize(("duration", "is_said"), [("2 s", True), ("2708 ms", False), ("3 s", False)])
+def test_a_run_of_few_cycles_says_so(duration, is_said):
+    """What it shows depends on where in a cycle it begins: at 2.708 s and more it holds ten."""
+    spec = load_model("xen-media", [UNDER_CHECKPOINTS[0], f"measure.duration={duration}"]).spec
+    said = [each for each in remarks(spec) if "a cycle takes up to 270.8 ms" in each]
+    assert bool(said) == is_said
+    assert all("'measure.duration=2.8 s' holds 10" in each for each in said)
 
 
 def test_shortening_has_an_end():

@@ -5,6 +5,7 @@ import pytest
 import vftsim
 from tests.report.conftest import SERVER
 from vftsim.errors import UsageError
+from vftsim.interface.common import plan_of
 from vftsim.tracing.trace import usual_window_ns
 
 SHORT = ["measure.duration=100 ms", "measure.warm_up=20 ms", "workloads.media.streams=20"]
@@ -25,6 +26,32 @@ def test_a_run_prints_what_the_command_prints(model, tmp_path, capsys):
 def test_quick_shortens(model):
     quick = vftsim.run(vftsim.load("xen-media-native", SHORT[1:]), replications=1, quick=True)
     assert quick.manifest["models"][0]["resolved"]["measure"]["duration"] == "500 ms"
+
+
+GUARDED = "domains.media.protection={kind: checkpoint}"
+
+
+@pytest.mark.parametrize(
+    ("study", "with_states", "without"),
+    [
+        (vftsim.compare, {"models": [[], [GUARDED]]}, {"models": [[], []]}),
+        (vftsim.decide, {"protection": "none,checkpoint"}, {"protection": "none,ha_restart"}),
+        (vftsim.sweep, {"protection": "none,checkpoint"}, {"protection": "none,ha_restart"}),
+    ],
+)
+def test_what_is_compared_is_shortened_to_the_same_time(study, with_states, without):
+    """Half a second holds two states of 270 ms; ten take 2.7 s, and the 2 s of the model are all there is."""
+
+    def durations_ns(arguments):
+        given = (
+            {"model": "xen-media", **arguments}
+            if study is not vftsim.compare
+            else {"models": [vftsim.load("xen-media", changes) for changes in arguments["models"]]}
+        )
+        return {each.spec.measure.duration for each in plan_of(study, {**given, "quick": True}).models}
+
+    assert durations_ns(without) == {500_000_000}
+    assert durations_ns(with_states) == {2_000_000_000}
 
 
 def test_a_sweep_needs_no_directory():

@@ -233,12 +233,7 @@ class BuiltModel:
 
     def protection_of(self, name: str) -> ProtectionSpec:
         """Return the mechanism of a domain, with the rate and latency of the network that it names."""
-        spec, domain = self.spec, self.specs[name]
-        network = domain.protection.channel_network
-        if network is None:
-            return domain.protection
-        wire = spec.networks[network]
-        return domain.protection.on_network(wire.rate, wire.latency)
+        return self.spec.protection_of(self.specs[name])
 
     def _add_guard(self, name: str) -> None:
         host, domain = self.host_of(name), self.specs[name]

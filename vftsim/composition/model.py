@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from vftsim.composition.hosts import DomainSpec, HostNicSpec, HostSpec, InterfaceSpec, NetworkSpec
 from vftsim.platform.protection.faults import FAULTS, FaultSpec
+from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
 from vftsim.spec.suggest import did_you_mean, listing
@@ -23,6 +24,8 @@ _S = 1_000_000_000
 
 SHORTEST_NS = 100 * _MS
 LONGEST_NS = 3600 * _S
+FEWEST_CYCLES = 10
+"""Where the measured time cuts the first and the last of so many, a mean is off by a tenth at most."""
 MeasuredNs = Annotated[int, replace(DURATION, upper=LONGEST_NS, example="2 s")]
 WarmUpNs = Annotated[int, replace(DURATION, upper=600 * _S, example="500 ms")]
 MOST_DOMAINS = 10_000
@@ -317,6 +320,19 @@ class ModelSpec(Spec):
             yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
+
+    def protection_of(self, domain: DomainSpec) -> ProtectionSpec:
+        """Return the mechanism of a domain, with the rate and latency of the network that it names."""
+        network = domain.protection.channel_network
+        if network is None:
+            return domain.protection
+        wire = self.networks[network]
+        return domain.protection.on_network(wire.rate, wire.latency)
+
+    @property
+    def cycle_ns(self) -> int:
+        """The longest cycle of its mechanisms, about; 0: none has any."""
+        return max((self.protection_of(domain).cycle_ns for domain in self.domains.values()), default=0)
 
     def shares_channel(self, domain: DomainSpec) -> bool:
         """Tell whether a mechanism's traffic and other traffic of its host take the host's link to one network."""

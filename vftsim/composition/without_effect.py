@@ -11,7 +11,7 @@ from typing import Any
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
-from vftsim.composition.model import ModelSpec
+from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, ModelSpec
 from vftsim.composition.views import others_on_host
 from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.platform.protection.faults import PrimaryCrash
@@ -42,8 +42,10 @@ def remarks(spec: ModelSpec) -> list[str]:
     """Return what a reader of a model's figures must know: what it asks that cannot be."""
     of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
     of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
+    of_cycles = (_few_cycles(spec, name) for name in spec.domains)
     of_crashes = (left_running(spec, spec.struck_by(each)) for each in spec.faults if isinstance(each, PrimaryCrash))
-    return [*filter(None, of_vcpus), *filter(None, of_tests), *filter(None, of_crashes), *_beyond_line(spec)]
+    said = (*of_vcpus, *of_tests, *of_cycles, *of_crashes)
+    return [*filter(None, said), *_beyond_line(spec)]
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
@@ -59,6 +61,19 @@ def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
     if test_ns < _MOST_OF_IT * measured_to_ns:
         return f"{asked}; CPU and links are means up to {format_duration(measured_to_ns)}"
     return ""
+
+
+def _few_cycles(spec: ModelSpec, name: str) -> str:
+    """Return how few cycles of a domain's mechanism are measured."""
+    cycle_ns, measured_ns = spec.protection_of(spec.domains[name]).cycle_ns, spec.measure.duration
+    needed_ns = min(FEWEST_CYCLES * cycle_ns, LONGEST_NS)
+    if spec.phased or measured_ns >= needed_ns:
+        return ""
+    return (
+        f"domains.{name}.protection: a cycle takes up to {format_duration(cycle_ns)}, and "
+        f"{format_duration(measured_ns)} are measured: figures depend on where in a cycle that begins and ends; "
+        f"'measure.duration={-(-needed_ns // 100_000_000) / 10:g} s' holds {FEWEST_CYCLES}"
+    )
 
 
 def left_running(spec: ModelSpec, struck: str) -> str:

@@ -173,7 +173,9 @@ def compare(
     from vftsim.study.designs.compare import compare_study
     from vftsim.study.runs.estimate import total
 
-    chosen = [as_model(each, quick=quick) for each in models]
+    chosen = [as_model(each) for each in models]
+    if quick:
+        chosen = [each.quick(chosen) for each in chosen]
     return Plan(
         "compare",
         "compare",
@@ -221,7 +223,9 @@ def decide(
     from vftsim.study.designs.protections import fitting, kinds_named
     from vftsim.study.figures.objective import read_objective
 
-    chosen, kinds = as_model(model, quick=quick), kinds_named(protection)
+    chosen, kinds = as_model(model), kinds_named(protection)
+    if quick:
+        chosen = chosen.quick(list(fitting(chosen, kinds)[0].values()))
     asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
     return Plan(
         "compare",

@@ -34,6 +34,7 @@ from pydantic import Field, model_validator
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, event, part
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
+from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.io.packet import packets
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import ReplicationFields, StatesSent
@@ -123,6 +124,14 @@ class IntervalFields(ReplicationFields):
     def longest_silence_ns(self) -> int:
         """From the start, or the last byte of a state, to the first of the next, if no page is dirty."""
         return self.interval + self.pause.fixed
+
+    @property
+    def cycle_ns(self) -> int:
+        """From one state to the next where the whole working set is dirty: interval, pause, and the channel's time."""
+        pages = self.memory.working_set
+        sent_bytes = self.state.fixed + pages * self.state.page / self.state.compression if self.has_backup else 0.0
+        way_ns = sent_bytes * BITS_NS / self.channel_rate_bits_per_s
+        return self.longest_silence_ns + round(self.pause.page * pages + way_ns)
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""

@@ -86,6 +86,14 @@ class ProtectionSpec(Spec):
         return 0
 
     @property
+    def cycle_ns(self) -> int:
+        """How long a cycle takes at most, about, whose phases differ for those served; 0: it has none, or of no length.
+
+        A mean over few of them depends on where in a cycle the measured time begins and ends.
+        """
+        return 0
+
+    @property
     def slowdown(self) -> tuple[float, float]:
         """Factors on all CPU work of the guest, and on its exits to the hypervisor, while it is protected."""
         return 1.0, 1.0

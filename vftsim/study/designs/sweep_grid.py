@@ -167,8 +167,9 @@ class Grid:
 
     def quick(self) -> Grid:
         """Return the grid with every point shortened for a first look."""
-        at = _cached(lambda assignments: self.at(assignments).quick(), self.size)
-        return replace(self, base=self.base.quick(), at=at)
+        beside = self.some_models
+        at = _cached(lambda assignments: self.at(assignments).quick(beside), self.size)
+        return replace(self, base=self.base.quick(beside), at=at)
 
     @cached_property
     def some_models(self) -> list[Model]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from vftsim.composition.model import LONGEST_NS, SHORTEST_NS, ModelSpec
+from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, SHORTEST_NS, ModelSpec
 from vftsim.errors import UsageError
 from vftsim.spec import Document, format_duration, json_schema, list_shipped, read_document
 from vftsim.study.figures.validity import as_fitted, with_changes, without_foreign_measure
@@ -66,9 +66,9 @@ class Model:
             return self
         return self._noting(shorten(self.spec, factor))
 
-    def quick(self) -> Model:
-        """Return the model shortened for a first look."""
-        return self._noting(quick(self.spec))
+    def quick(self, beside: Sequence[Model] = ()) -> Model:
+        """Return the model shortened for a first look, to no less than others that it is compared with need."""
+        return self._noting(quick(self.spec, [each.spec for each in beside]))
 
     def _noting(self, short: Shortened) -> Model:
         return replace(self, spec=short.spec, notes=(*self.notes, short.note) if short.note else self.notes)
@@ -153,10 +153,10 @@ def shorten(spec: ModelSpec, factor: float) -> Shortened:
     return _measured_for(spec, round(spec.measure.duration * factor))
 
 
-def quick(spec: ModelSpec) -> Shortened:
-    """Measure a minute of each step, or half a second, at most.
+def quick(spec: ModelSpec, beside: Sequence[ModelSpec] = ()) -> Shortened:
+    """Measure a minute of each step, or half a second, or as long as this model and those beside it need, at most.
 
-    A workload's own test and faults keep their time, and so does the wait after which a client's request has failed.
+    Faults keep their instants.
     """
     if spec.faults:
         return Shortened(spec, "--quick shortens nothing: faults have their instants")
@@ -164,14 +164,23 @@ def quick(spec: ModelSpec) -> Shortened:
         longest_ns = max(workload.step_ns() for workload in spec.workloads.values())
         short = _with_steps(spec, min(1.0, _QUICK_STEP_NS / longest_ns))
     else:
-        tests_ns = max((workload.test_ns() for workload in spec.workloads.values()), default=0)
-        patience_ns = max((workload.patience_ns for workload in spec.workloads.values()), default=0)
-        shortest_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, patience_ns, 0)
-        short = _measured_for(spec, min(spec.measure.duration, shortest_ns))
+        needed_ns = max(map(_needed_ns, (spec, *beside)))
+        short = _measured_for(spec, min(spec.measure.duration, needed_ns))
     if not short.note:
         return Shortened(spec, "--quick shortens nothing: the model is as short as its workloads allow")
     saved = 100.0 * (1.0 - events_of(short.spec) / max(events_of(spec), 1.0))
     return replace(short, note=f"{short.note}; about {saved:.0f} % of the work saved")
+
+
+def _needed_ns(spec: ModelSpec) -> int:
+    """Return what a first look must measure.
+
+    That is a workload's own test, the wait after which a client's request has failed, and some cycles of a mechanism.
+    """
+    tests_ns = max((workload.test_ns() for workload in spec.workloads.values()), default=0)
+    patience_ns = max((workload.patience_ns for workload in spec.workloads.values()), default=0)
+    waited_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, patience_ns, 0)
+    return max(waited_ns, FEWEST_CYCLES * spec.cycle_ns)
 
 
 def _with_steps(spec: ModelSpec, factor: float) -> Shortened:
