@@ -4,8 +4,8 @@ import pytest
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
-from vftsim.composition.without_effect import remarks
 from vftsim.errors import ModelFileError, UsageError
+from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.runs.model import load_model
 
 from .composed import checked
@@ -84,7 +84,7 @@ def test_quick_models_side_by_side_measure_for_as_long_as_the_slowest_needs():
 def test_a_run_of_few_cycles_says_so(duration, is_said):
     """What it shows depends on where in a cycle it begins: at 2.708 s and more it holds ten."""
     spec = load_model("xen-media", [UNDER_CHECKPOINTS[0], f"measure.duration={duration}"]).spec
-    said = [each for each in remarks(spec) if "a cycle takes up to 270.8 ms" in each]
+    said = [each for each in of_runs(spec, []) if "a cycle takes up to 270.8 ms" in each]
     assert bool(said) == is_said
     assert all("'measure.duration=2.8 s' holds 10" in each for each in said)
 

@@ -202,7 +202,7 @@ class Park:
             if case.blow == "pause":
                 blows[0]["duration"] = 10 * MS
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in blows]
-        protect.start(self.engine, self.guard, self.spec, faults, lambda instant: instant.offset_ns)
+        protect.start(self.engine, self.guard, self.spec, dict(enumerate(faults)), lambda instant: instant.offset_ns)
 
     def _add_application(self) -> int:
         engine, kind = self.engine, self.case.application

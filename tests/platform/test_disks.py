@@ -127,7 +127,7 @@ class DiskLab:
         guard = protect.add_guard(self.engine, spec, self.domain, [], programs, disks=[self.disk])
         self.guard = guard
         blows = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in faults]
-        protect.start(self.engine, guard, spec, blows, lambda instant: instant.offset_ns)
+        protect.start(self.engine, guard, spec, dict(enumerate(blows)), lambda instant: instant.offset_ns)
         return self
 
     def run(self, until_ns: int) -> "DiskLab":

@@ -236,7 +236,7 @@ PLANTED = {
         CRASH,
         nth=8,
         late_ns=2_000_000,
-        ends="two passes of one run disagree",
+        ends="was foreseen and not reached",
     ),
     "live before the disk": Breach("checkpoint", replaced(state_stream.applied_by_ns, disk_later), CRASH, DISK, nth=8),
     "the rest of a state forgotten": Breach("checkpoint", replaced(state_stream.restore_channel, rest_forgotten), LOSS),

@@ -237,7 +237,7 @@ class Lab:
         self.guard = protect.add_guard(engine, self.spec, self.domain, [self.port], [self.program], shared)
         build.start(engine, self.host, scheduling)
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in script["faults"]]
-        protect.start(engine, self.guard, self.spec, faults, lambda instant: instant.offset_ns)
+        protect.start(engine, self.guard, self.spec, dict(enumerate(faults)), lambda instant: instant.offset_ns)
 
     def run(self) -> dict[str, Any]:
         engine, script = self.engine, self.script

@@ -103,7 +103,7 @@ class Pair:
         self.strike(ChannelLoss(at=Instant("run", time_ns)))
 
     def strike(self, fault: Any) -> None:
-        inject(self.engine, self.lab.guard, [fault], lambda instant: instant.offset_ns)
+        inject(self.engine, self.lab.guard, {0: fault}, lambda instant: instant.offset_ns)
 
 
 def free_log(factor: float) -> Pair:

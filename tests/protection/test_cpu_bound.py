@@ -66,7 +66,7 @@ class Process:
         cpu.start(self.engine, self.host, Native())
         program.start()
         blows = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in faults]
-        protect.start(self.engine, self.guard, protected, blows, lambda instant: instant.offset_ns)
+        protect.start(self.engine, self.guard, protected, dict(enumerate(blows)), lambda instant: instant.offset_ns)
 
     def fill(self) -> None:
         self.feeder.fill()

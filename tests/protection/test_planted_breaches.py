@@ -6,7 +6,7 @@ import pytest
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.errors import RunFailure
+from vftsim.errors import ConservationError
 from vftsim.platform.protection import audit
 from vftsim.platform.protection.audit import VARIABLE
 from vftsim.study.runs.model import load_model
@@ -99,7 +99,7 @@ def test_a_planted_breach_is_counted_in_a_model(what: str, tmp_path: Any, monkey
     assert whole.breaches == 0
     monkeypatch.setenv(VARIABLE, "0")
     if breach.ends:
-        with pytest.raises(RunFailure, match=breach.ends):
+        with pytest.raises(ConservationError, match=breach.ends):
             breaches(spec, lambda run: breach.spoil(run.engine))
         return
     found = breaches(spec, lambda run: breach.spoil(run.engine))

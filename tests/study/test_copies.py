@@ -42,7 +42,7 @@ def test_a_trace_follows_packets_of_each(model):
     assert sum(part.length_ns for part in explained.parts) == explained.delay_ns > 0
 
 
-def test_one_fails_over_and_the_others_go_on(model):
+def test_a_crash_is_told_by_the_one_that_is_asked_for(model):
     study = vftsim.failover(model, domain="vm-2", crashes=2, prices=False)
     assert set(study.figures()) >= {"failed_load-2", "lost_load-2"}
     assert "failed_load-1" not in study.figures()

@@ -58,11 +58,29 @@ def test_a_job_without_clients_comes_back(model):
     assert not any(each.is_unasked for each in found.failovers)
 
 
-def test_a_crash_that_leaves_others_on_the_host_running_says_so(model):
-    lonely = model(MODEL)
-    shared = model(MODEL, "domains.other={applications: {w: {kind: batch}}}", "hosts.host.pcpus=2")
-    said = ["\n".join(str(block) for block in crashed(each).blocks()) for each in (lonely, shared)]
-    assert ["strikes vm alone: other" in text for text in said] == [False, True]
+OTHER = ["domains.other={applications: {w: {kind: batch, demand: 1 ms}}}", "hosts.host.pcpus=2"]
+
+
+def test_a_crash_of_a_host_ends_every_guest_on_it(model):
+    """A job beside it ends its 1,000 pieces a second up to the crash at 5 s; one on another host goes on."""
+    crash = "faults=[{kind: primary_crash, at: 5 s, domain: vm}]"
+    apart = ["hosts.away={pcpus: 1}", "domains.vm.host=host", "domains.other.host=away"]
+
+    def ended(*changes):
+        (record,) = [each for _, each in vftsim.run(model(MODEL, *OTHER, *changes, crash), 1).records]
+        return record.whole.outcomes["domains.other.applications.w"].ended
+
+    assert ended() == pytest.approx(5000, abs=10)
+    assert ended(*apart) > 1.9 * ended()
+
+
+def test_a_crash_that_ends_others_on_the_host_for_good_says_so(model):
+    protected = "domains.other.protection={kind: checkpoint}"
+    said = [
+        "\n".join(str(block) for block in crashed(model(MODEL, *each)).blocks())
+        for each in ([], OTHER, [*OTHER, protected])
+    ]
+    assert ["ends other, too, which nothing protects" in text for text in said] == [False, True, False]
 
 
 def test_outputs_wait_under_lockstep_for_what_really_comes(model):

@@ -178,7 +178,7 @@ class Lab:
         spec = TypeAdapter(protections()[parameters["kind"]]).validate_python(parameters)
         self.guard = protect.add_guard(self.engine, spec, self.domain, [self.port], [self.program])
         found = [TypeAdapter(FAULTS[blow["kind"]]).validate_python(blow) for blow in blows]
-        protect.start(self.engine, self.guard, spec, found, lambda instant: instant.offset_ns)
+        protect.start(self.engine, self.guard, spec, dict(enumerate(found)), lambda instant: instant.offset_ns)
 
     def start(self):
         cpu.start(self.engine, self.host, Native())

@@ -8,6 +8,7 @@ from typing import Any
 from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import protection_of, struck_by
 from vftsim.kernel import Engine
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.inputs import Feeder
@@ -233,7 +234,7 @@ class BuiltModel:
 
     def protection_of(self, name: str) -> ProtectionSpec:
         """Return the mechanism of a domain, with the rate and latency of the network that it names."""
-        return self.spec.protection_of(self.specs[name])
+        return protection_of(self.spec, self.specs[name])
 
     def _add_guard(self, name: str) -> None:
         host, domain = self.host_of(name), self.specs[name]
@@ -325,7 +326,7 @@ class BuiltModel:
             host.io.start()
             self._start_background(host)
         for name, guard in self.guards.items():
-            blows = [each for each in self.spec.faults if self.spec.struck_by(each) == name]
+            blows = {n: each for n, each in enumerate(self.spec.faults) if name in struck_by(self.spec, each)}
             protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of, self.streams)
         for driver in self.drivers.values():
             driver.begin()

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import struck_by
 from vftsim.kernel import Kind, Linked, Sort, Table, link
 from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.kernel.inputs import feeds
@@ -34,7 +35,7 @@ _SORTS: tuple[Sort, ...] = (scheduler, guest_scheduler, disk, path, task, applic
 
 def guarded(spec: ModelSpec) -> set[str]:
     """Return the domains that a mechanism guards or a fault strikes."""
-    struck = {spec.struck_by(each) for each in spec.faults}
+    struck = {name for each in spec.faults for name in struck_by(spec, each)}
     protected = {name for name, domain in spec.expanded().items() if domain.protection.protects}
     return struck | protected
 

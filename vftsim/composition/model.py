@@ -12,7 +12,6 @@ from pydantic import Field, field_validator, model_validator
 
 from vftsim.composition.hosts import DomainSpec, HostNicSpec, HostSpec, InterfaceSpec, NetworkSpec
 from vftsim.platform.protection.faults import FAULTS, FaultSpec
-from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
 from vftsim.spec.suggest import did_you_mean, listing
@@ -259,7 +258,7 @@ class ModelSpec(Spec):
         return next((workload for workload in self.workloads.values() if isinstance(workload, RampSpec)), None)
 
     def struck_by(self, fault: FaultSpec) -> str:
-        """Return the domain that a fault strikes; raises ValueError if that is open."""
+        """Return the domain that a fault is meant for; raises ValueError if that is open."""
         if fault.domain is not None:
             if fault.domain not in self.expanded():
                 raise ValueError(f"domain '{fault.domain}' of a fault is none of {listing(self.expanded())}")
@@ -320,19 +319,6 @@ class ModelSpec(Spec):
             yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
-
-    def protection_of(self, domain: DomainSpec) -> ProtectionSpec:
-        """Return the mechanism of a domain, with the rate and latency of the network that it names."""
-        network = domain.protection.channel_network
-        if network is None:
-            return domain.protection
-        wire = self.networks[network]
-        return domain.protection.on_network(wire.rate, wire.latency)
-
-    @property
-    def cycle_ns(self) -> int:
-        """The longest cycle of its mechanisms, about; 0: none has any."""
-        return max((self.protection_of(domain).cycle_ns for domain in self.domains.values()), default=0)
 
     def shares_channel(self, domain: DomainSpec) -> bool:
         """Tell whether a mechanism's traffic and other traffic of its host take the host's link to one network."""

@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
+from vftsim.platform.protection.faults import FaultSpec
+from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.workloads.parts import WorkloadSpec
 from vftsim.workloads.ramp import RampSpec
 
@@ -45,13 +48,32 @@ def with_domain(spec: ModelSpec, name: str, **changes: Any) -> ModelSpec:
     return spec.model_copy(update={"domains": {**spec.domains, name: spec.domains[name].model_copy(update=changes)}})
 
 
+def protection_of(spec: ModelSpec, domain: DomainSpec) -> ProtectionSpec:
+    """Return the mechanism of a domain, with the rate and latency of the network that it names."""
+    network = domain.protection.channel_network
+    if network is None:
+        return domain.protection
+    wire = spec.networks[network]
+    return domain.protection.on_network(wire.rate, wire.latency)
+
+
+def guests_of(spec: ModelSpec, host: str) -> list[str]:
+    """Return the domains of a host, but for its driver domain."""
+    return [name for name, domain in spec.expanded().items() if spec.host_of(domain) == host and not domain.driver]
+
+
+def struck_by(spec: ModelSpec, fault: FaultSpec) -> list[str]:
+    """Return the domains that a fault strikes: of a host that fails all guests, and not its driver domain.
+
+    That one stands for the driver domain of the host on which they go on, too.
+    """
+    meant = spec.struck_by(fault)
+    return guests_of(spec, spec.host_of(spec.expanded()[meant])) if fault.strikes_host else [meant]
+
+
 def others_on_host(spec: ModelSpec, domains: Sequence[str]) -> list[str]:
     """Return the guests beside some of one host that are on it too."""
-    specs = spec.expanded()
-    host = spec.host_of(specs[domains[0]])
-    return [
-        name for name, each in specs.items() if spec.host_of(each) == host and not each.driver and name not in domains
-    ]
+    return [name for name in guests_of(spec, spec.host_of(spec.expanded()[domains[0]])) if name not in domains]
 
 
 def streams_of(spec: ModelSpec) -> Any | None:

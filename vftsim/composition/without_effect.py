@@ -11,10 +11,9 @@ from typing import Any
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
-from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, ModelSpec
+from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import others_on_host
 from vftsim.platform.cpu.parameters import DomainScheduling
-from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import format_rate
@@ -42,9 +41,8 @@ def remarks(spec: ModelSpec) -> list[str]:
     """Return what a reader of a model's figures must know: what it asks that cannot be."""
     of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
     of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
-    of_cycles = (_few_cycles(spec, name) for name in spec.domains)
-    of_crashes = (left_running(spec, spec.struck_by(each)) for each in spec.faults if isinstance(each, PrimaryCrash))
-    said = (*of_vcpus, *of_tests, *of_cycles, *of_crashes)
+    of_crashes = (lost_beside(spec, spec.struck_by(each)) for each in spec.faults if each.strikes_host)
+    said = (*of_vcpus, *of_tests, *of_crashes)
     return [*filter(None, said), *_beyond_line(spec)]
 
 
@@ -63,26 +61,11 @@ def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
     return ""
 
 
-def _few_cycles(spec: ModelSpec, name: str) -> str:
-    """Return how few cycles of a domain's mechanism are measured."""
-    cycle_ns, measured_ns = spec.protection_of(spec.domains[name]).cycle_ns, spec.measure.duration
-    needed_ns = min(FEWEST_CYCLES * cycle_ns, LONGEST_NS)
-    if spec.phased or measured_ns >= needed_ns:
-        return ""
-    return (
-        f"domains.{name}.protection: a cycle takes up to {format_duration(cycle_ns)}, and "
-        f"{format_duration(measured_ns)} are measured: figures depend on where in a cycle that begins and ends; "
-        f"'measure.duration={-(-needed_ns // 100_000_000) / 10:g} s' holds {FEWEST_CYCLES}"
-    )
-
-
-def left_running(spec: ModelSpec, struck: str) -> str:
-    """Return which domains a crash of one domain's host leaves running, though they are on it; empty: none."""
-    others = others_on_host(spec, [struck])
-    if not others:
-        return ""
-    goes = "goes on" if len(others) == 1 else "go on"
-    return f"a crash of the primary's host strikes {struck} alone: {listing(others)}, on the same host, {goes}"
+def lost_beside(spec: ModelSpec, struck: str) -> str:
+    """Return which domains a crash of one domain's host ends for good, because nothing protects them; empty: none."""
+    specs = spec.expanded()
+    lost = [name for name in others_on_host(spec, [struck]) if not specs[name].protection.protects]
+    return f"a crash of the host of {struck} ends {listing(lost)}, too, which nothing protects" if lost else ""
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:

@@ -354,7 +354,7 @@ class Plant:
         self.audit.ends_run = self.audit.ends_run and is_whole
         build.start(engine, self.host, scheduling())
         faults = [TypeAdapter(FAULTS[f["kind"]]).validate_python(dict(f)) for f in self.faults]
-        protect.start(engine, self.guard, spec, faults, lambda instant: instant.offset_ns)
+        protect.start(engine, self.guard, spec, dict(enumerate(faults)), lambda instant: instant.offset_ns)
         if self.guest_runs:
             engine.call(start_computing)
         for number, at_ns in enumerate(self.asks):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from vftsim.errors import ConservationError, UsageError
 from vftsim.kernel import Engine, EventKind
@@ -114,11 +114,11 @@ def start(
     engine: Engine,
     guard: int,
     spec: ProtectionSpec,
-    blows: Iterable[FaultSpec],
+    blows: Mapping[int, FaultSpec],
     resolve: Callable[[Instant], int],
     streams: Streams | None = None,
 ) -> None:
-    """Turn protection on, now or when the model says, and plan the faults.
+    """Turn protection on, now or when the model says, and plan the faults, given by their numbers in the model.
 
     ``resolve`` gives an instant's time, ``streams`` what faults are drawn from.
     """

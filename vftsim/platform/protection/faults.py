@@ -10,7 +10,7 @@ Losses of the channel that overlap are one loss: it works again when the last of
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -132,6 +132,11 @@ class FaultSpec(Spec):
             raise ValueError("repeat.every must be longer than the fault's duration")
         return self
 
+    @property
+    def strikes_host(self) -> bool:
+        """Whether it strikes every guest of the domain's host, each with its own mechanism."""
+        return False
+
     def fill(self, blow: Fault) -> None:
         """Write what this kind alone has into its record."""
 
@@ -181,15 +186,19 @@ FAULTS: PartRegistry[FaultSpec] = PartRegistry("fault", FaultSpec)
 def inject(
     engine: Engine,
     guard: int,
-    specs: Iterable[FaultSpec],
+    specs: Mapping[int, FaultSpec],
     resolve: Callable[[Instant], int],
     streams: Streams | None = None,
 ) -> None:
-    """Plan faults of a guard's machine; ``resolve`` gives an instant's time in the run, ``streams`` what is drawn."""
+    """Plan faults of a guard's machine, given by their numbers in the model.
+
+    ``resolve`` gives an instant's time in the run, ``streams`` what is drawn: for all guests of a host that fails the
+    same instants.
+    """
     strikes = [
         (time_ns, number, spec)
-        for number, spec in enumerate(specs)
-        for time_ns in spec.instants_ns(resolve(spec.at), streams, (guard << 16) + number)
+        for number, spec in specs.items()
+        for time_ns in spec.instants_ns(resolve(spec.at), streams, ((not spec.strikes_host) * guard << 16) + number)
     ]
     lost_ns = joined_ns((time_ns, spec.lasts_ns) for time_ns, _, spec in strikes if spec.cuts_channel(engine, guard))
     for time_ns, number, spec in strikes:
@@ -250,10 +259,18 @@ guest_error = fault.kind("guest_error")
 
 @FAULTS.register
 class PrimaryCrash(FaultSpec):
-    """The host of the running VM stops at once."""
+    """The host of the running VM stops at once, with every guest on it."""
 
     kind: Literal["primary_crash"] = "primary_crash"
     part: ClassVar[Kind] = primary_crash
+    alone: bool = Field(
+        False, description="The other guests of its host go on, as if the domain had a host of its own."
+    )
+
+    @property
+    def strikes_host(self) -> bool:
+        """Unless the domain is to fail alone."""
+        return not self.alone
 
 
 @primary_crash.implements(announce)

@@ -2,6 +2,11 @@
 
 See :mod:`vftsim.platform.protection.rollback`.  One crash that rolls a guest back costs one pass more, and an
 unforeseen crash ends its pass.  The next begins at a state that this one has kept, or where there is none at time 0.
+
+Guests that share a processor or a wire are cut one after the other.  A cut was found while the others still ran: where
+one of them turns out to end before it, what led to it is no longer as it was, and it is found anew.  Each time an
+earlier end takes a later one's place, so that this comes to an end.  Assumption: what a guest has taken of a shared
+resource between its cut and the crash, the others have without it.
 """
 
 from __future__ import annotations
@@ -32,6 +37,11 @@ class FoundCut:
     outputs_lost: int
     outputs_underivable: int
     limit_ns: int
+
+    @property
+    def ends_ns(self) -> int:
+        """When the state was taken with which the guest's life ends."""
+        return self.crash_ns - self.rollback_ns
 
 
 _FIELDS = tuple(field.name for field in fields(FoundCut) if field.name != "guard")
@@ -103,14 +113,17 @@ def play(
             cut = cut_of(engine_of(made))
             if cut is None:
                 raise
-            # Passes go forward: a crash before the last one found must have been foreseen, and cannot be new.
-            if cuts and (cut.crash_ns, cut.guard) <= (cuts[-1].crash_ns, cuts[-1].guard):
+            # Passes go forward: a guest's crash that was foreseen cannot be new, unless it ends earlier than that.
+            latest = max(((each.crash_ns, -each.ends_ns) for each in cuts if each.guard == cut.guard), default=None)
+            if latest is not None and latest >= (cut.crash_ns, -cut.ends_ns):
                 raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None
-            cuts.append(cut)
+            standing = [each for each in cuts if each.ends_ns <= cut.ends_ns]
+            is_all = len(standing) == len(cuts)
+            cuts = [*standing, cut]
         else:
             return Played(made, tuple(cuts))
         # Before the guest's state was taken: that is when it must know that its life ends with it.
-        if go_back(made, cut.crash_ns - cut.rollback_ns):
+        if is_all and go_back(made, cut.ends_ns):
             foresee(engine_of(made), [cut])  # what was found before is in the state
         else:
             made = build()

@@ -312,11 +312,23 @@ def last_byte_ns(sim: Sim, guard: Guard) -> int:
     return min(min(sim.now_ns, stream.depart_ns) + stream.latency_ns, stream.lost_ns)
 
 
+def left_bytes(engine: Engine, guard: int) -> int:
+    """Return what has left by now: a state counts as written when its transmission begins."""
+    stream, channel = engine.rows(state_streams)[guard], engine.rows(channels)[guard]
+    rest_ns = int(stream.depart_ns) - engine.now_ns
+    if rest_ns <= 0 or channel.shared:
+        return int(channel.sent_bytes)
+    # At the channel's rate what a lost channel has kept back leaves; a share of the state, what compression stretches.
+    of_rate = scaled(rest_ns, channel.rate_bits_per_s, BITS_NS)
+    of_state = scaled(state_bytes(stream), rest_ns, int(stream.depart_ns) - int(stream.sent_from_ns))
+    return int(channel.sent_bytes - min(of_rate, of_state))
+
+
 def holds(engine: Engine, guard: int) -> dict[str, int | float]:
     """Return what the states of a guard were and cost the channel."""
     stream = engine.rows(state_streams)[guard]
     return {
-        "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
+        "channel_bytes": left_bytes(engine, guard),
         "dirty_pages": float(stream.pages_taken),
         "backup_disk_bytes": int(stream.disk_taken_bytes),
         "most_uncommitted_bytes": int(stream.most_uncommitted_bytes),

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vftsim.composition.without_effect import left_running
+from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart
@@ -123,8 +123,8 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
-        if left := left_running(self.model.spec, protected_domain(self.model)):
-            blocks.append(Note(left, warns=True))
+        if lost := lost_beside(self.model.spec, protected_domain(self.model)):
+            blocks.append(Note(lost, warns=True))
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
             blocks.append(Note(FEWER_FAILED))
         if self.outside:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from vftsim.composition.without_effect import left_running
+from vftsim.composition.without_effect import lost_beside
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
@@ -51,7 +51,7 @@ from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.objective import Objective, in_units
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
-from vftsim.study.figures.protection_costs import broken_promises, cost_note, needless_takeovers
+from vftsim.study.figures.protection_costs import cost_note, of_runs
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
@@ -251,8 +251,8 @@ def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, 
     notes = {}
     for kind, protected in models.items():
         records = [(number, done[kind].records[number]) for number in common]
-        broken = [*broken_promises(records), *needless_takeovers(protected.spec, records)]
-        notes[kind] = [text for text in (cost_note(protected.spec.domains[name]), *broken) if text]
+        of_costs = cost_note(protected.spec.domains[name])
+        notes[kind] = [text for text in (of_costs, *of_runs(protected.spec, records)) if text]
     if not interrupted:
         studies = play.crashes(list(models.values()), max(replications, 2))
         compared = {kind: play.with_failovers(compared[kind], each) for kind, each in zip(models, studies, strict=True)}
@@ -501,8 +501,8 @@ def _notes(decision: Decision) -> Iterator[str]:
     lost = (decision.estimate(kind, "requests_lost") for kind in decision.protected)
     if any(each is not None and each.mean < 0.0 for each in lost):
         yield FEWER_FAILED
-    if left := left_running(decision.base.spec, protected_domain(decision.base)):
-        yield left
+    if ended := lost_beside(decision.base.spec, protected_domain(decision.base)):
+        yield ended
     if decision.outside:
         yield below_table([(decision.base.label, decision.base.spec)])
     for kind, texts in decision.notes.items():

@@ -15,7 +15,7 @@ from typing import Any
 
 from vftsim.composition.model import LONGEST_NS, ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
-from vftsim.composition.without_effect import left_running
+from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
@@ -200,8 +200,8 @@ class FailoverStudy(Printed):
                 f"the service came back after {back} of {crashes} ({share_in_words(self.came_back)} of crashes)",
             ),
         ]
-        if self.struck and (left := left_running(self.model.spec, self.struck)):
-            blocks.append(Note(left, warns=True))
+        if self.struck and (lost := lost_beside(self.model.spec, self.struck)):
+            blocks.append(Note(lost, warns=True))
         if unasked:
             blocks.append(
                 Note(f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}", True)

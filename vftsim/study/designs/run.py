@@ -14,7 +14,7 @@ from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
 from vftsim.stats import ReplicationResult, StoppingRule, run_replications
 from vftsim.study.figures.catalogue import check_names, watched
-from vftsim.study.figures.protection_costs import broken_promises, needless_takeovers
+from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
@@ -64,7 +64,7 @@ def run_study(
         manifest = execution.manifest([model], "run", numbers, wanted=most, interrupted=done.interrupted)
         result = RunResult(model, records, {**manifest, "identity": of_model})
         result.precision = precision
-        result.remarks += [*broken_promises(records), *needless_takeovers(model.spec, records)]
+        result.remarks += of_runs(model.spec, records)
         if store is not None:
             store.finish(result.write_files)
             result.remarks += store.remarks

@@ -1,12 +1,14 @@
 """Notes on the costs of protection for every result: which of them nobody has calibrated."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from vftsim.composition.hosts import DomainSpec
-from vftsim.composition.model import ModelSpec
+from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, ModelSpec
 from vftsim.composition.record import RunRecord
+from vftsim.composition.views import protection_of
 from vftsim.platform.protection.account import DECLARED, WORDS
 from vftsim.platform.protection.outcome import Protection, named_breach
+from vftsim.spec import format_duration
 from vftsim.spec.suggest import listing
 
 
@@ -54,6 +56,25 @@ def uncounted_exits(domain: DomainSpec) -> str:
     free = [key for key, each in domain.applications.items() if not hasattr(each, "relay_cost")]
     free += [key for key, each in domain.interfaces.items() if not hasattr(each.path, "accesses_receive")]
     return f"exits of {listing(free)} are not counted, so free" if free else "exits are counted everywhere"
+
+
+def of_runs(spec: ModelSpec, records: Sequence[tuple[int, RunRecord]]) -> list[str]:
+    """Return what must be known of the mechanisms in runs of a model, beside what their costs rest on."""
+    few = filter(None, (_few_cycles(spec, name) for name in spec.domains))
+    return [*few, *broken_promises(records), *needless_takeovers(spec, records)]
+
+
+def _few_cycles(spec: ModelSpec, name: str) -> str:
+    """Return how few cycles of a domain's mechanism are measured."""
+    cycle_ns, measured_ns = protection_of(spec, spec.domains[name]).cycle_ns, spec.measure.duration
+    needed_ns = min(FEWEST_CYCLES * cycle_ns, LONGEST_NS)
+    if spec.phased or measured_ns >= needed_ns:
+        return ""
+    return (
+        f"domains.{name}.protection: a cycle takes up to {format_duration(cycle_ns)}, and "
+        f"{format_duration(measured_ns)} are measured: figures depend on where in a cycle that begins and ends; "
+        f"'measure.duration={-(-needed_ns // 100_000_000) / 10:g} s' holds {FEWEST_CYCLES}"
+    )
 
 
 def broken_promises(records: Iterable[tuple[int, RunRecord]]) -> list[str]:

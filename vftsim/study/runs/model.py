@@ -12,6 +12,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, SHORTEST_NS, ModelSpec
+from vftsim.composition.views import protection_of
 from vftsim.errors import UsageError
 from vftsim.spec import Document, format_duration, json_schema, list_shipped, read_document
 from vftsim.study.figures.validity import as_fitted, with_changes, without_foreign_measure
@@ -180,7 +181,8 @@ def _needed_ns(spec: ModelSpec) -> int:
     tests_ns = max((workload.test_ns() for workload in spec.workloads.values()), default=0)
     patience_ns = max((workload.patience_ns for workload in spec.workloads.values()), default=0)
     waited_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, patience_ns, 0)
-    return max(waited_ns, FEWEST_CYCLES * spec.cycle_ns)
+    cycle_ns = max((protection_of(spec, domain).cycle_ns for domain in spec.domains.values()), default=0)
+    return max(waited_ns, FEWEST_CYCLES * cycle_ns)
 
 
 def _with_steps(spec: ModelSpec, factor: float) -> Shortened:
