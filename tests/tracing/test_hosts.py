@@ -58,3 +58,10 @@ def test_an_exchange_is_one_request(model):
     found = exchanges(vftsim.trace(model, 2.0, 2.0))
     assert len(found) > 50
     assert all(len(one.chain) == 1 for one in found)
+
+
+def test_a_pcpu_says_whose_it_is(tmp_path):
+    trace = traced(tmp_path, TWO_SCHEDULERS)
+    assert trace.pcpu_names == ["n1 pCPU 0", "n1 pCPU 1", "n2 pCPU 0"]
+    hosts = {(trace.vcpu_names[each.vcpu], trace.pcpu_names[each.pcpu][:2]) for each in trace.slices}
+    assert hosts == {("web.0", "n1"), ("db.0", "n2"), ("h.0", "n2")}

@@ -112,7 +112,7 @@ def _schedule(
     trace: Trace, on: tuple[int, str, str], of: tuple[int, str], later_ns: int = 0
 ) -> Iterator[Event | Slice]:
     """Yield who ran on each CPU, and the states of everybody."""
-    yield from _process(on[0], on[1], [f"{on[2]} {n}" for n in range(trace.pcpus)])
+    yield from _process(on[0], on[1], trace.pcpu_names)
     yield from _process(*of, trace.vcpu_names)
     for s in trace.slices:
         start_ns, end_ns = s.start_ns + later_ns, s.end_ns + later_ns

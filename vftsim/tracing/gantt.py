@@ -36,7 +36,7 @@ def draw_gantt(trace: Trace, ax: Axes) -> None:
             middle_ms = ((s.start_ns + s.end_ns) / 2 - trace.start_ns) / 1e6
             text = f"{trace.vcpu_names[s.vcpu]}\n{s.priority}" if s.priority else trace.vcpu_names[s.vcpu]
             ax.text(middle_ms, s.pcpu, text, ha="center", va="center", fontsize=7, color="white")
-    ax.set_yticks(range(trace.pcpus), [f"pCPU {n}" for n in range(trace.pcpus)])
+    ax.set_yticks(range(trace.pcpus), trace.pcpu_names)
     ax.set_ylim(trace.pcpus - 0.4, -0.6)
     ax.set_xlim(0.0, span_ms)
     ax.set_xlabel(f"ms after {trace.start_ns / 1e6:g} ms")

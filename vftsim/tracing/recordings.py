@@ -160,13 +160,13 @@ def _nanoseconds(text: str) -> int:
 
 
 def _traced(events: list[Event]) -> Trace:
-    """Return events as slices and waits; CPUs that are named get numbers from 0 on, in order."""
+    """Return events as slices and waits; CPUs that are named get rows from 0 on, in order."""
     events.sort(key=lambda event: event.time_ns)
     # A thread is called what it was called last: it takes another name when it begins its program.
     names = {event.who: event.name for event in events}
     cpus = {cpu: n for n, cpu in enumerate(sorted({event.cpu for event in events if event.cpu >= 0}))}
     span_ns = events[-1].time_ns - events[0].time_ns if events else 0
-    trace = Trace(0, span_ns, len(cpus), list(names.values()))
+    trace = Trace(0, span_ns, [f"CPU {cpu}" for cpu in cpus], list(names.values()))
     schedule, seen = Schedule(trace), set[int]()
     who = {each: n for n, each in enumerate(names)}
     for event in events:

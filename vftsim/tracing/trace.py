@@ -63,7 +63,8 @@ class Trace:
 
     start_ns: int
     end_ns: int
-    pcpus: int
+    pcpu_names: list[str]
+    """Where there are several hosts with that of the host before it: its pCPUs are numbered from 0 on."""
     vcpu_names: list[str]
     slices: list[Slice] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
@@ -79,6 +80,11 @@ class Trace:
     host_of: dict[str, str] = field(default_factory=dict)
     """By domain."""
     _by_vcpu: dict[int, list[Slice]] = field(default_factory=dict, repr=False)
+
+    @property
+    def pcpus(self) -> int:
+        """How many pCPUs there are, on all hosts."""
+        return len(self.pcpu_names)
 
     @property
     def packets(self) -> list[PacketTrace]:
@@ -215,7 +221,7 @@ class _Traced:
         self.record: RunRecord | None = None
         self.run = run = Run(spec, seed, replication, engine=engine, observed=True)
         names = [f"{name}.{number}" for name, number, _ in run.built.vcpu_rows()]
-        self.trace = Trace(*window_ns, len(list(_pcpu_rows(run))), names)
+        self.trace = Trace(*window_ns, _pcpu_names(spec), names)
         self.trace.vcpu_of_stage = _vcpus_of_stages(run)
         self.trace.host_of = {name: f"host {spec.host_of(each)}" for name, each in run.built.specs.items()}
         self.trace.workloads = dict(spec.workloads)
@@ -301,6 +307,12 @@ def _first_packet(domain: str, moments: list[Moment], seen: list[PacketTrace]) -
     came_ns = [ns for one in seen if one.domain == domain and (ns := one.time_of(RETURNED)) is not None]
     later_ns = [ns for ns in came_ns if ns >= back_ns]
     return [Moment(domain, min(later_ns), "first packet")] if later_ns else []
+
+
+def _pcpu_names(spec: ModelSpec) -> list[str]:
+    """Return the names of all pCPUs, host by host."""
+    several = len(spec.hosts) > 1
+    return [f"{f'{name} ' * several}pCPU {n}" for name, host in spec.hosts.items() for n in range(host.pcpus)]
 
 
 def _pcpu_rows(run: Run) -> Iterator[int]:
