@@ -59,6 +59,21 @@ def test_what_follows_from_what_is_held():
     assert found["pens_red_thefts"] == 2
 
 
+def test_counts_of_many_kinds_have_no_sum():
+    class Tallies(Outcome):
+        counts: dict[str, float] = declare.total(by="name", joined="nothing", known_as=("",))
+        thefts: dict[str, int] = declare.total(by="name")
+
+    found = Tallies(counts={"rollback_ns": 5.0, "packets": 2.0}, thefts={"pens": 1, "cups": 2}, seconds=1.0)
+    assert [each.path for each in found.entries()] == [
+        ("counts", "rollback_ns"),
+        ("counts", "packets"),
+        ("thefts",),
+        ("thefts", "pens"),
+        ("thefts", "cups"),
+    ]
+
+
 def test_a_share_of_nothing_is_unknown_and_no_delay_has_no_percentile():
     own = shop(visits=(0, 0), sold=(0, 0), waits=())
     assert math.isnan(own.share)

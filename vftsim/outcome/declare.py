@@ -116,7 +116,7 @@ class Figure(ABC):
         What it is split by: an enumeration whose members have a ``label`` (held as a list), or ``"name"`` (held as a
         mapping of names that only the run knows).
     joined : str
-        What the whole of a mapping is: ``sum`` or ``mean`` of its parts.
+        What the whole of a mapping is: ``sum`` or ``mean`` of its parts, or ``nothing`` where they are of many kinds.
     source : callable, optional
         Computes what is held, from the outcome.
     short : str
@@ -148,7 +148,7 @@ class Figure(ABC):
         better: Better = "",
         known_as: tuple[str, ...] = (),
         by: type[Enum] | Literal["name"] | None = None,
-        joined: Literal["sum", "mean"] = "sum",
+        joined: Literal["sum", "mean", "nothing"] = "sum",
         source: Callable[[Any], Any] | None = None,
     ) -> None:
         self.unit, self.label, self.headline, self.better, self.known_as = unit, label, headline, better, known_as
@@ -185,7 +185,8 @@ class Figure(ABC):
         if self.by is None:
             yield (), _whole
         elif self.by == "name":
-            yield (), _sum_of_values if self.joined == "sum" else _mean_of_values
+            if self.joined != "nothing":
+                yield (), _sum_of_values if self.joined == "sum" else _mean_of_values
             for name in (ANY,) if outcome is None else self.held(outcome) or ():
                 yield (path_word(str(name)),), _Named(name)
         else:

@@ -42,7 +42,7 @@ class HostUse(Outcome):
     switching_ns: int = declare.total(unit="ns")
     context_switches: int = declare.total()
     interrupts: int = declare.total(label="interrupts of network cards")
-    scheduler: dict[str, int] = declare.total(by="name", known_as=("",))
+    scheduler: dict[str, int] = declare.total(by="name", joined="nothing", known_as=("",))
     busy = declare.rate(busy_ns, factor=1e-7, unit="%", label="busy, of one pCPU")
     switching = declare.rate(switching_ns, factor=1e-7, unit="%", label="switching, of one pCPU")
     context_switch_rate = declare.rate(context_switches, label="context switches")

@@ -37,7 +37,7 @@ class Protection(Outcome):
     first_breach: dict[str, int] | None = attribute()
     """Of the first of these in the run: the row of its flow, and in ns up to when the backup had to know the guest for
     it, when it left, and up to when the backup knew the guest then."""
-    counted: dict[str, float] = declare.total(by="name", known_as=("",))
+    counted: dict[str, float] = declare.total(by="name", joined="nothing", known_as=("",))
     """What the mechanism counts by its own names: failovers, outputs issued again, states."""
     output_held = declare.ratio(
         held_ns,
