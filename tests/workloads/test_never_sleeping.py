@@ -12,6 +12,7 @@ domains:
 measure: {warm_up: 1 s, duration: 10 s}
 """
 BATCH = "{kind: batch, demand: 1 ms}", "{kind: batch, demand: 10 ms}"
+CACHED = tuple(each.replace("}", ", disk_operations: 3, disk_wait: 0 ms}") for each in BATCH)
 BOUND = "{kind: cpu_bound, duty: 100 %, cycle: 5 ms}", "{kind: cpu_bound, duty: 100 %, cycle: 100 ms}"
 BY_CLOCK = tuple(text.replace("cycle", "by_clock: true, cycle") for text in BOUND)
 
@@ -24,7 +25,7 @@ def cpus(tmp_path, text):
 
 
 @pytest.mark.parametrize("kind", ["credit", "credit2", "round_robin", "esxi", "cfs"])
-@pytest.mark.parametrize("hogs", [BATCH, BOUND, BY_CLOCK], ids=["batch", "cpu_bound", "by clock"])
+@pytest.mark.parametrize("hogs", [BATCH, CACHED, BOUND, BY_CLOCK], ids=["batch", "no wait", "cpu_bound", "by clock"])
 def test_two_of_them_share_a_cpu_evenly_whatever_their_pieces(tmp_path, kind, hogs):
     """Equal weights are half each; a hog that slept for no time lost its slice, or was woken with a boost."""
     text = HOGS.replace("KIND", kind).replace(" A}", f" {hogs[0]}}}").replace(" B}", f" {hogs[1]}}}")

@@ -88,6 +88,16 @@ def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> N
 
 
 @part
+def keep_computing(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
+    """Do the next share of a computation with nothing between, on the same CPU.
+
+    Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
+    """
+    demand_ns = logging_ns + next_share_ns(sim, batch, process)
+    continue_with(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
+
+
+@part
 def next_share_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
     """Draw what the next share of a transaction's computation costs."""
     share_ns = duration_ns(sim, process.demands, batch.share_ns)
@@ -110,6 +120,9 @@ def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
     process.left -= 1
     batch.operations_begun += 1
     ask_disk(sim, batch, process)
+    if batch.disk_wait_ns == 0:
+        keep_computing(sim, batch, process, logging_ns(sim, batch, process))
+        return
     due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_wait_ns)
     process.planned = at(sim, due_ns, EventKind.DEVICE, batch_process_row, on_disk, batch_process_row)
 
@@ -156,10 +169,8 @@ def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     if batch.think_ns > 0:
         pause(sim, batch, process)
         return
-    # Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
     begin(sim, batch, process)
-    demand_ns = next_share_ns(sim, batch, process)
-    continue_with(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
+    keep_computing(sim, batch, process, 0)
 
 
 @part
