@@ -65,3 +65,12 @@ def test_a_pcpu_says_whose_it_is(tmp_path):
     assert trace.pcpu_names == ["n1 pCPU 0", "n1 pCPU 1", "n2 pCPU 0"]
     hosts = {(trace.vcpu_names[each.vcpu], trace.pcpu_names[each.pcpu][:2]) for each in trace.slices}
     assert hosts == {("web.0", "n1"), ("db.0", "n2"), ("h.0", "n2")}
+
+
+def test_a_connection_that_the_end_of_the_window_cuts_is_no_exchange():
+    """At 8 a second replies queue: of those that began in a second most have their SYN answered, and no reply."""
+    alone = ["workloads.tcp=null", "workloads.udp=null", "workloads.web.rate=8 /s"]
+    trace = vftsim.trace(vftsim.load("net-kvm", alone), 3.0, 1.0)
+    found = exchanges(trace)
+    assert {one.chain[-1].label for one in found} == {"reply, last piece"}
+    assert len(found) < len({one.exchange for one in trace.packets if one.label == "SYN ACK"})

@@ -148,6 +148,7 @@ def exchanges(trace: Trace) -> list[Exchange]:
         for one in answered
         if (len(one.chain) > 1 or one.chain[0].exchange)
         and one.chain[0].begun == CLIENT
+        and one.chain[-1].is_last
         and one.chain[0].begin_ns >= trace.start_ns
         and one.chain[-1].end_ns < trace.end_ns
     ]

@@ -104,6 +104,8 @@ class PacketTrace:
     reason: str = ""
     exchange: int = 0
     """Which exchange of its stream it belongs to; 0: a stream is one."""
+    is_last: bool = True
+    """Whether the exchange can be over when a client has it."""
 
     @property
     def begin_ns(self) -> int:
@@ -197,10 +199,11 @@ class PacketReader:
             self._numbers[one.flow, stream] += 1
         wire = self._wires.get(name, Wire())
         wire_ns = self._wire_ns.get(name, 0) if begun == CLIENT else self._wire_ns.get(name, 0) // 2
-        label, exchange = wire.name(message), wire.exchange(message)
-        return PacketTrace(
-            name, domain, begun, stream, one.entity, number, message, label, size, wire_ns, [], exchange=exchange
+        packet = PacketTrace(
+            name, domain, begun, stream, one.entity, number, message, wire.name(message), size, wire_ns, []
         )
+        packet.exchange, packet.is_last = wire.exchange(message), wire.is_last(message)
+        return packet
 
     def _name(self, boundary: int, place: int) -> str:
         if boundary in (TAKEN, DONE):

@@ -47,6 +47,10 @@ class Wire:
         """Return which exchange of its stream a packet belongs to; 0: a stream is one."""
         return 0
 
+    def is_last(self, message: int) -> bool:
+        """Tell whether an exchange can be over with a packet that comes back to the client."""
+        return True
+
     def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
         """Return the address of the client's end, in the network 10.flow."""
         return Address(bytes((10, flow, packet.stream >> 8 & 255, packet.stream & 255)), self.port)

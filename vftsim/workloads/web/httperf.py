@@ -383,6 +383,10 @@ class HttpWire(Wire):
         """Return the connection's number."""
         return message // http.SERIALS
 
+    def is_last(self, message: int) -> bool:
+        """Tell whether a reply, or the connection, ends with it."""
+        return message % http.KINDS in (http.LAST_PIECE, http.RESET)
+
 
 @WORKLOADS.register
 class HttperfSpec(WorkloadSpec):
