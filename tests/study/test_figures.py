@@ -72,6 +72,8 @@ def test_short_names_mean_what_they_say(loop):
     [
         ("load.latenci.p95", r"there is no figure 'load.latenci.p95'; nearest: workloads.load.latency.p95"),
         ("web.response.p95", r"there is no figure 'web.response.p95'"),
+        ("frobnicate", r"there is no figure 'frobnicate'; there are workloads.load"),
+        ("outage", r"'outage' is one of mechanisms: vftsim compare MODEL --protection all --objective 'outage"),
         ("load", r"'load' is no figure by itself; one of workloads.load"),
     ],
 )

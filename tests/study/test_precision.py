@@ -76,5 +76,5 @@ def test_mistakes_are_explained(tiny_path, capsys, arguments, message):
 
 def test_a_figure_is_looked_for_before_the_work(tiny):
     """Fifteen replications ran before the message."""
-    with pytest.raises(UsageError, match="--figure: there is no figure 'nosuch'; nearest"):
+    with pytest.raises(UsageError, match="--figure: there is no figure 'nosuch'; there are"):
         precision_rule(tiny, 5.0, ["nosuch"], 200)

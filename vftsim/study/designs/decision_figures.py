@@ -30,13 +30,13 @@ from vftsim.study.designs.availability import interval_of_year
 from vftsim.study.designs.crash import PARTS
 from vftsim.study.designs.failover import FailoverStudy
 from vftsim.study.designs.ramp import RampCapacity
-from vftsim.study.figures.names import Address
+from vftsim.study.figures.names import OF_MECHANISMS, Address
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.tables import is_service
 from vftsim.study.runs.model import Model
 
 SERVICE, COST, FAILURE, YEAR = "service", "cost", "failure", "year"
-OUTAGE, PRICE, WORK, CPU_LEFT, CAPACITY, DOWNTIME = "outage", "price", "work", "cpu_left", "capacity", "downtime"
+OUTAGE, PRICE, WORK, CPU_LEFT, CAPACITY, DOWNTIME = OF_MECHANISMS
 NONE = "none"
 _RATINGS = ("mos",)
 """Figures that lead no table of a run and decide about a mechanism."""

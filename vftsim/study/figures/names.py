@@ -17,6 +17,8 @@ from vftsim.outcome import Entry
 from vftsim.outcome.declare import ANY
 from vftsim.spec.suggest import listing
 
+OF_MECHANISMS = ("outage", "price", "work", "cpu_left", "capacity", "downtime")
+"""Words for what a comparison of mechanisms computes; no run has them."""
 _MOST_NAMED = 6
 
 
@@ -116,7 +118,10 @@ def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
     texts = [address.text for address in known]
     near = difflib.get_close_matches(name, texts, 3, 0.4)
     by_word = [text for text, spelling in spellings if difflib.get_close_matches(words[-1], spelling, 1, 0.75)]
-    return UsageError(f"{option}: there is no figure '{name}'; nearest: {_listed((by_word + near) or texts)}")
+    listed = f"nearest: {_listed(by_word + near)}" if by_word + near else f"there are {_listed(texts)}"
+    for word in difflib.get_close_matches(words[0], OF_MECHANISMS, 1, 0.8):
+        listed = f"'{word}' is one of mechanisms: vftsim compare MODEL --protection all --objective '{word} <= ...'"
+    return UsageError(f"{option}: there is no figure '{name}'; {listed}")
 
 
 def _ends_like(words: Sequence[str], spelling: Sequence[str]) -> bool:
