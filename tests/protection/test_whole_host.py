@@ -8,6 +8,10 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
+from vftsim.composition.views import struck_by
+from vftsim.composition.without_effect import lost_beside
+from vftsim.platform.protection.faults import PrimaryCrash
+from vftsim.platform.protection.when import Instant
 from vftsim.study.runs.model import load_model
 
 MODEL = """\
@@ -108,3 +112,13 @@ def test_a_state_counts_on_the_channel_as_it_leaves(tmp_path):
         record = run_model(crashing(tmp_path, "checkpoint", "ha_restart", *changes), 1, 0, engine=engine)
         found = record.whole.outcomes["domains.a.protection"]
         assert 0.98e6 < found.channel_bytes * 8 / found.seconds <= 1e6
+
+
+def test_what_every_host_has_and_clients_in_a_domain_outlive_a_crash(tmp_path):
+    """Work of the hypervisor is there on the second host, too; who drives the server sees what becomes of it."""
+    spec = load_model("lab-single-host", ["domains.sut.protection={kind: lockstep}"]).spec
+    crash = PrimaryCrash(at=Instant("run", 0), domain="sut")
+    assert struck_by(spec, crash) == ["sut", "manager", "management"]
+    assert lost_beside(spec, "sut").startswith("a crash of the host of sut ends manager, management, too")
+    kept = crashing(tmp_path, "checkpoint", "checkpoint", "domains.b.on_every_host=true")
+    assert back(run_model(kept, 1, 0)) == [True, False]

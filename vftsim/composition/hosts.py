@@ -70,6 +70,10 @@ class DomainSpec(DomainScheduling):
 
     host: str | None = Field(None, description="Host it runs on; the model's only one if not given.")
     count: int = Field(1, ge=1, le=10_000, description="So many of it, named `name-1`, `name-2`, ... if above 1.")
+    on_every_host: bool = Field(
+        False,
+        description="It stands for what every host has, such as work of the hypervisor: a crash of its host leaves it.",
+    )
     vcpus: int = Field(1, ge=1, le=64, description="Virtual CPUs.")
     affinity: Items[int] | None = Field(None, description="pCPUs its vCPUs may use; all of them if left out.")
     quantum: PeriodNs = Field(

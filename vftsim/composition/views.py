@@ -63,12 +63,17 @@ def guests_of(spec: ModelSpec, host: str) -> list[str]:
 
 
 def struck_by(spec: ModelSpec, fault: FaultSpec) -> list[str]:
-    """Return the domains that a fault strikes: of a host that fails all guests, and not its driver domain.
+    """Return the domains that a fault strikes: of a host that fails all guests.
 
-    That one stands for the driver domain of the host on which they go on, too.
+    Its driver domain, and what is on every host, stand for those of the host on which guests go on, too; clients that
+    run in a domain see what becomes of the others.
     """
-    meant = spec.struck_by(fault)
-    return guests_of(spec, spec.host_of(spec.expanded()[meant])) if fault.strikes_host else [meant]
+    meant, specs = spec.struck_by(fault), spec.expanded()
+    if not fault.strikes_host:
+        return [meant]
+    clients = {copy for workload in spec.workloads.values() if workload.agents for copy in spec.copies(workload.agents)}
+    guests = guests_of(spec, spec.host_of(specs[meant]))
+    return [name for name in guests if name == meant or not (specs[name].on_every_host or name in clients)]
 
 
 def others_on_host(spec: ModelSpec, domains: Sequence[str]) -> list[str]:

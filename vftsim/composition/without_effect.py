@@ -12,8 +12,10 @@ from typing import Any
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import others_on_host
+from vftsim.composition.views import struck_by
 from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.protection.faults import PrimaryCrash
+from vftsim.platform.protection.when import Instant
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import format_rate
@@ -63,9 +65,14 @@ def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
 
 def lost_beside(spec: ModelSpec, struck: str) -> str:
     """Return which domains a crash of one domain's host ends for good, because nothing protects them; empty: none."""
-    specs = spec.expanded()
-    lost = [name for name in others_on_host(spec, [struck]) if not specs[name].protection.protects]
-    return f"a crash of the host of {struck} ends {listing(lost)}, too, which nothing protects" if lost else ""
+    specs, crash = spec.expanded(), PrimaryCrash(at=Instant("run", 0), domain=struck)
+    lost = [name for name in struck_by(spec, crash) if name != struck and not specs[name].protection.protects]
+    if not lost:
+        return ""
+    return (
+        f"a crash of the host of {struck} ends {listing(lost)}, too, which nothing protects (domains.*.on_every_host: "
+        "the second host has it, too)"
+    )
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:

@@ -119,7 +119,7 @@ def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
     near = difflib.get_close_matches(name, texts, 3, 0.4)
     by_word = [text for text, spelling in spellings if difflib.get_close_matches(words[-1], spelling, 1, 0.75)]
     listed = f"nearest: {_listed(by_word + near)}" if by_word + near else f"there are {_listed(texts)}"
-    for word in difflib.get_close_matches(words[0], OF_MECHANISMS, 1, 0.8):
+    for word in () if by_word else difflib.get_close_matches(words[0], OF_MECHANISMS, 1, 0.8):
         listed = f"'{word}' is one of mechanisms: vftsim compare MODEL --protection all --objective '{word} <= ...'"
     return UsageError(f"{option}: there is no figure '{name}'; {listed}")
 
