@@ -209,6 +209,9 @@ def _cards(leaves: Mapping[Path, Any]) -> Iterator[str]:
 
 def _imply(kind: str, new: Tree, leaves: Mapping[Path, Any]) -> None:
     """Write out what every file of an old kind implied."""
+    for fault in new.get("faults", ()):
+        if fault["kind"] == "primary_crash":
+            fault["alone"] = True
     if kind == "sip_lab":
         sut = new["domains"]["sut"] = new.setdefault("domains", {}).get("sut") or {}
         new["domains"] = {

@@ -12,10 +12,15 @@ that time, which is said anew for the run; but for cases that a later change of 
 * order at one instant: pCPUs that run out of work together choose after all of them have, in the order of their
   numbers; credit from 4.8: a choice within 100 ns of a dispatch;
 * credit2: the rules of the real code (who goes on and for how long, who is asked, overdrawn caps);
-* cfs: the kernel's table of weights, instead of powers of 1.25.
+* cfs: the kernel's table of weights, instead of powers of 1.25;
+* a vCPU that is chosen again in the callback of its own work does what that continues with (the rate limit of credit
+  from 4.2 on: two cases of ``media``).
 
 Further, by the closed forms of ``tests/protection``: extremes of a mechanism begin with the measured time (the least
-share of a throttle), and a crash while the channel is lost is taken over from where that failed.
+share of a throttle), and a crash while the channel is lost is taken over from where that failed; an output under
+lockstep has waited for when it leaves, whatever was foreseen (``wait_ns`` of five cases).  By counting CPU time: a
+program that never pauses keeps its CPU from one piece of work to the next (``media-restless-jobs``).  A crash of a host
+took one domain, which is now said (``alone``).
 """
 
 from typing import Any
