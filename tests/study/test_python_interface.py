@@ -54,6 +54,17 @@ def test_what_is_compared_is_shortened_to_the_same_time(study, with_states, with
     assert durations_ns(with_states) == {2_000_000_000}
 
 
+def test_replications_go_on_until_a_figure_is_known(model):
+    """As ``--precision 50 %``: at least the 10 that begin and 5 that confirm."""
+    result = vftsim.run(model, 40, precision=0.5, figures=["workloads.media.delay.p50"])
+    assert result.precision.reached
+    assert 15 <= len(result.records) <= 40
+    with pytest.raises(UsageError, match="goes with --precision"):
+        vftsim.run(model, figures=["workloads.media.delay.p50"])
+    with pytest.raises(UsageError, match="above 0 and below 100 %, got 500 %"):
+        vftsim.run(model, precision=5)
+
+
 def test_a_sweep_needs_no_directory():
     result = vftsim.sweep("xen-media-native", ["workloads.media.streams=10,20"], replications=1, overrides=SHORT[:2])
     assert result.results.query("metric == 'workloads.media.loss'")["estimate"].tolist() == [0.0, 0.0]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted, to_ns
 
 if TYPE_CHECKING:
-    from vftsim.stats import StoppingRule
     from vftsim.study.designs.availability import AvailabilityStudy
     from vftsim.study.designs.capacity import CapacityStudy
     from vftsim.study.designs.compare import Comparison
@@ -29,10 +28,12 @@ if TYPE_CHECKING:
 @conducted
 def run(
     model: Model | str | Path,
-    replications: int = 10,
+    replications: int | None = None,
     seed: int = 1,
     jobs: int = 1,
     *,
+    precision: float | None = None,
+    figures: Sequence[str] = (),
     quick: bool = False,
     directory: str | Path | None = None,
     force: bool = False,
@@ -45,25 +46,32 @@ def run(
     ----------
     replications : --replications, -n
         Independent replications (default 10).
+    precision : --precision PERCENT
+        Run until each --figure is known this well (95 % interval); --replications is then the most (default 200).
+    figures : --figure NAME
+        With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of the first
+        workload's, of its first step).
     resume : --resume
         Go on with an interrupted result, or add replications to one.
     """
-    from vftsim.study.designs.run import run_study
+    from vftsim.errors import UsageError
+    from vftsim.study.designs.run import precision_rule, run_study
     from vftsim.study.runs.estimate import total
 
-    chosen = as_model(model, quick=quick)
-
-    def takes(rule: StoppingRule | None = None, **_: object) -> Needs:
-        return total([chosen.spec], replications if rule is None else rule.budget)
+    chosen, count, rule = as_model(model, quick=quick), 10 if replications is None else replications, None
+    if precision is not None:
+        count, rule = 1, precision_rule(chosen, precision, figures, 200 if replications is None else replications)
+    elif figures:
+        raise UsageError("--figure: goes with --precision")
 
     def study(folder: Path | None, execution: Execution, **how: Any) -> RunResult:
-        return run_study(chosen, replications, execution, directory=folder, resume=resume, **how)
+        return run_study(chosen, count, execution, directory=folder, resume=resume, rule=rule, **how)
 
     return WrittenPlan(
         "run",
         f"run {chosen.name}",
         [chosen],
-        takes,
+        lambda **_: total([chosen.spec], count if rule is None else rule.budget),
         study,
         "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite",
     )

@@ -5,21 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vftsim.cli import options
 from vftsim.cli.common import ScaledStudy
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import interrupted
 from vftsim.errors import UsageError
 from vftsim.interface import studies
-
-if TYPE_CHECKING:
-    from vftsim.stats import StoppingRule
-    from vftsim.study.runs.model import Model
-
-
-MOST_FOR_PRECISION = 200
 
 
 class Tables(StrEnum):
@@ -60,51 +52,21 @@ class Runs(ScaledStudy):
         print_blocks(result.blocks(everything=self.tables is Tables.all))
 
 
-@made_from(studies.run, Runs, before={"precision": "resume", "figure": "resume"}, replications=None)
-def run(
-    call: StudyCall,
-    shard: str | None = None,
-    precision: str | None = None,
-    figure: list[str] | None = None,
-    *,
-    common: Runs,
-) -> None:
-    """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest.
-
-    Parameters
-    ----------
-    precision : --precision PERCENT
-        Run until each --figure is known this well (95 % interval); --replications is then the most (default 200).
-    figure : --figure NAME
-        With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of the first
-        workload's, of its first step).
-    """
+@made_from(studies.run, Runs)
+def run(call: StudyCall, shard: str | None = None, *, common: Runs) -> None:
+    """Simulate a model and print its tables; with -o, keep tidy files, plots and a manifest."""
     if ((common.force and common.report is None) or call.arguments["resume"]) and common.output is None:
         raise UsageError("--force and --resume are about a result directory: name it with -o DIR")
     from vftsim.study.runs.shard import Shard
 
     share = Shard.parse(shard)
-    if shard is not None and (common.output is None or precision is not None):
+    if shard is not None and (common.output is None or "precision" in call.arguments):
         raise UsageError("--shard: goes with -o DIR, and not with --precision, which looks at all replications")
-    plan = call.plan(**({} if precision is None else {"replications": 1}))
-    rule = _rule(plan.models[0], precision, figure or [], call.arguments.get("replications"))
-    result = common.conduct(plan, rule=rule, shard=share)
+    plan = call.plan()
+    result = common.conduct(plan, shard=share)
     if result.interrupted:
         common.show(result)
         kept = f"{len(result.records)} of {result.manifest['replications_wanted']} replications"
         where = f" in '{common.output}'; --resume continues" if common.output else ", shown above"
         raise interrupted(f"{kept} are kept{where}")
     common.show_all(plan, result)
-
-
-def _rule(model: Model, precision: str | None, figures: list[str], most: int | None) -> StoppingRule | None:
-    """Return when to stop, if a precision was asked for."""
-    if precision is None:
-        if figures:
-            raise UsageError("--figure: goes with --precision")
-        return None
-    from vftsim.spec import PERCENT
-    from vftsim.study.designs.run import precision_rule
-
-    percent = options.parse_quantity("--precision", precision, PERCENT, "%")
-    return precision_rule(model, percent, figures, MOST_FOR_PRECISION if most is None else most)
