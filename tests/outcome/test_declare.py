@@ -182,6 +182,22 @@ def test_differences_of_pairs_lie_between_the_two_and_cover_a_shift(name):
     assert back.mean == pytest.approx(-found.mean)
 
 
+@pytest.mark.parametrize("name", ["share", "sold"])
+def test_a_difference_that_rests_on_few_pairs_has_no_interval(name):
+    """Four of twelve runs differ: no more is known of how much than of a mean of those (``rests_on_few``)."""
+    entry, base = estimators()[name], drawn(5, 12)
+
+    def differ(runs):
+        other = [shop(sold=(1, 0)) if n < runs else each for n, each in enumerate(base)]
+        first, second = ([entry.observe(each) for each in those] for those in (base, other))
+        return entry.estimator.difference(first, second, 0.95)
+
+    few = differ(4)
+    assert few.kind == "range"
+    assert 0.0 in (few.low, few.high), "eight runs do not differ"
+    assert differ(5).is_interval
+
+
 def test_the_middle_difference_is_not_the_difference_of_the_middles():
     class Ramps(Outcome):
         doc: float = declare.middle()

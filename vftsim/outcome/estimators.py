@@ -21,7 +21,7 @@ from vftsim.stats import (
     ratio_of_sums,
     runs_range,
 )
-from vftsim.stats.intervals import FEWEST_RUNS, hull, pseudo_values
+from vftsim.stats.intervals import FEWEST_RUNS, hull, pseudo_values, rests_on_few
 from vftsim.stats.percentiles import Sections, sections
 
 
@@ -43,12 +43,13 @@ class Estimator(ABC):
     def difference(self, first: Sequence[Any], second: Sequence[Any], confidence: float) -> Estimate:
         """Return ``second`` less ``first`` of paired replications: of the two estimates, with the spread of the pairs.
 
-        If there is too little for an interval of one of the two, there is none of the difference: a range, too.
+        If there is too little for an interval of one of the two, or of the pairs, there is none of the difference: a
+        range, too.
         """
         before, after = self.interval(first, confidence), self.interval(second, confidence)
         center = after.mean - before.mean
-        if len(first) < FEWEST_RUNS or "range" in (before.kind, after.kind):
-            by_run = [self.single(b) - self.single(a) for a, b in zip(first, second, strict=True)]
+        by_run = [self.single(b) - self.single(a) for a, b in zip(first, second, strict=True)]
+        if len(first) < FEWEST_RUNS or "range" in (before.kind, after.kind) or rests_on_few(by_run):
             return runs_range(center, by_run, confidence)
         pairs = [b - a for a, b in zip(self.values(first), self.values(second), strict=True)]
         low, high = hull(center, pairs, confidence, is_positive=False) if len(set(pairs)) > 1 else (center, center)

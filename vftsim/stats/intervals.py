@@ -52,7 +52,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate
     """
     runs = _finite(values)
     mean = _mean(runs)
-    if len(runs) < FEWEST_RUNS or _rests_on_few(runs):
+    if len(runs) < FEWEST_RUNS or rests_on_few(runs):
         return runs_range(mean, runs, confidence)
     low, high = hull(mean, runs, confidence, is_positive=min(runs) >= 0.0)
     return _estimate(mean, low, high, len(runs), confidence, "skew-corrected t")
@@ -67,7 +67,7 @@ def stratified_interval(values: Sequence[float], confidence: float = 0.95) -> Es
     """
     runs = _finite(values)
     mean, n = _mean(runs), len(runs)
-    if n < FEWEST_RUNS or _rests_on_few(runs):
+    if n < FEWEST_RUNS or rests_on_few(runs):
         return runs_range(mean, runs, confidence)
     bends = [before - 2.0 * here + after for before, here, after in zip(runs, runs[1:], runs[2:], strict=False)]
     error = math.sqrt(math.fsum(bend**2 for bend in bends) / (6.0 * len(bends)) / n)
@@ -278,7 +278,7 @@ def _lognormal_high(values: Sequence[float], t: float) -> float:
     return math.exp(min(_mean(logs) + variance / 2.0 + t * spread, 700.0))
 
 
-def _rests_on_few(values: Sequence[float]) -> bool:
+def rests_on_few(values: Sequence[float]) -> bool:
     """Whether all but fewer than five values are the same, and not all."""
     others = len(values) - max(Counter(values).values())
     return 0 < others < FEWEST_WITH_EVENTS
