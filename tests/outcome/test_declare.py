@@ -160,6 +160,16 @@ def test_shares_are_ratios_of_sums_and_means_are_means():
     assert total == mean_interval([float(x) for x in sold])
 
 
+@pytest.mark.parametrize("more", [0, 8])
+def test_an_interval_ends_at_100_percent_only_where_each_run_counts_a_part_of_its_whole(more):
+    sold, entry = [10 + more] * 5 + [2 + more, 9, 8, 7, 9], estimators()["share"]
+    share = entry.estimator.interval([entry.observe(shop(visits=(10, 0), sold=(n, 0))) for n in sold], 0.95)
+    plain = ratio_of_sums(sold, [10] * len(sold))
+    assert share.low < share.mean < share.high
+    assert plain.high > 1.0
+    assert share.high == pytest.approx(100 * plain.high if more else 100.0)
+
+
 def test_percentiles_are_those_of_all_replications_together():
     own, entry = drawn(2), estimators()["wait.p95"]
     together = DelayHistogram()

@@ -276,7 +276,7 @@ class Quotient(Figure):
     def __init__(self, top: Any, bottoms: Sequence[Any], *, of_whole: bool, factor: float, **about: Any) -> None:
         super().__init__(**about)
         self.top, self.bottoms, self.of_whole = _declared(top), [_declared(each) for each in bottoms], of_whole
-        self.estimator = Ratio(100.0, 100.0) if self.unit == "%" else Ratio(factor)  # a share is part of its whole
+        self.estimator = Ratio(100.0, 100.0) if self.unit == "%" else Ratio(factor)
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the whole and its parts; of shares of the whole only the parts."""

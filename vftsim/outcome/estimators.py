@@ -87,6 +87,7 @@ class Ratio(Estimator):
 
     factor: float = 1.0
     most: float = math.inf
+    """What no interval goes beyond where each numerator is a part of its denominator."""
 
     def single(self, observed: Any) -> float:
         """Return the replication's own ratio."""
@@ -101,7 +102,9 @@ class Ratio(Estimator):
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
         """Return the ratio of sums."""
         numerators, denominators = zip(*observed, strict=True)
-        return ratio_of_sums(numerators, denominators, confidence).times(self.factor, self.most)
+        is_part = all(numerator <= denominator for numerator, denominator in observed)
+        ratio = ratio_of_sums(numerators, denominators, confidence)
+        return ratio.times(self.factor, self.most if is_part else math.inf)
 
 
 class Share(Mean):
