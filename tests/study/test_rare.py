@@ -9,7 +9,9 @@ from scipy.linalg import expm
 from vftsim.cli.main import main
 from vftsim.composition.branches import Branches
 from vftsim.errors import UsageError
-from vftsim.study.designs.rare import rare_study, read_event, request_for
+from vftsim.stats import mean_interval
+from vftsim.stats.splitting import Trials
+from vftsim.study.designs.rare import RareStudy, rare_study, read_event, request_for
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import optional_store
@@ -103,6 +105,33 @@ def test_the_interval_holds_the_exact_chance(path, event, settings, exact):
 def test_brute_force_says_the_same_where_it_can(path):
     found = rare_study(asked(path, "queue.held >= 5", 60, 12, brute_force=True), Execution(1, 1))
     assert found.probability.low < chance(5) < found.probability.high
+
+
+def study_of(path, levels, *reached, tried=2):
+    """Return a study whose repetitions came to its levels as often as is said."""
+    request = asked(path, f"queue.held >= {levels[-1]}", brute_force=True)
+    manifest = {"models": [], "seed": 1}
+    return RareStudy(request, tuple(levels), [Trials(tried, each, 100) for each in reached], None, manifest)
+
+
+def test_what_no_repetition_has_seen_is_bounded_and_not_impossible(path, capsys):
+    """Clopper and Pearson: ten repetitions that see an event of probability p with p or more; (1 - p)^10 = 0.025."""
+    unseen = study_of(path, (15, 30), *[(0,)] * 10)
+    assert unseen.probability.high == pytest.approx(1 - 0.025**0.1)
+    assert unseen.probability.low == 0.0
+    print(unseen)
+    said = capsys.readouterr().out
+    assert "< 0.31 of a run" in said
+    assert "levels nearer to each other" in said
+    assert unseen.shares(1) is None, "nobody came to the level before"
+    always = study_of(path, (1,), *[(2,)] * 10).probability
+    assert (always.low, always.high) == (pytest.approx(0.025**0.1), 1.0)
+
+
+def test_nothing_is_more_probable_than_one(path):
+    found = study_of(path, (3,), *[(2,)] * 5, *[(0,)] * 5)
+    assert mean_interval(found.values).high > 1.0
+    assert found.probability.high == found.shares(0).high == 1.0
 
 
 def test_workers_and_what_is_kept_change_nothing(path, tmp_path):

@@ -21,7 +21,7 @@ from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note
 from vftsim.sampling import Streams
 from vftsim.spec import DURATION
 from vftsim.spec.suggest import listing
-from vftsim.stats import Estimate, mean_interval
+from vftsim.stats import Estimate, binomial_interval, mean_interval
 from vftsim.stats.splitting import Pilot, Trials, find_levels, split
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
@@ -197,19 +197,25 @@ class RareStudy(Printed):
 
     @property
     def probability(self) -> Estimate:
-        """Probability of the event in a run."""
-        return mean_interval(self.values, CONFIDENCE)
+        """Probability of the event in a run.
+
+        Where no repetition has seen it, or each in all its trials, what so many repetitions bound: no estimate of one
+        is above 1, so the event shows in at least as many of them as it is probable.
+        """
+        values = self.values
+        if set(values) in ({0.0}, {1.0}):
+            return binomial_interval(round(math.fsum(values)), len(values), CONFIDENCE)
+        return mean_interval(values, CONFIDENCE).times(1.0, most=1.0)
 
     @property
     def events(self) -> int:
         """Events simulated in all, those of the pilot included."""
         return sum(each.events for each in self.repetitions) + (self.pilot.events if self.pilot else 0)
 
-    def shares(self, number: int) -> Estimate:
-        """Return the share of the trials of a level that came to it."""
-        return mean_interval(
-            [each.reached[number] / each.tried for each in self.repetitions if len(each.reached) > number]
-        )
+    def shares(self, number: int) -> Estimate | None:
+        """Return the share of the trials of a level that came to it; None if no repetition came to the one before."""
+        came = [each.reached[number] / each.tried for each in self.repetitions if len(each.reached) > number]
+        return mean_interval(came).times(1.0, most=1.0) if came else None
 
     @property
     def brute_force_events(self) -> float | None:
@@ -290,6 +296,8 @@ def rare_study(request: Request, execution: Execution) -> RareStudy:
 def _small(chance: Estimate) -> tuple[str, str]:
     """Return a probability, however small, and its interval or range."""
     low, high = f"{chance.low:.2g}", f"{chance.high:.2g}"
+    if chance.kind in ("upper bound", "lower bound"):
+        return f"< {high}" if chance.kind == "upper bound" else f"> {low}", ""
     if chance.low == chance.high or not math.isfinite(chance.half_width):
         return f"{chance.mean:.2g}", ""
     return f"{chance.mean:.2g}", f"[{low}, {high}]" if chance.is_interval else f"({low} to {high})"
@@ -304,7 +312,8 @@ def _notes(study: RareStudy) -> list[str]:
             "as many."
         )
     if not study.probability.mean:
-        notes.append("No repetition saw the event: more --trials, or levels nearer to each other (--levels).")
+        nearer = "levels nearer to each other (--levels)" if len(study.levels) > 1 else "no --brute-force"
+        notes.append(f"No repetition saw the event: more --trials, or {nearer}.")
     elif len(study.levels) > 1:
         notes.append(
             "Trials that go on from one state share what it holds. With too few of them most repetitions come out too "
