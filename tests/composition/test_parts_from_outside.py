@@ -10,6 +10,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("add-an-application", "add-a-workload", "add-a-path", "add-a-protection-mechanism")
+CHECK = """
+from vftsim.study.figures.catalogue import check_names
+from vftsim.study.figures.summary import Summary
+
+check_names(Summary("", [(0, record)]).rows, [load("model.yaml", ModelSpec)])
+"""
+"""Every figure that the run has is known before it."""
 BLOCK = re.compile(r"^```(?P<language>python|toml|yaml|text)(?: part)?\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)
 POINT = re.compile(r'\[project\.entry-points\."(?P<group>.+)"\]\n(?P<name>\w+) = "(?P<module>\w+)"\n')
 
@@ -39,7 +46,7 @@ def test_the_worked_example_runs(page: str, engine: str, tmp_path: Path) -> None
     part, program = found["python"]
     install(tmp_path, found["toml"][0], part)
     (tmp_path / "model.yaml").write_text(found["yaml"][0], encoding="utf-8")
-    (tmp_path / "program.py").write_text(f'ENGINE = "{engine}"\n{program}', encoding="utf-8")
+    (tmp_path / "program.py").write_text(f'ENGINE = "{engine}"\n{program}{CHECK}', encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
     ran = subprocess.run(
         [sys.executable, "program.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
