@@ -48,6 +48,16 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
     assert result.precision.n == 15
 
 
+def test_a_result_that_is_there_does_not_shrink(tiny, tmp_path):
+    folder = tmp_path / "out"
+    run_study(tiny, 17, Execution(5, 1), directory=folder)
+    rule = precision_rule(tiny, 60.0, [], 30)
+    result = run_study(tiny, 1, Execution(5, 1), directory=folder, resume=True, rule=rule)
+    assert result.precision.n == 15
+    assert [number for number, _ in result.records] == result.manifest["replications"] == [*range(17)]
+    assert not [remark for remark in result.remarks if "asked for" in remark]
+
+
 def test_a_figure_that_is_not_there_is_named(loose):
     number, record = loose.records[0]
     with pytest.raises(UsageError, match=r"--figure step_9\.cpu_percent: nothing to measure in replication 0"):

@@ -56,6 +56,8 @@ def run_study(
             return replicate([model], count, stored_in, known=[known])[0]
 
         done, precision = (batch(wanted, {}), None) if rule is None else run_until(rule, batch, {})
+        if rule is not None and len(done.records) < wanted and not done.interrupted:
+            done = batch(wanted, done.records)  # the precision took fewer
         if not done.records:
             execution.shard.refuse_idle(done.interrupted)
             raise Interrupted("nothing had finished")
@@ -68,7 +70,7 @@ def run_study(
         if store is not None:
             store.finish(result.write_files)
             result.remarks += store.remarks
-    if wanted > replications:
+    if wanted > replications and rule is None:
         result.remarks.append(
             f"{replications} replications were asked for and the result held more; it never shrinks and has {wanted}"
         )
