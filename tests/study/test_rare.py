@@ -11,7 +11,7 @@ from vftsim.composition.branches import Branches
 from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
 from vftsim.stats.splitting import Trials
-from vftsim.study.designs.rare import RareStudy, rare_study, read_event, request_for
+from vftsim.study.designs.rare import RareStudy, rare_study, read_event, read_levels, request_for
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import optional_store
@@ -184,6 +184,26 @@ def test_a_backlog_is_a_time_and_losses_are_beyond_every_queue(path):
     spec = load_model(path).spec
     assert read_event("to_host.backlog >= 2 ms", spec).target == 2_000_000
     assert read_event("queue.lost >= 2", spec).target == 2 << 40
+
+
+def test_levels_on_the_way_to_losses_of_a_link_are_times(path):
+    spec = load_model(path).spec
+    of_link, of_queue = read_event("to_host.lost >= 2", spec), read_event("queue.lost >= 2", spec)
+    assert [of_link.shown(each) for each in (2_500_000, (1 << 40) + 1000, 2 << 40)] == [
+        "2500 us",
+        "1 lost, 1 us queued",
+        "2 lost",
+    ]
+    assert of_queue.shown(5) == "5"
+    assert read_levels("1 ms,2ms", of_link) == (1_000_000, 2_000_000)
+    assert read_levels("3,5", of_queue) == (3, 5)
+    with pytest.raises(UsageError, match="3 has no unit"):
+        read_levels("3,5", of_link)
+
+
+def test_a_pilot_that_comes_no_further_says_the_level_in_its_unit(path):
+    with pytest.raises(UsageError, match=r"came beyond level \d+\.\d+ us of 100000 us"):
+        rare_study(asked(path, "to_host.backlog >= 100 ms", 2), Execution(1, 1))
 
 
 def test_without_the_compiled_engine_nothing_can_be_continued(path, monkeypatch):

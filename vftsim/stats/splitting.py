@@ -20,7 +20,7 @@ method in rare event simulation* (2000), fixed effort and why it is unbiased; Ce
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -121,8 +121,12 @@ def split(process: Process, levels: Sequence[int], tried: int, choose: np.random
     return Trials(tried, tuple(reached), events)
 
 
-def find_levels(process: Process, limit: int, tried: int, choose: np.random.Generator) -> Pilot:
+def find_levels(
+    process: Process, limit: int, tried: int, choose: np.random.Generator, shown: Callable[[int], str] = str
+) -> Pilot:
     """Find levels on the way to the limit, from each of which about a fifth of the trials come to the next.
+
+    ``shown`` says a level in words.
 
     Raises
     ------
@@ -141,7 +145,7 @@ def find_levels(process: Process, limit: int, tried: int, choose: np.random.Gene
                 events += taken
             trials += more
         run_events = run_events or events / len(trials)
-        levels.append(_next_level(highest, before, limit))
+        levels.append(_next_level(highest, before, limit, shown))
         states = []
         # Once more, as far as the next begin: what a trial does hangs on its state and its branch alone.
         for (branch, state), came_to in zip(trials, highest, strict=True):
@@ -168,15 +172,15 @@ def _continued(
     return [(first + number, states[place]) for number, place in enumerate(order)]
 
 
-def _next_level(highest: Sequence[int], before: int, limit: int) -> int:
+def _next_level(highest: Sequence[int], before: int, limit: int, shown: Callable[[int], str]) -> int:
     """Return the highest level that enough trials reached, at least the next above the one before."""
     enough = sorted(highest, reverse=True)[math.ceil(SHARE * len(highest)) - 1]
     if enough <= before:
         above = [each for each in highest if each > before]
         if not above:
             raise UsageError(
-                f"none of {len(highest)} trials came beyond level {before} of {limit}; take more (--trials), or choose "
-                "levels (--levels)"
+                f"none of {len(highest)} trials came beyond level {shown(before)} of {shown(limit)}; take more "
+                "(--trials), or choose levels (--levels)"
             )
         enough = min(above)
     return min(enough, limit)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from vftsim.composition.branches import BACKLOG, LOST, Branches, level_names
+from vftsim.composition.branches import BACKLOG, HELD, LOST, Branches, level_names
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.platform.levels import LOSS
@@ -53,6 +53,13 @@ class Event:
         return self.level.endswith(f".{LOST}")
 
     @property
+    def queue(self) -> str:
+        """Address of the level of the queue: the event's own, or that before its losses."""
+        if not self.is_of_losses:
+            return self.level
+        return self.level.removesuffix(LOST) + (BACKLOG if self.level.startswith("networks.") else HELD)
+
+    @property
     def target(self) -> int:
         """The limit as a level (:mod:`vftsim.platform.levels`)."""
         return self.limit * LOSS if self.is_of_losses else self.limit
@@ -60,8 +67,8 @@ class Event:
     def shown(self, level: int) -> str:
         """Return a level in words."""
         if self.is_of_losses and level >= LOSS:
-            return f"{level // LOSS} lost" + (f", {level % LOSS} queued" if level % LOSS else "")
-        return f"{level / 1e3:g} us" if self.level.endswith(f".{BACKLOG}") else str(level)
+            return f"{level // LOSS} lost" + (f", {self.shown(level % LOSS)} queued" if level % LOSS else "")
+        return f"{level / 1e3:g} us" if self.queue.endswith(f".{BACKLOG}") else str(level)
 
     def __str__(self) -> str:
         limit = str(self.limit) if self.is_of_losses else self.shown(self.limit)
@@ -106,10 +113,7 @@ def read_levels(text: str | None, event: Event) -> tuple[int, ...] | None:
     """Return the levels that a user wrote with commas; None for none: of losses they are of the queue before."""
     if text is None:
         return None
-    queue = event.level.removesuffix(LOST)
-    return tuple(
-        read_level(each, event.level if not event.is_of_losses else queue, "--levels") for each in text.split(",")
-    )
+    return tuple(read_level(each, event.queue, "--levels") for each in text.split(","))
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ def play(task: _Task) -> Trials:
 
 def pilot(task: _Task) -> Pilot:
     """Find levels."""
-    return find_levels(task.process(), task.event.target, task.trials, task.choose())
+    return find_levels(task.process(), task.event.target, task.trials, task.choose(), task.event.shown)
 
 
 @dataclass(frozen=True)
