@@ -223,6 +223,8 @@ def test_percentiles_are_written_with_an_underscore():
     assert figure.further("p99_9").path == ("wait", "p99_9")
     assert figure.further("p99.9") is None
     assert figure.further("mean_of") is None
+    assert figure.further("p5").path == ("wait", "p5")
+    assert not [word for word in ("p05", "p99_90", "p50_0", "p99_99999") if figure.further(word)]
 
 
 def test_an_outcome_takes_what_a_row_counts_under_its_names():

@@ -319,7 +319,7 @@ class Delays(Figure):
         return None if percent is None else self._percentile(percent)
 
     def _percentile(self, percent: float) -> Entry:
-        word = path_word(f"p{percent:g}")
+        word = _word_of(percent)
         observe = self._if_any
         return Entry((self.name, word), self, Percentile(percent, self.unit_ns), observe, word in self._leading)
 
@@ -400,9 +400,14 @@ def series(**about: Any) -> Any:
 
 
 def percent_of(word: str) -> float | None:
-    """Return the percentile that a word like ``p99`` or ``p99_9`` means."""
+    """Return the percentile that a word like ``p5``, ``p99`` or ``p99_9`` means; each has this one word."""
     match = re.fullmatch(r"p(\d{1,2})(?:_(\d+))?", word)
-    return float(f"{match[1]}.{match[2] or 0}") if match else None
+    percent = float(f"{match[1]}.{match[2] or 0}") if match else None
+    return None if percent is None or _word_of(percent) != word else percent
+
+
+def _word_of(percent: float) -> str:
+    return path_word(f"p{percent:g}")
 
 
 @lru_cache(maxsize=4096)
