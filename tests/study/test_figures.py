@@ -13,6 +13,7 @@ from vftsim.report.terminal import as_text
 from vftsim.spec import shipped_dir
 from vftsim.stats import Estimate
 from vftsim.study.designs.compare import compare_study
+from vftsim.study.designs.run import run_study
 from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.names import find, one
@@ -142,6 +143,22 @@ def test_a_figure_of_a_part_from_outside_is_compared_by_its_declaration_alone(lo
     (address,) = found.addresses
     assert (found.estimate(0, address).mean, found.estimate(1, address).mean > 10) == (0.0, True)
     assert compare_study([loop(), loop()], 2, Execution(1, 1)).addresses[-4:], "and it leads"
+
+
+def test_a_verdict_of_a_whole_run_is_called_by_its_figure(loop, monkeypatch):
+    from vftsim.outcome import declare
+    from vftsim.workloads.request_response import RequestLoop
+
+    most = max(summary(loop()).values("workloads.load.requests").values())
+    beyond = declare.verdict(source=lambda outcome: outcome.requests == most)
+    beyond.__set_name__(RequestLoop, "beyond")
+    monkeypatch.setattr(RequestLoop, "declared", {**RequestLoop.declared, "beyond": beyond})
+    found = run_study(loop(), 3, Execution(1, 1))
+    assert any(
+        block.text.startswith("workloads.load.beyond: 1 of 3 runs beyond the limit")
+        for block in found.blocks()
+        if isinstance(block, Note)
+    )
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])

@@ -205,18 +205,18 @@ def _mixed_notes(summary: Summary) -> list[Note]:
     """Return in how many runs a step went beyond the limit, of steps in which some did and others did not."""
     verdicts = [row for row in summary.rows.values() if isinstance(row.address.entry.figure, Verdict)]
     beyond = [
-        (row.phase.name, e)
+        (row.phase.name or row.address.text, e)
         for row in verdicts
         if row.address.phase in summary.mixed and (e := summary.estimate(row.address.text)) is not None
     ]
     return [
         Note(
-            f"{phase}: {round(e.mean * e.n / 100)} of {e.n} runs beyond the limit, "
+            f"{where}: {round(e.mean * e.n / 100)} of {e.n} runs beyond the limit, "
             f"{e.low:.2g} to {e.high:.2g} % of all (binomial interval, at least 95 %, Clopper and Pearson); "
             "its figures are means of two kinds of runs, without interval",
             warns=True,
         )
-        for phase, e in beyond
+        for where, e in beyond
         if e.mean not in {0.0, 100.0}
     ]
 
