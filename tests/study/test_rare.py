@@ -12,6 +12,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
 from vftsim.stats.splitting import Trials
 from vftsim.study.designs.rare import RareStudy, rare_study, read_event, read_levels, request_for
+from vftsim.study.runs.estimate import needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import optional_store
@@ -150,6 +151,15 @@ def test_workers_and_what_is_kept_change_nothing(path, tmp_path):
 def test_two_workers_say_the_same(path):
     request = asked(path, "queue.held >= 6", 8, 3)
     assert rare_study(request, Execution(1, 2)).repetitions == rare_study(request, Execution(1, 1)).repetitions
+
+
+def test_a_trial_is_told_as_a_state_that_goes_on_and_not_as_a_run_that_is_built(path):
+    """30 requests take microseconds and a state about a millisecond; a run makes room for a minute's 18,000."""
+    few, more = (asked(path, "queue.held >= 9", trials, 10, "3,5,7").takes() for trials in (100, 200))
+    a_trial_s = (more.seconds - few.seconds) / (100 * 4 * 10)
+    assert 0.3e-3 < a_trial_s < 3e-3
+    assert few.runs == more.runs == 10, "repetitions are what workers share"
+    assert needs_of(load_model(path).spec).seconds > 10 * a_trial_s
 
 
 def test_the_command(path, tmp_path, capsys):

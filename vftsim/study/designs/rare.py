@@ -26,7 +26,7 @@ from vftsim.stats.splitting import Pilot, Trials, find_levels, split
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
-from vftsim.study.runs.estimate import Needs, needs_of
+from vftsim.study.runs.estimate import Needs, going_on_of, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import CONFIDENCE, rows
@@ -139,7 +139,8 @@ class Request:
     def takes(self) -> Needs:
         """Return what it takes, about."""
         levels = _LEVELS_ABOUT if self.levels is None else len(self.levels) + 1
-        return needs_of(self.model.spec).times(levels * self.trials * (self.repetitions + 1))
+        tasks, spec = self.repetitions + (self.levels is None), self.model.spec
+        return needs_of(spec).times(tasks) + going_on_of(spec).times(levels * self.trials * tasks)
 
 
 def request_for(
