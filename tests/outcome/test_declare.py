@@ -227,6 +227,12 @@ def test_percentiles_are_written_with_an_underscore():
     assert not [word for word in ("p05", "p99_90", "p50_0", "p99_99999") if figure.further(word)]
 
 
+@pytest.mark.parametrize("word", ["p99.9", "p099", "median"])
+def test_a_headline_of_no_statistic_is_refused(word):
+    with pytest.raises(TypeError, match=f"no statistic of delays is called '{word}'"):
+        declare.delays(headline=("p50", word))
+
+
 def test_an_outcome_takes_what_a_row_counts_under_its_names():
     class Till(Outcome):
         opened: int = declare.total()

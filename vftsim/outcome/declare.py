@@ -304,6 +304,8 @@ class Delays(Figure):
         super().__init__(**{"unit": "ms"} | about)
         self.unit_ns, self.percents = NS_OF_UNIT[self.unit], percents
         self._leading = self.headline if isinstance(self.headline, tuple) else ()
+        if unknown := [word for word in self._leading if word not in _OF_DELAYS and percent_of(word) is None]:
+            raise TypeError(f"no statistic of delays is called '{unknown[0]}': {', '.join(_OF_DELAYS)}, p50, p99_9")
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the statistics, and the listed percentiles."""
