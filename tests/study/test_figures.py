@@ -46,6 +46,10 @@ def summary(model, replications=3):
     return Summary(model.label, [(n, run_model(model.spec, 1, n)) for n in range(replications)])
 
 
+def notes_of(result):
+    return [block.text for block in result.blocks() if isinstance(block, Note)]
+
+
 def test_the_catalogue_knows_what_a_run_will_have(loop):
     """No figure of a run is missing from what is known before it, and none is of another kind."""
     model = loop()
@@ -154,10 +158,22 @@ def test_a_verdict_of_a_whole_run_is_called_by_its_figure(loop, monkeypatch):
     beyond.__set_name__(RequestLoop, "beyond")
     monkeypatch.setattr(RequestLoop, "declared", {**RequestLoop.declared, "beyond": beyond})
     found = run_study(loop(), 3, Execution(1, 1))
+    assert any(note.startswith("workloads.load.beyond: 1 of 3 runs beyond the limit") for note in notes_of(found))
+
+
+def test_figures_that_rest_on_some_replications_only_say_so(loop):
+    """At ten requests a second a tenth of a second has none in 37 of 100 runs: no latency, and a rate of none."""
+    few = loop("workloads.load={kind: open_requests, to: vm, rate: 10 /s}", "measure.duration=100 ms")
+    found = run_study(few, 10, Execution(1, 1))
+    known = len(found.figures_found.values("workloads.load.latency.p50"))
+    assert 0 < known < 10
+    (said,) = [note for note in notes_of(found) if f"from {known} of 10 replications" in note]
+    assert "workloads.load.latency.p50" in said
+    assert "workloads.load.rate" not in said
+    assert not [note for note in notes_of(run_study(loop(), 3, Execution(1, 1))) if "of 3 replications" in note]
+    compared = compare_study([few, loop()], 10, Execution(1, 1), figures=["load.latency.p50"])
     assert any(
-        block.text.startswith("workloads.load.beyond: 1 of 3 runs beyond the limit")
-        for block in found.blocks()
-        if isinstance(block, Note)
+        note.startswith("A, ") and f"p50: from {known} of 10 replications" in note for note in notes_of(compared)
     )
 
 

@@ -342,6 +342,8 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
     notes += [f"{name}: {nowhere}" for name in comparison.without_value]
     if missing := _first_missing(comparison):
         notes.append(f"-: not of this model, or not reached by it in any replication (first: {missing}).")
+    for name, summary in zip(names, comparison.summaries, strict=True):
+        notes += [f"{name}, {text}." for text in summary.partly_known(comparison.addresses)]
     count = len(comparison.manifest["replications"])
     if count < FEWEST_RUNS:
         rests_on = "(x to y): lowest and highest replication, no interval."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.outcome import Entry, Outcome, Phase
 from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import is_known
+from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate, unless_mixed
 from vftsim.study.figures.names import Address, find, one
 
@@ -49,7 +50,7 @@ class Summary:
     """Every figure of a model over its replications, which are given by number."""
 
     def __init__(self, label: str, records: Sequence[tuple[int, RunRecord]], confidence: float = 0.95) -> None:
-        self.label, self.confidence = label, confidence
+        self.label, self.confidence, self.replications = label, confidence, len(records)
         self.rows: dict[str, Row] = {}
         self._estimates: dict[str, Estimate] = {}
         self._outcomes: dict[tuple[str, str], dict[int, tuple[Phase, Outcome]]] = {}
@@ -96,6 +97,16 @@ class Summary:
 
     def _is_mixed(self, row: Row) -> bool:
         return row.address.phase in self.mixed and not isinstance(row.address.entry.figure, Verdict)
+
+    def partly_known(self, addresses: Iterable[Address]) -> list[str]:
+        """Say of figures which rest on some of the replications only, and on how many."""
+        texts_of: dict[int, list[str]] = {}
+        for address in addresses:
+            count = len(self.values(address.text))
+            if 0 < count < self.replications:
+                texts_of.setdefault(count, []).append(address.text)
+        of = f"of {self.replications} replications; the others say nothing of them"
+        return [f"{listing(texts)}: from {count} {of}" for count, texts in texts_of.items()]
 
     def values(self, address: str) -> dict[int, float]:
         """Return what each replication says by itself."""

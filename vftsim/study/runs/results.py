@@ -145,6 +145,7 @@ class RunResult(Printed):
             *(table for table in tables if table.rows),
             *(outside_notes(self.model) if marks else []),
             Note(f"{n} replications, seed {self.manifest['seed']}. {INTERVALS}{unseen(n)}"),
+            *map(Note, summary.partly_known(figures_of_run(summary, everything=everything))),
             *_mixed_notes(summary),
             *missing_notes(self.missing),
             *_precision_notes(self.precision),
@@ -250,10 +251,15 @@ def _cards(summary: Summary) -> list[Block]:
     return [Cards(cards[:_MOST_CARDS])] if cards else []
 
 
+def figures_of_run(summary: Summary, *, everything: bool) -> list[Address]:
+    """Return the figures of the whole run: the leading ones, or all."""
+    return [each for each in summary.addresses if not each.phase and (everything or each.entry.leads)]
+
+
 def figures_table(summary: Summary, *, everything: bool = False) -> Table:
     """Return the figures of the whole run, those of one place together: the leading ones, or all."""
     rows: list[list[Cell]] = []
-    addresses = [each for each in summary.addresses if not each.phase and (everything or each.entry.leads)]
+    addresses = figures_of_run(summary, everything=everything)
     for prefix in dict.fromkeys(address.prefix for address in addresses):
         estimates = [(each, summary.estimate(each.text)) for each in addresses if each.prefix == prefix]
         known = [(each, estimate) for each, estimate in estimates if estimate is not None]
