@@ -190,8 +190,13 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     ranges = ["--range", "workloads.media.streams=20..60", "--range", "domains.dom0.driver.receive_cost=2 us..30 us"]
     few = ["--samples", "2", "--trajectories", "2", "-n", "1", "-j", "1", "-q", "--json", "-o", str(tmp_path / "s")]
     changes = [word for setting in SHORT for word in ("--set", setting)]
-    assert main(["sensitivity", "xen-media", "--figure", "dom0.cpu", *ranges, *few, *changes]) == 0
-    said = json.loads(capsys.readouterr().out)
+    command = ["sensitivity", "xen-media", "--figure", "dom0.cpu", *ranges, *few, *changes]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    said = json.loads(out)
+    assert "on disk already" not in err, "what the command has put there itself was not there"
+    assert main(command) == 0
+    assert "replications are on disk already" in capsys.readouterr().err
     assert said["figure"] == DOM0
     assert {each["factor"] for each in said["factors"]} == {
         "workloads.media.streams",

@@ -91,7 +91,7 @@ class Runner:
         return self.execution.store
 
     def load(self, wanted: Sequence[int]) -> int:
-        """Take the runs that are in the store, of those wanted of each point; say and return how many.
+        """Take the runs that are in the store, of those wanted of each point; say and return how many it had before.
 
         The answer does not hold it: a study that went on ends with the files of one that nobody interrupted.
         """
@@ -101,7 +101,7 @@ class Runner:
             for n, data in self.store.known(identity).items() if missing else ():
                 if n in missing:
                     self._take(number, n, data)
-                    loaded += 1
+                    loaded += self.store.is_from_before(identity, n)
         if loaded:
             self.execution.progress.say(f"{loaded} of {sum(wanted)} replications are on disk already")
         return loaded

@@ -69,6 +69,7 @@ class Store:
         self.remarks: list[str] = []
         """Remarks on the directory for the user."""
         self._damaged: set[tuple[str, int]] = set()
+        self._kept: set[tuple[str, int]] = set()
         self._generation, self._fresh = 1, False
         with forbidden(folder):
             self._made = not folder.exists()
@@ -156,6 +157,10 @@ class Store:
                 data_of[number] = whole
         return data_of
 
+    def is_from_before(self, identity: Mapping[str, Any], replication: int) -> bool:
+        """Whether a replication that is here was so when the directory was opened."""
+        return (sha256_of(identity), replication) not in self._kept
+
     def mark_damaged(self, identity: Mapping[str, Any], replication: int) -> None:
         """Treat a replication as damaged: say so once, and let another one take its place."""
         one = sha256_of(identity), replication
@@ -188,6 +193,7 @@ class Store:
                     f"{verb} INTO replications SELECT id, ?, ?, ? FROM studies WHERE generation = ? AND key = ?",
                     (replication, packed, checksum(key, replication, packed), self._generation, key),
                 )
+                self._kept.add((key, replication))
 
     def finish(self, write: Callable[[Path], None]) -> None:
         """Let ``write`` make the result's other files, put them in place, and drop what they replace.
