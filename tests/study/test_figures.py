@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import vftsim
@@ -161,7 +163,7 @@ def test_a_verdict_of_a_whole_run_is_called_by_its_figure(loop, monkeypatch):
     assert any(note.startswith("workloads.load.beyond: 1 of 3 runs beyond the limit") for note in notes_of(found))
 
 
-def test_figures_that_rest_on_some_replications_only_say_so(loop):
+def test_figures_that_rest_on_some_replications_only_say_so(loop, tmp_path):
     """At ten requests a second a tenth of a second has none in 37 of 100 runs: no latency, and a rate of none."""
     few = loop("workloads.load={kind: open_requests, to: vm, rate: 10 /s}", "measure.duration=100 ms")
     found = run_study(few, 10, Execution(1, 1))
@@ -175,6 +177,21 @@ def test_figures_that_rest_on_some_replications_only_say_so(loop):
     assert any(
         note.startswith("A, ") and f"p50: from {known} of 10 replications" in note for note in notes_of(compared)
     )
+    (tmp_path / "few.yaml").write_text(
+        f"name: few\nmodels: [loop.yaml]\nset: {json.dumps(few.assignments)}\nresponses: [load.latency.p50]\n"
+        "factors: {workloads.load.rate: [10 /s]}\nreplications: 10\n"
+    )
+    rate, only = ["workloads.load.rate=10 /s"], ["load.latency.p50"]
+    swept = vftsim.sweep(
+        tmp_path / "loop.yaml",
+        rate,
+        replications=10,
+        figures=only,
+        overrides=few.assignments,
+        directory=tmp_path / "sweep",
+    )
+    for points in (swept, vftsim.study(tmp_path / "few.yaml", directory=tmp_path / "study")):
+        assert any(f"workloads.load.latency.p50: from {known} of 10 replications" in note for note in notes_of(points))
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])

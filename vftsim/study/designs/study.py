@@ -25,6 +25,7 @@ from vftsim.study.designs.sweep_grid import MOST_DRAWN
 from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
 from vftsim.study.figures.protection_costs import cost_notes
+from vftsim.study.figures.summary import resting_on_some
 from vftsim.study.figures.validity import not_covered, not_covered_line
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
@@ -283,6 +284,12 @@ def _notes(study: StudyResult) -> list[str]:
     if study.unreached:
         listed = ", ".join(map(str, study.unreached[:_MOST_LISTED]))
         notes.append(f"Precision not reached within the most replications: points {listed}.")
+    notes += resting_on_some(
+        (f"point {number}: {address.text}", estimate.n, len(done))
+        for number, done in enumerate(study.responses.done)
+        for address in study.responses.addresses
+        if (estimate := study.responses.estimate(number, address.text)) is not None
+    )
     fewest = min((len(done) for done in study.responses.done if done), default=0)
     rests = "(x to y): lowest and highest replication, no interval" if fewest < FEWEST_RUNS else "± and [ ]: intervals"
     return [*notes, f"{fewest} replications or more of each point, the same random numbers at all. {rests}."]

@@ -32,6 +32,7 @@ from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.protection_costs import cost_notes
+from vftsim.study.figures.summary import resting_on_some
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, is_load, is_of_load_outside
 from vftsim.study.runs.execution import Execution
@@ -190,6 +191,7 @@ class SweepResult(Printed):
             *_charts(self),
             table,
             Note(f"n replications with the same traffic at every point, seed {manifest['seed']}. {INTERVALS}"),
+            *map(Note, _resting_on_some(self)),
             *(outside_notes(grid.base) if self.outside else []),
             *(_crossovers(self) if grid.protections else []),
             *(Note(line) for line in _findings(self)),
@@ -381,6 +383,16 @@ def _points(result: SweepResult) -> Table:
             cells = [_cell(point, *known.found[name]) if name in known.found else None for name in result.shown]
             rows.append([label, *cells, str(len(known.values))])
     return Table(["point", *heads, "n"], rows)
+
+
+def _resting_on_some(result: SweepResult) -> list[str]:
+    """Say of the figures that are shown which rest on some of a point's replications only."""
+    return resting_on_some(
+        (f"{_label(point, result.grid)}: {address.text}", known.found[name][1].n, len(known.values))
+        for point, known in zip(result.grid.points, result.points, strict=True)
+        for name, address in result.shown.items()
+        if name in known.found
+    )
 
 
 def _label(point: Point, grid: Grid, without: Collection[str] = ()) -> str:

@@ -100,13 +100,7 @@ class Summary:
 
     def partly_known(self, addresses: Iterable[Address]) -> list[str]:
         """Say of figures which rest on some of the replications only, and on how many."""
-        texts_of: dict[int, list[str]] = {}
-        for address in addresses:
-            count = len(self.values(address.text))
-            if 0 < count < self.replications:
-                texts_of.setdefault(count, []).append(address.text)
-        of = f"of {self.replications} replications; the others say nothing of them"
-        return [f"{listing(texts)}: from {count} {of}" for count, texts in texts_of.items()]
+        return resting_on_some((each.text, len(self.values(each.text)), self.replications) for each in addresses)
 
     def values(self, address: str) -> dict[int, float]:
         """Return what each replication says by itself."""
@@ -158,6 +152,18 @@ class Summary:
                     self._take(number, phase_of_run, address, outcome)
                 made.append(address)
         return made
+
+
+def resting_on_some(figures: Iterable[tuple[str, int, int]]) -> list[str]:
+    """Say of figures, each with how many replications know it and how many there are, which not all of them know."""
+    names_of: dict[tuple[int, int], list[str]] = {}
+    for name, count, replications in figures:
+        if 0 < count < replications:
+            names_of.setdefault((count, replications), []).append(name)
+    return [
+        f"{listing(names)}: from {count} of {replications} replications; the others say nothing of them"
+        for (count, replications), names in names_of.items()
+    ]
 
 
 def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
