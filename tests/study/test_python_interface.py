@@ -127,6 +127,17 @@ def test_a_study_is_kept_listed_exported_run_again_and_checked(tmp_path):
     assert str(vftsim.open(folder)) == str(result)
 
 
+def test_calls_of_nothing_are_refused_in_words(model, tmp_path):
+    with pytest.raises(UsageError, match="a page is of one result or several"):
+        vftsim.report([])
+    with pytest.raises(UsageError, match="what is to be put together"):
+        vftsim.merge([], tmp_path / "all")
+    assert not (tmp_path / "all").exists()
+    for look in (vftsim.trace, vftsim.explain):
+        with pytest.raises(UsageError, match="begin of the window: from 0 on, got -1 s"):
+            look(model, start_s=-1.0, length_s=0.01)
+
+
 def test_an_explanation_sums_to_its_delay(model):
     found = vftsim.explain(model, start_s=0.03, length_s=0.05)
     assert sum(part.length_ns for part in found.parts) == found.delay_ns

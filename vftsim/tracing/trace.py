@@ -184,7 +184,9 @@ def window_traced(
     if length_ns is not None and not 0 < length_ns <= _LONGEST_NS:
         raise UsageError("length of the window: above 0 and at most 10 s")
     start_ns, length_ns = usual_window_ns(spec, start_ns, length_ns)
-    if start_ns < 0 or start_ns + length_ns > spec.longest_ns:
+    if start_ns < 0:
+        raise UsageError(f"begin of the window: from 0 on, got {start_ns / 1e9:g} s")
+    if start_ns + length_ns > spec.longest_ns:
         raise UsageError(
             f"a window of {length_ns / 1e9:g} s from {start_ns / 1e9:g} s on: the run ends after "
             f"{spec.longest_ns / 1e9:g} s; --set measure.duration=... makes it longer"

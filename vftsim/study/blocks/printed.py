@@ -114,7 +114,9 @@ def page_of(results: Sequence[Printed], labels: Sequence[str]) -> str:
 
 
 def whole(results: Sequence[Printed], labels: Sequence[str]) -> tuple[str, list[Block]]:
-    """Return title and blocks of such a page."""
+    """Return title and blocks of such a page; refuse one of nothing."""
+    if not results:
+        raise UsageError("a page is of one result or several: name a directory")
     if len(results) == 1:
         origin = results[0].origin
         return results[0].title, [*results[0].blocks(), *(origin_blocks(origin) if origin else [])]

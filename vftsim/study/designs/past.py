@@ -235,6 +235,8 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
     Refuses one that is no result, not finished, of another command or made by other versions, and two that say
     different things of one replication.
     """
+    if not sources:
+        raise UsageError("what is to be put together: name a directory")
     if target.resolve() in {source.resolve() for source in sources}:
         raise UsageError(f"'{target}' is to be made of the others: name a directory of its own with -o")
     manifests = {source: _finished_manifest(source) for source in sources}
