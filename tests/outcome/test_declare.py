@@ -74,6 +74,11 @@ def test_counts_of_many_kinds_have_no_sum():
     ]
 
 
+def test_parts_with_names_of_any_script_are_told_apart():
+    paths = [entry.path for entry in shop(thefts={"前端": 3, "后端": 1, "stühle, rot": 2}).entries()]
+    assert {("thefts", "前端"), ("thefts", "后端"), ("thefts", "stühle_rot")} <= set(paths)
+
+
 def test_a_share_of_nothing_is_unknown_and_no_delay_has_no_percentile():
     own = shop(visits=(0, 0), sold=(0, 0), waits=())
     assert math.isnan(own.share)

@@ -415,7 +415,7 @@ def _word_of(percent: float) -> str:
 @lru_cache(maxsize=4096)
 def path_word(name: str) -> str:
     """Return a name as one word of an address."""
-    return re.sub(r"[^0-9A-Za-z_*\-]+", "_", name).strip("_") or "_"
+    return re.sub(r"[^\w*\-]+", "_", name).strip("_") or "_"
 
 
 def _declared(figure: Any) -> Figure:
