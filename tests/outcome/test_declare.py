@@ -74,6 +74,12 @@ def test_counts_of_many_kinds_have_no_sum():
     ]
 
 
+def test_a_variance_has_the_square_of_its_unit():
+    units = {".".join(entry.path): (entry.unit, entry.words) for entry in shop().entries()}
+    assert units["till.variance"] == ("(EUR)^2", "till variance, (EUR)^2")
+    assert units["till.sd"] == ("EUR", "till sd, EUR")
+
+
 def test_parts_with_names_of_any_script_are_told_apart():
     paths = [entry.path for entry in shop(thefts={"前端": 3, "后端": 1, "stühle, rot": 2}).entries()]
     assert {("thefts", "前端"), ("thefts", "后端"), ("thefts", "stühle_rot")} <= set(paths)

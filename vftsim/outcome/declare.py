@@ -64,12 +64,13 @@ class Entry:
     def words(self) -> str:
         """Label, what of it, and unit: as a table says it."""
         named = " ".join((self.figure.label, *self.path[1:]))
-        return f"{named}, {self.figure.unit}" if self.figure.unit else named
+        return f"{named}, {self.unit}" if self.unit else named
 
     @property
     def unit(self) -> str:
-        """Unit of the figure."""
-        return self.figure.unit
+        """Unit of the figure; of a variance its square."""
+        unit, is_square = self.figure.unit, isinstance(self.figure, Series) and self.path[-1] == "variance"
+        return f"({unit})^2" if unit and is_square else unit
 
     @property
     def column(self) -> str:
@@ -86,7 +87,7 @@ class Entry:
     def head(self) -> str:
         """What stands above a column of a table: short, with the unit."""
         named = " ".join((self.figure.short or self.figure.label, *self.path[1:]))
-        return f"{named}, {self.figure.unit}" if self.figure.unit else named
+        return f"{named}, {self.unit}" if self.unit else named
 
     @property
     def part(self) -> str:
