@@ -141,6 +141,17 @@ def test_the_median_and_the_range_of_repeats_decide():
         RunTarget(quantities=("cpu",))
 
 
+def test_every_quantity_of_a_run_is_held_against_a_target_in_points():
+    """10 points off in one of two quantities of a run that were measured once: one of two is met."""
+    spec = RunValidationSpec(
+        name="x", model="m", dataset="d", environments={"a": ()}, predicted=("a/r",), quantities=("cpu.*",)
+    )
+    rows = [Row("a", "r", f"cpu.{name}", "out", m, p, p, p, 2, {}) for name, m, p in (("b", 10, 20), ("c", 80, 80))]
+    repeats = {(row.run, row.quantity): [row.measured] for row in rows}
+    found = verdict(spec, RunTarget(quantities=("cpu.*",), points=3.0), rows, {}, repeats)
+    assert (found.passed, found.found) == (False, "1 of 2; worst 10.0 (a/r, cpu.b)")
+
+
 def test_a_run_says_the_cpu_of_every_domain():
     seen = observe(
         ModelSpec.model_validate({"domains": {"a": {"applications": {"j": {"kind": "cpu_bound", "duty": 40.0}}}}}), 1, 0

@@ -118,15 +118,16 @@ def _judged(
         text = f"median error of {what} at most {target.median:g} %"
         return [Verdict(text, median <= target.median, f"{median:.1f} % over {len(about)}")]
     assert target.points is not None
-    beyond = {row.run: _beyond(row, _range_of(spec, row, data, repeats)) for row in about}
-    worst = max(beyond, key=lambda run: beyond[run])
-    met = sum(value <= target.points for value in beyond.values())
+    beyond = [(_beyond(row, _range_of(spec, row, data, repeats)), row) for row in about]
+    worst, where = max(beyond, key=lambda pair: pair[0])
+    met = sum(value <= target.points for value, _ in beyond)
     unit = unit_of_figure(about[0].quantity) or ""
+    several = len({row.quantity for row in about}) > 1
     return [
         Verdict(
             f"{what} within {target.points:g} {'points' if unit == '%' else unit} beyond the range of repeats",
             met == len(beyond),
-            f"{met} of {len(beyond)}; worst {beyond[worst]:.1f} ({worst})",
+            f"{met} of {len(beyond)}; worst {worst:.1f} ({where.run}{f', {where.quantity}' if several else ''})",
         )
     ]
 
