@@ -137,8 +137,26 @@ def test_the_median_and_the_range_of_repeats_decide():
         assert verdict(spec, RunTarget(quantities=("cpu",), points=points), rows, data, repeats).passed is passed
     found = verdict(spec, RunTarget(quantities=("cpu",), median=16.2), rows, data, repeats)
     assert (found.passed, found.found) == (True, "16.1 % over 2")
+    for predicted, said in ((1.0, "inf % over 1"), (0.0, "0.0 % over 1")):
+        of_none = [Row("a", "r1", "cpu", "out", 0.0, predicted, predicted, predicted, 2, {})]
+        assert verdict(spec, RunTarget(quantities=("cpu",), median=10.0), of_none, data, repeats).found == said
     with pytest.raises(ValidationError, match="either median"):
         RunTarget(quantities=("cpu",))
+
+
+@pytest.mark.parametrize(
+    "without", [{("a/r", "cpu"): [40.0, 50.0]}, {("a/r", "cpu"): [0.0, 0.0], ("a/r", "load"): [9.0]}], ids=["load", "0"]
+)
+def test_repeats_that_tell_no_range_do_not_stand_in(without):
+    """Of a run measured once: 92 is 2 beyond 90, where the other environment's repeats have no load or are all 0."""
+    shape = {"name": "x", "model": "m", "dataset": "d", "environments": {"a": (), "b": ()}, "quantities": ("cpu",)}
+    spec = RunValidationSpec(**shape, predicted=("b/r",), repeats_of="a")
+    row = Row("b", "r", "cpu", "out", 90.0, 92.0, 92.0, 92.0, 2, {})
+    repeats = {("b/r", "cpu"): [90.0], ("b/r", "load"): [9.0], **without}
+    found = verdict(spec, RunTarget(quantities=("cpu",), points=3.0), [row], {("b/r", "load"): 9.0}, repeats)
+    assert found.found == "1 of 1; worst 2.0 (b/r)"
+    with pytest.raises(ValidationError, match="repeats_of: no environment 'c'; there are a, b"):
+        RunValidationSpec(**shape, predicted=("b/r",), repeats_of="c")
 
 
 def test_every_quantity_of_a_run_is_held_against_a_target_in_points():

@@ -4,6 +4,7 @@ CPU is compared at the measured load of each run.  A run's repeats are averaged;
 prediction cannot beat, and a target in points may lie beyond it.
 """
 
+import math
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -114,7 +115,7 @@ def _judged(
     if not about:
         return [Verdict(f"{what} of predicted runs", False, "no such row")]
     if target.median is not None:
-        median = 100.0 * float(np.median([abs(row.predicted / row.measured - 1.0) for row in about]))
+        median = 100.0 * float(np.median([_relative(row) for row in about]))
         text = f"median error of {what} at most {target.median:g} %"
         return [Verdict(text, median <= target.median, f"{median:.1f} % over {len(about)}")]
     assert target.points is not None
@@ -140,6 +141,13 @@ def _is_about(target: RunTarget, row: Row) -> bool:
     )
 
 
+def _relative(row: Row) -> float:
+    """Return a prediction's relative error, without its sign; what is not 0 is infinitely far from a measured 0."""
+    if row.measured:
+        return abs(row.predicted / row.measured - 1.0)
+    return math.inf if row.predicted else 0.0
+
+
 def _beyond(row: Row, noise: tuple[float, float]) -> float:
     """Return by how much a prediction lies outside a range."""
     low, high = noise
@@ -154,9 +162,14 @@ def _range_of(spec: RunValidationSpec, row: Row, data: Observations, repeats: Re
     others = [
         (abs(float(np.mean(repeats[run, "load"])) - data[row.run, "load"]), each)
         for (run, quantity), each in repeats.items()
-        if quantity == row.quantity and len(each) > 1 and run.partition("/")[0] == spec.repeats_of
+        if quantity == row.quantity
+        and len(each) > 1
+        and any(each)
+        and run.partition("/")[0] == spec.repeats_of
+        and (run, "load") in repeats
+        and (row.run, "load") in data
     ]
-    if not others or (row.run, "load") not in data:
+    if not others:
         return min(values), max(values)
     nearest = min(others, key=lambda pair: pair[0])[1]
     mean = float(np.mean(nearest))

@@ -114,9 +114,11 @@ class RunValidationSpec(Spec):
     def _of_known_environments(self) -> RunValidationSpec:
         for label in (*self.fitted, *self.predicted):
             run_of(label, self.environments)
-        for name in (self.nulls.base, *self.nulls.left) if self.nulls else ():
+        named = [("nulls", name) for name in (self.nulls.base, *self.nulls.left)] if self.nulls else []
+        named += [("repeats_of", self.repeats_of)] if self.repeats_of is not None else []
+        for key, name in named:
             if name not in self.environments:
-                raise ValueError(f"nulls: no environment '{name}'; there are {', '.join(self.environments)}")
+                raise ValueError(f"{key}: no environment '{name}'; there are {', '.join(self.environments)}")
         return self
 
 
