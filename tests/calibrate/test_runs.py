@@ -144,6 +144,21 @@ def test_the_median_and_the_range_of_repeats_decide():
         RunTarget(quantities=("cpu",))
 
 
+def test_what_was_measured_and_the_model_does_not_have_is_said(own, capsys):
+    (own / "dataset.yaml").write_text(DATASET.replace("metric: cpu.large", "metric: cpu.larger"))
+    assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 0
+    assert (
+        "warning: 'cpu.larger' was measured in bare/even, bare/odd, capped/even, but the model does not have it there; "
+        "nothing is compared; did you mean 'cpu.large'?" in capsys.readouterr().err
+    )
+
+
+def test_a_run_is_fitted_or_predicted_and_not_both(own, capsys):
+    (own / "validation.yaml").write_text(VALIDATION.replace("fitted: [bare/even]", "fitted: [bare/even, bare/odd]"))
+    assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 2
+    assert "'bare/odd' is both fitted and predicted" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "without", [{("a/r", "cpu"): [40.0, 50.0]}, {("a/r", "cpu"): [0.0, 0.0], ("a/r", "load"): [9.0]}], ids=["load", "0"]
 )

@@ -26,6 +26,7 @@ from vftsim.calibrate.validation import RunTarget, RunValidationSpec
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.named_files import node_at
 from vftsim.labs.ramps import shipped_ramps
+from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.spec.yaml_source import Node
 from vftsim.study.runs.model import Model
 
@@ -51,6 +52,7 @@ def judge(result: Validated, spec: RunValidationSpec, plays: Plays, seen: Mappin
     data, dataset = plays.data[""], plays.dataset
     brought = {name: [at_measured_traffic(one, data) for one in runs] for name, runs in seen.items()}
     result.rows = compared(spec, data, brought, alone_of(spec, dataset))
+    result.warnings += not_given(spec, data, brought)
     for environment in dict.fromkeys(name.partition("/")[0] for name in seen):
         if ramp := system_of(shipped_ramps(), dataset, environment):
             runs = together(each for name, each in brought.items() if name.startswith(f"{environment}/"))
@@ -76,10 +78,24 @@ def compared(
     return rows_of(
         data,
         together(seen.values()),
-        lambda quantity: any(matches(quantity, pattern) for pattern in spec.quantities),
+        partial(_is_compared, spec),
         lambda run: "in" if run in spec.fitted else "out",
         lambda run, quantity: nulls_of(spec, alone, run, quantity, data[run, "load"]),
     )
+
+
+def not_given(spec: RunValidationSpec, data: Observations, seen: Mapping[str, Sequence[Observations]]) -> list[str]:
+    """Return a line for every quantity to compare that was measured in runs in which the model does not have it."""
+    given = {key for runs in seen.values() for one in runs for key in one}
+    runs_of: dict[str, list[str]] = {}
+    for run, quantity in data:
+        if run in seen and _is_compared(spec, quantity) and (run, quantity) not in given:
+            runs_of.setdefault(quantity, []).append(run)
+    return [
+        f"{shown(quantity)} was measured in {listing(runs)}, but the model does not have it there; nothing is compared"
+        f"{did_you_mean(quantity, (name for _, name in given))}"
+        for quantity, runs in runs_of.items()
+    ]
 
 
 def alone_of(spec: RunValidationSpec, dataset: Path) -> Observations:
@@ -131,6 +147,10 @@ def _judged(
             f"{met} of {len(beyond)}; worst {worst:.1f} ({where.run}{f', {where.quantity}' if several else ''})",
         )
     ]
+
+
+def _is_compared(spec: RunValidationSpec, quantity: str) -> bool:
+    return any(matches(quantity, pattern) for pattern in spec.quantities)
 
 
 def _is_about(target: RunTarget, row: Row) -> bool:

@@ -114,6 +114,8 @@ class RunValidationSpec(Spec):
     def _of_known_environments(self) -> RunValidationSpec:
         for label in (*self.fitted, *self.predicted):
             run_of(label, self.environments)
+        if both := [label for label in self.fitted if label in self.predicted]:
+            raise ValueError(f"'{both[0]}' is both fitted and predicted; what was fitted to is no prediction")
         named = [("nulls", name) for name in (self.nulls.base, *self.nulls.left)] if self.nulls else []
         named += [("repeats_of", self.repeats_of)] if self.repeats_of is not None else []
         for key, name in named:
