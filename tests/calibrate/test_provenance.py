@@ -37,7 +37,7 @@ def record(environment="virtual"):
     )
     value = {"domains.sut.applications.proxy.touch_cost": 1e6}
     fit = Fit(value, value, value, dict.fromkeys(KEYS, 0.1), 0.0, 1)
-    return fitted.as_record(definition, load_model("lab-native").spec, DATA, fit, {})
+    return fitted.as_record(definition, load_model("lab-native").spec, DATA, fit, {}, dict.fromkeys(value, "ns"))
 
 
 @pytest.fixture

@@ -42,6 +42,28 @@ def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
     assert {each["phase"] for each in found["residuals"]} == {"bare/even", "bare/odd"}
 
 
+@pytest.mark.parametrize(
+    ("setting", "parameter", "unit"),
+    [
+        ("domains.small.weight=100", "domains.small.weight, low: 60, high: 900, start: 100", ""),
+        ("domains.small.cap=20 %", "domains.small.cap, low: 10 %, high: 20 %, start: 15 %", "%"),
+        (
+            "domains.third={applications: {job: {kind: cpu_bound, duty: 100 %}}}",
+            "domains.third.applications.job.cycle, low: 5 ms, high: 20 ms, start: 10 ms",
+            "ns",
+        ),
+    ],
+)
+def test_bounds_are_written_as_in_a_model_file_and_a_fit_says_the_unit(own, setting, parameter, unit):
+    """Of a domain that its own environment alone has too."""
+    text = FIT.replace("capped: [domains.small.cap=30 %]", f'capped: ["{setting}"]').replace("most_evaluations: 8", "")
+    text = text.replace("domains.small.weight, low: 60, high: 900, start: 100", f"{parameter}, environments: [capped]")
+    (own / "fit.yaml").write_text(text.replace("in_sample: [bare/even, bare/odd]", "in_sample: [capped/even]"))
+    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0
+    (found,) = json.loads((own / "fitted.json").read_text())["parameters"].values()
+    assert found["unit"] == unit
+
+
 def test_runs_that_were_not_fitted_are_predicted(own, capsys):
     words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--held-out", str(own / "rows.json")]
     assert main([*words, "--report", str(own / "page.md")]) == 0
@@ -70,6 +92,20 @@ MISTAKES = {
     "both forms": ("environments:\n  bare", "environment: bare\nenvironments:\n  bare", "needs either environment"),
     "settings": ("[domains.large.weight=1200]", "[domains.huge.weight=1]", "huge"),
     "bounds": ("low: 60, high: 900", "low: 900, high: 60", "need low < high"),
+    "no number": ("small.weight, low", "small.applications.job.kind, low", "'cpu_bound' in the model, and no number"),
+    "no weight": ("low: 60", "low: -60", "fit.yaml:11: low: the model cannot have -60.0: domains.small.weight"),
+    "unit of a weight": ("high: 900", "high: 900 ns", "domains.small.weight is a plain number, not '900 ns'"),
+    "bare time": (
+        "domains.small.weight, low: 60",
+        "measure.duration, low: 60",
+        "measure.duration is a duration such as '25 ms', not 60.0",
+    ),
+    "nothing to scale by": (
+        "domains.small.weight, low: 60,",
+        "hosts.host.switch_cost, scales: [domains.large.weight], low: 60,",
+        "is 0 in the model, and nothing can be scaled by it",
+    ),
+    "in no run": ("start: 100,", "start: 100, environments: [capped],", "no run in sample has domains.small.weight"),
 }
 
 

@@ -6,8 +6,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from vftsim.spec import DURATION, Items, Spec, find, read_document
+from vftsim.spec import DURATION, Items, Quantity, Spec, find, read_document
 from vftsim.spec.suggest import instead, shown
+from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.spec.yaml_source import Node
 
 T = TypeVar("T", bound=Spec)
@@ -37,6 +38,11 @@ class FreeParameter(Spec):
     def first(self) -> float:
         """Start in the base unit."""
         return _number(self.start)
+
+    def unit(self, key: str) -> Quantity | None:
+        """Return the quantity that one of the three is written as; None for a plain number."""
+        value = getattr(self, key)
+        return _quantity(value) if isinstance(value, str) else None
 
     @model_validator(mode="after")
     def _ordered(self) -> "FreeParameter":
@@ -149,5 +155,11 @@ def read_definition(name_or_path: str, root: type[T]) -> tuple[T, Node]:
 
 def _number(value: float | str) -> float:
     if isinstance(value, str):
-        return float(DURATION.parse(value))
+        return float(_quantity(value).parse(value))
     return float(value)
+
+
+def _quantity(text: str) -> Quantity:
+    """Return the quantity that knows a text's unit; a duration where none does."""
+    _, unit = number_and_unit(text) or (0.0, "")
+    return quantity_of(unit) or DURATION

@@ -7,7 +7,7 @@ they stand in: a column or environment added to a table changes nothing.
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 from vftsim._version import __version__
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.intervals import Coverage, End, Fit, Profile
-from vftsim.composition.keys import read
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
 from vftsim.study.runs.model import Model
@@ -27,9 +26,14 @@ FITTED = "fitted"
 
 
 def as_record(
-    definition: CalibrationSpec, spec: ModelSpec, data: Observations, fit: Fit, manifest: dict[str, Any]
+    definition: CalibrationSpec,
+    spec: ModelSpec,
+    data: Observations,
+    fit: Fit,
+    manifest: dict[str, Any],
+    units: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return a fit as plain data, sufficient to tell how it came to be."""
+    """Return a fit as plain data, sufficient to tell how it came to be; units are those of the parameters by path."""
     calibration = definition.model_dump(mode="json")
     return {
         "format": FORMAT,
@@ -44,7 +48,7 @@ def as_record(
                 "low_95": fit.low[path],
                 "high_95": fit.high[path],
                 "identified": path not in fit.undetermined,
-                "unit": "ns" if isinstance(read(spec, path), int) else "",
+                "unit": units[path],
                 "meaning": next(p.meaning for p in definition.parameters if p.path == path),
             }
             for path, value in fit.values.items()

@@ -14,6 +14,7 @@ from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.fit import search_for
 from vftsim.calibrate.intervals import Fit, Profile, replications_of_chance
+from vftsim.calibrate.parameters import units_of
 from vftsim.calibrate.patterns import check_measured
 from vftsim.calibrate.plays import from_observations
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -136,6 +137,7 @@ def run_calibration(
     """
     definition, tree = read_definition(name_or_path, CalibrationSpec)
     model, specs, data = _to_fit(definition, tree)
+    units = units_of(definition, tree, specs)
     execution = replace(execution, seed=definition.seed)
     execution.check(definition.replications)
     jobs, progress = execution.worker_count, execution.progress
@@ -153,7 +155,9 @@ def run_calibration(
     if laboratories:
         result.coverage = coverage_of(ended.search, ended.units, ended.matrix, laboratories, jobs)
     how = execution.manifest([model], "calibrate", definition.replications)
-    return Calibrated(definition, model.spec, result, fitted.as_record(definition, model.spec, data, result, how))
+    return Calibrated(
+        definition, model.spec, result, fitted.as_record(definition, model.spec, data, result, how, units)
+    )
 
 
 def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec | dict[str, ModelSpec], Observations]:
@@ -201,7 +205,8 @@ def _identity(
 
 
 def _parameter(done: Calibrated, path: str, value: float) -> str:
-    return format_duration(value) if done.record["parameters"][path]["unit"] == "ns" else f"{value:.4g}"
+    unit = done.record["parameters"][path]["unit"]
+    return format_duration(value) if unit == "ns" else f"{value:.4g} {unit}".rstrip()
 
 
 def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:

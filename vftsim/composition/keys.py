@@ -6,6 +6,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.spec import Spec
+from vftsim.spec.units import number_and_unit, quantity_of
 
 
 def read(spec: ModelSpec, path: str) -> Any:
@@ -21,6 +22,16 @@ def with_values(spec: ModelSpec, values: Mapping[str, Any]) -> ModelSpec:
     for path, value in values.items():
         spec = _replaced(spec, path.split("."), value, path)
     return spec
+
+
+def base_unit(spec: ModelSpec, path: str) -> str:
+    """Return the unit in which the model holds the number at a key; empty for a plain number, or for none."""
+    value: Any = spec.model_dump(mode="json")
+    for key in path.split("."):
+        value = value[key]
+    written = number_and_unit(value) if isinstance(value, str) else None
+    quantity = quantity_of(written[1]) if written else None
+    return quantity.base_unit if quantity else ""
 
 
 def _below(node: Any, key: str, path: str) -> Any:

@@ -315,6 +315,11 @@ def _positional(value: float) -> str:
 _COUNTED = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY)
 
 
+def quantity_of(unit: str) -> Quantity | None:
+    """Return the quantity that knows a unit."""
+    return next((quantity for quantity in (*_COUNTED, RATE, PERCENT) if unit in quantity.units), None)
+
+
 def quantity_with(*units: str) -> Quantity | None:
     """Return the quantity that is counted (ns, bits a second, bytes, ...) and knows all of these units."""
     return next((quantity for quantity in _COUNTED if {*units} <= quantity.units.keys()), None)

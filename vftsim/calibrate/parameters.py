@@ -1,0 +1,52 @@
+"""Free parameters held against the models that a fit sets them in: their units, and what the models can have."""
+
+from collections.abc import Mapping
+
+from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
+from vftsim.calibrate.drawn import accepted
+from vftsim.composition.keys import base_unit, read, with_values
+from vftsim.composition.model import ModelSpec
+from vftsim.labs.named_files import node_at
+from vftsim.spec.suggest import shown
+from vftsim.spec.units import quantity_of
+from vftsim.spec.yaml_source import Node
+
+
+def units_of(definition: CalibrationSpec, tree: Node, specs: ModelSpec | Mapping[str, ModelSpec]) -> dict[str, str]:
+    """Return the unit of each parameter's numbers, by path, empty for plain ones; the tree is the definition's.
+
+    Refuses a parameter that no run has, that is no number of the model, or whose bounds the model cannot have.
+    """
+    units, nodes = {}, node_at(tree, "parameters").value
+    assert isinstance(nodes, list)
+    for parameter, node in zip(definition.parameters, nodes, strict=True):
+        spec = specs if isinstance(specs, ModelSpec) else _model_with(parameter, node, specs)
+        _check(parameter, node, spec)
+        units[parameter.path] = base_unit(spec, parameter.path)
+    return units
+
+
+def _model_with(parameter: FreeParameter, node: Node, specs: Mapping[str, ModelSpec]) -> ModelSpec:
+    """Return the model of a run in which a parameter is set; refuse one that is set in no run."""
+    for run, spec in specs.items():
+        if not parameter.environments or run.partition("/")[0] in parameter.environments:
+            return spec
+    raise node.error(f"no run in sample has {parameter.path}", "environments")
+
+
+def _check(parameter: FreeParameter, node: Node, spec: ModelSpec) -> None:
+    """Refuse what is no number of the model, or 0 where others scale with it, and bounds that the model cannot have."""
+    path, own = parameter.path, read(spec, parameter.path)
+    if isinstance(own, bool) or not isinstance(own, int | float | None):
+        raise node.error(f"{path} is {shown(own)} in the model, and no number", "path")
+    if own == 0 and parameter.scales:
+        raise node.error(f"{path} is 0 in the model, and nothing can be scaled by it", "scales")
+    quantity = quantity_of(base_unit(spec, path))
+    numbers = {"low": parameter.bounds[0], "high": parameter.bounds[1], "start": parameter.first}
+    for key, number in numbers.items():
+        unit = parameter.unit(key)
+        if own is not None and number and unit != quantity and (unit or (quantity and quantity.whole)):
+            needs = f"a {quantity.name} such as '{quantity.example}'" if quantity else "a plain number"
+            raise node.error(f"{path} is {needs}, not {shown(getattr(parameter, key))}", key)
+        if why := accepted(with_values(spec, {path: number})):
+            raise node.error(f"the model cannot have {shown(getattr(parameter, key))}: {why}", key)
