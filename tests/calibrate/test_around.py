@@ -97,5 +97,10 @@ def test_both_are_printed_and_recorded_at_an_earlier_fit(monkeypatch, tmp_path, 
     assert "Profile of domains.small.weight" in (tmp_path / "page.html").read_text()
     assert main([*words[:-1], "1"]) == 2
     assert "--coverage: from 2 to 1000 laboratories, got 1" in capsys.readouterr().err
+    (tmp_path / "fit.yaml").write_text(FIT.replace("low: 60, high: 900, start: 100", "low: 6, high: 9, start: 7"))
+    assert main(words[:7]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"is {first['domains.small.weight']['value']:.6g} in" in said
+    assert "outside of 6 to 9, the bounds of this calibration" in said
     assert main(["calibrate", str(tmp_path / "fit.yaml"), "--at", "sip-lab/ft", "-q"]) == 2
     assert "has no value for domains.small.weight" in " ".join(capsys.readouterr().err.split())

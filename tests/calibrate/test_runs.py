@@ -92,6 +92,21 @@ MISTAKES = {
     "both forms": ("environments:\n  bare", "environment: bare\nenvironments:\n  bare", "needs either environment"),
     "settings": ("[domains.large.weight=1200]", "[domains.huge.weight=1]", "huge"),
     "bounds": ("low: 60, high: 900", "low: 900, high: 60", "need low < high"),
+    "held out and fitted": (
+        "quantities:",
+        "held_out: [bare/odd]\nquantities:",
+        "has 'bare/odd' both in sample and held out",
+    ),
+    "held out nowhere": (
+        "quantities:",
+        "held_out: [bare/o]\nquantities:",
+        "fit.yaml:13: held_out: nothing was measured in 'bare/o'",
+    ),
+    "nothing in sample": (
+        "[cpu.small]",
+        "[bare/odd/cpu.small]",
+        "the dataset has no observations of bare/odd/cpu.small for 'bare/even'; its phases are bare/even, bare/odd",
+    ),
     "no number": ("small.weight, low", "small.applications.job.kind, low", "'cpu_bound' in the model, and no number"),
     "no weight": ("low: 60", "low: -60", "fit.yaml:11: low: the model cannot have -60.0: domains.small.weight"),
     "unit of a weight": ("high: 900", "high: 900 ns", "domains.small.weight is a plain number, not '900 ns'"),

@@ -108,4 +108,4 @@ def test_other_encodings(tmp_path, capsys, encoding):
     assert main(["calibrate", str(tmp_path / "fit.yaml"), "-q", "-j", "1"]) == 2
     said = capsys.readouterr().err
     assert ("runs.csv:1: is not UTF-8 text" in said) == (encoding == "utf-16")
-    assert ("has no observations for the phases" in said) == (encoding == "utf-8-sig")
+    assert ("has no observations of cpu for" in said) == (encoding == "utf-8-sig")

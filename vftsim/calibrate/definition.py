@@ -123,6 +123,8 @@ class CalibrationSpec(Spec):
             raise ValueError("has settings of phases, which need environments: there each phase is a run by itself")
         for label in (*self.in_sample, *self.held_out) if self.environments else ():
             run_of(label, self.environments)
+        if both := [label for label in self.held_out if label in self.in_sample]:
+            raise ValueError(f"has {shown(both[0])} both in sample and held out; what is fitted is not held out")
         return self
 
     @model_validator(mode="after")

@@ -9,10 +9,10 @@ from typing import Any
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.around import coverage_of, profiles_of
-from vftsim.calibrate.definition import CalibrationSpec, read_definition
+from vftsim.calibrate.definition import CalibrationSpec, read_definition, run_of
 from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import measured
-from vftsim.calibrate.fit import search_for
+from vftsim.calibrate.fit import chosen, search_for
 from vftsim.calibrate.intervals import Fit, Profile, replications_of_chance
 from vftsim.calibrate.parameters import units_of
 from vftsim.calibrate.patterns import check_measured
@@ -24,6 +24,7 @@ from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.named_files import dataset_path, model_file, node_at
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec import format_duration
+from vftsim.spec.suggest import listing, shown
 from vftsim.spec.yaml_source import Node
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
@@ -35,6 +36,8 @@ from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import RunCache
 
 MOST_LABORATORIES = 1000
+_ROUNDING = 1e-9
+"""Share of the box by which a fit that ended at a bound may lie beyond it."""
 
 
 @dataclass(slots=True)
@@ -176,14 +179,40 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
         [*read_dataset(dataset).units(), "touches"],
         definition.in_sample,
     )
+    _check_phases(definition, tree, data, dataset)
     return model, specs, data
 
 
+def _check_phases(definition: CalibrationSpec, tree: Node, data: Observations, dataset: Path) -> None:
+    """Refuse phases in sample of which nothing is fitted, and held-out ones of which nothing was measured."""
+    in_fit = {phase for phase, _ in chosen(definition, data)}
+    phases, what = listing(dict.fromkeys(phase for phase, _ in data)), listing(definition.quantities)
+    for label in definition.in_sample:
+        if label not in in_fit:
+            message = f"the dataset has no observations of {what} for {shown(label)}; its phases are {phases}"
+            raise node_at(tree, "in_sample").error(message, "in_sample")
+    there = {(each.environment, each.phase) for each in read_dataset(dataset).measurements}
+    for label in definition.held_out:
+        environments = definition.environments
+        if (run_of(label, environments) if environments else (definition.environment, label)) not in there:
+            raise node_at(tree, "held_out").error(f"nothing was measured in {shown(label)}", "held_out")
+
+
 def values_of(name_or_path: str, definition: CalibrationSpec) -> dict[str, float]:
-    """Return the values that an earlier fit has for the parameters of a calibration; refuse one that lacks any."""
+    """Return the values that an earlier fit has for the parameters of a calibration.
+
+    Refuses a fit that lacks one, or has one outside of the calibration's bounds.
+    """
     values = read_fit(name_or_path).values
     if missing := [p.path for p in definition.parameters if p.path not in values]:
         raise UsageError(f"--at: '{name_or_path}' has no value for {missing[0]}, which this calibration fits")
+    for parameter in definition.parameters:
+        (low, high), value = parameter.bounds, values[parameter.path]
+        if not low - _ROUNDING * (high - low) <= value <= high + _ROUNDING * (high - low):
+            raise UsageError(
+                f"--at: {parameter.path} is {value:.6g} in '{name_or_path}', outside of {low:.6g} to {high:.6g}, the "
+                "bounds of this calibration"
+            )
     return {p.path: values[p.path] for p in definition.parameters}
 
 
