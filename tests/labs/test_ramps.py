@@ -3,7 +3,16 @@
 import pytest
 
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.labs.ramps import LoadStep, capacity_at, full_load, is_bound, measured_ramp, read_ramps, shipped_ramps
+from vftsim.labs.ramps import (
+    LoadStep,
+    capacity_at,
+    full_load,
+    is_bound,
+    load_steps,
+    measured_ramp,
+    read_ramps,
+    shipped_ramps,
+)
 
 
 def steps(*rows):
@@ -24,6 +33,14 @@ def test_the_record_says_other_capacities_at_other_limits():
     assert found["Collapse lab"] == [287, 437, 469, 469]
 
 
+@pytest.mark.parametrize("idle", [{"load": 0.0, "cpu": 1.0, "failed": 0.0, "calls": 0.0}, {"load": 80.0, "cpu": 9.0}])
+def test_a_phase_that_cannot_be_judged_is_no_step(idle):
+    """Without load, or where attempts were not counted; 30 of 1,000 are 3 %."""
+    of_step = {"load": 90.0, "cpu": 30.0, "failed": 30.0, "calls": 1000.0}
+    seen = {(phase, name): value for phase, of in (("idle", idle), ("r1", of_step)) for name, value in of.items()}
+    assert load_steps(seen, "failed", "calls") == [LoadStep(90.0, 3.0, 30.0)]
+
+
 def test_no_step_beyond_a_limit_is_a_bound():
     rows = steps((10.2, 0.0, 10), (20.4, 0.5, 20), (30.6, 9.0, 99))
     assert [is_bound(rows, limit) for limit in (0.1, 5.0, 10.0)] == [False, False, True]
@@ -40,6 +57,8 @@ def test_the_cpu_is_full_where_the_price_of_an_attempt_leads():
 def test_a_price_that_falls_stays_where_it_is():
     rows = steps((100.0, 0.0, 30.0), (200.0, 0.0, 50.0), (300.0, 0.0, 69.0))
     assert full_load(rows) == pytest.approx(100.0 / ((0.30 + 0.25 + 0.23) / 3))
+    assert full_load(steps((100.0, 0.0, 30.0), (100.0, 0.0, 32.0))) == pytest.approx(100.0 / 0.31), "of one load"
+    assert full_load(steps((100.0, 0.0, -30.0), (200.0, 0.0, -60.0))) is None, "no measured CPU is below 0"
 
 
 def test_where_a_system_tipped_lies_between_two_of_its_steps():
@@ -57,6 +76,7 @@ def test_three_figures_do_without_a_dataset(tmp_path):
 @pytest.mark.parametrize(
     ("system", "said"),
     [
+        ("{carried: 90 /s, tipped: 80 /s, full: 85 /s}", "needs carried < tipped"),
         ("{carried: 80 /s, tipped: 90 /s}", "either dataset and environment, or carried, tipped and full"),
         ("{dataset: sip-lab/data, environment: native, full: 1 /s}", "either dataset and environment"),
         ("{dataset: sip-lab/data, environment: nativ}", "native"),

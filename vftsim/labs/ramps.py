@@ -80,14 +80,15 @@ def load_steps(seen: Observations, inadequate: str = "", attempts: str = "") -> 
     """Return the steps of an environment that can be judged, by load; the pre-registration is no step.
 
     ``inadequate`` and ``attempts`` are quantities that are counts of attempts, where shares ``ihs/...`` were not
-    measured.
+    measured.  A phase without load or attempts, or in which one of them was not measured, cannot be judged.
     """
     steps = []
     for phase in dict.fromkeys(phase for phase, quantity in seen if quantity == "load"):
-        if phase == _BEFORE_THE_STEPS:
+        if phase == _BEFORE_THE_STEPS or seen[phase, "load"] <= 0.0:
             continue
         if inadequate:
-            shares = [100.0 * seen[phase, inadequate] / seen[phase, attempts]]
+            failed, of = seen.get((phase, inadequate)), seen.get((phase, attempts))
+            shares = [100.0 * failed / of] if failed is not None and of else []
         else:
             shares = [value for (name, quantity), value in seen.items() if name == phase and quantity[:4] == "ihs/"]
         if shares:
@@ -113,14 +114,14 @@ def is_bound(steps: Sequence[LoadStep], limit_percent: float) -> bool:
 def full_load(steps: Sequence[LoadStep]) -> float | None:
     """Return the load that would fill the CPU by what the last three undisturbed steps need; None for fewer than two.
 
-    CPU time an attempt goes on as the straight line through them over load; where it falls, it stays at their mean:
-    a price that falls for ever is not to be had.
+    CPU time an attempt goes on as the straight line through them over load; where it falls, or all steps have one load,
+    it stays at their mean: a price that falls for ever is not to be had.
     """
-    calm = [step for step in _undisturbed(steps) if step.cpu_percent][-_LAST:]
+    calm = [step for step in _undisturbed(steps) if (step.cpu_percent or 0.0) > 0.0][-_LAST:]
     if len(calm) < 2:
         return None
     loads, prices = [step.load for step in calm], [(step.cpu_percent or 0.0) / step.load for step in calm]
-    slope, start = statistics.linear_regression(loads, prices)
+    slope, start = statistics.linear_regression(loads, prices) if len({*loads}) > 1 else (0.0, prices[0])
     if slope <= 0.0:
         return 100.0 / statistics.fmean(prices)
     return (math.sqrt(start * start + 400.0 * slope) - start) / (2.0 * slope)
@@ -165,6 +166,8 @@ class MeasuredRamp(Spec):
             raise ValueError("needs either dataset and environment, or carried, tipped and full")
         if (self.inadequate is None) != (self.attempts is None):
             raise ValueError("inadequate and attempts go together")
+        if self.carried and self.tipped and self.carried >= self.tipped:
+            raise ValueError("needs carried < tipped: a load that was carried lies below the first that was not")
         return self
 
 
