@@ -107,6 +107,30 @@ def test_iperf2_s_lines_come_out_as_the_tool_wrote_them(name):
     assert written.splitlines() == report
 
 
+def test_iperf2_client_of_two_connections_that_has_each_server_s_report_behind_its_own():
+    """30 Mbit/s sent by two, of which 850 of 25,500 datagrams were lost."""
+    text = """[ ID] Interval       Transfer     Bandwidth
+[  1] 0.0000-10.0000 sec  11.9 MBytes  10.0 Mbits/sec
+[  1] Sent 8500 datagrams
+[  1] Server Report:
+[  1] 0.0000-10.0003 sec  10.7 MBytes  9.00 Mbits/sec   0.001 ms  850/ 8500 (10%)
+[  2] 0.0000-10.0000 sec  23.8 MBytes  20.0 Mbits/sec
+[  2] Sent 17000 datagrams
+[  2] Server Report:
+[  2] 0.0000-10.0003 sec  23.8 MBytes  20.0 Mbits/sec   0.003 ms    0/17000 (0%)
+"""
+    found = of_text(text)
+    assert found["throughput"]["mean"] == 30.0
+    assert (found["throughput/1"], found["throughput/2"]) == ({"mean": 10.0}, {"mean": 20.0})
+    assert (found["sent"], found["lost"]) == ({"total": 25500}, {"n": 25500, "mean": 100 * 850 / 25500})
+
+
+def test_iperf2_report_that_was_cut():
+    """Without its last line the first interval would be taken for the whole time."""
+    with pytest.raises(ModelFileError, match="no line of the whole time of connection 1; was the file cut"):
+        of_text(source("iperf2_tcp.txt").text.rpartition("[  1]")[0])
+
+
 def test_iperf2_of_2012_as_the_record_prints_it():
     """Older versions print tenths of seconds and wider spaces; figures of Timalsena 2013, 3.2.1."""
     text = """[ ID] Interval       Transfer     Bandwidth

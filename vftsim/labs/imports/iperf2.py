@@ -101,10 +101,22 @@ def read_report(source: Source) -> Iperf2Report:
         if match := _SENT.search(text):
             sent = (sent or 0) + source.count(match[1], number, "datagrams")
         if match := _LINE.search(text):
-            (served if is_server else lines).append(_line(source, number, match))
+            line = _line(source, number, match)
+            (served if is_server and line.jitter_ms is not None else lines).append(line)
     if not lines:
         source.refuse("has no line of a connection, as '[  1] 0.0000-1.0000 sec  1.00 MBytes  8.39 Mbits/sec'")
-    return Iperf2Report(tuple(lines), tuple(served), sent)
+    report = Iperf2Report(tuple(lines), tuple(served), sent)
+    _check_whole(source, report)
+    return report
+
+
+def _check_whole(source: Source, report: Iperf2Report) -> None:
+    """Refuse a report in which a connection has intervals after what would be the line of its whole time."""
+    wholes = report.wholes()
+    for line in report.lines:
+        whole = wholes.get(line.connection)
+        if whole is None or line.end_s > whole.end_s:
+            source.refuse(f"has no line of the whole time of connection {line.connection}; was the file cut?")
 
 
 def _line(source: Source, number: int, match: re.Match[str]) -> Iperf2Line:
