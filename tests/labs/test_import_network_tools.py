@@ -157,6 +157,14 @@ def test_iperf3_tcp():
     assert figures("iperf3_tcp.json", 0.9, 2.1)["throughput"]["n"] == 1
 
 
+def test_iperf3_of_the_server_calls_its_own_processor_the_server_s():
+    """The host of a file is the end that wrote it; a server accepts where a client connects."""
+    client = figures("iperf3_tcp.json")
+    server = of_text(source("iperf3_tcp.json", "connecting_to", "accepted_connection").text)
+    assert client["cpu/client"] == server["cpu/server"] == {"mean": pytest.approx(3.6917, abs=1e-4)}
+    assert client["cpu/server"] == server["cpu/client"] == {"mean": pytest.approx(1.2744, abs=1e-4)}
+
+
 def test_iperf3_of_two_streams():
     found = figures("iperf3_two.json")
     assert found["throughput"]["mean"] == pytest.approx(100, rel=0.02)

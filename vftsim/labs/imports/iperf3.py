@@ -142,7 +142,13 @@ class _End(_Part):
     cpu_utilization_percent: dict[str, _Number] = {}
 
 
+class _Start(_Part):
+    accepted_connection: Any = None
+    """Where the server says whom it serves."""
+
+
 class _Test(_Part):
+    start: _Start = _Start.model_construct()
     intervals: list[_Interval]
     end: _End
 
@@ -180,7 +186,7 @@ def _read(source: Source) -> list[Figure]:
         whole = (end.sum_received or end.sum) if source.window.whole else None
         figures.append(of_values("throughput", "Mbit/s", rates, mean=whole.mbit_per_s if whole else None))
     if source.window.whole:
-        figures += [*_sent(end), *_each(end), *_loss(end), *_processors(end)]
+        figures += [*_sent(end), *_each(end), *_loss(end), *_processors(test)]
     return figures
 
 
@@ -220,6 +226,9 @@ def _loss(end: _End) -> list[Figure]:
     ]
 
 
-def _processors(end: _End) -> list[Figure]:
-    use, names = end.cpu_utilization_percent, {"cpu/client": "host_total", "cpu/server": "remote_total"}
-    return [Figure(name, "%", {"mean": use[key]}) for name, key in names.items() if key in use]
+def _processors(test: _Test) -> list[Figure]:
+    use, ends = test.end.cpu_utilization_percent, ["client", "server"]
+    if test.start.accepted_connection is not None:
+        ends.reverse()
+    keys = zip(ends, ("host_total", "remote_total"), strict=True)
+    return [Figure(f"cpu/{name}", "%", {"mean": use[key]}) for name, key in keys if key in use]
