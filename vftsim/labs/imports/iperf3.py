@@ -105,6 +105,21 @@ class _Part(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
 
+class _TestStart(_Part):
+    reverse: int = 0
+
+
+class _Start(_Part):
+    accepted_connection: Any = None
+    """Where the server says whom it serves."""
+    test_start: _TestStart = _TestStart.model_construct()
+
+    @property
+    def sends(self) -> bool:
+        """Whether the end that wrote the file is the one that sent."""
+        return (self.accepted_connection is None) != bool(self.test_start.reverse)
+
+
 class _Span(_Part):
     """What an interval, a stream or all of them carried."""
 
@@ -117,6 +132,8 @@ class _Span(_Part):
     lost_packets: _Count | None = None
     packets: _Count | None = None
     jitter_ms: _Number = 0.0
+    sender: bool | None = None
+    """Whether it is what was sent; older versions do not say."""
 
     @property
     def mbit_per_s(self) -> float:
@@ -140,11 +157,6 @@ class _End(_Part):
     sum_sent: _Span | None = None
     sum_received: _Span | None = None
     cpu_utilization_percent: dict[str, _Number] = {}
-
-
-class _Start(_Part):
-    accepted_connection: Any = None
-    """Where the server says whom it serves."""
 
 
 class _Test(_Part):
@@ -183,10 +195,10 @@ def _read(source: Source) -> list[Figure]:
     figures, end = [], test.end
     rates = [each.sum.mbit_per_s for each in test.intervals if _counts(source, each.sum)]
     if rates:
-        whole = (end.sum_received or end.sum) if source.window.whole else None
-        figures.append(of_values("throughput", "Mbit/s", rates, mean=whole.mbit_per_s if whole else None))
+        mean = _received(test.start, end.sum_received, end.sum) if source.window.whole else None
+        figures.append(of_values("throughput", "Mbit/s", rates, mean=mean))
     if source.window.whole:
-        figures += [*_sent(end), *_each(end), *_loss(end), *_processors(test)]
+        figures += [*_sent(end), *_each(test), *_loss(end), *_processors(test)]
     return figures
 
 
@@ -206,14 +218,22 @@ def _sent(end: _End) -> list[Figure]:
     return figures
 
 
-def _each(end: _End) -> list[Figure]:
-    spans = [each.receiver or each.udp for each in end.streams]
-    if len(spans) < 2:
+def _each(test: _Test) -> list[Figure]:
+    rates = [_received(test.start, each.receiver, each.udp) for each in test.end.streams]
+    if len(rates) < 2:
         return []
-    return [
-        Figure(f"throughput/{n}", "Mbit/s", {"mean": span.mbit_per_s if span else 0.0})
-        for n, span in enumerate(spans, 1)
-    ]
+    return [Figure(f"throughput/{n}", "Mbit/s", {"mean": rate or 0.0}) for n, rate in enumerate(rates, 1)]
+
+
+def _received(start: _Start, receiver: _Span | None, both: _Span | None) -> float | None:
+    """Return a rate at the receiver: its own, else that of both ends, without what was lost if it is the sender's."""
+    if receiver is not None:
+        return receiver.mbit_per_s
+    if both is None:
+        return None
+    is_sent = start.sends if both.sender is None else both.sender
+    lost = (both.lost_packets or 0) / both.packets if is_sent and both.packets else 0.0
+    return both.mbit_per_s * (1.0 - lost)
 
 
 def _loss(end: _End) -> list[Figure]:
