@@ -39,6 +39,15 @@ def test_httperf_without_failures():
     assert found["request_rate"]["mean"] == pytest.approx(14.9, abs=0.05)
 
 
+def test_httperf_of_several_requests_a_connection():
+    """40 connections with 3 replies each: as many times of connections, of whose none ended there are none."""
+    assert figures("httperf_ok.txt")["connection_time"]["n"] == 120
+    length = "Connection length [replies/conn]: "
+    found = of_text(source("httperf_ok.txt", f"{length}1.000", f"{length}3.000").text)
+    assert (found["connection_time"]["n"], found["replies"]) == (40, {"total": 120})
+    assert "connection_time" not in of_text(source("httperf_ok.txt", f"{length}1.000", f"{length}0.000").text)
+
+
 def test_httperf_in_overload():
     report = read_report(source("httperf_overload.txt"))
     assert (report.requests, report.replies, report.errors["client-timo"]) == (288, 26, 274)

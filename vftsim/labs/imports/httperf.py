@@ -157,10 +157,12 @@ def _read(source: Source) -> list[Figure]:
     if report.samples:
         rates = {"n": report.samples, "mean": rate_mean, "sd": rate_deviation, "min": rate_low, "max": rate_high}
         figures.append(Figure("reply_rate", "/s", rates))
+    if report.replies_per_connection > 0:
+        lives = round(report.replies / report.replies_per_connection)
+        times = {"n": lives, "mean": mean, "sd": deviation, "min": low, "p50": median, "max": high}
+        figures.append(Figure("connection_time", "ms", times))
     if report.replies:
-        times = {"n": report.replies, "mean": mean, "sd": deviation, "min": low, "p50": median, "max": high}
         figures += [
-            Figure("connection_time", "ms", times),
             Figure("connect_time", "ms", {"mean": report.connect_ms}),
             Figure("response_time", "ms", {"mean": report.response_ms}),
             Figure("transfer_time", "ms", {"mean": report.transfer_ms}),
