@@ -7,6 +7,7 @@ from vftsim.calibrate.by_ramps import compared, edge_verdict, nulls_of, sample_o
 from vftsim.calibrate.capacities import CapacityRow, capacity_rows, ratio_rows
 from vftsim.calibrate.figures import measured
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec
+from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.labs.ramps import capacity_at, load_steps
 from vftsim.spec import shipped_dir
@@ -97,6 +98,65 @@ def test_edge_verdict_needs_every_quantity_inside():
     ]
     assert edge_verdict(good).passed
     assert not edge_verdict([*good[:2], row("step_6", "retransmissions", 71, 80)]).passed
+
+
+def test_an_edge_step_of_which_nothing_was_measured_is_missed():
+    assert (edge_verdict([]).passed, edge_verdict([]).found) == (False, "no such row")
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([row("step_7", "cpu", 99.0, 99.0), row("step_7", "ihs/global", 0.0, 0.0)], "the record has no share of every"),
+        ([], "no replication reached step_7"),
+    ],
+)
+def test_shares_that_were_not_measured_are_told_from_a_step_that_was_not_reached(rows, found):
+    (stop,) = (each for each in verdicts(ENVIRONMENT, TargetsSpec(), rows) if each.text.startswith("IHS"))
+    assert (stop.passed, stop.found.startswith(found)) == (False, True)
+
+
+OWN = """\
+name: mine
+dataset: .
+environments:
+  base: {model: lab-virtual, fitted_steps: 1, stop_step: 2}
+step_duration: 6 s
+transient: 2 s
+replications: 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("transient: 2 s", "transient: 6 s", "needs a transient shorter than step_duration"),
+        ("stop_step: 2", "stop_step: 2, edge_step: 99", "v.yaml:4: environments.base.edge_step: the model has"),
+        ("stop_step: 2", "stop_step: 2, edge_step: -1", "'edge_step' must be >= 1"),
+    ],
+)
+def test_a_ramp_that_cannot_be_played_is_refused(tmp_path, capsys, old, new, told):
+    _own_lab(tmp_path, "step_1")
+    (tmp_path / "v.yaml").write_text(OWN.replace(old, new))
+    assert main(["validate", str(tmp_path / "v.yaml"), "-q", "-j", "1"]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_phases_that_no_ramp_has_are_said(tmp_path, capsys):
+    _own_lab(tmp_path, "step_one")
+    (tmp_path / "v.yaml").write_text(OWN)
+    short = ["steps.initial=20 /s", "steps.most=1", "pre_registration.duration=5 s"]
+    words = ["validate", str(tmp_path / "v.yaml"), "-q", "-j", "1"]
+    assert main([*words, *(word for each in short for word in ("--set", f"workloads.calls.{each}"))]) == 1
+    assert "nothing is compared of step_one of 'base': a ramp plays pre_registration" in capsys.readouterr().err
+
+
+def _own_lab(folder, phase):
+    (folder / "dataset.yaml").write_text(
+        "name: x\nenvironments: {base: {}}\nphases: {meaning: a step}\ntables:\n  t:\n    file: t.csv\n"
+        "    keys: {environment: env, phase: step}\n    columns: {cpu: {metric: cpu, unit: '%'}}\n"
+    )
+    (folder / "t.csv").write_text(f"env,step,cpu\nbase,{phase},18\n")
 
 
 def test_rows_use_the_replications_that_reached_a_phase():

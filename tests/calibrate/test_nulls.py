@@ -35,6 +35,14 @@ def test_a_queue_carries_what_its_cpu_carries():
     assert Base("memory", LOADS, CPU, [1.0] * 3).queue(40.0) is None
 
 
+def test_an_idle_run_has_no_price_and_no_queue_without_cpu():
+    """Of the loads 0, 10 and 20 the two others cost 2 % an attempt; nobody waits at no load."""
+    cpu = [1.0, 20.0, 40.0]
+    assert Base("cpu", [0.0, 10.0, 20.0], cpu, cpu).queue(30.0) == 60.0
+    assert Base("ihs/global", [0.0, 10.0, 20.0], cpu, [0.0] * 3).queue(0.0) == 0.0
+    assert Base("cpu", [10.0, 20.0], [0.0, 0.0], [0.0, 0.0]).queue(30.0) is None
+
+
 def test_what_was_measured_without_lies_between_two_loads():
     base = Base("SES1/p50", LOADS, CPU, [2.0, 8.0, 8.0])
     assert base.between(15.0) == pytest.approx(4.0), "straight in the logarithm"

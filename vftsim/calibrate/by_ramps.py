@@ -4,6 +4,7 @@ CPU is brought to the measured load and mix of its step.  A step at the edge of 
 replications that play it alone, at full length.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,8 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.labs.dataset import Observations
 from vftsim.labs.named_files import node_at
-from vftsim.labs.ramps import shipped_ramps
+from vftsim.labs.ramps import BEFORE_THE_STEPS, shipped_ramps
+from vftsim.spec.suggest import listing
 from vftsim.spec.yaml_source import Node
 
 _EDGE_QUANTITIES = ("cpu", "retransmissions", "ihs/global")
@@ -46,7 +48,11 @@ def planned(
         of_ramp = ramp.with_times(spec.transient, spec.step_duration - spec.transient)
         plays.plays[name] = Play(with_ramp(plays.models[name], of_ramp), spec.replications)
         if step := spec.environments[name].edge_step:
-            edge = ramp.at_load(ramp.step_loads()[step - 1])
+            loads = ramp.step_loads()
+            if step > len(loads):
+                message = f"the model has {len(loads)} steps, and no step {step}"
+                raise node_at(tree, "environments", name).error(message, f"environments.{name}.edge_step")
+            edge = ramp.at_load(loads[step - 1])
             edge = edge.with_times(spec.transient, spec.edge_duration - spec.transient)
             plays.plays[f"{name}/step_{step}"] = Play(with_ramp(plays.models[name], edge), spec.edge_replications)
     return plays
@@ -57,7 +63,7 @@ def judge(result: Validated, spec: ValidationSpec, plays: Plays, seen: Mapping[s
     for name, model in plays.models.items():
         environment, data, runs = spec.environments[name], plays.data[name], seen[name]
         result.data_sha256[name] = data_sha256(data, data)
-        result.warnings += warnings(plays.folder, name, data)
+        result.warnings += [*warnings(plays.folder, name, data), *_not_played(name, data)]
         _judge_ramp(result, spec, name, model, data, runs)
         if ramp := system_of(shipped_ramps(), plays.dataset, name):
             result.left_out += left_out(shipped_ramps(), ramp, runs)
@@ -86,6 +92,15 @@ def _judge_ramp(
     capacities = capacity_rows(name, data, runs, nulls)
     result.add(name, [row.verdict(ramp.increment) for row in capacities])
     result.capacities += capacities
+
+
+def _not_played(name: str, data: Observations) -> list[str]:
+    """Return a line where phases were measured that no ramp has."""
+    others = [phase for phase, _ in data if not _step(phase) and phase != BEFORE_THE_STEPS]
+    if not others:
+        return []
+    phases = listing(dict.fromkeys(others))
+    return [f"nothing is compared of {phases} of '{name}': a ramp plays {BEFORE_THE_STEPS}, step_1, step_2 and so on"]
 
 
 def compared(
@@ -151,14 +166,14 @@ def _judged(spec: EnvironmentSpec, targets: TargetsSpec, has_delays: bool, rows:
             _worst(next_step, targets.next_step_worst, of_next),
         ]
     stop = f"step_{spec.stop_step}"
-    return [*verdicts, _stop(stop, targets, [r for r in rows if r.phase == stop and r.quantity.startswith("ihs/")])]
+    return [*verdicts, _stop(stop, targets, [r for r in rows if r.phase == stop])]
 
 
 def edge_verdict(rows: list[Row]) -> Verdict:
     """The ensemble of an edge step must contain CPU, IHS and retransmissions."""
     figures = ", ".join(f"{r.quantity} {r.low:.1f} to {r.high:.1f} (measured {r.measured:g})" for r in rows)
     text = f"the central 90 % of {rows[0].n if rows else 0} replications contain the measured edge step"
-    return Verdict(text, all(row.is_inside for row in rows), figures)
+    return Verdict(text, bool(rows) and all(row.is_inside for row in rows), figures or "no such row")
 
 
 def stop_verdict(spec: EnvironmentSpec, stops: list[int]) -> Verdict:
@@ -212,9 +227,10 @@ def _worst(what: str, limit: float, rows: list[Row]) -> Verdict:
 def _stop(phase: str, targets: TargetsSpec, rows: list[Row]) -> Verdict:
     limit = targets.stop_ihs_points
     text = f"IHS by scenario in the stop step within {limit:g} points"
-    shares = [row for row in rows if row.quantity != "ihs/global"]
+    shares = [row for row in rows if row.quantity.startswith("ihs/") and row.quantity != "ihs/global"]
     if len(shares) < len(known_parts("ihs")) - 1:
-        return Verdict(text, False, f"no replication reached {phase}")
+        why = f"the record has no share of every scenario in {phase}" if rows else f"no replication reached {phase}"
+        return Verdict(text, False, why)
     figures = ", ".join(f"{r.quantity[4:]} {r.predicted:.0f}/{r.measured:.0f}" for r in shares)
     passed = all(abs(row.error) <= limit for row in shares)
     note = " (calibration input)" if shares[0].sample == "input" else ""
@@ -222,4 +238,6 @@ def _stop(phase: str, targets: TargetsSpec, rows: list[Row]) -> Verdict:
 
 
 def _step(phase: str) -> int:
-    return int(phase.rpartition("_")[2]) if phase.startswith("step_") else 0
+    """Return the number of a step; 0 for what is none."""
+    match = re.fullmatch(r"step_([0-9]+)", phase)
+    return int(match[1]) if match else 0

@@ -63,16 +63,17 @@ class Base:
 
     def queue(self, load: float, share: float = 1.0) -> float | None:
         """Return what a queue whose server has a share of the CPU gives at a load; None where it says nothing."""
-        if not self.loads:
+        prices = [cpu / at for cpu, at in zip(self.cpu, self.loads, strict=True) if at > 0.0]
+        price = float(np.mean(prices)) if prices else 0.0
+        if not price > 0.0:
             return None
-        price = float(np.mean([cpu / at for cpu, at in zip(self.cpu, self.loads, strict=True)]))
         most = share * FULL_PERCENT / price
         if self.quantity == "cpu":
             return min(price * load, share * FULL_PERCENT)
         if self.quantity == "completed":
             return min(load, most)
         if self.quantity.startswith("ihs/"):
-            return 100.0 * max(0.0, 1.0 - most / load)
+            return 100.0 * (1.0 - most / load) if load > most else 0.0
         idle = [1.0 - cpu / FULL_PERCENT for cpu in self.cpu]
         if not self.is_of_logarithms or load >= most or min(idle) <= 0.0:
             return None

@@ -27,7 +27,7 @@ class EnvironmentSpec(Spec):
     inputs: Items[str] = Field((), description="Further phases used as calibration inputs.")
     stop_step: int = Field(ge=1, description="Step after which the measured run stopped.")
     cpu_points: float = Field(1.5, gt=0, description="Greatest CPU error of a held-out step below 90 %, in points.")
-    edge_step: int | None = Field(None, description="A step at the edge of collapse, judged by the ensemble.")
+    edge_step: int | None = Field(None, ge=1, description="A step at the edge of collapse, judged by the ensemble.")
 
 
 class TargetsSpec(Spec):
@@ -53,6 +53,12 @@ class ValidationSpec(Spec):
     edge_replications: int = Field(20, ge=2, le=1000, description="Replications of an edge step, at full length.")
     edge_duration: PositiveDurationNs = Field(900_000_000_000, description="Length of an edge step.")
     seed: int = Field(1000, ge=0, description="Root seed; other than that of any fit.")
+
+    @model_validator(mode="after")
+    def _measures_something(self) -> ValidationSpec:
+        if self.transient >= min(self.step_duration, self.edge_duration):
+            raise ValueError("needs a transient shorter than step_duration and edge_duration: nothing is counted of it")
+        return self
 
 
 class RunTarget(Spec):

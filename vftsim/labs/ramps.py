@@ -33,7 +33,7 @@ UNDISTURBED_PERCENT = 1.0
 
 SHIPPED = "ramps.yaml"
 _LAST = 3
-_BEFORE_THE_STEPS = "pre_registration"
+BEFORE_THE_STEPS = "pre_registration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def load_steps(seen: Observations, inadequate: str = "", attempts: str = "") -> 
     """
     steps = []
     for phase in dict.fromkeys(phase for phase, quantity in seen if quantity == "load"):
-        if phase == _BEFORE_THE_STEPS or seen[phase, "load"] <= 0.0:
+        if phase == BEFORE_THE_STEPS or seen[phase, "load"] <= 0.0:
             continue
         if inadequate:
             failed, of = seen.get((phase, inadequate)), seen.get((phase, attempts))
