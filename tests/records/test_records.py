@@ -202,13 +202,40 @@ tables:
 """
 
 
-def test_a_record_of_ones_own_is_played_by_its_file(tmp_path, capsys):
-    (tmp_path / "own.yaml").write_text(
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"{guard}"', "one", "two experiments are called 'one'"),
+        ("near: 100", "near: 0", "the statement 'A' cannot be judged by its rule: float division by zero"),
+        ("near: 100, within: 0.05", "covers: 100", "the statement 'A' cannot be judged by its rule"),
+        ("near: 100", "near: hundred", "'hundred': there is no 'hundred'"),
+        ("replications: 2", "replications: 0", "record.yaml:2: needs a budget with replications"),
+        ("quick: {replications: 1}", "quick: {replications: 0.5}", "needs a budget with replications"),
+        ("seed: 1, ", "", "needs a budget with a seed"),
+        ("    model: own\n", "", "runs.0: an experiment needs a model"),
+        ("title: Own", "title: Own\nforms: remus", "there are no forms 'remus'"),
+        ("statements: all}", "statements: al}", "table 'All': no statements 'al'; did you mean 'all'?"),
+    ],
+)
+def test_what_is_wrong_in_a_record_of_ones_own_is_said(tmp_path, capsys, old, new, told):
+    path = own_record(tmp_path, OWN.replace(old, new))
+    read.cache_clear()
+    assert old in OWN
+    assert main(["record", str(path), "-j", "1", "-q"]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def own_record(folder, text):
+    (folder / "own.yaml").write_text(
         "format: 2\nextends: job-compile\nname: own\ndescription: x\nmeasure: {warm_up: 0 s, duration: 1 s}\n"
         "domains: {vm: {applications: {compile: {disk_operations: 0}}}}\n"
     )
-    path = tmp_path / "record.yaml"
-    path.write_text(OWN)
+    (folder / "record.yaml").write_text(text)
+    return folder / "record.yaml"
+
+
+def test_a_record_of_ones_own_is_played_by_its_file(tmp_path, capsys):
+    path = own_record(tmp_path, OWN)
     assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["tables"][0]["rows"] == [["A", "the compile keeps its CPU busy", "100", "holds"]]

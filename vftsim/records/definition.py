@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from vftsim.spec import Items, Spec, json_schema
+from vftsim.spec.suggest import instead, shown
 
 Expression = str | float
 """A number, or arithmetic over names (:mod:`vftsim.records.expressions`)."""
@@ -100,6 +101,12 @@ class Runs(Spec):
     )
     play: str | None = Field(None, description="A call of the forms that plays runs itself; with a model, of `spec`.")
 
+    @model_validator(mode="after")
+    def _plays_something(self) -> "Runs":
+        if not self.model and self.play is None:
+            raise ValueError("an experiment needs a model, or a function of the forms that plays it")
+        return self
+
 
 class Curve(Spec):
     """An experiment over what is varied, played when asked for instead of the record."""
@@ -190,6 +197,20 @@ class RecordSpec(Spec):
     claims: Claims | None = Field(None, description="Claims in the study's own words, which the forms judge.")
     tables: Items[Table] = Field((), description="Tables.")
     scores: Cells = Field((), description="Lines that sum up, templates.")
+
+    @model_validator(mode="after")
+    def _knows_what_it_names(self) -> "RecordSpec":
+        for changes in ({}, self.quick, *(curve.budget for curve in self.curves.values())):
+            replications = {**self.budget, **changes}.get("replications", 0)
+            if replications < 1 or replications != int(replications):
+                raise ValueError("needs a budget with replications, a whole number from 1 on")
+        if "seed" not in self.budget:
+            raise ValueError("needs a budget with a seed")
+        for table in self.tables:
+            if table.statements is not None and table.statements not in self.statements:
+                others = instead(table.statements, self.statements, "there are")
+                raise ValueError(f"table '{table.title}': no statements {shown(table.statements)}{others}")
+        return self
 
 
 def record_schema() -> dict[str, Any]:

@@ -23,6 +23,7 @@ from vftsim.records.runner import Record, Results
 from vftsim.report.blocks import Answer, Block, Facts, Note, Table
 from vftsim.report.markdown import markdown_table
 from vftsim.report.screen import print_table, print_text
+from vftsim.spec.suggest import shown
 from vftsim.stats.intervals import t_interval
 from vftsim.study.blocks.printed import Printed
 
@@ -52,10 +53,10 @@ class Row:
 def row_of(statement: Statement, names: Names) -> Row:
     """Return a statement with what was found, by what its expressions may name."""
     names = {**names, "value": evaluate(statement.value, names)}
-    verdict, null = _verdict(statement.judged, names), ""
+    verdict, null = _judged(statement, statement.judged, names), ""
     if statement.null is not None:
         alike = statement.judged.model_copy(update={"verdict": None})
-        null = _verdict(alike, {**names, "value": evaluate(statement.null, names)})
+        null = _judged(statement, alike, {**names, "value": evaluate(statement.null, names)})
     names = {**names, "verdict": verdict}
     notes = {name: write(text, names) for name, text in statement.notes.items()}
     return Row(statement.key, write(statement.stated, names), write(statement.found, names), verdict, null, notes)
@@ -260,6 +261,17 @@ def _verdict(judged: Judged, names: Names) -> str:
     if compared is not None:
         return compare(compared, names["value"], limits[compared], limits["margin"])
     return HOLDS if all(rule(limits, names["value"]) for name, rule in _RULES.items() if name in limits) else MISSED
+
+
+def _judged(statement: Statement, judged: Judged, names: Names) -> str:
+    """Judge the value among the names; refuse a rule that does not fit it."""
+    try:
+        return _verdict(judged, names)
+    except UsageError:
+        raise
+    except (TypeError, ValueError, ArithmeticError) as error:
+        key = statement.key or statement.stated
+        raise UsageError(f"the statement {shown(key)} cannot be judged by its rule: {error}") from error
 
 
 _RULES: dict[str, Callable[[Mapping[str, Any], Any], Any]] = {

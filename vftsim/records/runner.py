@@ -6,6 +6,7 @@ import csv
 import importlib
 import inspect
 import math
+import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -19,11 +20,12 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
+from vftsim.records import forms
 from vftsim.records.definition import RecordSpec, Runs
 from vftsim.records.expressions import Names, evaluate, write
 from vftsim.spec import list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
-from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.spec.suggest import did_you_mean, instead, listing, shown
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Workers
@@ -136,7 +138,13 @@ class Record:
         tasks: dict[str, tuple[int, dict[str, Any]]] = {}
         for number, runs in enumerate(self.spec.runs):
             for case in self.cases(runs.over):
-                tasks[write(runs.name, {**self.names, **case})] = number, case
+                name = write(runs.name, {**self.names, **case})
+                if name in tasks:
+                    raise UsageError(
+                        f"record {self.name}: two experiments are called {shown(name)}; a name says in braces what is "
+                        "varied"
+                    )
+                tasks[name] = number, case
         return tasks
 
     def system(self, runs: Runs, case: Mapping[str, Any]) -> ModelSpec:
@@ -219,6 +227,9 @@ def _forms(name: str | None) -> dict[str, Any]:
     """Return what a record's own module holds: its functions and its constants."""
     if name is None:
         return {}
+    known = [each.name for each in pkgutil.iter_modules(forms.__path__)]
+    if name not in known:
+        raise UsageError(f"there are no forms {shown(name)}{instead(name, known, 'of records:')}")
     module = importlib.import_module(f"vftsim.records.forms.{name}")
     return {
         key: each
