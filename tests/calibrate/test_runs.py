@@ -195,6 +195,14 @@ def test_the_median_and_the_range_of_repeats_decide():
         RunTarget(quantities=("cpu",))
 
 
+def test_held_out_rows_are_not_written_where_there_are_none(own, capsys):
+    (own / "dataset.yaml").write_text(DATASET.replace("cpu.small", "cpu.s").replace("cpu.large", "cpu.l"))
+    words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--held-out", str(own / "rows.json")]
+    assert main(words) == 1
+    assert "warning: no row is held out and of a kind that errors are learned of" in capsys.readouterr().err
+    assert not (own / "rows.json").exists()
+
+
 def test_what_was_measured_and_the_model_does_not_have_is_said(own, capsys):
     (own / "dataset.yaml").write_text(DATASET.replace("metric: cpu.large", "metric: cpu.larger"))
     assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 0

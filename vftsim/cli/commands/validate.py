@@ -63,8 +63,12 @@ def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validati
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
     if common.held_out is not None:
-        written = structure_error.as_file(validated.rows)
-        write_whole(common.held_out, lambda path: write_file(path, written))
+        if structure_error.held_out(validated.rows):
+            written = structure_error.as_file(validated.rows)
+            write_whole(common.held_out, lambda path: write_file(path, written))
+        else:
+            what = "no row is held out and of a kind that errors are learned of (CPU, delays, IHS, completed)"
+            typer.echo(f"warning: {what}; '{common.held_out}' is not written", err=True)
     common.show(validated)
     if not validated.passed:
         raise typer.Exit(OUTSIDE)
