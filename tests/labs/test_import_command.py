@@ -1,11 +1,15 @@
 """``vftsim import`` makes a dataset, adds to it, and leaves it alone when something is wrong."""
 
 import json
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from vftsim.cli.main import main
+from vftsim.labs import imported
 from vftsim.labs.dataset import read_dataset
 
 FILES = Path(__file__).parent / "files"
@@ -51,6 +55,24 @@ def test_runs_repeats_and_environments_are_added_and_words_of_the_user_stay(lab)
     assert len(dataset.repeats("bare")["step_1", "load"]) == 2
     assert ("step_2", "load") in dataset.repeats("bare")
     assert dataset.observations("guest")["step_1", "cpu"] == pytest.approx(198.9, abs=0.1)
+
+
+def test_two_imports_at_once_lose_nothing(lab, monkeypatch):
+    """The second one starts when the first has read the tables, and has three seconds before they are written."""
+    assert run(lab, STAT) == 0
+    write, others = imported.write, []
+
+    def slowly(folder, files):
+        words = ["import", STAT, "-e", "bare", "--phase", "step_3", "-o", str(lab)]
+        others.append(subprocess.Popen([sys.executable, "-m", "vftsim", *words], stdout=subprocess.DEVNULL))
+        with suppress(subprocess.TimeoutExpired):
+            others[0].wait(3.0)
+        write(folder, files)
+
+    monkeypatch.setattr(imported, "write", slowly)
+    assert run(lab, STAT, phase="step_2") == 0
+    assert others[0].wait(60.0) == 0
+    assert {each.phase for each in read_dataset(lab).measurements} == {"step_1", "step_2", "step_3"}
 
 
 def test_the_same_run_again_needs_force(lab, capsys):

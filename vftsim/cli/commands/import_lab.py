@@ -54,6 +54,7 @@ def import_lab(
     kind : --as KIND
         What the files are, if that is not recognized.
     """
+    from vftsim.kernel.alone import alone
     from vftsim.labs import imported
     from vftsim.labs.definition import DatasetSpec
     from vftsim.report.screen import print_json
@@ -68,11 +69,12 @@ def import_lab(
     if not output.absolute().parent.is_dir():
         raise UsageError(f"cannot write '{output}': there is no such directory")
     rows, notes = _read(files, kind, _window(start, until), _renames(rename), (environment, phase, repeat))
-    growing = imported.Growing(output)
-    growing.add(rows, force)
     schema = to_json(json_schema(DatasetSpec, "vftsim dataset")) + "\n"
-    written = growing.files([environment], schema)
-    imported.write(output, written)
+    with alone(output.absolute().parent):  # an import that reads the tables before another's are there would lose them
+        growing = imported.Growing(output)
+        growing.add(rows, force)
+        written = growing.files([environment], schema)
+        imported.write(output, written)
     for note in notes:
         typer.echo(f"note: {note}", err=True)
     if as_json:
