@@ -122,6 +122,21 @@ def test_cpu_samples(name):
     assert read(name, 1.0, 3.0)["cpu/1"]["n"] == 2.0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# hostname;interval;timestamp;CPU;%user;%idle\nlab;1;1700000001;-1;10;90\nlab;99;1700000100;-1;90;10\n",
+        "Linux 6.1.0 (lab)\n\n10:00:00 CPU %user %idle\n10:00:01 all 10 90\n10:01:40 all 90 10\n",
+    ],
+    ids=["sadf", "sar"],
+)
+def test_the_mean_of_samples_of_unequal_length_is_over_time(text):
+    """A second at 10 % and 99 at 90 % are 89.2 %, as sar's own average says; half of the samples is at 10."""
+    (found,) = figures_of(Source(text, "made"), importer_for(text, "made"))
+    assert (found.statistics["n"], found.statistics["p50"]) == (2.0, 50.0)
+    assert found.statistics["mean"] == pytest.approx(89.2)
+
+
 def test_both_ways_that_sysstat_prints_are_read_alike():
     assert read("sar_all_24.txt") == read("sadf_u.csv")
 

@@ -15,11 +15,13 @@ _ALL = {"-1", "all"}
 
 @dataclass(slots=True)
 class Samples:
-    """Percentages of each sample by processor; ``cpu`` is 100 - idle - iowait - steal."""
+    """Percentages of each sample by processor, and its seconds; ``cpu`` is 100 - idle - iowait - steal."""
 
-    values: dict[str, list[float]] = field(default_factory=dict)
+    values: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
-    def add(self, source: Source, line: int, processor: str, columns: list[str], cells: list[str]) -> None:
+    def add(
+        self, source: Source, line: int, processor: str, columns: list[str], cells: list[str], seconds: float
+    ) -> None:
         """Take one sample."""
         if len(cells) != len(columns):
             source.refuse(f"has {len(cells)} percentages, the header {len(columns)}; was the file cut?", line)
@@ -29,13 +31,19 @@ class Samples:
                 source.refuse(f"{share:g} is no percentage", line, name)
         suffix = "" if processor in _ALL else f"/{processor}"
         busy = 100.0 - shares["%idle"] - shares.get("%iowait", 0.0) - shares.get("%steal", 0.0)
-        self.values.setdefault(f"cpu{suffix}", []).append(max(busy, 0.0))
+        self.values.setdefault(f"cpu{suffix}", []).append((max(busy, 0.0), seconds))
         if "%steal" in shares:
-            self.values.setdefault(f"steal{suffix}", []).append(shares["%steal"])
+            self.values.setdefault(f"steal{suffix}", []).append((shares["%steal"], seconds))
 
     def figures(self) -> list[Figure]:
-        """Return the figures of all processors."""
-        return [of_values(name, "%", values) for name, values in self.values.items()]
+        """Return the figures of all processors; means are over time, as sar's own averages."""
+        figures = []
+        for name, pairs in self.values.items():
+            values, seconds = zip(*pairs, strict=True)
+            whole = sum(seconds)
+            mean = sum(value * of for value, of in pairs) / whole if whole and len({*seconds}) > 1 else None
+            figures.append(of_values(name, "%", values, mean=mean))
+        return figures
 
 
 _LINE = re.compile(r"(?P<h>[0-9]{1,2})[:.](?P<m>[0-9]{2})[:.](?P<s>[0-9]{2})(?:\s+(?P<half>[AP]M))?\s+(?P<rest>\S.*)")
@@ -70,7 +78,7 @@ def _read_sar(source: Source) -> list[Figure]:
         if at != before:
             begin = before
         if source.window.holds(begin - start, at - start):
-            samples.add(source, line, words[0], columns, words[1:])
+            samples.add(source, line, words[0], columns, words[1:], at - begin)
     return samples.figures()
 
 
@@ -111,7 +119,7 @@ def _read_sadf(source: Source) -> list[Figure]:
             end = _epoch_s(source, cells[2], line)
             start = end - interval if start is None else start
             if source.window.holds(end - interval - start, end - start):
-                samples.add(source, line, cells[3], columns, cells[len(_HEAD) :])
+                samples.add(source, line, cells[3], columns, cells[len(_HEAD) :], interval)
     return samples.figures()
 
 
