@@ -205,7 +205,9 @@ def test_held_out_rows_are_not_written_where_there_are_none(own, capsys):
 
 def test_what_was_measured_and_the_model_does_not_have_is_said(own, capsys):
     (own / "dataset.yaml").write_text(DATASET.replace("metric: cpu.large", "metric: cpu.larger"))
-    assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 0
+    words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--report", str(own / "page.md")]
+    assert main(words) == 0
+    assert "**Warning**: 'cpu.larger' was measured in bare/even" in (own / "page.md").read_text()
     assert (
         "warning: 'cpu.larger' was measured in bare/even, bare/odd, capped/even, but the model does not have it there; "
         "nothing is compared; did you mean 'cpu.large'?" in capsys.readouterr().err

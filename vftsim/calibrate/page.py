@@ -39,6 +39,7 @@ def _of_runs(validated: Validated, spec: RunValidationSpec, name: str) -> list[s
         "replications of each run; a prediction is their mean, the range their central 90 %. CPU is compared at the "
         "measured load. Errors of delays and rates in percent, of CPU and shares in points. `fitted`: the model was "
         "fitted to this run.",
+        *_warnings(validated),
         *_declared(validated, {}),
         "## Beside null models",
         "Line and M/M/1 queue know the fitted runs of the system alone, the queue the CPU that is left to it, too; "
@@ -67,7 +68,7 @@ def _of_ramps(validated: Validated, name: str) -> list[str]:
         f"step below a full CPU. {share_that_cannot_tell(validated.rows)}: its figure lies within the model's range. "
         "Memory is compared only when steps have their full length, because it falls with every attempt. "
         "What was fitted to what: `calibration/sip-lab/protocol.md`.",
-        *(f"**Warning**: {warning}." for warning in validated.warnings),
+        *_warnings(validated),
         *_declared(validated, {"environment": lambda v: v.environment}),
     ]
     for environment, (bad, n) in validated.collapse.items():
@@ -87,6 +88,10 @@ def _of_ramps(validated: Validated, name: str) -> list[str]:
         if rows := [row for row in validated.rows if row.sample == sample]:
             parts += [f"## {title}", _table(_STEP_COLUMNS, rows)]
     return parts
+
+
+def _warnings(validated: Validated) -> list[str]:
+    return [f"**Warning**: {warning}." for warning in validated.warnings]
 
 
 def _declared(validated: Validated, first: Columns) -> list[str]:
