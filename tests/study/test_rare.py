@@ -174,6 +174,17 @@ def test_the_command(path, tmp_path, capsys):
     assert "How probable is" in (tmp_path / "page.html").read_text()
 
 
+def test_where_no_trial_comes_to_a_level_no_share_of_the_next_is_known(path, capsys):
+    """Of 0 trials there is no share, as in the table of ``--json``."""
+    line = ["rare", str(path), "--event", "queue.held >= 40", "--levels", "30", "--trials", "2", "-n", "2", "-j", "1"]
+    assert main([*line, "-q"]) == 0
+    printed = capsys.readouterr().out
+    assert [printed.partition(level)[2].split()[0] for level in ("\n30 ", "\n40 ")] == ["0", "-"]
+    assert "No repetition saw the event" in printed
+    assert main([*line, "-q", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["levels"][1]["share"] is None
+
+
 @pytest.mark.parametrize(
     ("event", "levels", "words"),
     [
