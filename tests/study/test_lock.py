@@ -36,7 +36,10 @@ def test_the_second_is_told_who_the_first_is(tmp_path, kind):
     first.acquire()
     with pytest.raises(UsageError, match=rf"in use by process {os.getpid()} on {socket.gethostname()} since 2"):
         second.acquire()
+    with pytest.raises(UsageError, match="in use"):
+        second.refuse_taken()
     first.release()
+    second.refuse_taken()
     second.acquire()
     second.release()
     assert list(tmp_path.iterdir()) == []

@@ -22,10 +22,13 @@ from vftsim.study.store import manifest as manifest_module
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import write_file
 from vftsim.study.store.lock import DirectoryLock, Holder
+from vftsim.study.store.opened import stored
 from vftsim.study.store.store import Opening, Store
 
 ONE = {"model": "a" * 64, "seed": 1, "vftsim": __version__}
 OTHER = {**ONE, "seed": 2}
+READ = {"seed": 1, "replications": [0, 1]}
+"""Of a manifest, what says which replications are read."""
 
 
 def writes(**files):
@@ -187,6 +190,33 @@ def test_a_holder_that_says_its_name_late_is_named(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="in use by process 4711 on elsewhere"):
         DirectoryLock(tmp_path).acquire()
     first.release()
+
+
+@pytest.mark.parametrize("name", ["result", "a#b", "a?mode=rwc", "100%41"])
+def test_a_result_is_read_without_a_change_whatever_it_is_called(tmp_path, name):
+    """A read-only place could not be read if anything were written there."""
+    filled(tmp_path / name)
+    before = snapshot(tmp_path)
+    assert stored(tmp_path / name, ONE["model"], READ) == [(0, {"x": 0}), (1, {"x": 1})]
+    assert snapshot(tmp_path) == before
+
+
+def test_what_a_killed_command_left_in_its_log_is_read_and_stays_there(tmp_path):
+    with Store(tmp_path / "a", "run") as store:
+        store.keep(ONE, 1, {"x": 1})
+        shutil.copytree(tmp_path / "a", tmp_path / "killed")
+    before = snapshot(tmp_path / "killed")
+    assert len(before[f"{DATABASE}-wal"]) > 0
+    assert stored(tmp_path / "killed", ONE["model"], READ) == [(1, {"x": 1})]
+    assert snapshot(tmp_path / "killed") == before
+
+
+def test_a_result_that_is_being_written_is_in_use_and_not_damaged(tmp_path):
+    filled(tmp_path)
+    with Store(tmp_path, "run", Opening.CONTINUE) as store:
+        store.keep(ONE, 2, {"x": 2})
+        with pytest.raises(UsageError, match=rf"in use by process {os.getpid()}"):
+            stored(tmp_path, ONE["model"], READ)
 
 
 def test_no_replication_of_another_study_is_counted(tmp_path):

@@ -2,16 +2,18 @@
 
 import contextlib
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
 from vftsim.study.store.files import SCRATCH, sha256_of, sync_directory
-from vftsim.study.store.lock import HOLDER, LOCK
+from vftsim.study.store.lock import HOLDER, LOCK, DirectoryLock
 
 DATABASE = "vftsim.sqlite"
 APPLICATION = 0x76667473  # "vfts", in the header of the file
@@ -102,6 +104,25 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Open the database of a directory, which may be read-only, without a change there; refused while it is written.
+
+    SQLite would put files of its own beside it.  So it is read as one that nobody changes, and from a copy where a
+    killed command has left its log.
+    """
+    DirectoryLock(folder).refuse_taken()
+    log = folder / f"{DATABASE}-wal"
+    with contextlib.ExitStack() as opened:
+        place, how = folder, "immutable=1"
+        if log.is_file() and log.stat().st_size:
+            place, how = Path(opened.enter_context(TemporaryDirectory())), "mode=rw"
+            for name in (DATABASE, log.name):
+                shutil.copyfile(folder / name, place / name)
+        uri = f"{(place / DATABASE).resolve().as_uri()}?{how}"
+        yield opened.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
 
 
 def is_key_of(key: object, identity: object) -> bool:

@@ -101,6 +101,19 @@ class DirectoryLock:
             # Its last holder took the file away between open and lock: try again.
         raise self._taken(path)
 
+    def refuse_taken(self) -> None:
+        """Refuse where another process has the lock, without taking it: nothing is made in the directory."""
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(self._path, os.O_RDONLY | _NO_LINK)
+            try:
+                if _os_lock(descriptor) is False:
+                    raise self._taken(self._path)
+            finally:
+                os.close(descriptor)
+        by_name = self.folder / HOLDER
+        if by_name.exists() and ((holder := Holder.read(by_name)) is None or not holder.is_gone()):
+            raise self._taken(by_name)
+
     def release(self) -> None:
         """Give the lock back; the file goes while it is still held, so nobody holds a nameless one."""
         if self._descriptor is not None:

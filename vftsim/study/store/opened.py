@@ -2,9 +2,7 @@
 
 import json
 import math
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError, VftsimError
 from vftsim.study.runs.model import Model
-from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, damage
+from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, damage, reading
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
 
@@ -87,7 +85,7 @@ def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list
     """Return what is in the store of one model, by replication, as far as the manifest names it."""
     wanted = set(manifest["replications"])
     try:
-        with closing(sqlite3.connect(f"file:{(folder / DATABASE).resolve()}?mode=ro", uri=True)) as connection:
+        with reading(folder) as connection:
             rows = connection.execute(
                 "SELECT key, identity, replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
                 "ORDER BY generation, replication"
