@@ -15,6 +15,7 @@ from vftsim.study.designs.failover import FailoverStudy
 from vftsim.study.designs.sweep_figures import chosen, name_of
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model
+from vftsim.study.runs.results import RunResult
 
 MODEL = {"label": "tiny", "name": "tiny", "workloads": ["ims_bench"], "set": [], "notes": [], "without_effect": []}
 MANIFEST = {"models": [{**MODEL, "resolved": {}, "costs": []}], "seed": 1}
@@ -97,7 +98,7 @@ class Step(Outcome):
     beyond = declare.verdict(source=lambda own: not own.passed)
 
 
-def steps(beyond):
+def runs(beyond):
     """Twelve runs with one step."""
 
     def record(k):
@@ -105,7 +106,17 @@ def steps(beyond):
         phases = Phase("step_1", 50.0, 0, 10, {"workloads.calls": step}), Phase("", None, 0, 10, {})
         return RunRecord(phases, {}, 0, 0, {}, {})
 
-    return Summary("tiny", [(k, record(k)) for k in range(12)])
+    return [(k, record(k)) for k in range(12)]
+
+
+def steps(beyond):
+    return Summary("tiny", runs(beyond))
+
+
+def test_the_share_of_runs_beyond_the_limit_is_less_than_all_of_them(model):
+    """11 of 12: 61.5 to 99.79 %."""
+    said = as_text(RunResult(model, runs(range(11)), MANIFEST).blocks(), 1000)
+    assert "step_1: 11 of 12 runs beyond the limit, 62 to 99.8 % of all" in said
 
 
 def test_a_point_of_a_sweep_at_which_some_runs_collapsed_has_no_interval_of_its_means():

@@ -13,7 +13,7 @@ from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
 from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table
 from vftsim.report.blocks import in_words as words_of
-from vftsim.study.blocks.head import INTERVALS, head, missing_notes, outside_notes, unseen
+from vftsim.study.blocks.head import INTERVALS, head, missing_notes, outside_notes, share_in_words, unseen
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import leading, run_charts, words
 from vftsim.study.figures.frames import DataFrame
@@ -213,7 +213,7 @@ def _mixed_notes(summary: Summary) -> list[Note]:
     return [
         Note(
             f"{where}: {round(e.mean * e.n / 100)} of {e.n} runs beyond the limit, "
-            f"{e.low:.2g} to {e.high:.2g} % of all (binomial interval, at least 95 %, Clopper and Pearson); "
+            f"{share_in_words(e.times(0.01))} of all (binomial interval, at least 95 %, Clopper and Pearson); "
             "its figures are means of two kinds of runs, without interval",
             warns=True,
         )
