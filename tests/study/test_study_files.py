@@ -2,7 +2,9 @@
 
 import json
 import math
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from vftsim.study.designs.study_spec import COLUMNS, StudySpec, changed, read_st
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Interrupted
+from vftsim.study.store.database import DATABASE
 
 ROOT = Path(__file__).parents[2]
 SMALL = """\
@@ -322,6 +325,18 @@ def test_every_figure_of_every_run_is_exported(tmp_path, capsys):
     assert "workloads.media.delay.p99" in table, "also what the study did not ask for"
     assert len(pandas.read_csv(tmp_path / "r.csv")) == 4
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("words", [["export", "--csv", "r.csv"], ["replay", "--run", "0"]])
+def test_a_damaged_run_is_not_left_out(tmp_path, monkeypatch, capsys, words):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path)
+    assert run(tmp_path, tmp_path / "s") == 0
+    with closing(sqlite3.connect(tmp_path / "s" / DATABASE)) as connection, connection:
+        connection.execute("UPDATE replications SET sha256 = 'x' WHERE replication = 0")
+    assert main([words[0], "s", *words[1:]]) == 2
+    assert "replications in 's' are damaged; 'vftsim check s' says which" in capsys.readouterr().err
+    assert not (tmp_path / "r.csv").exists()
 
 
 def test_a_factor_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path, capsys):

@@ -5,6 +5,8 @@ import math
 import os
 import platform
 import signal
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from vftsim.study.runs import replicate as replicate_module
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.results import RunResult, csv_text
+from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import to_json
 
 
@@ -202,6 +205,14 @@ def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
     more = run_study(tiny, 3, Execution(7, 1), directory=folder, resume=True)
     assert ran == [2]
     assert csv_text(more.to_pandas()) == csv_text(run_study(tiny, 3, Execution(7, 1)).to_pandas())
+
+
+def test_a_result_of_which_replications_are_lost_is_not_read_as_one_of_fewer(tiny, tmp_path):
+    run_study(tiny, 2, Execution(7, 1), directory=tmp_path / "out")
+    with closing(sqlite3.connect(tmp_path / "out" / DATABASE)) as connection, connection:
+        connection.execute("DELETE FROM replications WHERE replication = 1")
+    with pytest.raises(UsageError, match="has 1 of the 2 replications of its tables"):
+        RunResult.opened(tmp_path / "out")
 
 
 @pytest.mark.thorough

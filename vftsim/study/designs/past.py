@@ -22,7 +22,7 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
-from vftsim.study.store.opened import read_manifest
+from vftsim.study.store.opened import damaged_replications, read_manifest
 from vftsim.study.store.store import MANIFEST, Opening, Store
 
 _RECORDS = ("run", "compare", "study")
@@ -140,9 +140,13 @@ def _points(folder: Path) -> list[StoredPoint]:
 
 
 def _known(store: Store, sha256: str, seed: int) -> Mapping[int, Any]:
+    """Return the replications of a model; refuse damaged ones, which would be left out."""
     for identity, _ in store.studies():
         if identity.get("model") == sha256 and identity.get("seed") == seed:
-            return store.known(identity)
+            known = store.known(identity)
+            if store.remarks:
+                raise damaged_replications(store.folder)
+            return known
     return {}
 
 

@@ -77,8 +77,14 @@ def model_of(manifest: Mapping[str, Any], number: int = 0) -> Model:
 
 
 def records_of(folder: Path, manifest: Mapping[str, Any], number: int = 0) -> list[tuple[int, RunRecord]]:
-    """Return the replications that a manifest names, those of one model; refuse damaged or foreign ones."""
-    return [(n, _record(data)) for n, data in stored(folder, manifest["models"][number]["sha256"], manifest)]
+    """Return the replications that a manifest names, those of one model; refuse damaged or foreign ones, and a gap."""
+    found = [(n, _record(data)) for n, data in stored(folder, manifest["models"][number]["sha256"], manifest)]
+    if len(found) < (named := len(manifest["replications"])):
+        raise UsageError(
+            f"'{folder}' has {len(found)} of the {named} replications of its tables; the command that made it computes "
+            "the others"
+        )
+    return found
 
 
 def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list[tuple[int, Any]]:
@@ -98,8 +104,13 @@ def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list
         if number in wanted and study.get("model") == model_sha256 and study.get("seed") == manifest["seed"]:
             data_of[number] = unpacked(key, number, data, sha256)
     if any(data is None for data in data_of.values()):
-        raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
+        raise damaged_replications(folder)
     return sorted(data_of.items())
+
+
+def damaged_replications(folder: Path) -> UsageError:
+    """Return what a store with damaged replications is answered with by who only reads."""
+    return UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
 
 
 def _record(data: Any) -> RunRecord:
