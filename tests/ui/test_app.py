@@ -13,6 +13,7 @@ from tests.ui.conftest import ASKED, LONGEST_S, MODEL
 from tests.ui.requests_at_random import run
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
+from vftsim.study.runs.workers import Interrupted
 
 VARIANT = f"{ASKED}&1.domains.sut.cpu_inflation=1.2"
 KNOB = "domains.sut.cpu_inflation"
@@ -132,6 +133,21 @@ def test_every_answer_says_that_nothing_else_may_use_it(page):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'; script-src 'self';" in policy
         assert (answer.headers["x-content-type-options"], answer.headers["cache-control"]) == ("nosniff", "no-store")
+
+
+@pytest.mark.parametrize("model", ["lab-virtual", "net-kvm", "xen-media"])
+def test_the_load_of_every_kind_of_model_can_be_asked(opened, monkeypatch, capsys, model):
+    """A ramp is played as often as is asked; a search of a knob or of streams takes no number of runs."""
+
+    def begin(*_, **__):
+        raise Interrupted("it has begun")
+
+    for name in ("replicate", "searched"):
+        monkeypatch.setattr(f"vftsim.study.designs.find_capacity.{name}", begin)
+    (posed,) = opened(models=[model]).posed(f"model={model}&ask=capacity&n=2")
+    assert ("-n" in posed.study.words) is (model == "lab-virtual")
+    assert main([*posed.study.words, "-j", "1", "-q"]) == 3
+    assert "it has begun" in capsys.readouterr().err
 
 
 def test_a_mistake_is_said_where_it_was_made(page):

@@ -75,7 +75,8 @@ class Desk:
         for each in question.configurations:
             model, knobs = checked(each, self._document(path), path)
             model = model.quick() if question.is_quick else model
-            words, alone = question.words(each, path), question.alone(each)
+            words = question.words(each, path, has_ramp=model.spec.ramp is not None)
+            alone = question.alone(each)
             name = sha256_of({**identity(model, alone.seed), "words": words})[:20]
             study = Study(self.store / name, tuple(words), alone.address)
             posed.append(Posed(each.label, model, knobs, study, self.runs.state(study)))

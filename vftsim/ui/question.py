@@ -101,11 +101,15 @@ class Question:
         pairs = [("model", self.model), *((name, value) for name, value, default in given if value != default)]
         return urlencode([*pairs, *(("knob", key) for key in self.knobs), *changes])
 
-    def words(self, configuration: Configuration, path: str) -> list[str]:
-        """Return the command line of a configuration, without where its result is kept."""
+    def words(self, configuration: Configuration, path: str, *, has_ramp: bool = True) -> list[str]:
+        """Return the command line of a configuration, without where its result is kept.
+
+        Without a ramp the load that a model carries is searched for, with as many runs as that takes.
+        """
         settings = [word for each in configuration.assignments for word in ("--set", each)]
         quick = ["--quick"] if self.is_quick else []
-        more = ["-n", str(self.runs), "--seed", str(self.seed), *quick]
+        runs = ["-n", str(self.runs)] if has_ramp or self.ask != "capacity" else []
+        more = [*runs, "--seed", str(self.seed), *quick]
         if self.ask == "protection":
             asked = ["--objective", self.objective] if self.objective else []
             return ["compare", path, "--protection", self.protection, *asked, *more, *settings]
