@@ -45,6 +45,16 @@ def test_no_request_fails_in_an_outage_shorter_than_its_patience(model):
     assert all(150 < repeated < 300 for repeated in found["retransmissions"]), "200 /s for about 1.1 s, once each"
 
 
+def test_datagrams_of_all_clients_are_lost_while_nobody_receives(model):
+    """Two clients with 100 a second each, for the outage."""
+    stream = "{kind: bulk_udp, to: vm.sink, duration: 30 s, clients: 2, rate: 1 Mbit/s, payload: 1250}"
+    with_udp = ["domains.vm.applications.sink={kind: udp_sink}", f"workloads.stream={stream}"]
+    found = crashed(model(MODEL, "workloads.load.to=vm.s", *with_udp)).figures()
+    for lost, outage_s in zip(found["lost_stream"], found["outage_s"], strict=True):
+        assert 1.0 < outage_s < 1.2
+        assert lost == pytest.approx(200 * outage_s, abs=15)
+
+
 def test_the_first_copy_is_made_before_the_crash(model):
     plain, copied = (crashed(model(MODEL, *each)) for each in ([], ["domains.vm.protection.initial_copy=true"]))
     assert len(copied.recovered) == 3

@@ -318,12 +318,18 @@ def _done(record: RunRecord) -> dict[str, int]:
 
 def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
     # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
-    of_none = undisturbed.whole.outcomes
-    return {
-        owner.partition(".")[2]: outcome.dropped - of_none[owner].dropped  # type: ignore[attr-defined]
+    of_none = _dropped(undisturbed)
+    return {owner.partition(".")[2]: dropped - of_none[owner] for owner, dropped in _dropped(record).items()}
+
+
+def _dropped(record: RunRecord) -> dict[str, int]:
+    """Return how many packets of each workload that counts them were dropped, those of all its clients together."""
+    counts = {
+        owner: outcome.dropped  # type: ignore[attr-defined]
         for owner, outcome in record.whole.outcomes.items()
         if owner.startswith("workloads.") and "dropped" in outcome.held
     }
+    return {owner: sum(count.values()) if isinstance(count, dict) else count for owner, count in counts.items()}
 
 
 def _repeated(record: RunRecord) -> int:
