@@ -11,6 +11,7 @@ from vftsim.errors import UsageError
 from vftsim.study.designs.past import merge
 from vftsim.study.runs.shard import Shard
 from vftsim.study.store.database import DATABASE
+from vftsim.study.store.files import Ledger, sha256_of_file
 
 
 def stored(folder):
@@ -64,6 +65,10 @@ def test_what_does_not_belong_together_is_refused(tmp_path, tiny_path, capsys):
     said = json.loads(manifest.read_text())
     said["versions"]["numpy"] = "1.0"
     manifest.write_text(json.dumps(said))
+    with pytest.raises(UsageError, match="changed or damaged since it was written"):
+        merge([first, second], tmp_path / "all")
+    with contextlib.closing(sqlite3.connect(second / DATABASE)) as connection, connection:
+        Ledger(connection).add({manifest.name: sha256_of_file(manifest)})  # as another version writes it
     with pytest.raises(UsageError, match=r"other versions than .*numpy: 1.0"):
         merge([first, second], tmp_path / "all")
     manifest.unlink()

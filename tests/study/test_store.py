@@ -22,7 +22,7 @@ from vftsim.study.store import manifest as manifest_module
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import write_file
 from vftsim.study.store.lock import DirectoryLock, Holder
-from vftsim.study.store.opened import stored
+from vftsim.study.store.opened import read_answer, stored
 from vftsim.study.store.store import Opening, Store
 
 ONE = {"model": "a" * 64, "seed": 1, "vftsim": __version__}
@@ -217,6 +217,15 @@ def test_a_result_that_is_being_written_is_in_use_and_not_damaged(tmp_path):
         store.keep(ONE, 2, {"x": 2})
         with pytest.raises(UsageError, match=rf"in use by process {os.getpid()}"):
             stored(tmp_path, ONE["model"], READ)
+
+
+@pytest.mark.parametrize("edited", ['{"outage": 2.5}', "{}", "[]", "{", '{ "outage": 25 }'])
+def test_an_answer_that_was_edited_is_not_shown_as_that_of_the_command(tmp_path, edited):
+    filled(tmp_path, answer_json='{"outage": 25}')
+    assert read_answer(tmp_path) == {"outage": 25}
+    (tmp_path / "answer.json").write_text(edited)
+    with pytest.raises(UsageError, match=r"answer.json': changed or damaged since it was written; the command that"):
+        read_answer(tmp_path)
 
 
 def test_no_replication_of_another_study_is_counted(tmp_path):

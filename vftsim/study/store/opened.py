@@ -1,5 +1,6 @@
 """A result's directory read back, without a change to it: its manifest, its answer, its replications."""
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError, VftsimError
 from vftsim.study.runs.model import Model
 from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, damage, reading
+from vftsim.study.store.files import Ledger
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
 
@@ -28,17 +30,29 @@ def read_answer(folder: Path) -> dict[str, Any]:
 
 
 def read_data(folder: Path, name: str) -> dict[str, Any]:
-    """Return a file of a result that is one JSON object; refuse one that is missing or damaged."""
+    """Return a file of a result that is one JSON object; refuse one that is missing, or not as it was written."""
     try:
-        data = json.loads((folder / name).read_text(encoding="utf-8"))
+        text = (folder / name).read_bytes()
     except FileNotFoundError:
         raise UsageError(f"'{folder}' has no {name}: the command that made it has not finished, and goes on") from None
-    except (ValueError, OSError) as error:
-        why = getattr(error, "strerror", None) or "damaged"
-        raise UsageError(f"'{folder / name}': {why}; the command that made '{folder}' writes it again") from None
-    if not isinstance(data, dict):
-        raise UsageError(f"'{folder / name}': damaged; the command that made '{folder}' writes it again")
+    except OSError as error:
+        raise _unread(folder, name, error.strerror or "damaged") from None
+    if not _is_as_written(folder, name, text):
+        raise _unread(folder, name, "changed or damaged since it was written")
+    data: dict[str, Any] = json.loads(text)
     return data
+
+
+def _is_as_written(folder: Path, name: str, content: bytes) -> bool:
+    try:
+        with reading(folder) as connection:
+            return Ledger(connection).wrote(name, hashlib.sha256(content).hexdigest())
+    except DAMAGED as error:
+        raise damage(folder, error) from None
+
+
+def _unread(folder: Path, name: str, why: str) -> UsageError:
+    return UsageError(f"'{folder / name}': {why}; the command that made '{folder}' writes it again")
 
 
 _CLASSES = {
