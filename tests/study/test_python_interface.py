@@ -138,6 +138,15 @@ def test_calls_of_nothing_are_refused_in_words(model, tmp_path):
             look(model, start_s=-1.0, length_s=0.01)
 
 
+def test_a_setting_of_null_is_one_in_the_table_of_a_directory_too(tmp_path):
+    short = ["measure.duration=100 ms", "measure.warm_up=0 s"]
+    swept = vftsim.sweep(
+        "xen-media", ["workloads.signaling=null", "streams=10"], None, 1, overrides=short, directory=tmp_path / "s"
+    )
+    for table in (swept.to_pandas(), vftsim.open(tmp_path / "s").to_pandas()):
+        assert set(table["workloads.signaling"]) == {"null"}
+
+
 def test_an_explanation_sums_to_its_delay(model):
     found = vftsim.explain(model, start_s=0.03, length_s=0.05)
     assert sum(part.length_ns for part in found.parts) == found.delay_ns

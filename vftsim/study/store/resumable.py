@@ -179,7 +179,8 @@ class Stored(Printed):
         name = next((each for each in _TABLES if (self.folder / each).is_file()), None)
         if name is None:
             raise UsageError(f"'{self.folder}' has no table; the command that made it writes it again")
-        return pd.read_csv(self.folder / name)
+        # An empty cell alone is none: "null" and "NA" are values of settings.
+        return pd.read_csv(self.folder / name, keep_default_na=False, na_values=[""])
 
     def for_machines(self) -> dict[str, Any]:
         """Return everything as plain data, or the main table where that is all that is kept."""
