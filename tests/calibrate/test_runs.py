@@ -66,11 +66,13 @@ def test_bounds_are_written_as_in_a_model_file_and_a_fit_says_the_unit(own, sett
 
 def test_runs_that_were_not_fitted_are_predicted(own, capsys):
     words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--held-out", str(own / "rows.json")]
-    assert main([*words, "--report", str(own / "page.md")]) == 0
+    assert main([*words, "-n", "2", "--report", str(own / "page.md")]) == 0
     assert json.loads((own / "rows.json").read_text())["rows"][0]["phase"] == "odd"
     assert read_held_out(str(own / "rows.json")).count("cpu.of_any_domain") == 4, "two domains in two runs"
     page = (own / "page.md").read_text()
     assert f"(vftsim {__version__}, seed" in page
+    assert "`vftsim validate" in page
+    assert "validation.yaml -n 2`" in page
     assert "| cpu.small within 3 points beyond the range of repeats | met | 2 of 2" in page
     predicted = page.partition("| bare/even | fitted | cpu.small | 51 | ")[2].partition(" ")[0]
     assert float(predicted) == pytest.approx(50, abs=0.5), "equal weights"

@@ -73,6 +73,7 @@ def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
         (["validate", "--jobs", "-3"], "jobs"),
         (["validate", "--report", "."], "--force replaces"),
         (["validate", "--report", "nowhere/x.md"], "no such directory"),
+        (["validate", "--report", "x.pdf"], "'x.pdf' must end in .html (a page) or .md (every row)"),
         (["trace", "xen-media", "-o", "x.png", "--gantt", "x.png"], "two files"),
         (["trace", "xen-media", "-o", "x.json", "--start", "100 s"], "the run ends after 2.5 s"),
         (["run", "TINY", "--tables", "some"], "--tables"),

@@ -9,6 +9,7 @@ import typer
 from vftsim.cli.common import Work
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.cli.output import OUTSIDE
+from vftsim.errors import UsageError
 from vftsim.interface import labs
 
 
@@ -42,6 +43,16 @@ class Validating(Work):
             super().check_formats()
         else:
             check_target(self.rows, self.force)
+            if self.rows.suffix.lower() != ".md":
+                raise UsageError(f"'{self.rows}' must end in .html (a page) or .md (every row)")
+
+
+def _typed(call: StudyCall, settings: list[str]) -> str:
+    """Return what was asked, as it is typed behind the command."""
+    asked = call.arguments
+    options = [f"-e {shlex.quote(name)}" for name in asked.get("environments") or ()]
+    options += [f"-n {asked['replications']}"] if asked.get("replications") else []
+    return " ".join([asked["name_or_path"], *options, *(f"--set {shlex.quote(text)}" for text in settings)])
 
 
 @made_from(labs.validate, Validating, before={"set_": "keep"})
@@ -58,8 +69,7 @@ def validate(call: StudyCall, set_: list[str] | None = None, *, common: Validati
     for warning in validated.warnings:
         typer.echo(f"warning: {warning}", err=True)
     if rows is not None:
-        typed = " ".join([call.arguments["name_or_path"], *(f"--set {shlex.quote(text)}" for text in settings)])
-        text = page(validated, typed)
+        text = page(validated, _typed(call, settings))
         write_whole(rows, lambda path: write_file(path, text.encode()))
         common.report = None
     if common.held_out is not None:
