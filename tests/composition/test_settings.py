@@ -85,6 +85,7 @@ REASONS = {
     "*.protection.failover.*": NO_FAULT,
     "*.protection.reprotection.*": NO_FAULT,
     "*.shared_buffer": "one flow has the buffer to itself",
+    "domains.*.on_every_host": NO_FAULT,
     "domains.*.weight": "its CPU is never contended",
     "domains.*.cap": "it never reaches its cap",
     "domains.*.shares": "its CPU is never contended",
