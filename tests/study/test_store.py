@@ -160,6 +160,13 @@ def test_interrupted_before_anything_a_replacement_leaves_the_result(tmp_path):
     assert {name: data for name, data in snapshot(out).items() if name != DATABASE} == before
 
 
+def test_the_article_of_a_command_is_right(tmp_path):
+    with Store(tmp_path, "optimize", Opening.CONTINUE) as store:
+        store.keep(ONE, 0, {})
+    with pytest.raises(UsageError, match="holds an optimize, not a run"):
+        Store(tmp_path, "run", Opening.CONTINUE).__enter__()
+
+
 def test_run_force_on_a_sweep_is_refused(tiny, tmp_path):
     out = tmp_path / "s"
     with Store(out, "sweep", Opening.CONTINUE) as store:

@@ -36,6 +36,11 @@ def listing(choices: Iterable[str]) -> str:
     return ", ".join(names[:MAX_LISTED]) + more
 
 
+def with_article(noun: str) -> str:
+    """Return a word with its article: ``a run``, ``an optimize``."""
+    return f"{'an' if noun[:1] in 'aeio' else 'a'} {noun}"
+
+
 def shown(value: object, limit: int = 60) -> str:
     """Return a value as a message shows it: what the user wrote, kind of thing, never long."""
     if value is None:

@@ -13,6 +13,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
+from vftsim.spec.suggest import with_article
 from vftsim.study.designs.points import StudyPoint
 from vftsim.study.designs.runner import simulate
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame
@@ -125,7 +126,9 @@ def _figures(n: int, data: Any) -> dict[str, float | None]:
 def _command(folder: Path) -> str:
     command = str(manifest_of(folder)["command"])
     if command not in _RECORDS:
-        raise UsageError(f"'{folder}' holds a {command}, whose points are not kept; those of {', '.join(_RECORDS)} are")
+        raise UsageError(
+            f"'{folder}' holds {with_article(command)}, whose points are not kept; those of {', '.join(_RECORDS)} are"
+        )
     return command
 
 
@@ -247,7 +250,9 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
     first, expected = next(iter(manifests.items()))
     for source, manifest in manifests.items():
         if manifest["command"] != expected["command"]:
-            raise UsageError(f"'{source}' holds a {manifest['command']} and '{first}' a {expected['command']}")
+            raise UsageError(
+                f"'{source}' holds {with_article(manifest['command'])} and '{first}' {with_article(expected['command'])}"
+            )
         if wrong := different(expected[VERSIONS], manifest[VERSIONS]):
             raise UsageError(f"'{source}' was made by other versions than '{first}' ({wrong}); nothing is mixed")
     new = already = 0

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from vftsim.errors import StorageError, UsageError
+from vftsim.spec.suggest import with_article
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, connect, create, damage, forbidden, unsound
 from vftsim.study.store.files import Ledger, publish, remove_ours, sha256_of, to_json
@@ -239,7 +240,9 @@ class Store:
                 raise damage(self.folder, wrong)
             (command,) = connection.execute("SELECT value FROM about WHERE name = 'command'").fetchone()
             if command != self.command:
-                raise UsageError(f"'{self.folder}' holds a {command}, not a {self.command}; choose another name")
+                raise UsageError(
+                    f"'{self.folder}' holds {with_article(command)}, not {with_article(self.command)}; choose another name"
+                )
             self._choose_generation(connection, opening)
             self._file = (self.folder / DATABASE).stat()
         except BaseException:
@@ -254,7 +257,7 @@ class Store:
         ).fetchone() or (1, 0)
         if opening is Opening.NEW and finished:
             raise UsageError(
-                f"'{self.folder}' holds a {self.command} with {finished} finished replications; "
+                f"'{self.folder}' holds {with_article(self.command)} with {finished} finished replications; "
                 "--resume continues it, --force replaces it"
             )
         self._generation = last + 1 if opening is Opening.REPLACE and finished else last
