@@ -61,7 +61,12 @@ IN_THE_FILE = {
 IN_THE_TABLE = {
     "percent sign": (",20,", ",20 %,", "runs.csv:2: cpu: '20 %' is not a number"),
     "unit in the cell": (",50\n", ",50/s\n", "runs.csv:2: rate: '50/s' is not a number"),
-    "thousands": (",100\n", ',"1,000"\n', "runs.csv:3: rate: '1,000' is not a number"),
+    "thousands": (
+        ",100\n",
+        ',"1,000"\n',
+        "runs.csv:3: rate: '1,000' is not a number; write a decimal point, and thousands without a separator",
+    ),
+    "more thousands": (",100\n", ',"1,000,000.5"\n', "not a number; write a decimal point, and thousands without"),
     "semicolons": (RUNS, RUNS.replace(",", ";"), "runs.csv:1: has no column 'where'"),
     "no header": ("where,run,n,cpu,rate\n", "", "runs.csv:1: has no column"),
     "header alone": (RUNS, "where,run,n,cpu,rate\n", "runs.csv: has no rows"),

@@ -13,6 +13,7 @@ from vftsim.spec.suggest import instead, shown
 MAX_BYTES = 2**28
 MAX_ROWS = 1_000_000
 SEPARATORS = {"csv": ",", "semicolon": ";", "tab": "\t"}
+_COMMAS = re.compile(r"[+-]?[0-9]+(?:,[0-9]+)+(?:\.[0-9]+)?")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
@@ -49,7 +50,7 @@ class Row:
 def number(text: str, file: str, line: int, column: str) -> float:
     """Return the number that a text is, or tell where it is none."""
     if not _NUMBER.fullmatch(text):
-        hint = "; write a decimal point" if re.fullmatch(r"[+-]?[0-9]+,[0-9]+", text) else ""
+        hint = "; write a decimal point, and thousands without a separator" if _COMMAS.fullmatch(text) else ""
         raise ModelFileError(f"{shown(text)} is not a number{hint}", file, line, column)
     value = float(text)
     if not math.isfinite(value):
