@@ -147,6 +147,15 @@ def test_a_quantity_that_the_model_does_not_give_is_refused_with_the_nearest(own
     )
 
 
+def test_a_measured_0_has_no_ratio_and_is_not_fitted(own, capsys):
+    """Delays that a tool has in whole ms are 0 at low load; a share of 0 % is compared in points."""
+    (own / "dataset.yaml").write_text(DATASET.replace('metric: cpu.large, unit: "%"', "metric: SES1, unit: ms"))
+    (own / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,0,0"))
+    (own / "fit.yaml").write_text(FIT.replace("[cpu.small]", "[cpu.small, SES1]"))
+    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
+    assert "fit.yaml:13: quantities: SES1 is 0 in 'bare/odd', and is compared by its ratio" in capsys.readouterr().err
+
+
 def test_units_of_figures_are_told_by_their_names(own, capsys):
     assert [unit_of_figure(name) for name in ("cpu.dom0", "web.reply_rate", "delay_p50_ms", "SES1/p90", "x")] == [
         "%",

@@ -11,7 +11,7 @@ from vftsim.calibrate import fitted
 from vftsim.calibrate.around import coverage_of, profiles_of
 from vftsim.calibrate.definition import CalibrationSpec, read_definition, run_of
 from vftsim.calibrate.drawn import read_fit
-from vftsim.calibrate.figures import measured
+from vftsim.calibrate.figures import is_ratio, measured
 from vftsim.calibrate.fit import chosen, search_for
 from vftsim.calibrate.intervals import Fit, Profile, replications_of_chance
 from vftsim.calibrate.parameters import units_of
@@ -180,6 +180,7 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
         definition.in_sample,
     )
     _check_phases(definition, tree, data, dataset)
+    _check_ratios(definition, tree, data)
     return model, specs, data
 
 
@@ -196,6 +197,17 @@ def _check_phases(definition: CalibrationSpec, tree: Node, data: Observations, d
         environments = definition.environments
         if (run_of(label, environments) if environments else (definition.environment, label)) not in there:
             raise node_at(tree, "held_out").error(f"nothing was measured in {shown(label)}", "held_out")
+
+
+def _check_ratios(definition: CalibrationSpec, tree: Node, data: Observations) -> None:
+    """Refuse observations in a fit that are compared by their ratio and have none."""
+    for label, quantity in chosen(definition, data):
+        if is_ratio(quantity) and data[label, quantity] <= 0.0:
+            raise node_at(tree, "quantities").error(
+                f"{quantity} is {data[label, quantity]:g} in '{label}', and is compared by its ratio; leave it out, or "
+                f"name it with a phase where it is above 0, as '{label}/{quantity}' is written",
+                "quantities",
+            )
 
 
 def values_of(name_or_path: str, definition: CalibrationSpec) -> dict[str, float]:
