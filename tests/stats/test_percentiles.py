@@ -31,6 +31,16 @@ def test_the_mean_of_percentiles_is_not_the_percentile():
     assert percentile_interval(found).mean == 20.0
 
 
+def test_a_pooled_percentile_lies_between_those_of_the_runs():
+    """The last value of a run is known exactly; a bucket's middle stands for the last but one of all runs."""
+    lasts = [1_010_000, 1_010_002, 1_010_003]
+    each = [[*range(1, 40), last] for last in lasts]
+    (found,) = sections([histogram(values) for values in each], [99])
+    assert found.by_run == tuple(lasts)
+    assert found.pooled in lasts
+    assert histogram([value for values in each for value in values]).percentile(99) < lasts[0]
+
+
 def test_few_runs_give_a_range():
     estimate = percentile_interval(Sections(10.0, (9.0, 12.0), (50, 50), (500, 500)))
     assert (estimate.kind, estimate.low, estimate.high) == ("range", 9.0, 12.0)

@@ -55,9 +55,11 @@ def sections(runs: Sequence[DelayHistogram], percents: Sequence[float]) -> list[
     beyond_body = tuple(run.count_beyond(body) for run in runs)
     percentiles = []
     for percent in percents:
-        pooled = together.percentile(percent)
+        by_run = tuple(run.percentile(percent) for run in runs)
+        # That of all lies between the runs' own; a bucket's middle, which stands for it, may lie beside them.
+        pooled = min(max(together.percentile(percent), min(by_run)), max(by_run))
         beyond = tuple(run.count_beyond(pooled) for run in runs)
-        percentiles.append(Sections(pooled, tuple(run.percentile(percent) for run in runs), beyond, beyond_body))
+        percentiles.append(Sections(pooled, by_run, beyond, beyond_body))
     return percentiles
 
 

@@ -250,9 +250,8 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
     first, expected = next(iter(manifests.items()))
     for source, manifest in manifests.items():
         if manifest["command"] != expected["command"]:
-            raise UsageError(
-                f"'{source}' holds {with_article(manifest['command'])} and '{first}' {with_article(expected['command'])}"
-            )
+            one, other = with_article(manifest["command"]), with_article(expected["command"])
+            raise UsageError(f"'{source}' holds {one} and '{first}' {other}")
         if wrong := different(expected[VERSIONS], manifest[VERSIONS]):
             raise UsageError(f"'{source}' was made by other versions than '{first}' ({wrong}); nothing is mixed")
     new = already = 0

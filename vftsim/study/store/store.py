@@ -240,9 +240,8 @@ class Store:
                 raise damage(self.folder, wrong)
             (command,) = connection.execute("SELECT value FROM about WHERE name = 'command'").fetchone()
             if command != self.command:
-                raise UsageError(
-                    f"'{self.folder}' holds {with_article(command)}, not {with_article(self.command)}; choose another name"
-                )
+                held, wanted = with_article(command), with_article(self.command)
+                raise UsageError(f"'{self.folder}' holds {held}, not {wanted}; choose another name")
             self._choose_generation(connection, opening)
             self._file = (self.folder / DATABASE).stat()
         except BaseException:
