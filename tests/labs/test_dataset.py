@@ -9,6 +9,7 @@ from small_lab_dataset import write
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import read_dataset
+from vftsim.labs.table import read_rows
 from vftsim.labs.units import Unit, observed, observed_unit
 from vftsim.spec import shipped_dir
 
@@ -34,6 +35,14 @@ def test_file_and_folder_name_the_same_dataset(tmp_path):
     write(tmp_path)
     both = [read_dataset(path).observations("home") for path in (tmp_path, tmp_path / "dataset.yaml")]
     assert both[0] == both[1]
+
+
+def test_a_cell_in_quotes_keeps_its_line_breaks(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_bytes('phase,value\r\n"a\nb",1\r\n"c\u2028d",2\r\n'.encode())
+    rows = list(read_rows(table, ",", ["phase", "value"]))
+    assert [row.cells["phase"] for row in rows] == ["a\nb", "c\u2028d"]
+    assert [row.line for row in rows] == [3, 4]
 
 
 def test_every_unit_has_a_size_and_a_place():

@@ -60,7 +60,7 @@ class Row:
 
     @property
     def error(self) -> float:
-        """Points for shares and CPU, relative (1 = 100 %) for delays and rates."""
+        """Relative (1 = 100 %) for delays; of others in their unit: points of shares and CPU, /s of rates."""
         if is_relative(self.quantity):
             return self.predicted / self.measured - 1.0 if self.measured else float("nan")
         return self.predicted - self.measured

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def open(directory: str | Path) -> Printed:
     """Return the object that the call returned which made a result's directory.
 
+    Of sweeps, studies, sensitivity, decisions, rare events and pilots it is what the directory says of itself.
+
     Raises
     ------
     UsageError

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 from vftsim.errors import ModelFileError
@@ -80,7 +81,7 @@ def read_rows(path: Path, separator: str, needed: list[str]) -> Iterator[Row]:
     Refuses a file that cannot be read, a column that is missing or there twice, a row with too few or too many cells.
     """
     label = str(path)
-    reader = csv.reader(read_text(path).splitlines(), delimiter=separator, strict=True)
+    reader = csv.reader(StringIO(read_text(path), newline=""), delimiter=separator, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         _check_header(header, needed, label)
