@@ -9,7 +9,7 @@
         assert judge(MySpec()).wrong == ()
 """
 
-from vftsim.testing.judge import Judgement, judge
+from vftsim.testing.judge import JudgedMechanism, judge
 from vftsim.testing.plant import Plant, play
 
-__all__ = ["Judgement", "Plant", "judge", "play"]
+__all__ = ["JudgedMechanism", "Plant", "judge", "play"]

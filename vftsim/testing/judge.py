@@ -54,7 +54,7 @@ _HOLDS, _SLACK_NS = 3, 10 * MS
 
 
 @dataclass(frozen=True)
-class Judgement:
+class JudgedMechanism:
     """What was found of a mechanism."""
 
     wrong: tuple[str, ...]
@@ -81,7 +81,7 @@ def judge(
     until_ns: int = 6 * S,
     engines: Sequence[type[Engine]] = (SimpyEngine, CompiledEngine),
     spoil: Callable[[Engine], None] | None = None,
-) -> Judgement:
+) -> JudgedMechanism:
     """Judge a mechanism.
 
     Parameters
@@ -110,7 +110,7 @@ def judge(
                 tally.wrong += [f"{name}: {each}" for each in _wrong(mechanism, plant, fields)]
         if any(each != shown[0] for each in shown[1:]):
             tally.wrong.append(f"{name}: the engines differ")
-    return Judgement(tuple(tally.wrong), tally.plays, tally.judged, tally.breaches)
+    return JudgedMechanism(tuple(tally.wrong), tally.plays, tally.judged, tally.breaches)
 
 
 def _plays(mechanism: ProtectionSpec, crashes: int, until_ns: int) -> Iterator[tuple[str, dict[str, Any]]]:

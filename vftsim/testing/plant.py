@@ -289,6 +289,8 @@ def scheduling() -> Any:
 class Plant:
     """One run: mechanism, guest, clients, faults.
 
+    Parameters
+    ----------
     chunk_ns, chunk_is_output, lengths
         How the guest's computation is cut, and whether each piece ends with an output.
     think_ns, turns, service_ns : int
