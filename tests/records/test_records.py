@@ -206,6 +206,7 @@ tables:
     ("old", "new", "told"),
     [
         ('"{guard}"', "one", "two experiments are called 'one'"),
+        ("domains.vm.cpu", "domains.vm.cpo", "'cpu': there is no figure 'domains.vm.cpo'; nearest: domains.vm.cpu"),
         ("near: 100", "near: 0", "the statement 'A' cannot be judged by its rule: float division by zero"),
         ("near: 100, within: 0.05", "covers: 100", "the statement 'A' cannot be judged by its rule"),
         ("near: 100", "near: hundred", "'hundred': there is no 'hundred'"),

@@ -26,6 +26,7 @@ from vftsim.records.expressions import Names, evaluate, write
 from vftsim.spec import list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, instead, listing, shown
+from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Workers
@@ -174,9 +175,15 @@ class Record:
         rows: list[dict[str, float]] = []
         for replication in range(replications):
             record = run_model(spec, seed, replication)
-            at_hand = {**known, **_of_run(record), "spec": spec, "record": record}
+            asked: list[str] = []
+            at_hand = {**known, **_of_run(record, asked), "spec": spec, "record": record}
             row = evaluate(runs.read, at_hand) if runs.read is not None else {}
-            rows.append({**row, **{name: float(evaluate(each, at_hand)) for name, each in runs.figures.items()}})
+            for name, each in runs.figures.items():
+                asked.clear()
+                row = {**row, name: float(evaluate(each, at_hand))}
+                if math.isnan(row[name]):
+                    check_names(asked, [spec], f"record {self.name}: {shown(name)}")
+            rows.append(row)
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def run(self, jobs: int, progress: Progress) -> dict[str, Figures]:
@@ -240,21 +247,25 @@ def _forms(name: str | None) -> dict[str, Any]:
     }
 
 
-def _of_run(record: RunRecord) -> dict[str, Any]:
-    """Return what an expression may ask of a run: a figure by its address, and what befell the guarded domains."""
+def _of_run(record: RunRecord, asked: list[str]) -> dict[str, Any]:
+    """Return what an expression may ask of a run: a figure by its address, and what befell the guarded domains.
+
+    An address that is asked for is noted in ``asked``.
+    """
     moments = [moment for timeline in record.timelines.values() for moment in timeline]
 
     def first(what: str) -> float:
         return min((ns * 1e-9 for ns, word in moments if word == what), default=math.inf)
 
     return {
-        "figure": partial(_figure, record),
+        "figure": partial(_figure, record, asked),
         "between": lambda begin, end: first(end) - first(begin),
         "times": lambda what: float(sum(word == what for _, word in moments)),
     }
 
 
-def _figure(record: RunRecord, address: str) -> float:
+def _figure(record: RunRecord, asked: list[str], address: str) -> float:
+    asked.append(address)
     return figures_in(record, [address])[address]
 
 
