@@ -16,7 +16,7 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.study.designs import study as module
-from vftsim.study.designs.past import digest_of, is_reproduced, read_points, stored_run, write_points
+from vftsim.study.designs.past import digest_of, export, is_reproduced, read_points, stored_run, write_points
 from vftsim.study.designs.points import Span, StudyPoint, points_of, size_of, span_of
 from vftsim.study.designs.runner import simulate
 from vftsim.study.designs.study import run_study_file, template
@@ -25,6 +25,7 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DATABASE
+from vftsim.study.store.lock import DirectoryLock
 
 ROOT = Path(__file__).parents[2]
 SMALL = """\
@@ -260,9 +261,12 @@ def test_a_precision_takes_as_many_replications_as_its_point_needs(tmp_path):
     assert result.unreached == [1]
 
 
-def test_a_run_is_replayed_to_the_last_bit(tmp_path, capsys):
+def test_a_run_is_replayed_to_the_last_bit(tmp_path, capsys, monkeypatch):
+    """Without the writer's lock, so that a directory which nobody may write to can be asked."""
     written(tmp_path)
     assert run(tmp_path, tmp_path / "s") == 0
+    monkeypatch.setattr(DirectoryLock, "acquire", lambda *_: pytest.fail("it locks the directory"))
+    assert len(export(tmp_path / "s")) == 4
     one = stored_run(tmp_path / "s", 3)
     assert (one.point.values, one.replication) == ({"streams": "20"}, 1)
     assert is_reproduced(tmp_path / "s", one) is True

@@ -23,7 +23,7 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
-from vftsim.study.store.opened import damaged_replications, read_manifest
+from vftsim.study.store.opened import read_manifest, stored
 from vftsim.study.store.store import MANIFEST, Opening, Store
 
 _RECORDS = ("run", "compare", "study")
@@ -92,22 +92,19 @@ def stored_run(folder: Path, run: int) -> StoredRun:
 
 def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
     """Run one again; return whether it is what was stored, to the last bit, or None where it was not stored."""
-    with Store(folder, _command(folder), Opening.CONTINUE) as store:
-        stored = _known(store, one.point.sha256, one.seed).get(one.replication)
-    if stored is None:
+    kept = dict(stored(folder, one.point.sha256, manifest_of(folder))).get(one.replication)
+    if kept is None:
         return None
-    return bool(json.loads(to_json(simulate(one.task), indent=None)) == stored)
+    return bool(json.loads(to_json(simulate(one.task), indent=None)) == kept)
 
 
 def export(folder: Path) -> DataFrame:
     """Return every run of a result with all its figures, a row a run; refuse a result that does not keep its points."""
-    seed, points = manifest_of(folder)["seed"], _points(folder)
-    with Store(folder, _command(folder), Opening.CONTINUE) as store:
-        figures_of = {
-            (n, point.number): _figures(n, data)
-            for point in points
-            for n, data in _known(store, point.sha256, seed).items()
-        }
+    _command(folder)
+    manifest, points = manifest_of(folder), _points(folder)
+    figures_of = {
+        (n, point.number): _figures(n, data) for point in points for n, data in stored(folder, point.sha256, manifest)
+    }
     texts = {text for figures in figures_of.values() for text in figures}
     table = []
     for (n, number), figures in sorted(figures_of.items()):
@@ -140,17 +137,6 @@ def _points(folder: Path) -> list[StoredPoint]:
         StoredPoint(number, model["label"], {}, ModelSpec.model_validate(model["resolved"]), model["sha256"])
         for number, model in enumerate(manifest_of(folder)["models"])
     ]
-
-
-def _known(store: Store, sha256: str, seed: int) -> Mapping[int, Any]:
-    """Return the replications of a model; refuse damaged ones, which would be left out."""
-    for identity, _ in store.studies():
-        if identity.get("model") == sha256 and identity.get("seed") == seed:
-            known = store.known(identity)
-            if store.remarks:
-                raise damaged_replications(store.folder)
-            return known
-    return {}
 
 
 NAME = "points.json"

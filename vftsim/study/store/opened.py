@@ -106,25 +106,23 @@ def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list
     wanted = set(manifest["replications"])
     try:
         with reading(folder) as connection:
+            studies = connection.execute("SELECT id, identity FROM studies").fetchall()
+            chosen = [study for study, text in studies if _is_of(json.loads(text), model_sha256, manifest)]
             rows = connection.execute(
-                "SELECT key, identity, replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
-                "ORDER BY generation, replication"
+                "SELECT key, replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
+                f"WHERE study IN ({','.join('?' * len(chosen))}) ORDER BY generation, replication",
+                chosen,
             ).fetchall()
     except DAMAGED as error:
         raise damage(folder, error) from None
-    data_of = {}
-    for key, identity, number, data, sha256 in rows:
-        study = json.loads(identity)
-        if number in wanted and study.get("model") == model_sha256 and study.get("seed") == manifest["seed"]:
-            data_of[number] = unpacked(key, number, data, sha256)
+    data_of = {n: unpacked(key, n, data, sha256) for key, n, data, sha256 in rows if n in wanted}
     if any(data is None for data in data_of.values()):
-        raise damaged_replications(folder)
+        raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
     return sorted(data_of.items())
 
 
-def damaged_replications(folder: Path) -> UsageError:
-    """Return what a store with damaged replications is answered with by who only reads."""
-    return UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
+def _is_of(identity: Mapping[str, Any], model_sha256: str, manifest: Mapping[str, Any]) -> bool:
+    return identity.get("model") == model_sha256 and identity.get("seed") == manifest["seed"]
 
 
 def _record(data: Any) -> RunRecord:
