@@ -3,7 +3,8 @@
 import pytest
 
 import vftsim
-from vftsim.study.designs.failover import Crashes, failover_study
+from vftsim.study.designs.failover import Crashes, crashes_of_each, failover_study
+from vftsim.study.designs.protections import under
 from vftsim.study.runs.execution import Execution
 
 MODEL = """\
@@ -105,3 +106,15 @@ def test_outputs_wait_under_lockstep_for_what_really_comes(model):
     assert quiet_ms < 0.2
     assert held_ms == pytest.approx(quiet_ms + 50 * 250 / 2000, rel=0.1)
     assert held.longest_held_ns == pytest.approx(500e6, rel=0.05)
+
+
+def test_a_crash_strikes_the_domain_whose_mechanism_is_chosen(model):
+    """Without protection, too: it struck the next that is protected, or the one that has traffic."""
+    two = model(MODEL, *OTHER, "domains.other.protection={kind: lockstep}")
+    (none,) = vftsim.availability(two, 1e6, "none", 2).rows
+    assert (none["came_back"], none["crashes"]) == (0, 2)
+    of_back_end = vftsim.load("two-tier", ["domains.database.protection={kind: checkpoint}"])
+    for unprotected in (under(two, "none"), under(of_back_end, "none")):
+        (study,) = crashes_of_each([unprotected], Crashes(1, after_ns=10**9), Execution(1, 1))
+        assert (study.mechanism, study.recovered) == ("none", ())
+    assert study.struck == "database"

@@ -370,7 +370,12 @@ def _protection_of(model: Model, domain: str) -> ProtectionSpec:
 
 
 def protected_domain(model: Model) -> str:
-    """Return the entry of the domain whose protection matters: the first protected, else with traffic, or a job."""
+    """Return the entry of the domain whose protection matters.
+
+    The one whose mechanism was chosen, also where that is none; else the first protected, or with traffic, or a job.
+    """
+    if model.chosen:
+        return model.chosen
     spec = model.spec
     guarded = [name for name, d in spec.domains.items() if d.protection.protects]
     if guarded:

@@ -53,13 +53,13 @@ def under(model: Model, kind: str, domain: str | None = None) -> Model:
     notes = (*model.notes, f"protection: {kind}")
     entry = spec.domains[name]
     if entry.protection.kind == kind:  # type: ignore[attr-defined]
-        return replace(model, spec=spec, notes=notes)
+        return replace(model, spec=spec, notes=notes, chosen=name)
     mechanism = protections()[kind]()
     if entry.vcpus > mechanism.most_vcpus:
         raise UsageError(f"{kind} handles {mechanism.most_vcpus} vCPU at most, and '{name}' has {entry.vcpus}")
     # What was measured on a real system is of the system under its own mechanism.
     spec = spec.model_copy(update={"measured": MeasuredSpec()})
-    return replace(model, spec=with_domain(spec, name, protection=mechanism), notes=notes)
+    return replace(model, spec=with_domain(spec, name, protection=mechanism), notes=notes, chosen=name)
 
 
 def fitting(model: Model, kinds: Sequence[str]) -> tuple[dict[str, Model], dict[str, str]]:

@@ -33,6 +33,8 @@ class Model:
     """Overrides made with ``--set``."""
     notes: tuple[str, ...] = ()
     """Further changes (shortened steps), in words."""
+    chosen: str = ""
+    """Entry of the domain whose mechanism was chosen, which may be none; empty: the model's own stand."""
 
     @property
     def workloads(self) -> tuple[str, ...]:
