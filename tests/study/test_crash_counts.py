@@ -118,3 +118,17 @@ def test_a_crash_strikes_the_domain_whose_mechanism_is_chosen(model):
         (study,) = crashes_of_each([unprotected], Crashes(1, after_ns=10**9), Execution(1, 1))
         assert (study.mechanism, study.recovered) == ("none", ())
     assert study.struck == "database"
+
+
+def test_what_clients_of_other_guests_lose_is_no_cost_of_the_failover(model):
+    """A stream to an unprotected guest of the host loses 100 datagrams a second to the end of the run."""
+    beside = [
+        "hosts.host.pcpus=2",
+        "domains.other={interfaces: {eth0: {path: {kind: moderated}}}, applications: {sink: {kind: udp_sink}}}",
+        "domains.vm.interfaces.eth0.path={kind: moderated}",
+        "workloads.stream={kind: bulk_udp, to: other, duration: 60 s, rate: 1 Mbit/s, payload: 1250}",
+    ]
+    found = crashed(model(MODEL, *beside))
+    assert "lost_stream" not in found.figures()
+    for crash in found.failovers:
+        assert sum(crash.lost.values()) == crash.retransmissions == pytest.approx(200 * crash.outage_s, abs=30)

@@ -17,7 +17,7 @@ faults.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -72,9 +72,9 @@ class Failover:
     """Attempts inadequately handled more than without the crash, by scenario; of others what they answer or end less,
     by workload or program."""
     lost: dict[str, int]
-    """Packets dropped more than without the crash, by workload."""
+    """Packets dropped more than without the crash, by workload that the domain serves."""
     retransmissions: int
-    """Messages that clients repeated more."""
+    """Messages that their clients repeated more."""
     figures: dict[str, int | float]
     """Figures of the mechanism."""
     timeline: list[tuple[float, str]]
@@ -242,6 +242,7 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
     instants = (task.crash_ns, declared_ns, live_ns, reachable_ns)
     known = [instant for instant in instants if instant is not None]
     recovered = gap is not None and len(known) == len(instants)
+    seen, of_none = _of_domain(task, record), _of_domain(task, undisturbed)
     parts = parts_of(gap, known) if gap is not None and recovered else [math.nan] * len(PARTS)
     before_s, detection_s, takeover_s, announcement_s, first_s = parts
     return Failover(
@@ -253,9 +254,9 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         first_packet_s=first_s,
         outage_s=(gap.end_ns - gap.begin_ns) / _S if gap is not None and recovered else math.inf,
         unprotected_s=_unprotected_s(task, crashed, live_ns),
-        failed=_failed(record, undisturbed) | _not_done(task, record, undisturbed),
-        lost=_lost(record, undisturbed),
-        retransmissions=_repeated(record) - _repeated(undisturbed),
+        failed=_failed(seen, of_none) | _not_done(seen, of_none),
+        lost=_lost(seen, of_none),
+        retransmissions=_repeated(seen) - _repeated(of_none),
         figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
         timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
     )
@@ -284,6 +285,19 @@ def _unprotected_s(task: CrashTask, crashed: _Crashed, live_ns: int | None) -> f
     return (live_ns + planned_ns - task.crash_ns) / _S
 
 
+def _of_domain(task: CrashTask, record: RunRecord) -> RunRecord:
+    """Return a record with no more than the workloads that the domain serves, and its own programs."""
+    spec = task.spec
+    owners = {f"workloads.{name}" for name, domains in spec.serving().items() if task.domain in domains}
+    applications = spec.domains[spec.entry_of(task.domain)].applications
+    owners |= {f"domains.{task.domain}.applications.{key}" for key in applications}
+    phases = (
+        replace(phase, outcomes={owner: each for owner, each in phase.outcomes.items() if owner in owners})
+        for phase in record.phases
+    )
+    return replace(record, phases=tuple(phases))
+
+
 def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
     counts: dict[str, int] = {}
     for each, sign in ((record, 1), (undisturbed, -1)):
@@ -293,14 +307,10 @@ def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
     return counts
 
 
-def _not_done(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    """Return how much less workloads that the domain serves, and its own programs, have got done, by name."""
-    spec = task.spec
-    owners = {f"workloads.{name}": name for name, domains in spec.serving().items() if task.domain in domains}
-    applications = spec.domains[spec.entry_of(task.domain)].applications
-    owners |= {f"domains.{task.domain}.applications.{key}": key for key in applications}
+def _not_done(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    """Return how much less each workload and program has got done, by name."""
     of_none = _done(undisturbed)
-    return {owners[owner]: of_none[owner] - done for owner, done in _done(record).items() if owner in owners}
+    return {owner.removeprefix("workloads."): of_none[owner] - done for owner, done in _done(record).items()}
 
 
 def _done(record: RunRecord) -> dict[str, int]:
