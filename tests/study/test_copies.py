@@ -1,8 +1,12 @@
 """A domain that stands for several, each with clients of its own: every study looks at the copies."""
 
+from dataclasses import replace
+
 import pytest
 
 import vftsim
+from vftsim.composition.views import with_domain
+from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.study.designs.run import precision_rule, run_study
 from vftsim.study.figures.catalogue import watched
 from vftsim.study.runs.execution import Execution
@@ -53,3 +57,10 @@ def test_mechanisms_are_compared_with_a_year_of_one_of_them(model):
     none, held = (decided.protected[kind] for kind in ("none", "checkpoint"))
     assert none.year["failed_per_year"] == pytest.approx(77.0 * 200 * 365.25 / 365)
     assert held.estimate("price").mean > 0.0
+
+
+def test_a_crash_of_the_first_is_said_to_end_the_others(model):
+    """Those of a domain that nothing protects; both studies ended with a traceback."""
+    free = replace(model, spec=with_domain(model.spec, "vm", protection=NoProtectionSpec()))
+    for study in (vftsim.availability(free, 1e6, "none", 2), vftsim.decide(free, "none", replications=1)):
+        assert "a crash of the host of vm-1 ends vm-2, too" in "\n".join(str(block) for block in study.blocks())

@@ -26,14 +26,7 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.failover import (
-    ASK_AGAIN,
-    FEWER_FAILED,
-    Crashes,
-    FailoverStudy,
-    failover_study,
-    protected_domain,
-)
+from vftsim.study.designs.failover import ASK_AGAIN, FEWER_FAILED, Crashes, FailoverStudy, failover_study
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.protection_costs import cost_notes
@@ -123,7 +116,7 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
-        if lost := lost_beside(self.model.spec, protected_domain(self.model)):
+        if lost := lost_beside(self.model.spec, Crashes().domain_of(self.model)):
             blocks.append(Note(lost, warns=True))
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
             blocks.append(Note(FEWER_FAILED))

@@ -501,7 +501,7 @@ def _notes(decision: Decision) -> Iterator[str]:
     lost = (decision.estimate(kind, "requests_lost") for kind in decision.protected)
     if any(each is not None and each.mean < 0.0 for each in lost):
         yield FEWER_FAILED
-    if ended := lost_beside(decision.base.spec, protected_domain(decision.base)):
+    if ended := lost_beside(decision.base.spec, Crashes().domain_of(decision.base)):
         yield ended
     if decision.outside:
         yield below_table([(decision.base.label, decision.base.spec)])
