@@ -11,7 +11,15 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, Pair
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import ALL, kinds_named, under
-from vftsim.study.designs.simulated_years import TRAFFIC, Machine, Rate, YearTask, simulate_year, simulated_years
+from vftsim.study.designs.simulated_years import (
+    TRAFFIC,
+    Machine,
+    Rate,
+    YearTask,
+    rates_of,
+    simulate_year,
+    simulated_years,
+)
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
@@ -119,6 +127,17 @@ def test_what_a_fault_does_depends_on_the_mechanism():
 
 
 # Years
+
+
+def test_a_fault_strikes_the_domain_that_it_names():
+    """A pause of a guest beside the machine is no fault of the machine, a crash of their host is."""
+    beside = "domains.beside={applications: {w: {kind: batch, demand: 1 ms}}}"
+    often = "at: 1 s, domain: beside, repeat: {mean: 1 d}"
+    kinds = ("{kind: pause, duration: 5 s, %s}", "{kind: primary_crash, alone: true, %s}", "{kind: primary_crash, %s}")
+    model = load_model(MODEL, [beside, "hosts.host.pcpus=2", f"faults=[{', '.join(kinds) % (often, often, often)}]"])
+    assert [each.name for each in rates_of(model, DAY_S)] == ["primary host", "backup host", "primary_crash (2)"]
+    found = simulated_years(model, ("none",), 100 * DAY_S, 2, 1, Execution(1, 1))
+    assert "a crash of the host of vm ends beside, too" in " ".join(as_text(found.blocks(), 200).split())
 
 
 @pytest.mark.thorough

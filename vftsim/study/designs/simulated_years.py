@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
+from vftsim.composition.views import struck_by
+from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
@@ -28,7 +30,7 @@ from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
 from vftsim.study.designs.crash import Episode, EpisodeTask, TimedFault, planned_reprotection_ns, simulate_episode
-from vftsim.study.designs.failover import at_rest, crash_instants, protected_domain
+from vftsim.study.designs.failover import Crashes, at_rest, crash_instants, protected_domain
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -401,6 +403,7 @@ class SimulatedYears(Printed):
         parts: list[list[Cell]] = []
         for kind, each in self.found.items():
             parts.append([kind, *(each.down_by_s.get(name) for name in names)])
+        lost = lost_beside(self.model.spec, Crashes().domain_of(self.model))
         how_often = ", ".join(f"{rate.name} {rate.mean_s / _DAY_S:.4g}" for rate in self.rates)
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
@@ -417,6 +420,7 @@ class SimulatedYears(Printed):
                 "fault by itself, what it was measured to do; the years play faults that come close to each other "
                 "together."
             ),
+            *([Note(lost, warns=True)] if lost else []),
             *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items()),
         ]
 
@@ -434,11 +438,11 @@ class SimulatedYears(Printed):
 
 
 def rates_of(model: Model, mtbf_s: float) -> tuple[Rate, ...]:
-    """Return what strikes a model: both hosts, and its own faults that come at a mean time."""
-    start = Instant("run", 0)
+    """Return what strikes the machine of a model: both hosts, and the model's own faults that come at a mean time."""
+    start, domain = Instant("run", 0), Crashes().domain_of(model)
     rates = [Rate("primary host", PrimaryCrash(at=start), mtbf_s), Rate("backup host", BackupCrash(at=start), mtbf_s)]
     for number, fault in enumerate(model.spec.faults):
-        if fault.repeat is not None and fault.repeat.mean is not None:
+        if fault.repeat is not None and fault.repeat.mean is not None and domain in struck_by(model.spec, fault):
             kind: str = fault.kind  # type: ignore[attr-defined]
             rates.append(Rate(f"{kind} ({number})", fault, fault.repeat.mean / _S, fault.repeat.cv))
     return tuple(rates)
