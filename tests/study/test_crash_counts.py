@@ -46,6 +46,15 @@ def test_no_request_fails_in_an_outage_shorter_than_its_patience(model):
     assert all(150 < repeated < 300 for repeated in found["retransmissions"]), "200 /s for about 1.1 s, once each"
 
 
+@pytest.mark.parametrize("is_shipped", [True, False])
+def test_a_year_has_a_backup_where_states_are_shipped_to_one(model, is_shipped):
+    """Two hosts that fail once in 1e6 s, unprotected for the failover and for the re-protection after either."""
+    own = model(MODEL, f"domains.vm.protection={{kind: micro_checkpoint, shipped: {str(is_shipped).lower()}}}")
+    (year,) = vftsim.availability(own, 1e6, "micro_checkpoint", 2).rows
+    share = year["unprotected_h_per_year"] / (24 * 365.25)
+    assert share == pytest.approx(2e-6 * year["reprotection_s"] if is_shipped else 1.0, rel=1e-3)
+
+
 def test_datagrams_of_all_clients_are_lost_while_nobody_receives(model):
     """Two clients with 100 a second each, for the outage."""
     stream = "{kind: bulk_udp, to: vm.sink, duration: 30 s, clients: 2, rate: 1 Mbit/s, payload: 1250}"

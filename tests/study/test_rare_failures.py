@@ -12,6 +12,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, Pair, year_of
 from vftsim.study.designs.crash import Failover
 from vftsim.study.designs.failover import FailoverStudy
+from vftsim.study.designs.protections import under
 from vftsim.study.designs.sweep_figures import chosen, name_of
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model
@@ -36,7 +37,8 @@ def crash(number, failed=0, outage_s=None):
 
 
 def study_of(model, crashes):
-    return FailoverStudy(model, "lockstep", "10 attempts a second", tuple(crashes), MANIFEST)
+    found = under(model, "lockstep")
+    return FailoverStudy(found, "lockstep", "10 attempts a second", tuple(crashes), MANIFEST, struck="sut")
 
 
 def test_a_loss_in_one_crash_of_twenty_is_counted(model, capsys):

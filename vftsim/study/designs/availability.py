@@ -20,7 +20,6 @@ from typing import Any
 
 from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
-from vftsim.platform.protection.mechanism import protections
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart
 from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
@@ -231,7 +230,7 @@ def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, at
         )
     outage_s, reprotection_s = _outage_s(study, restart_s), _reprotection_s(study)
     is_back = any(math.isfinite(each.away_s) for each in study.failovers)
-    is_pair = protections()[kind]().has_backup and is_back
+    is_pair = study.protection.has_backup and is_back
 
     def unavailable(mean_outage_s: float) -> float:
         pair = Pair(mtbf_s, mean_outage_s, reprotection_s, restart_s)

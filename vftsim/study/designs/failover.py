@@ -160,6 +160,11 @@ class FailoverStudy(Printed):
         return binomial_interval(sum(value > 0.0 for value in known), len(known), CONFIDENCE) if known else None
 
     @property
+    def protection(self) -> ProtectionSpec:
+        """The mechanism of the domain that crashes, with the model's parameters."""
+        return _protection_of(self.model, self.struck)
+
+    @property
     def came_back(self) -> Estimate:
         """In which share of the crashes the service came back."""
         return binomial_interval(len(self.recovered), len(self.failovers), CONFIDENCE)
