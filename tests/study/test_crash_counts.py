@@ -3,6 +3,7 @@
 import pytest
 
 import vftsim
+from vftsim.composition.without_effect import remarks
 from vftsim.study.designs.failover import Crashes, crashes_of_each, failover_study
 from vftsim.study.designs.protections import under
 from vftsim.study.runs.execution import Execution
@@ -95,12 +96,14 @@ def test_a_crash_of_a_host_ends_every_guest_on_it(model):
 
 
 def test_a_crash_that_ends_others_on_the_host_for_good_says_so(model):
-    protected = "domains.other.protection={kind: checkpoint}"
-    said = [
-        "\n".join(str(block) for block in crashed(model(MODEL, *each)).blocks())
-        for each in ([], OTHER, [*OTHER, protected])
-    ]
-    assert ["ends other, too, which nothing protects" in text for text in said] == [False, True, False]
+    """Copies that stay on the host end with it; a fault that strikes twice says it once."""
+    kinds = ("checkpoint", "ha_restart", "micro_checkpoint")
+    others = [[], OTHER, *([*OTHER, f"domains.other.protection={{kind: {kind}}}"] for kind in kinds)]
+    said = ["\n".join(str(block) for block in crashed(model(MODEL, *each)).blocks()) for each in others]
+    says = ["ends other, too, which nothing protects" in text for text in said]
+    assert says == [False, True, False, False, True]
+    crash = "{kind: primary_crash, at: 5 s, domain: vm}"
+    assert len(remarks(model(MODEL, *OTHER, f"faults=[{crash}, {crash}]").spec)) == 1
 
 
 def test_outputs_wait_under_lockstep_for_what_really_comes(model):

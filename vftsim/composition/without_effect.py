@@ -43,7 +43,8 @@ def remarks(spec: ModelSpec) -> list[str]:
     """Return what a reader of a model's figures must know: what it asks that cannot be."""
     of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
     of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
-    of_crashes = (lost_beside(spec, spec.struck_by(each)) for each in spec.faults if each.strikes_host)
+    crashing = dict.fromkeys(spec.struck_by(each) for each in spec.faults if each.strikes_host)
+    of_crashes = (lost_beside(spec, domain) for domain in crashing)
     said = (*of_vcpus, *of_tests, *of_crashes)
     return [*filter(None, said), *_beyond_line(spec)]
 
@@ -64,14 +65,15 @@ def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
 
 
 def lost_beside(spec: ModelSpec, struck: str) -> str:
-    """Return which domains a crash of one domain's host ends for good, because nothing protects them; empty: none."""
+    """Return which domains a crash of one domain's host ends for good, as they come back nowhere else; empty: none."""
     specs, crash = spec.expanded(), PrimaryCrash(at=Instant("run", 0), domain=struck)
-    lost = [name for name in struck_by(spec, crash) if name != struck and not specs[name].protection.protects]
+    ended = {name: specs[name].protection for name in struck_by(spec, crash) if name != struck}
+    lost = [name for name, own in ended.items() if not (own.has_backup or own.restart_ns)]
     if not lost:
         return ""
     return (
-        f"a crash of the host of {struck} ends {listing(lost)}, too, which nothing protects (domains.*.on_every_host: "
-        "the second host has it, too)"
+        f"a crash of the host of {struck} ends {listing(lost)}, too, which nothing protects from it "
+        "(domains.*.on_every_host: the second host has it, too)"
     )
 
 
