@@ -65,6 +65,25 @@ def test_an_axis_that_undoes_another_is_refused(grid, scheduler, protection, why
         plan_grid("xen-media", scheduler, grid, (), protection)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "scheduler", "protection", "why"),
+    [
+        ("domains.media.protection={kind: lockstep}", None, "none,checkpoint", "--set: '--protection' and 'domains.m"),
+        ("domains.dom0.protection.kind=checkpoint", None, "none,checkpoint", "--set: '--protection' and 'domains.dom0"),
+        ("hosts.host.scheduler={kind: cfs}", "credit,sedf", None, "--set: '--scheduler' and 'hosts.host.scheduler'"),
+    ],
+)
+def test_a_setting_that_undoes_what_every_point_is_called_is_refused(overrides, scheduler, protection, why):
+    """Points called none and checkpoint were all under lockstep; or the domain that it protects was left as it is."""
+    with pytest.raises(UsageError, match=why):
+        plan_grid("xen-media", scheduler, ["streams=10,20"], (overrides,), protection)
+
+
+def test_points_are_called_what_their_settings_make_them():
+    (variant,) = plan_grid("xen-media", None, ["streams=10"], ("hosts.host.scheduler={kind: cfs}",)).variants
+    assert variant.scheduler == "cfs"
+
+
 def test_a_part_may_be_an_axis_before_its_parameters():
     grid = plan_grid("xen-media", None, ["hosts.host.scheduler={kind: credit}", "hosts.host.scheduler.version='4.2'"])
     assert grid.points[0].model.spec.hosts["host"].scheduler.version == "4.2"

@@ -235,9 +235,15 @@ def plan_grid(
     overrides = (*_default_times(name, grid, overrides), *overrides)
     name = name or DEFAULT_MODEL
     document = read_document(name)
-    as_written = load_model(name)
-    at = partial(model_at, document, as_written, as_fitted(document))
-    variants = _variants(as_written, scheduler, protection)
+    as_set = load_model(name)
+    at = partial(model_at, document, as_set, as_fitted(document))
+    with suppress(ModelFileError):  # what holds everywhere may be about one of the mechanisms
+        as_set = at(overrides)
+    switched = {"--scheduler": scheduler_keys(as_set)} if scheduler is not None else {}
+    switched |= {"--protection": (protection_key(as_set),)} if protection is not None else {}
+    for key in (text.partition("=")[0].strip() for text in overrides):
+        refuse_overwritten(switched | {key: (key,)}, "--set")
+    variants = _variants(as_set, scheduler, protection)
     refused: dict[str, str] = {}
     fitting: list[tuple[Variant, Model]] = []
     for variant in variants:
@@ -250,13 +256,10 @@ def plan_grid(
     if not fitting:
         raise UsageError(f"nothing can run this model: {'; '.join(f'{k}: {m}' for k, m in refused.items())}")
     base = next((model for variant, model in fitting if not variant.switch), fitting[0][1])
-    if protection is not None:
-        with suppress(ModelFileError):  # what holds everywhere may be about one of the mechanisms
-            base = at(overrides)
+    if protection is not None and as_set.assignments == overrides:
+        base = as_set
     kinds = tuple(dict.fromkeys(variant.kind for variant, _ in fitting))
     axes = _axes(base, grid, COMPARISON_GRID if len(variants) > 1 else DEFAULT_GRID, kinds)
-    switched = {"--scheduler": scheduler_keys(as_written)} if scheduler is not None else {}
-    switched |= {"--protection": (protection_key(as_written),)} if protection is not None else {}
     refuse_overwritten(switched | {axis.name: axis.keys for axis in axes}, "--grid")
     made = Grid(base, axes, tuple(variant for variant, _ in fitting), refused, tuple(overrides), at)
     if made.size > MOST_POINTS:
