@@ -55,6 +55,19 @@ def small(factors, design=""):
     return SMALL.replace("  streams: [10, 20]\n", factors) + (f"design: {design}\n" if design else "")
 
 
+@pytest.mark.parametrize(
+    ("model", "domain", "held"), [("two-tier", "database", "event_sync"), ("lab-virtual-ft", "sut", "checkpoint")]
+)
+def test_a_point_is_under_the_mechanism_that_it_names(tmp_path, model, domain, held):
+    """Also where what holds at all points protects another domain, or by another mechanism, than the file."""
+    factors = "  protection: [none, lockstep, checkpoint]\n"
+    settings = f'set: ["domains.{domain}.protection={{kind: {held}}}"]'
+    text = small(factors).replace("xen-media", model).replace(SMALL.splitlines()[2], settings)
+    for point in points(tmp_path, text)[1]:
+        kinds = {domain.protection.kind for domain in point.made().spec.domains.values()} - {"none"}
+        assert kinds == {point.values["protection"]} - {"none"}
+
+
 def run(folder, target, *more):
     return main(["study", str(folder / "small.yaml"), "-j", "1", "-q", "--csv", "-o", str(target), *more])
 

@@ -261,14 +261,15 @@ def assignments(
 ) -> tuple[str, ...]:
     """Return what ``--set`` would say for the values of a point, by factor; what switches parts comes first.
 
-    What the model has already as it is written, it keeps with its parameters; ``model`` has what holds at all points.
+    ``model`` has what holds at all points, and keeps what it has already with its parameters.
     A parameter that one of the mechanisms of all points (``kinds``) has says nothing under another.
     """
     switches, others = list[str](), list[str]()
     (kind,) = _mechanisms(model, [values], factors)
     for name, value in values.items():
         if _is_switch(name, factors):
-            switches += (scheduler_switch if name == SCHEDULER else switch_of)(written_model, value)
+            is_scheduler = name == SCHEDULER
+            switches += scheduler_switch(model, value) if is_scheduler else switch_of(model, value, written_model)
         elif keys := _keys(factors[name]):
             others += [f"{key}={value}" for key in keys]
         else:

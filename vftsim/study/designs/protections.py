@@ -159,9 +159,9 @@ def protection_axis(model: Model, name: str, values: tuple[str, ...], kinds: tup
     return ProtectionAxis(name, protected_domain(model), values)
 
 
-def switch_of(model: Model, kind: str) -> tuple[str, ...]:
-    """Return what puts a model under a mechanism, without its faults; its own mechanism keeps its parameters."""
-    assignments = ("faults=[]",) if model.spec.faults else ()
+def switch_of(model: Model, kind: str, written_model: Model) -> tuple[str, ...]:
+    """Return what puts a model under a mechanism, without the faults of its file; its own keeps its parameters."""
+    assignments = ("faults=[]",) if written_model.spec.faults else ()
     if mechanism_of(model) == kind:
         return assignments
     return (*assignments, f"{protection_key(model)}={{kind: {kind}}}")

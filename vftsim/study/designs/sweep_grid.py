@@ -272,7 +272,7 @@ def _variants(model: Model, scheduler: str | None, protection: str | None) -> li
     in_use, chosen = mechanism_of(model), _scheduler_of(model) if scheduler is None else scheduler
     mechanisms: list[tuple[str, tuple[str, ...]]] = [("", ())]
     if protection is not None:
-        mechanisms = [(kind, switch_of(model, kind)) for kind in kinds_named(protection)]
+        mechanisms = [(kind, switch_of(model, kind, model)) for kind in kinds_named(protection)]
     return [
         Variant(kind, mechanism, (*scheduler_switch(model, kind), *switch), mechanism or in_use)
         for kind in parts_named(chosen, schedulers(), "--scheduler", "scheduler")
