@@ -257,7 +257,7 @@ class ModelSpec(Spec):
         """The workload that plays a ramp; None: there is none."""
         return next((workload for workload in self.workloads.values() if isinstance(workload, RampSpec)), None)
 
-    def struck_by(self, fault: FaultSpec) -> str:
+    def fault_domain(self, fault: FaultSpec) -> str:
         """Return the domain that a fault is meant for; raises ValueError if that is open."""
         if fault.domain is not None:
             if fault.domain not in self.expanded():
@@ -470,7 +470,7 @@ class ModelSpec(Spec):
     def _fault_incompatibility(self, fault: FaultSpec) -> str:
         """Return why a fault cannot strike; empty: it can."""
         try:
-            struck = self.expanded()[self.struck_by(fault)]
+            struck = self.expanded()[self.fault_domain(fault)]
         except ValueError as error:
             return str(error)
         if fault.needs_backup and not struck.protection.has_backup:

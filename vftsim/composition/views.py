@@ -68,7 +68,7 @@ def struck_by(spec: ModelSpec, fault: FaultSpec) -> list[str]:
     Its driver domain, and what is on every host, stand for those of the host on which guests go on, too; clients that
     run in a domain see what becomes of the others.
     """
-    meant, specs = spec.struck_by(fault), spec.expanded()
+    meant, specs = spec.fault_domain(fault), spec.expanded()
     if not fault.strikes_host:
         return [meant]
     clients = {copy for workload in spec.workloads.values() if workload.agents for copy in spec.copies(workload.agents)}

@@ -43,7 +43,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     """Return what a reader of a model's figures must know: what it asks that cannot be."""
     of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
     of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
-    crashing = dict.fromkeys(spec.struck_by(each) for each in spec.faults if each.strikes_host)
+    crashing = dict.fromkeys(spec.fault_domain(each) for each in spec.faults if each.strikes_host)
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     said = (*of_vcpus, *of_tests, *of_crashes)
     return [*filter(None, said), *_beyond_line(spec)]

@@ -272,7 +272,7 @@ class Crashes:
         if self.domain is None:
             return model.spec.copies(protected_domain(model))[0]
         try:
-            return model.spec.struck_by(PrimaryCrash(at=Instant("run", 0), domain=self.domain))
+            return model.spec.fault_domain(PrimaryCrash(at=Instant("run", 0), domain=self.domain))
         except ValueError as error:
             raise UsageError(f"--domain: {error}") from None
 
