@@ -41,3 +41,16 @@ def test_a_light_domain_is_let_in_at_once_beside_one_under_credit(tmp_path):
     text += "networks: {lan: {}}\nworkloads: {u: {kind: open_requests, to: b, rate: 7 /s}}\n"
     _, whole = cpus(tmp_path, text)
     assert whole.outcomes["domains.b.applications.s"].response.mean < 100_000
+
+
+@pytest.mark.parametrize("speed", [0.001, 1.7, 2.0, 1000.0])
+def test_bursts_by_the_clock_end_at_any_speed_of_a_cpu(tmp_path, speed):
+    """The clock does not hang on it: 50 ms of each 100, and work of less than 1 ns would be looked at for ever."""
+    path = tmp_path / "model.yaml"
+    path.write_text(
+        f"hosts: {{host: {{pcpus: 1, scheduler: {{kind: round_robin}}, cpu_speed: {speed}}}}}\n"
+        "domains: {a: {applications: {w: {kind: cpu_bound, duty: 50 %, cycle: 100 ms, cv: 0, by_clock: true}}}}\n"
+        "measure: {warm_up: 0 s, duration: 10 s}\n"
+    )
+    whole = vftsim.run(path, 1).records[0][1].whole
+    assert whole.outcomes["domains.a"].cpu_ns / 1e10 == pytest.approx(0.5, abs=0.005)

@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.platform.arithmetic import nearest
 from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
@@ -20,7 +21,7 @@ from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext
 cpu_bound = application.kind("cpu_bound")
 
 _LOOK_NS = 100_000
-"""CPU time between two looks at the clock, by so much at most a burst ``by_clock`` outlasts its end."""
+"""Time on a CPU between two looks at the clock, by so much at most a burst ``by_clock`` outlasts its end."""
 
 
 class CpuBound(Record):
@@ -76,8 +77,16 @@ def begin_burst(sim: Sim, cpu_bound: CpuBound) -> int:
     burst_ns = max(1, duration_ns(sim, cpu_bound.bursts, cpu_bound.busy_ns))
     if cpu_bound.by_clock:
         cpu_bound.until_ns = sim.now_ns + burst_ns
-        return min(burst_ns, _LOOK_NS)
+        return until_look_ns(sim, cpu_bound, burst_ns)
     return with_overhead_ns(sim, cpu_bound.program, burst_ns, 0)
+
+
+@part
+def until_look_ns(sim: Sim, cpu_bound: CpuBound, left_ns: int) -> int:
+    """Return the CPU work until the next look at the clock: what a pCPU does in that time, whatever its speed."""
+    look_ns, cpu_speed = min(left_ns, _LOOK_NS), domains(sim)[cpu_bound.domain].cpu_speed
+    # Up to the next ns: work that takes less would leave the clock where it is, and look at it for ever.
+    return look_ns if cpu_speed == 1.0 else nearest(look_ns * cpu_speed + 0.5)
 
 
 @work_done
@@ -87,7 +96,7 @@ def on_look(sim: Sim, cpu_bound_row: int, argument: int) -> None:
     domain = domains(sim)[cpu_bound.domain]
     left_ns = cpu_bound.until_ns - sim.now_ns
     if left_ns > 0:
-        continue_with(sim, domain, min(left_ns, _LOOK_NS), on_look, cpu_bound_row, 0)
+        continue_with(sim, domain, until_look_ns(sim, cpu_bound, left_ns), on_look, cpu_bound_row, 0)
         return
     cpu_bound.done += 1
     if cpu_bound.idle_ns > 0:
