@@ -127,7 +127,12 @@ def test_absurdly_long_words_are_shortened(tiny_path, capsys):
 
 @pytest.mark.parametrize(
     ("words", "end"),
-    [(["-n", "x"], ", got 'x'"), (["--engine", "foo"], ": 'foo' is not one of 'auto', 'compiled', 'simpy'.")],
+    [
+        (["-n", "x"], ", got 'x'"),
+        (["--set", "format=3"], "'format' must be one of 2, got 3"),
+        (["--set", "extends=lab-virtual"], "and names the one that it changes; here name that one itself"),
+        (["--engine", "foo"], ": 'foo' is not one of 'auto', 'compiled', 'simpy'."),
+    ],
 )
 def test_a_value_of_an_option_is_refused_with_what_was_given(words, end, tiny_path, capsys):
     assert refusal(capsys, "run", tiny_path, *words).rstrip().endswith(end)

@@ -211,6 +211,8 @@ def _hint(kind: str, given: Any, spot: Spot) -> str:
 def _unknown_key(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     key = str(spot.keys[-1]) if spot.keys else ""
     allowed = list(spot.owner.fields(spot.owner_data)) if spot.owner else []
+    if len(spot.keys) == 1 and key == EXTENDS:
+        return f"'{EXTENDS}' is a key of a file, and names the one that it changes; here name that one itself"
     if len(spot.keys) == 1:
         allowed.append(EXTENDS)
     return f"unknown key {shown(key)}{instead(key, allowed, 'allowed:')}"
@@ -241,10 +243,11 @@ def _missing_kind(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
 
 
 def _not_allowed(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
-    choices = [c.strip("'") for c in str(context.get("expected", "")).replace(" or ", ", ").split(", ")]
+    expected = str(context.get("expected", ""))
+    choices = [c.strip("'") for c in expected.replace(" or ", ", ").split(", ")]
     name = _subject(spot)
     hint = did_you_mean(given, choices) if isinstance(given, str) else ""
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
+    if isinstance(given, (int, float)) and not isinstance(given, bool) and "'" in expected:
         # YAML reads 4.10 as 4.1: only quotes keep what was written.
         hint = "; that is a number, and these are texts: put it in quotes, '\"...\"'"
     return f"{name}must be one of {listing(choices)}, got {shown(given)}{hint}"
