@@ -23,6 +23,11 @@ def test_a_run_prints_what_the_command_prints(model, tmp_path, capsys):
     assert capsys.readouterr().out == str(result)
 
 
+def test_a_model_without_workloads_has_no_kinds_of_them_in_its_heading():
+    short = ["measure.duration=100 ms", "measure.warm_up=0 s"]
+    assert str(vftsim.run(vftsim.load("job-database", short), 1)).startswith("job-database, seed 1; --set")
+
+
 def test_quick_shortens(model):
     quick = vftsim.run(vftsim.load("xen-media-native", SHORT[1:]), replications=1, quick=True)
     assert quick.manifest["models"][0]["resolved"]["measure"]["duration"] == "500 ms"

@@ -32,7 +32,8 @@ def head(models: Sequence[Mapping[str, Any]], seed: int) -> list[Note]:
     for model in models:
         changes = [*(f"--set {text}" for text in model["set"]), *model["notes"]]
         changed = "".join(f"; {change}" for change in changes)
-        notes.append(Note(f"{model['label']} ({', '.join(model['workloads'])}), seed {seed}{changed}"))
+        kinds = f" ({', '.join(model['workloads'])})" if model["workloads"] else ""
+        notes.append(Note(f"{model['label']}{kinds}, seed {seed}{changed}"))
         for setting in model["without_effect"]:
             key, _, why = setting.partition(": ")
             notes.append(Note(f"{key} has no effect: {why}", warns=True))
