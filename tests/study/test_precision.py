@@ -51,7 +51,7 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
 def test_a_result_that_is_there_does_not_shrink(tiny, tmp_path):
     folder = tmp_path / "out"
     run_study(tiny, 17, Execution(5, 1), directory=folder)
-    rule = precision_rule(tiny, 60.0, [], 30)
+    rule = precision_rule(tiny, 0.6, [], 30)
     result = run_study(tiny, 1, Execution(5, 1), directory=folder, resume=True, rule=rule)
     assert result.precision.n == 15
     assert [number for number, _ in result.records] == result.manifest["replications"] == [*range(17)]

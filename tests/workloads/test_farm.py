@@ -179,7 +179,7 @@ def restarted(domain):
             "boot_time": "300 ms",
         },
     }
-    base["faults"] = [{"kind": "primary_crash", "at": "1 s"}]
+    base["faults"] = [{"kind": "primary_crash", "at": "1 s", "alone": True}]
     return base
 
 
