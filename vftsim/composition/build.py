@@ -325,8 +325,9 @@ class BuiltModel:
         for host in self.hosts.values():
             host.io.start()
             self._start_background(host)
+        struck = [struck_by(self.spec, each) for each in self.spec.faults]
         for name, guard in self.guards.items():
-            blows = {n: each for n, each in enumerate(self.spec.faults) if name in struck_by(self.spec, each)}
+            blows = {n: each for n, each in enumerate(self.spec.faults) if name in struck[n]}
             protect.start(engine, guard, self.protection_of(name), blows, self.spec.time_of, self.streams)
         for driver in self.drivers.values():
             driver.begin()

@@ -63,17 +63,21 @@ def guests_of(spec: ModelSpec, host: str) -> list[str]:
 
 
 def struck_by(spec: ModelSpec, fault: FaultSpec) -> list[str]:
-    """Return the domains that a fault strikes: of a host that fails all guests.
+    """Return the domains that a fault strikes: of a host that fails all that end with it."""
+    meant = spec.fault_domain(fault)
+    return ending_with(spec, meant) if fault.strikes_host else [meant]
 
-    Its driver domain, and what is on every host, stand for those of the host on which guests go on, too; clients that
-    run in a domain see what becomes of the others.
+
+def ending_with(spec: ModelSpec, domain: str) -> list[str]:
+    """Return the guests that a crash of one domain's host ends, it among them.
+
+    The host's driver domain, and what is on every host, stand for those of the host on which guests go on, too; clients
+    that run in a domain see what becomes of the others.
     """
-    meant, specs = spec.fault_domain(fault), spec.expanded()
-    if not fault.strikes_host:
-        return [meant]
+    specs = spec.expanded()
     clients = {copy for workload in spec.workloads.values() if workload.agents for copy in spec.copies(workload.agents)}
-    guests = guests_of(spec, spec.host_of(specs[meant]))
-    return [name for name in guests if name == meant or not (specs[name].on_every_host or name in clients)]
+    guests = guests_of(spec, spec.host_of(specs[domain]))
+    return [name for name in guests if name == domain or not (specs[name].on_every_host or name in clients)]
 
 
 def others_on_host(spec: ModelSpec, domains: Sequence[str]) -> list[str]:

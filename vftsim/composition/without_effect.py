@@ -12,10 +12,8 @@ from typing import Any
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import struck_by
+from vftsim.composition.views import ending_with
 from vftsim.platform.cpu.parameters import DomainScheduling
-from vftsim.platform.protection.faults import PrimaryCrash
-from vftsim.platform.protection.when import Instant
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import format_rate
@@ -66,8 +64,8 @@ def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
 
 def lost_beside(spec: ModelSpec, struck: str) -> str:
     """Return which domains a crash of one domain's host ends for good, as they come back nowhere else; empty: none."""
-    specs, crash = spec.expanded(), PrimaryCrash(at=Instant("run", 0), domain=struck)
-    ended = {name: specs[name].protection for name in struck_by(spec, crash) if name != struck}
+    specs = spec.expanded()
+    ended = {name: specs[name].protection for name in ending_with(spec, struck) if name != struck}
     lost = [name for name, own in ended.items() if not (own.has_backup or own.restart_ns)]
     if not lost:
         return ""

@@ -18,14 +18,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart
 from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.failover import ASK_AGAIN, FEWER_FAILED, Crashes, FailoverStudy, failover_study
+from vftsim.study.designs.failover import ASK_AGAIN, FEWER_FAILED, Crashes, FailoverStudy, ended_beside, failover_study
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.protection_costs import cost_notes
@@ -115,7 +114,7 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
-        if lost := lost_beside(self.model.spec, Crashes().domain_of(self.model)):
+        if lost := ended_beside(self.model):
             blocks.append(Note(lost, warns=True))
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
             blocks.append(Note(FEWER_FAILED))

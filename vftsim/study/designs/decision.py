@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from vftsim.composition.without_effect import lost_beside
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
@@ -45,7 +44,7 @@ from vftsim.study.designs.decision_figures import (
     quantities,
     undeclared_units,
 )
-from vftsim.study.designs.failover import ALL, FEWER_FAILED, Crashes, protected_domain
+from vftsim.study.designs.failover import ALL, FEWER_FAILED, Crashes, ended_beside, protected_domain
 from vftsim.study.designs.protections import fitting
 from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -501,7 +500,7 @@ def _notes(decision: Decision) -> Iterator[str]:
     lost = (decision.estimate(kind, "requests_lost") for kind in decision.protected)
     if any(each is not None and each.mean < 0.0 for each in lost):
         yield FEWER_FAILED
-    if ended := lost_beside(decision.base.spec, Crashes().domain_of(decision.base)):
+    if ended := ended_beside(decision.base):
         yield ended
     if decision.outside:
         yield below_table([(decision.base.label, decision.base.spec)])

@@ -374,6 +374,11 @@ def _protection_of(model: Model, domain: str) -> ProtectionSpec:
     return protection
 
 
+def ended_beside(model: Model) -> str:
+    """Return which domains end for good with the host whose crash a study of mechanisms is about; empty: none."""
+    return lost_beside(model.spec, Crashes().domain_of(model))
+
+
 def protected_domain(model: Model) -> str:
     """Return the entry of the domain whose protection matters.
 

@@ -17,7 +17,6 @@ from statistics import NormalDist
 from typing import Any
 
 from vftsim.composition.views import struck_by
-from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
@@ -30,7 +29,7 @@ from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
 from vftsim.study.designs.crash import Episode, EpisodeTask, TimedFault, planned_reprotection_ns, simulate_episode
-from vftsim.study.designs.failover import Crashes, at_rest, crash_instants, protected_domain
+from vftsim.study.designs.failover import Crashes, at_rest, crash_instants, ended_beside, protected_domain
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -403,7 +402,7 @@ class SimulatedYears(Printed):
         parts: list[list[Cell]] = []
         for kind, each in self.found.items():
             parts.append([kind, *(each.down_by_s.get(name) for name in names)])
-        lost = lost_beside(self.model.spec, Crashes().domain_of(self.model))
+        lost = ended_beside(self.model)
         how_often = ", ".join(f"{rate.name} {rate.mean_s / _DAY_S:.4g}" for rate in self.rates)
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
