@@ -27,8 +27,8 @@ from vftsim.platform.protection.mechanism import GUEST_ERROR, PROTECTIONS, guest
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import crash_primary, fail_over, roll_back
 from vftsim.platform.protection.reprotection import reprotections
-from vftsim.platform.protection.rollback import is_foreseen, use_cut
-from vftsim.platform.protection.state_stream import received_point
+from vftsim.platform.protection.rollback import use_cut
+from vftsim.platform.protection.state_stream import is_foreseen, received_point
 from vftsim.spec.units import DurationNs, PeriodNs
 
 _US = 1_000
@@ -121,7 +121,7 @@ def restore(sim: Sim, guard: Guard) -> None:
     if replication.state not in (PROTECTED, BROKEN) or replication.is_split:
         note(sim, guard, GUEST_ERROR)
         machine.kill(sim, guard)
-    elif not (replication.is_cut and is_foreseen(sim, guard, received_point(sim, guard))):
+    elif not (replication.is_cut and is_foreseen(sim, guard)):
         roll_back(sim, guard, False)
     else:
         note(sim, guard, GUEST_ERROR)

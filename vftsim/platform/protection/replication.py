@@ -286,7 +286,7 @@ def crash_primary(sim: Sim, guard: Guard) -> None:
         return
     if not can_take_over(replication):
         lose_primary(sim, guard, replication)
-    elif not (replication.is_cut and rollback.is_foreseen(sim, guard, state_stream.received_point(sim, guard))):
+    elif not (replication.is_cut and state_stream.is_foreseen(sim, guard)):
         roll_back(sim, guard, False)
     else:
         note(sim, guard, mechanism.CRASH)
@@ -437,7 +437,7 @@ def on_silence(sim: Sim, guard_row: int, token: int) -> None:
     elif back_ns > sim.now_ns:
         # Nobody can be halted before the storage is back; whoever asked first asks first then.
         set_alarm(sim, guard, replication, back_ns)
-    elif replication.is_cut and rollback.is_foreseen(sim, guard, state_stream.received_point(sim, guard)):
+    elif replication.is_cut and state_stream.is_foreseen(sim, guard):
         note(sim, guard, FENCED)
         use_end(sim, guard)
         fail_over(sim, guard, replication, sim.now_ns)

@@ -113,16 +113,6 @@ def is_cut_at(sim: Sim, guard: Guard, point: int) -> bool:
 
 
 @part
-def is_foreseen(sim: Sim, guard: Guard, point: int) -> bool:
-    """Tell whether the backup has received the state with which the guest was stopped; ``point`` is its last.
-
-    While a guest stands still others have more of a shared processor and channel, which can keep its state back: then
-    it must end earlier.
-    """
-    return next_cut(sim, guard).finding.point <= point
-
-
-@part
 def note_loss(sim: Sim, guard: Guard, limit_ns: int, written_ns: int) -> None:
     """Take note of a loss of the channel; fields as in :class:`Loss`."""
     loss = foresights(sim)[guard.row].loss

@@ -21,6 +21,7 @@ from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.machine import run_ns
 from vftsim.platform.protection.memory import clean, dirty_pages, run_since_ns
 from vftsim.platform.protection.pair import NEVER_NS
+from vftsim.platform.protection.rollback import next_cut
 from vftsim.platform.protection.sender import charge
 
 STATES = word("states_taken")
@@ -279,6 +280,16 @@ def received_point(sim: Sim, guard: Guard) -> int:
     """Return the number of the last state that the backup has or will have if the primary fails now."""
     stream = state_streams(sim)[guard.row]
     return stream.point if has_received_last(sim, guard) else stream.point - 1
+
+
+@part
+def is_foreseen(sim: Sim, guard: Guard) -> bool:
+    """Tell whether the backup has received the state with which the guest was stopped, for a crash that was foreseen.
+
+    While a guest stands still others have more of a shared processor and channel, which can keep its state back: then
+    it must end earlier.
+    """
+    return next_cut(sim, guard).finding.point <= received_point(sim, guard)
 
 
 @part
