@@ -180,10 +180,12 @@ def compare(
     """
     from vftsim.study.designs.compare import compare_study
     from vftsim.study.runs.estimate import total
+    from vftsim.study.runs.model import first_look_ns
 
     chosen = [as_model(each) for each in models]
     if quick:
-        chosen = [each.quick(chosen) for each in chosen]
+        least_ns = first_look_ns(chosen)
+        chosen = [each.quick(least_ns) for each in chosen]
     return Plan(
         "compare",
         "compare",
@@ -230,10 +232,11 @@ def decide(
     from vftsim.study.designs.decision_crossovers import Asked
     from vftsim.study.designs.protections import fitting, kinds_named
     from vftsim.study.figures.objective import read_objective
+    from vftsim.study.runs.model import first_look_ns
 
     chosen, kinds = as_model(model), kinds_named(protection)
     if quick:
-        chosen = chosen.quick(list(fitting(chosen, kinds)[0].values()))
+        chosen = chosen.quick(first_look_ns(fitting(chosen, kinds)[0].values()))
     asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
     return Plan(
         "compare",

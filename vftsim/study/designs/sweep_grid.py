@@ -32,7 +32,7 @@ from vftsim.study.designs.protections import (
 )
 from vftsim.study.figures.validity import as_fitted, not_covered, with_changes
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.model import Model, load_model
+from vftsim.study.runs.model import Model, first_look_ns, load_model
 
 DEFAULT_MODEL = "xen-media"
 SHORT_NAMES = ("weight", "cap", "streams", "calls")
@@ -167,9 +167,9 @@ class Grid:
 
     def quick(self) -> Grid:
         """Return the grid with every point shortened for a first look."""
-        beside = self.some_models
-        at = _cached(lambda assignments: self.at(assignments).quick(beside), self.size)
-        return replace(self, base=self.base.quick(beside), at=at)
+        least_ns = first_look_ns(self.some_models)
+        at = _cached(lambda assignments: self.at(assignments).quick(least_ns), self.size)
+        return replace(self, base=self.base.quick(least_ns), at=at)
 
     @cached_property
     def some_models(self) -> list[Model]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
@@ -69,9 +69,9 @@ class Model:
             return self
         return self._noting(shorten(self.spec, factor))
 
-    def quick(self, beside: Sequence[Model] = ()) -> Model:
-        """Return the model shortened for a first look, to no less than others that it is compared with need."""
-        return self._noting(quick(self.spec, [each.spec for each in beside]))
+    def quick(self, least_ns: int = 0) -> Model:
+        """Return the model shortened for a first look, to no less than what those beside it need (`first_look_ns`)."""
+        return self._noting(quick(self.spec, least_ns))
 
     def _noting(self, short: Shortened) -> Model:
         return replace(self, spec=short.spec, notes=(*self.notes, short.note) if short.note else self.notes)
@@ -156,8 +156,8 @@ def shorten(spec: ModelSpec, factor: float) -> Shortened:
     return _measured_for(spec, round(spec.measure.duration * factor))
 
 
-def quick(spec: ModelSpec, beside: Sequence[ModelSpec] = ()) -> Shortened:
-    """Measure a minute of each step, or half a second, or as long as this model and those beside it need, at most.
+def quick(spec: ModelSpec, least_ns: int = 0) -> Shortened:
+    """Measure a minute of each step, or half a second, or as long as this model or those beside it need, at most.
 
     Faults keep their instants.
     """
@@ -167,12 +167,16 @@ def quick(spec: ModelSpec, beside: Sequence[ModelSpec] = ()) -> Shortened:
         longest_ns = max(workload.step_ns() for workload in spec.workloads.values())
         short = _with_steps(spec, min(1.0, _QUICK_STEP_NS / longest_ns))
     else:
-        needed_ns = max(map(_needed_ns, (spec, *beside)))
-        short = _measured_for(spec, min(spec.measure.duration, needed_ns))
+        short = _measured_for(spec, min(spec.measure.duration, max(_needed_ns(spec), least_ns)))
     if not short.note:
         return Shortened(spec, "--quick shortens nothing: the model is as short as its workloads allow")
     saved = 100.0 * (1.0 - events_of(short.spec) / max(events_of(spec), 1.0))
     return replace(short, note=f"{short.note}; about {saved:.0f} % of the work saved")
+
+
+def first_look_ns(models: Iterable[Model]) -> int:
+    """Return what a first look at models that are compared must measure, in all of them the same."""
+    return max((_needed_ns(model.spec) for model in models), default=0)
 
 
 def _needed_ns(spec: ModelSpec) -> int:
