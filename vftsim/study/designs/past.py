@@ -23,7 +23,7 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
-from vftsim.study.store.opened import read_manifest, stored
+from vftsim.study.store.opened import read_manifest, stored, stored_of
 from vftsim.study.store.store import MANIFEST, Opening, Store
 
 _RECORDS = ("run", "compare", "study")
@@ -101,10 +101,13 @@ def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
 def export(folder: Path) -> DataFrame:
     """Return every run of a result with all its figures, a row a run; refuse a result that does not keep its points."""
     _command(folder)
-    manifest, points = manifest_of(folder), _points(folder)
-    figures_of = {
-        (n, point.number): _figures(n, data) for point in points for n, data in stored(folder, point.sha256, manifest)
-    }
+    points = _points(folder)
+    numbers_of: dict[str, list[int]] = {}
+    for point in points:
+        numbers_of.setdefault(point.sha256, []).append(point.number)
+    figures_of: dict[tuple[int, int], Mapping[str, float | None]] = {}
+    for model, n, data in stored_of(folder, numbers_of, manifest_of(folder)):
+        figures_of |= dict.fromkeys(((n, number) for number in numbers_of[model]), _figures(n, data))
     texts = {text for figures in figures_of.values() for text in figures}
     table = []
     for (n, number), figures in sorted(figures_of.items()):

@@ -108,7 +108,9 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open the database of a directory, which may be read-only, without a change there; refused while it is written.
+    """Open the database of a directory, which may be read-only, without a change there.
+
+    Refused while somebody writes it, and where it is damaged.
 
     SQLite would put files of its own beside it.  So it is read as one that nobody changes, and from a copy where a
     killed command has left its log.
@@ -122,7 +124,10 @@ def reading(folder: Path) -> Iterator[sqlite3.Connection]:
             for name in (DATABASE, log.name):
                 shutil.copyfile(folder / name, place / name)
         uri = f"{(place / DATABASE).resolve().as_uri()}?{how}"
-        yield opened.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
+        try:
+            yield opened.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
+        except DAMAGED as error:
+            raise damage(folder, error) from None
 
 
 def is_key_of(key: object, identity: object) -> bool:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError, VftsimError
 from vftsim.study.runs.model import Model
-from vftsim.study.store.database import DAMAGED, DATABASE, check_directory, damage, reading
+from vftsim.study.store.database import DATABASE, check_directory, reading
 from vftsim.study.store.files import Ledger
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
@@ -44,11 +44,8 @@ def read_data(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _is_as_written(folder: Path, name: str, content: bytes) -> bool:
-    try:
-        with reading(folder) as connection:
-            return Ledger(connection).wrote(name, hashlib.sha256(content).hexdigest())
-    except DAMAGED as error:
-        raise damage(folder, error) from None
+    with reading(folder) as connection:
+        return Ledger(connection).wrote(name, hashlib.sha256(content).hexdigest())
 
 
 def _unread(folder: Path, name: str, why: str) -> UsageError:
@@ -103,26 +100,29 @@ def records_of(folder: Path, manifest: Mapping[str, Any], number: int = 0) -> li
 
 def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list[tuple[int, Any]]:
     """Return what is in the store of one model, by replication, as far as the manifest names it."""
-    wanted = set(manifest["replications"])
-    try:
-        with reading(folder) as connection:
-            studies = connection.execute("SELECT id, identity FROM studies").fetchall()
-            chosen = [study for study, text in studies if _is_of(json.loads(text), model_sha256, manifest)]
-            rows = connection.execute(
-                "SELECT key, replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
-                f"WHERE study IN ({','.join('?' * len(chosen))}) ORDER BY generation, replication",
-                chosen,
-            ).fetchall()
-    except DAMAGED as error:
-        raise damage(folder, error) from None
-    data_of = {n: unpacked(key, n, data, sha256) for key, n, data, sha256 in rows if n in wanted}
-    if any(data is None for data in data_of.values()):
-        raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
-    return sorted(data_of.items())
+    return [(number, data) for _, number, data in stored_of(folder, {model_sha256}, manifest)]
 
 
-def _is_of(identity: Mapping[str, Any], model_sha256: str, manifest: Mapping[str, Any]) -> bool:
-    return identity.get("model") == model_sha256 and identity.get("seed") == manifest["seed"]
+def stored_of(folder: Path, models: Collection[str], manifest: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
+    """Yield what is in the store of models, as far as the manifest names it: the model's hash, number, data.
+
+    The database is read at once, for all models; refuses a damaged replication.
+    """
+    with reading(folder) as connection:
+        studies = {study: json.loads(text) for study, text in connection.execute("SELECT id, identity FROM studies")}
+        rows = connection.execute(
+            "SELECT study, key, replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
+            "ORDER BY generation"
+        ).fetchall()
+    wanted, kept = set(manifest["replications"]), dict[tuple[str, int], tuple[str, bytes, str]]()
+    for study, key, number, data, sha256 in rows:
+        model, seed = studies[study].get("model"), studies[study].get("seed")
+        if number in wanted and model in models and seed == manifest["seed"]:
+            kept[model, number] = key, data, sha256
+    for (model, number), (key, data, sha256) in sorted(kept.items()):
+        if (whole := unpacked(key, number, data, sha256)) is None:
+            raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
+        yield model, number, whole
 
 
 def _record(data: Any) -> RunRecord:
