@@ -71,6 +71,15 @@ def test_disk_reads_are_events_too():
     assert plant.summary["states_taken"] == pytest.approx(S / (MS + pause_ns), abs=1)
 
 
+@pytest.mark.parametrize("engine_type", ENGINES)
+def test_no_disk_is_read_during_a_pause(engine_type):
+    """Reads are spaced in running time: what a pause of 300 ms takes from it holds no read."""
+    faults = [{"kind": "pause", "at": "20 ms", "duration": "300 ms"}]
+    plant = Plant(parameters(read_rate=1000.0), until_ns=S, faults=faults, engine_type=engine_type).run()
+    cycle_ns = MS + SUSPEND_NS + A.wire(MS) + A.round_trip
+    assert plant.summary["states_taken"] == pytest.approx((S - 300 * MS) / cycle_ns, abs=1.5)
+
+
 def test_events_of_one_instant_are_one_notification():
     """Three requests come together: one synchronization for their answers."""
     plant = Plant(parameters(), asks=[20 * MS] * 3, until_ns=100 * MS).run()

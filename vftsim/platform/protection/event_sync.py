@@ -83,8 +83,8 @@ class EventSyncSpec(EventSyncFields):
 class EventSync(Record):
     """The synchronizations of one guard: the last one began at ``began_ns``.
 
-    ``copies`` are of the outputs of the last event that was passed on.  The next disk read is due at ``read_due_ns`` if
-    ``read``, its token, is not 0, else after ``read_left_ns`` more of running.
+    ``copies`` are of the outputs of the last event that was passed on.  If ``read``, its token, is not 0, the next disk
+    read is due when the guest has not stood still for ``read_due_ns``; else after ``read_left_ns`` more of running.
     """
 
     suspend_ns: int
@@ -128,7 +128,7 @@ def synchronize(sim: Sim, guard: Guard) -> None:
     """Pause the guest and take its state; what it sends now is passed on afterwards."""
     sync = event_syncs(sim)[guard.row]
     sync.began_ns = sim.now_ns
-    stop_reads(sim, sync)
+    stop_reads(sim, guard, sync)
     # State and barrier belong to one instant, in which nothing runs; the cut comes last, as at a checkpoint.
     machine.stop(sim, guard, machine.STATE)
     state_stream.take_state(sim, guard)
@@ -173,24 +173,30 @@ def retain_copies(sim: Sim, guard: Guard, sync: EventSync) -> None:
 def plan_read(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Plan the next disk read of a guest that runs."""
     if sync.read_period_ns > 0 and not replications(sim)[guard.row].is_cut:
-        sync.read_due_ns = sim.now_ns + sync.read_left_ns
+        sync.read_due_ns = machine.unstopped_ns(sim, guard) + sync.read_left_ns
         sync.read = machine.call_after(sim, guard, sync.read_left_ns, on_read)
 
 
 @part
-def stop_reads(sim: Sim, sync: EventSync) -> None:
+def stop_reads(sim: Sim, guard: Guard, sync: EventSync) -> None:
     """Keep what is left until the next disk read of a guest that stops; one that is due now begins the next stretch."""
     if sync.read != 0:
-        left_ns = sync.read_due_ns - sim.now_ns
+        left_ns = sync.read_due_ns - machine.unstopped_ns(sim, guard)
         sync.read_left_ns = left_ns if left_ns > 0 else sync.read_period_ns
     sync.read = 0
 
 
 @event
 def on_read(sim: Sim, guard_row: int, token: int) -> None:
-    """The guest reads from its disk."""
+    """The guest reads from its disk, unless another cause has stopped it meanwhile: then that much later."""
     guard = guards(sim)[guard_row]
-    if token == event_syncs(sim)[guard_row].read and is_protecting(replications(sim)[guard_row]):
+    sync = event_syncs(sim)[guard_row]
+    if token != sync.read or not is_protecting(replications(sim)[guard_row]):
+        return
+    left_ns = sync.read_due_ns - machine.unstopped_ns(sim, guard)
+    if left_ns > 0:
+        sync.read = machine.call_after(sim, guard, left_ns, on_read)
+    else:
         synchronize(sim, guard)
 
 

@@ -77,6 +77,13 @@ def unfreeze(sim: Sim, guard: Guard) -> None:
     jobs.thaw(sim, domains(sim)[guard.domain])
 
 
+@part
+def unstopped_ns(sim: Sim, guard: Guard) -> int:
+    """Return how much of the time up to now the guest did not stand still."""
+    now_ns = guard.stopped_since_ns if guard.stopped else sim.now_ns
+    return now_ns - guard.stopped_ns
+
+
 def stood_still_ns(engine: Engine, guard: int) -> int:
     """Return how long the guest has stood still up to now."""
     record = engine.rows(guards)[guard]
