@@ -13,8 +13,9 @@ from tests.kernel import toy
 from vftsim.errors import UsageError
 from vftsim.kernel import cache_files, code_cache, make_engine, object_code
 from vftsim.kernel.cache_files import CacheWarning
+from vftsim.kernel.checked_engine import CheckedEngine
 from vftsim.kernel.choose import EngineWarning
-from vftsim.kernel.compiled_engine import CompiledEngine, kernel_source
+from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine, kernel_source
 from vftsim.kernel.simpy_engine import SimpyEngine
 
 ROOT = Path(__file__).parents[2]
@@ -211,13 +212,18 @@ def test_the_environment_chooses_where_nobody_else_does(monkeypatch: pytest.Monk
     monkeypatch.setenv("VFTSIM_ENGINE", "simpy")
     assert isinstance(make_engine(toy.linked()), SimpyEngine)
     assert isinstance(make_engine(toy.linked(), "compiled"), CompiledEngine)
+    for name, kind in (("bounds-checked", BoundsCheckedEngine), ("checked", CheckedEngine)):
+        monkeypatch.setenv("VFTSIM_ENGINE", name)
+        assert type(make_engine(toy.linked())) is kind, "workers of a command that runs a part of one's own inherit it"
     monkeypatch.setenv("VFTSIM_ENGINE", "quick")
     with pytest.raises(UsageError, match="there is no engine 'quick'"):
         make_engine(toy.linked())
 
 
 def test_an_engine_that_does_not_exist_is_refused():
-    with pytest.raises(UsageError, match="there is no engine 'fast'; engines are auto, compiled, simpy"):
+    with pytest.raises(
+        UsageError, match="there is no engine 'fast'; engines are auto, compiled, simpy, bounds-checked, checked"
+    ):
         make_engine(toy.linked(), "fast")
 
 

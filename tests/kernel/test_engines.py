@@ -10,6 +10,7 @@ from vftsim.kernel import Engine, Record, Table, entry, link, part
 from vftsim.kernel.checked_engine import CheckedEngine, KernelOverflowError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
 from vftsim.kernel.differences import first_difference, state_differences
+from vftsim.kernel.link import LinkError
 from vftsim.kernel.simpy_engine import SimpyEngine
 
 LINKED = toy.linked()
@@ -195,6 +196,14 @@ def test_the_checked_build_finds_a_float_in_an_integer_field():
     engine = CheckedEngine(link([multiply, store_a_float], {}))
     with pytest.raises(KernelOverflowError, match=r"Number.value is an int and was given 1\.5"):
         engine.call(store_a_float, 3)
+
+
+def test_a_table_that_no_function_names_is_named():
+    """A parameter that is written before the run and read by nobody: its table is in no kernel."""
+    unread = Table("unread", Number, 4)
+    for kind in ENGINES:
+        with pytest.raises(LinkError, match="this kernel has no table 'unread': no function of its parts names it"):
+            kind(LINKED).rows(unread)
 
 
 @entry

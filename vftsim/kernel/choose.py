@@ -2,6 +2,8 @@
 
 Results do not depend on the engine, so the choice is none of a model or a study: it is the process's, made with the
 environment variable ``VFTSIM_ENGINE``, which worker processes inherit and the option ``--engine`` sets.
+
+``bounds-checked`` and ``checked`` are builds of the two that find what a part does wrong (docs/engines.md).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from vftsim.errors import UsageError
 from vftsim.kernel.engine import Engine
 from vftsim.kernel.link import Linked
 
-EngineName = Literal["auto", "compiled", "simpy"]
+EngineName = Literal["auto", "compiled", "simpy", "bounds-checked", "checked"]
 ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
 VARIABLE = "VFTSIM_ENGINE"
 
@@ -50,6 +52,8 @@ def make_engine(
         raise UsageError(f"there is no engine '{name}'; engines are {', '.join(ENGINE_NAMES)}")
     if name == "simpy":
         return _simpy_engine(_linked(linked), on_input)
+    if name in ("bounds-checked", "checked"):
+        return _checking_engine(name, _linked(linked), on_input)
     try:
         from vftsim.kernel.compiled_engine import CompiledEngine
 
@@ -69,3 +73,13 @@ def _simpy_engine(linked: Linked, on_input: Callable[[], None] | None) -> Engine
     from vftsim.kernel.simpy_engine import SimpyEngine  # most runs never need SimPy
 
     return SimpyEngine(linked, on_input)
+
+
+def _checking_engine(name: str, linked: Linked, on_input: Callable[[], None] | None) -> Engine:
+    if name == "checked":
+        from vftsim.kernel.checked_engine import CheckedEngine
+
+        return CheckedEngine(linked, on_input)
+    from vftsim.kernel.compiled_engine import BoundsCheckedEngine
+
+    return BoundsCheckedEngine(linked, on_input)

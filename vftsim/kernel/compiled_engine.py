@@ -21,7 +21,7 @@ from vftsim.kernel import code_cache, emit, wheel
 from vftsim.kernel.declare import Entry, Table
 from vftsim.kernel.engine import FOREVER_NS, RewindableEngine
 from vftsim.kernel.layout import layout_of, takes_rows
-from vftsim.kernel.link import Linked
+from vftsim.kernel.link import Linked, unlinked
 
 _RUN, _AT, _NEW = 0, 1, 2
 _ENTRIES_FROM = 3
@@ -149,7 +149,9 @@ class CompiledEngine(RewindableEngine):
     def rows(self, table: Table[Any]) -> Sequence[Any]:
         """Return a table's rows."""
         if table.name not in self._rows:
-            array = self._layout.arrays[table.name]
+            array = self._layout.arrays.get(table.name)
+            if array is None:
+                raise unlinked(table)
             self._rows[table.name] = self._bytes[array.offset : array.end].view(self._kind(table.name, array.dtype))
         rows: Sequence[Any] = self._rows[table.name]
         return rows

@@ -36,7 +36,13 @@ class Engine(ABC):
 
     @abstractmethod
     def rows(self, table: Table[Any]) -> Sequence[Any]:
-        """Return a table's rows, to be read and set up."""
+        """Return a table's rows, to be read and set up.
+
+        Raises
+        ------
+        LinkError
+            If no function of the kernel names the table.
+        """
 
     @abstractmethod
     def new(self, table: Table[Any]) -> int:

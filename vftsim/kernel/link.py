@@ -36,6 +36,14 @@ class LinkError(TypeError):
     """A mechanism's code that no kernel can contain: a defect of the part, not of a model."""
 
 
+def unlinked(table: Table[Any]) -> LinkError:
+    """Return what says that a kernel has no such table."""
+    return LinkError(
+        f"this kernel has no table '{table.name}': no function of its parts names it, "
+        "and no workload or application has it among its 'tables'"
+    )
+
+
 @dataclass
 class Function:
     """A function of the kernel, rewritten."""

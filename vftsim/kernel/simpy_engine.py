@@ -18,7 +18,7 @@ from simpy.events import Event
 from vftsim.kernel import emit
 from vftsim.kernel.declare import Entry, Table, event
 from vftsim.kernel.engine import FOREVER_NS, Engine
-from vftsim.kernel.link import Linked
+from vftsim.kernel.link import Linked, unlinked
 from vftsim.kernel.order import ENTITY_BITS
 
 _BEFORE_ALL = -1
@@ -77,7 +77,9 @@ class SimpyEngine(Engine):
 
     def rows(self, table: Table[Any]) -> Sequence[Any]:
         """Return a table's rows."""
-        rows: Sequence[Any] = getattr(self._sim, table.name)
+        rows: Sequence[Any] | None = getattr(self._sim, table.name, None)
+        if rows is None:
+            raise unlinked(table)
         return rows
 
     def _after_free(self, table: Table[Any]) -> Sequence[Any]:
