@@ -251,7 +251,8 @@ def test_a_prediction_does_not_depend_on_workers_and_goes_on_where_it_was(here):
         assert store is not None
         again = predict(model, [own], draws=4, execution=Execution(jobs=1, store=store))
         assert [count for _, count in store.studies()] == [8], "six of them from before"
-    assert first.figures == predict(model, [own], draws=3, execution=Execution(jobs=1)).figures
+    undisturbed = predict(model, [own], draws=3, execution=Execution(jobs=1))
+    assert repr(first.figures) == repr(undisturbed.figures), "whose nan is not even itself from Python 3.13 on"
     cpu = {f.name: f for f in again.figures}["step_1/cpu"]
     assert cpu.runs == cpu.of == 8
     assert cpu.parameters_sd > 0 < cpu.replications_sd

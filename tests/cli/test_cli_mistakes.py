@@ -8,6 +8,7 @@ from ruamel.yaml import YAML
 from tiny import TINY
 
 from vftsim.cli.main import console, main
+from vftsim.composition import one_kernel
 
 GOOD = YAML(typ="safe", pure=True).load(io.StringIO(TINY))
 MUTATIONS = list(mutations(GOOD))
@@ -156,6 +157,8 @@ def test_what_points_of_a_sweep_ask_in_vain_is_said_before_it_runs(capsys):
 )
 def test_a_refusal_is_one_message_that_can_be_read(settings, capsys):
     changes = [word for setting in settings for word in ("--set", setting)]
+    one_kernel.make_ready()  # whoever needs the engine first says that it is built
+    capsys.readouterr()
     assert main(["run", "lab-native", "-n", "1", "--quick", "-q", "-j", "1", *changes]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
+from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
@@ -290,10 +291,10 @@ class Quotient(Figure):
     def _observe(self, take: Callable[[Any], Any]) -> Callable[[Any], tuple[float, float]]:
         def observe(outcome: Any) -> tuple[float, float]:
             is_whole = self.of_whole or self.top.by is None
-            bottom = sum(
+            bottom = math.fsum(
                 (_whole_of(each) if is_whole or not each.by else take)(each.held(outcome)) for each in self.bottoms
             )
-            return float(take(self.top.held(outcome))), float(bottom)
+            return float(take(self.top.held(outcome))), bottom
 
         return observe
 
@@ -430,11 +431,12 @@ def _whole(held: Any) -> Any:
 
 
 def _sum_of_values(held: Mapping[Any, float]) -> float:
-    return sum(held.values())
+    values = held.values()
+    return math.fsum(values) if any(isinstance(value, float) for value in values) else sum(values)
 
 
 def _mean_of_values(held: Mapping[Any, float]) -> float:
-    return sum(held.values()) / len(held) if held else math.nan
+    return fmean(held.values()) if held else math.nan
 
 
 def _whole_of(figure: Figure) -> Callable[[Any], Any]:

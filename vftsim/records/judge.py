@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ class Judgement(Printed):
     def mean(self, run: str, figure: str) -> float:
         """Return a figure of an experiment, its mean over the replications."""
         values = self.each(run, figure).tolist()
-        return float(sum(values) / len(values))
+        return fmean(values)
 
     def means(self, runs: str, figure: str) -> np.ndarray:
         """Return a figure of all experiments whose names match, in their order."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class Record:
             "abs": abs,
             "min": lambda *values: float(min(*values)),
             "max": lambda *values: float(max(*values)),
-            "sum": lambda values: float(sum(values)),
+            "sum": math.fsum,
             "round": round,
             "len": len,
             "steps": _steps,
@@ -276,7 +277,7 @@ def _steps(low: float, high: float, by: float) -> list[float]:
 
 def mean_of(values: Sequence[float]) -> float:
     """Return the mean as records have it: the sum over the number."""
-    return sum(values) / len(values)
+    return fmean(values)
 
 
 # Tables that lie beside a record: what a source states

@@ -18,6 +18,7 @@ time is no response time.
 Left out: the segments and acknowledgements of the connection; a request or an answer is one packet.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -467,7 +468,7 @@ def _over_tiers(
     """Return the sum of a figure over all requests that one of a client causes."""
     total = of(server)
     if server is not None and profile.peer is not None:
-        total += sum(times * _over_tiers(profile.peer(to), profile, of) for to, times in server.mean_requests)
+        total += math.fsum(times * _over_tiers(profile.peer(to), profile, of) for to, times in server.mean_requests)
     return total
 
 

@@ -120,7 +120,7 @@ def _noise() -> float:
     sender = _PS - _SLR - _DS - 100.0 + 0.004 * (_PS - _SLR - _RLR - _DS - 14.0) ** 2
     side_tone = _PR + 10.0 * math.log10(1.0 + 10.0 ** ((10.0 - _LSTR) / 10.0))
     receiver = _RLR - 121.0 + side_tone + 0.008 * (side_tone - 35.0) ** 2
-    return 10.0 * math.log10(sum(10.0 ** (level / 10.0) for level in (_NC, sender, receiver, _NFOR + _RLR)))
+    return 10.0 * math.log10(math.fsum(10.0 ** (level / 10.0) for level in (_NC, sender, receiver, _NFOR + _RLR)))
 
 
 def _noise_ratio() -> float:

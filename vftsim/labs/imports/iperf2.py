@@ -8,6 +8,7 @@ which the client prints as the server's report.  KByte, MByte and GByte are powe
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import fmean
 
 from vftsim.labs.importing import Figure, Source, importer, of_values
 
@@ -182,5 +183,5 @@ def _datagrams(report: Iperf2Report) -> list[Figure]:
     if total:
         lost = sum(line.lost or 0 for line in ends)
         figures.append(Figure("lost", "%", {"n": total, "mean": 100.0 * lost / total}))
-        figures.append(Figure("jitter", "ms", {"mean": sum(line.jitter_ms or 0.0 for line in ends) / len(ends)}))
+        figures.append(Figure("jitter", "ms", {"mean": fmean(line.jitter_ms or 0.0 for line in ends)}))
     return figures

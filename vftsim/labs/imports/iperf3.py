@@ -6,7 +6,9 @@ loss of datagrams, and the processors' use at both ends.
 """
 
 import json
+import math
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -74,7 +76,7 @@ class Iperf3Report:
             return {"sum_sent": sent, "sum_received": received}
         lost = sum(stream.lost_packets or 0 for stream in self.streams)
         packets = sum(stream.packets or 0 for stream in self.streams)
-        jitter_ms = sum(stream.jitter_ms or 0.0 for stream in self.streams) / max(1, len(self.streams))
+        jitter_ms = math.fsum(stream.jitter_ms or 0.0 for stream in self.streams) / max(1, len(self.streams))
         together = Iperf3Stream((), 0, 0, None, jitter_ms, lost, packets)
         return {"sum": sent | _datagrams(together), "sum_sent": sent, "sum_received": received | _datagrams(together)}
 
@@ -214,7 +216,7 @@ def _sent(end: _End) -> list[Figure]:
             figures.append(Figure("retransmits", "count", {"total": end.sum_sent.retransmits}))
     trips = [each.sender.mean_rtt * 1e-3 for each in end.streams if each.sender and each.sender.mean_rtt]
     if trips:
-        figures.append(Figure("rtt", "ms", {"mean": sum(trips) / len(trips)}))
+        figures.append(Figure("rtt", "ms", {"mean": fmean(trips)}))
     return figures
 
 

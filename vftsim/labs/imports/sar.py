@@ -4,6 +4,7 @@
 semicolon table.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -40,8 +41,8 @@ class Samples:
         figures = []
         for name, pairs in self.values.items():
             values, seconds = zip(*pairs, strict=True)
-            whole = sum(seconds)
-            mean = sum(value * of for value, of in pairs) / whole if whole and len({*seconds}) > 1 else None
+            whole = math.fsum(seconds)
+            mean = math.fsum(value * of for value, of in pairs) / whole if whole and len({*seconds}) > 1 else None
             figures.append(of_values(name, "%", values, mean=mean))
         return figures
 

@@ -3,6 +3,7 @@
 All but the screens are semicolon tables with a closing semicolon.
 """
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -138,7 +139,7 @@ def _read_stat(source: Source) -> list[Figure]:
 
 def _rate(name: str, counts: list[float], spans: list[float]) -> Figure:
     long_enough = [(c, s) for c, s in zip(counts, spans, strict=True) if s >= _SHORT * max(spans)]
-    return of_values(name, "/s", [c / s for c, s in long_enough], mean=sum(counts) / sum(spans))
+    return of_values(name, "/s", [c / s for c, s in long_enough], mean=math.fsum(counts) / math.fsum(spans))
 
 
 def _response_times(source: Source, line: int, row: dict[str, str]) -> list[Figure]:

@@ -9,6 +9,7 @@ account it costs a single server ``registered_s``, of which a farm's back end ta
 ``clustering`` times the rest.  How that splits is not stated anywhere.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -210,9 +211,9 @@ def bounds_of(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
     callers = _callers(cpu)
     for resource, tier in _SERVERS.items():
         shares = [share for name, share in cpu.items() if name.partition("-")[0] == tier]
-        if sum(shares) > 0.0:
-            bound_of[resource] = spec.domains[tier].vcpus * len(shares) * calls_per_s / sum(shares)
-    bound_of[ALL_PROCESSORS] = PROCESSORS * calls_per_s / (sum(cpu.values()) - callers)
+        if math.fsum(shares) > 0.0:
+            bound_of[resource] = spec.domains[tier].vcpus * len(shares) * calls_per_s / math.fsum(shares)
+    bound_of[ALL_PROCESSORS] = PROCESSORS * calls_per_s / (math.fsum(cpu.values()) - callers)
     bound_of[GENERATORS] = PROCESSORS * calls_per_s / callers
     if "nas" in spec.domains:
         threads: Any = spec.domains["nas"].applications["nfsd"]
@@ -225,7 +226,7 @@ def call_figures(record: RunRecord) -> dict[str, float]:
     """Return what callers saw, and the processors that the farm kept busy."""
     calls, cpu = record.of("workloads.calls"), record.pcpus()
     return {
-        "processors_used": sum(cpu.values()) - _callers(cpu),
+        "processors_used": math.fsum(cpu.values()) - _callers(cpu),
         "generators_used": _callers(cpu),
         "front_cpu": max(share for name, share in cpu.items() if name.startswith("front")),
         "response_ms": calls.response.mean * 1e-6,
@@ -247,13 +248,13 @@ def calls_done(record: RunRecord, resource: str) -> dict[str, float]:
     tier = _SERVERS.get(resource, "nas")
     programs = record.whole.outcomes.items()
     by_domain: Any = ((owner.split(".")[1], program) for owner, program in programs if ".applications." in owner)
-    done = sum(float(program.message_rate) for domain, program in by_domain if domain.partition("-")[0] == tier)
+    done = math.fsum(float(program.message_rate) for domain, program in by_domain if domain.partition("-")[0] == tier)
     return {"calls_per_s": done / _OPERATIONS.get(resource, 6.0)}
 
 
 def _callers(cpu: Mapping[str, float]) -> float:
     """Return what the load generators keep busy, on the other partition's processors."""
-    return sum(share for name, share in cpu.items() if name.startswith("generator"))
+    return math.fsum(share for name, share in cpu.items() if name.startswith("generator"))
 
 
 def own_limit(figures: Mapping[str, Sequence[float]]) -> tuple[str, float]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
 from typing import Literal
 
 from vftsim.composition.model import ModelSpec
@@ -192,7 +193,7 @@ def _sliced(stretches: Sequence[Sequence[tuple[float, float]]]) -> list[Point]:
     for stretch in stretches:
         for first in range(0, len(stretch), size):
             times_s, values = zip(*stretch[first : first + size], strict=True)
-            middle_s, mean = (sum(each) / len(each) for each in (times_s, values))
+            middle_s, mean = (fmean(each) for each in (times_s, values))
             points.append(Point(middle_s, mean, min(values), max(values)))
         points.append(Point(stretch[-1][0], math.nan))
     return points

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from vftsim.errors import UsageError
@@ -255,20 +256,20 @@ def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, at
 def _outage_s(study: FailoverStudy, restart_s: float) -> float:
     """Return the mean outage; somebody restarts what does not come back by itself."""
     outages_s = [each.away_s if math.isfinite(each.away_s) else restart_s for each in study.failovers]
-    return sum(outages_s) / len(outages_s)
+    return fmean(outages_s)
 
 
 def _reprotection_s(study: FailoverStudy) -> float:
     """Return the mean time from the end of an outage until protection is restored; infinite: never."""
     unprotected = study.mean("unprotected_s")
     ended_s = [each.away_s for each in study.failovers if math.isfinite(each.away_s)]
-    return math.inf if unprotected is None or not ended_s else max(0.0, unprotected.mean - sum(ended_s) / len(ended_s))
+    return math.inf if unprotected is None or not ended_s else max(0.0, unprotected.mean - fmean(ended_s))
 
 
 def _failed(study: FailoverStudy, of_restart: float) -> float:
     """Return the mean number of attempts that fail by a crash: those of a restart are all that come meanwhile."""
     counts = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
-    return sum(counts) / len(counts)
+    return fmean(counts)
 
 
 _OF_CRASHES = ("mechanism", "came back", "outage s", "protected again after s")

@@ -20,6 +20,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -280,7 +281,8 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
     mine, its = (_less(each, busy, others) for each in (summary, unprotected))
     figures[PRICE] = {
         n: round(
-            mine[n] - done / 100.0 * its[n] + sum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside), 4
+            mine[n] - done / 100.0 * its[n] + math.fsum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside),
+            4,
         )
         for n, done in figures[WORK].items()
         if n in mine and n in its
@@ -315,7 +317,7 @@ def _work(summary: Summary, unprotected: Summary, word: str, workers: Collection
             if its[number] > 0:
                 shares.setdefault(number, []).append(min(100.0, 100.0 * mine[number] / its[number]))
     numbers = shares or {number: [100.0] for number in _numbers(summary)}
-    return {number: sum(each) / len(each) for number, each in numbers.items()}
+    return {number: fmean(each) for number, each in numbers.items()}
 
 
 def _rates(summary: Summary, word: str, workers: Collection[str]) -> Iterator[str]:

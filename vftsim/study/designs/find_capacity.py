@@ -25,6 +25,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
+from statistics import fmean
 
 from vftsim.composition.model import LONGEST_NS, MeasureSpec, ModelSpec
 from vftsim.composition.record import RunRecord
@@ -102,7 +103,7 @@ def saturating_streams(spec: ModelSpec, seed: int) -> float:
     for name, host in spec.hosts.items():
         on_it = [cost for domain, cost in per_stream.items() if spec.host_of(specs[domain]) == name]
         if on_it:
-            most.append(host.pcpus / sum(on_it))
+            most.append(host.pcpus / math.fsum(on_it))
     for name, cost in per_stream.items():
         domain = specs[name]
         pcpus = spec.hosts[spec.host_of(domain)].pcpus
@@ -340,7 +341,7 @@ def saturating_saps(load: JudgedLoad) -> float:
     first = ramp.first_load
     spec = with_ramp(load.spec, ramp.with_times(ramp.transient_ns, max(ramp.step_ns(), PILOT_NS)))
     cpu = load.of(spec).play(first, 0).steps()[0].samples("cpu")
-    busy = sum(cpu) / len(cpu) if cpu else 0.0
+    busy = fmean(cpu) if cpu else 0.0
     if busy <= 0.0:
         raise UsageError(f"the server does nothing at {first:g} attempts a second; raise the initial load of its steps")
     return first * 100.0 / busy

@@ -1,5 +1,6 @@
 """Cost of a configuration by a table of prices: hosts, cores, vCPUs, memory, network, any key of the model."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,7 +81,7 @@ def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]
         A price is of a key that the model lacks, or of a kind of part that there is not.
     """
     quantities = quantities_of(spec)
-    cost = sum(getattr(table, name) * amount for name, amount in quantities.items())
+    cost = math.fsum(getattr(table, name) * amount for name, amount in quantities.items())
     for key, price in table.keys.items():
         quantities[key] = knob_of(spec, key, "prices: keys:").value
         cost += price * quantities[key]

@@ -228,7 +228,7 @@ class RareStudy(Printed):
         values, mean = self.values, self.probability.mean
         if self.pilot is None or len(values) < 2 or not 0.0 < mean < 1.0:
             return None
-        variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)
+        variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)
         return mean * (1.0 - mean) / variance * self.pilot.run_events if variance else None
 
     def to_pandas(self) -> DataFrame:

@@ -189,8 +189,8 @@ def measure(task: MeasureTask) -> Measured:
         living = [(each, outage_s) for each, outage_s in episodes if not each.is_dead]
         count = max(len(living), 1)
         costs_s = [machine.restart_s if each.is_dead else outage_s for each, outage_s in episodes]
-        waits = sum(_redundant_after_s(machine, each, outage_s) for each, outage_s in living)
-        outages = sum(outage_s for _, outage_s in living)
+        waits = math.fsum(_redundant_after_s(machine, each, outage_s) for each, outage_s in living)
+        outages = math.fsum(outage_s for _, outage_s in living)
         around_s = mean_interval(costs_s, CONFIDENCE).half_width
         return Effect(outages / count, waits / count, 1.0 - len(living) / len(episodes), around_s)
 
@@ -244,7 +244,9 @@ def simulate_year(task: YearTask) -> Year:
         over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * _S), protected_ns or 0)
         if episode.is_lost and machine.protection.has_backup:
             under_way, protected_ns = [], over_ns
-    return Year(sum(down.values()), unprotected_s, {rate.name: len(instants) for instants, rate in drawn}, down, deaths)
+    return Year(
+        math.fsum(down.values()), unprotected_s, {rate.name: len(instants) for instants, rate in drawn}, down, deaths
+    )
 
 
 def _outage_s(episode: Episode, quiet_s: float) -> float:
@@ -282,7 +284,7 @@ class MachineYears:
         have cost, each by itself, is taken off (a control variate), which makes the interval several times narrower.
         The chance of those that meet each other comes on top.
         """
-        chances_s = [sum(self._by_chance_s(each, kind) for kind in self.kinds) for each in self.years]
+        chances_s = [math.fsum(self._by_chance_s(each, kind) for kind in self.kinds) for each in self.years]
         of_years_s = [each.down_s - chance_s for each, chance_s in zip(self.years, chances_s, strict=True)]
         mean = mean_interval(of_years_s, CONFIDENCE)
         low = mean.mean - math.hypot(mean.mean - mean.low, self._of_meetings_s)
@@ -308,7 +310,7 @@ class MachineYears:
     def down_by_s(self) -> dict[str, float]:
         """Seconds down in a year by the kind of fault, the same taken off: they add up to :attr:`down_s`."""
         return {
-            kind.name: sum(each.down_by[kind.name] - self._by_chance_s(each, kind) for each in self.years)
+            kind.name: math.fsum(each.down_by[kind.name] - self._by_chance_s(each, kind) for each in self.years)
             / len(self.years)
             for kind in self.kinds
         }
@@ -327,7 +329,7 @@ class MachineYears:
     @property
     def chain(self) -> Estimate:
         """Seconds down in a year by the chain; its interval is that of the measured outages, which are independent."""
-        half_s = math.sqrt(sum((kind.rate_per_s * YEAR_S * kind.protected.around_s) ** 2 for kind in self.kinds))
+        half_s = math.sqrt(math.fsum((kind.rate_per_s * YEAR_S * kind.protected.around_s) ** 2 for kind in self.kinds))
         low, high = self.chain_down_s - half_s, self.chain_down_s + half_s
         whole = Estimate(self.chain_down_s, half_s, low, high, self.crashes, CONFIDENCE, "skew-corrected t")
         return whole if self.crashes >= FEWEST_RUNS else replace(whole, kind="range")

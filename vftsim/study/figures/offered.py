@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -51,8 +52,8 @@ def mean_missing(name: str, offers: Sequence[Offer]) -> Missing | None:
     short = next((offer for offer in offers if offer.is_short), None)
     if short is None:
         return None
-    asked, sent = sum(each.asked for each in offers), sum(each.sent for each in offers)
-    return Missing(name, asked / len(offers), sent / len(offers), short.unit, short.limit, short.word)
+    asked, sent = fmean(each.asked for each in offers), fmean(each.sent for each in offers)
+    return Missing(name, asked, sent, short.unit, short.limit, short.word)
 
 
 def _after_the_end(spec: ModelSpec, records: Records) -> Iterable[Missing]:

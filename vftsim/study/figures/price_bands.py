@@ -102,7 +102,7 @@ class Band:
     def share(self) -> float:
         """Share of that price in the variance over the ranges."""
         squares = [each.width**2 for each in self.effects]
-        return squares[0] / sum(squares)
+        return squares[0] / math.fsum(squares)
 
     def around(self, estimate: Estimate, least: float = -math.inf) -> Estimate:
         """Return a figure, ``least`` or more, with an interval for replications and prices, which are independent."""

@@ -14,6 +14,7 @@ only where nothing else is full; of several, the one that the others wait for.
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -160,7 +161,7 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
     host = spec.host_of(domain)
     pcpu_count = spec.hosts[host].pcpus
     rows = {number: row for other, number, row in run.built.vcpu_rows() if other == name}
-    used = sum(rates["run", name, number] for number in rows)
+    used = math.fsum(rates["run", name, number] for number in rows)
     yield (f"{name}: {_count(len(rows), 'vCPU')}", UTILIZATION), 100.0 * used / len(rows)
     for number in rows:
         yield (f"{name}{_VCPU}{number}", UTILIZATION), 100.0 * rates["run", name, number]
@@ -173,7 +174,7 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
         # From the start of the run: a domain may still be kept off the CPUs for what it overdrew in the warm-up.
         run_ns = sum(int(run.engine.rows(vcpus)[row].run_ns) for row in rows.values())
         yield (f"{name}: ceiling of {ceiling:g} pCPUs", UTILIZATION), 100.0 * min(1.0, run_ns / (ceiling * run.now_ns))
-    yield (f"{name}: waiting for a pCPU", "vCPUs"), sum(rates["wait", name, number] for number in rows)
+    yield (f"{name}: waiting for a pCPU", "vCPUs"), math.fsum(rates["wait", name, number] for number in rows)
     for key in domain.disks:
         yield (f"{name}: disk {key}", UTILIZATION), 100.0 * rates["disk", name, key]
 
@@ -190,7 +191,7 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> DataFrame:
     """Return the resources by falling utilization, then who waits, then losses; the first row is the limit."""
     runs = [{(resource, unit): value for resource, unit, value in each} for each in uses]
     names = list(dict.fromkeys(name for use in runs for name in use))
-    means = {name: sum(use.get(name, 0.0) for use in runs) / len(runs) for name in names}
+    means = {name: fmean(use.get(name, 0.0) for use in runs) for name in names}
     unneeded = {name for name in names if name[1] == POOL and means[name] < HARDLY_USED_PERCENT}
     shown = [name for name in names if name not in unneeded and not _is_like_the_others(name, means)]
     # Pools keep the order in which requests come to them.
@@ -237,7 +238,7 @@ def _is_like_the_others(name: tuple[str, str], means: dict[tuple[str, str], floa
     if not vcpu:
         return False
     peers = [mean for (other, _), mean in means.items() if other.startswith(f"{owner}{_VCPU}")]
-    return means[name] < max(peers) or means[name] < sum(peers) / len(peers) + STANDS_OUT_POINTS
+    return means[name] < max(peers) or means[name] < fmean(peers) + STANDS_OUT_POINTS
 
 
 def _count(number: int, noun: str) -> str:
@@ -245,4 +246,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _busy_percent(rates: dict[Any, float], host: str, numbers: Collection[int]) -> float:
-    return 100.0 * sum(rates["pcpu", host, n] for n in numbers) / len(numbers)
+    return 100.0 * fmean(rates["pcpu", host, n] for n in numbers)

@@ -16,6 +16,7 @@ time there first, as the work of a process of the guest.
 Left out: media.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Literal, Self
 
@@ -388,7 +389,7 @@ def _weight_of(server: ApplicationSpec | None, message: str, profile: RunProfile
     used: Mapping[str, OperationSpec] = server.operations if isinstance(server, FarmServerSpec) else {}  # type: ignore[assignment]
     if message in used and profile.peer is not None:
         weight += _DISK_WEIGHT * used[message].disk_operations
-        weight += sum(
+        weight += math.fsum(
             ask.times * _weight_of(profile.peer(ask.to), ask.message, profile, depth + 1) for ask in used[message].asks
         )
     return weight
@@ -477,7 +478,7 @@ class FarmCallsSpec(WorkloadSpec):
         handler, weight = profile.application, 0.0
         if isinstance(handler, FarmServerSpec) and handler.passes_to is not None and profile.peer is not None:
             handler, weight = profile.peer(handler.passes_to), _MESSAGE_WEIGHT * len(caller)
-        return weight + sum(_weight_of(handler, each, profile) for each in (*caller, "ringing", "ok", "bye_ok"))
+        return weight + math.fsum(_weight_of(handler, each, profile) for each in (*caller, "ringing", "ok", "bye_ok"))
 
     def in_flight(self, profile: RunProfile) -> float:
         """Return the calls that are held."""

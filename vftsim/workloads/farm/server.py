@@ -12,6 +12,7 @@ whole numbers are made up by whole ones in turn, not drawn; the answer to a requ
 A machine that is booted again has lost what was in its socket and in its threads' hands, and which INVITEs it had.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -324,7 +325,7 @@ class FarmProgram(Program):
             self._server.first_route, self._server.routes = add_routes(self.engine, pairs)
 
     def _add_operation(self, wiring: Wiring, message: farm.Message, spec: "OperationSpec") -> int:
-        demand_ns, asked = self._context.inflated(spec.demand), sum(ask.times for ask in spec.asks)
+        demand_ns, asked = self._context.inflated(spec.demand), math.fsum(ask.times for ask in spec.asks)
         entity = 16 * int(self._server.row) + message
         demands = self._context.gamma_feed("farm_server.demand", entity, demand_ns, self._spec.demand_cv)
         operation = add_row(self.engine, farm.operations, spec, demand_ns=demand_ns, demands=demands)

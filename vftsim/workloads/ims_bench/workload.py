@@ -1,5 +1,6 @@
 """The IMS benchmark as a workload of a model: its agents, manager and samples put together."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal, Self
 
@@ -161,7 +162,7 @@ class ImsBenchSpec(RampSpec):
 
     def packets(self, profile: RunProfile) -> float:
         """Messages that the server receives, 4 an attempt and 2 a registration."""
-        return sum(rate * length_ns for length_ns, rate in self._phases(profile.most_per_s)) / _S
+        return math.fsum(rate * length_ns for length_ns, rate in self._phases(profile.most_per_s)) / _S
 
     def share_sent(self, time_ns: int, profile: RunProfile) -> float:
         """They come faster from step to step."""
