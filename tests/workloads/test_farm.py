@@ -104,6 +104,20 @@ def test_an_answer_takes_the_sum_of_its_parts_to_the_nanosecond(make, engine):
     assert record.drops == {}
 
 
+def test_answers_to_calls_from_before_the_measured_time_are_not_those_of_what_was_offered(make):
+    """100 calls a second that take 202 ms: those of the last 20 gaps are under way at the end, as at the beginning."""
+    _, found = measured(
+        make(
+            "workloads.calls.rate=100 /s",
+            "domains.back.disks.data.service=100 ms",
+            "domains.back.disks.data.disks=100",
+            "measure.warm_up=1005 ms",
+        )
+    )
+    assert (found.offered, found.answered) == (100, 100)
+    assert (found.served, found.behind) == (80.0, 0.0)
+
+
 def test_a_registration_comes_first_and_takes_its_own_time(make):
     _, found = measured(make("workloads.calls.registered=true"))
     inside_ns = 512 + 1000

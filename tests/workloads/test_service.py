@@ -16,6 +16,7 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.tracing.explain import explain
 from vftsim.tracing.trace import run_traced
+from vftsim.workloads.request_response import OpenRequestsSpec
 from vftsim.workloads.service.records import plans
 
 MS = 1_000_000
@@ -301,12 +302,35 @@ def test_requests_at_a_rate_are_given_up_after_their_last_repetition():
 
 
 def test_what_an_overloaded_service_leaves_unanswered_leads_its_figures():
-    """10 ms a request are 100 answers a second of 160 offered; whoever waits gives up only after the run."""
+    """10 ms a request are 100 answers a second of 160; 60 wait from before, whoever gives up does so after the run."""
     users = {"kind": "open_requests", "to": "web", "rate": "160 /s", "gap_cv": 0.0, "timeout": "1 min"}
     seen, _ = played(model({"web": {"demand": "10 ms", "threads": 1}}, users, 20))
     assert {"served", "failed"} <= {entry.path[0] for entry in seen.entries() if entry.leads}
-    assert seen.served == pytest.approx(62.5, abs=0.1)
+    assert seen.behind == pytest.approx(37.5, abs=0.1)
+    assert seen.served == pytest.approx((2000 - 60) / 32, abs=0.1)
     assert seen.failed == 0.0
+
+
+def test_answers_to_requests_from_before_the_measured_time_are_not_those_of_what_was_offered():
+    """Ten a second take 255 ms: of 100 the last three are under way at the end, as three were at the beginning."""
+    users = {"kind": "open_requests", "to": "web", "rate": "10 /s", "gap_cv": 0.0}
+    seen, _ = played(model({"web": {"demand": "255 ms"}}, users, 10, web={"vcpus": 4}, warm_up="1050 ms"))
+    assert (seen.offered, seen.answers) == (100, 100)
+    assert (seen.served, seen.behind) == (97.0, 0.0)
+
+
+def test_requests_that_are_always_under_way_are_no_overload():
+    """300 requests a second wait 1 s each for somebody: 300 of the 1,500 are under way at the end, nobody waits longer.
+
+    So the share that is answered is no measure of what a slow service carries.
+    """
+    users = {"kind": "open_requests", "to": "web", "rate": "300 /s", "gap_cv": 0.0, "timeout": "20 s"}
+    tiers = {"web": {"demand": "1 ms", "calls": [asks("app")]}, "app": {"demand": "0 s", "reads": 1}}
+    disks = {"disks": {"data": {"kind": "array", "disks": 1000, "service": "1 s"}}}
+    seen, _ = played(model(tiers, users, 5, warm_up="2 s", app=disks))
+    assert seen.served == pytest.approx(80.0, abs=0.5)
+    assert seen.behind == pytest.approx(0.0, abs=0.5)
+    assert not any("served" in each for each in OpenRequestsSpec.objectives)
 
 
 def everything(**changes):
