@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import simpy
 
+from tests.study.tiny import tiny as tiny_text
 from vftsim.errors import UsageError
 from vftsim.spec.shipped import PACKAGE
 from vftsim.stats import DelayHistogram
@@ -19,8 +20,9 @@ from vftsim.study.designs.run import run_study
 from vftsim.study.runs import estimate
 from vftsim.study.runs import replicate as replicate_module
 from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.model import load_model
 from vftsim.study.runs.replicate import replicate
-from vftsim.study.runs.results import RunResult, csv_text
+from vftsim.study.runs.results import RunResult, csv_text, run_answer
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import to_json
 
@@ -52,6 +54,16 @@ def test_a_study_shorter_than_the_start_of_workers_begins_none(tiny, monkeypatch
     monkeypatch.setattr(estimate, "WORTH_WORKERS_S", 2 * estimate.needs_of(tiny.spec).seconds)
     with pytest.raises(BegunError):
         run_study(tiny, 3, Execution(7, 2))
+
+
+def test_ramps_that_met_no_limit_say_what_their_last_step_shows(tmp_path):
+    """One step at 10 attempts a second, 4 s measured: its attempts are counted in the table."""
+    path = tmp_path / "calm.yaml"
+    path.write_text(tiny_text(steps="{initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 1}"))
+    result = run_study(load_model(str(path)), 1, Execution(7, 1))
+    steps = result.to_pandas()
+    begun = steps.loc[steps["phase"] == "step_1", "attempts_global"].item() / 4
+    assert run_answer(result).text == f"calls, step_1: attempts begun {begun:g} /s"
 
 
 def test_another_seed_gives_other_tables(tiny, result):

@@ -39,9 +39,9 @@ def words(address: Address) -> str:
     return " ".join((address.entry.figure.label, *address.entry.path[1:]))
 
 
-def leading(summary: Summary) -> list[Known]:
-    """Return the figures of the whole run that lead and of which something is known."""
-    addresses = [address for address in summary.addresses if not address.phase and address.entry.leads]
+def leading(summary: Summary, phase: str = "") -> list[Known]:
+    """Return the figures of the whole run, or of a phase, that lead and of which something is known."""
+    addresses = [address for address in summary.addresses if address.phase == phase and address.entry.leads]
     return [(address, e) for address in addresses if (e := summary.estimate(address.text)) is not None]
 
 

@@ -15,7 +15,7 @@ from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, 
 from vftsim.report.blocks import in_words as words_of
 from vftsim.study.blocks.head import INTERVALS, head, missing_notes, outside_notes, share_in_words, unseen
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.blocks.run_charts import leading, run_charts, words
+from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
 from vftsim.study.figures.frames import DataFrame
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.offered import Missing, missing_in, rows_of
@@ -232,12 +232,22 @@ def _precision_notes(precision: ReplicationResult | None) -> list[Note]:
     return [Note(f"Precision {reached} {precision.n} replications: {figures}{advice}", warns=not precision.reached)]
 
 
+def _led(result: RunResult) -> list[Known]:
+    """Return the figures that lead: of the whole run; where it has none, of the last phase that all runs reached."""
+    phases = min((record.phases for _, record in result.records), key=len)
+    last = max(phases, key=lambda phase: phase.begin_ns)
+    return leading(result.figures_found) or leading(result.figures_found, last.word)
+
+
+def _whose(address: Address) -> str:
+    return ", ".join(filter(None, (address.owner.rpartition(".")[2], address.step)))
+
+
 def run_answer(result: RunResult) -> Answer:
     """Return the first figures that lead, in words."""
-    first = leading(result.figures_found)[:_MOST_SAID]
     texts = [
-        f"{address.owner.rpartition('.')[2]}: {words(address)} {words_of(e, address.entry.unit)}"
-        for address, e in first
+        f"{_whose(address)}: {words(address)} {words_of(e, address.entry.unit)}"
+        for address, e in _led(result)[:_MOST_SAID]
     ]
     count = len(result.records)
     who = "does 1 replication" if count == 1 else f"do {count} replications"
