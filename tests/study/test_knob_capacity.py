@@ -136,6 +136,7 @@ def test_each_copy_of_a_domain_has_to_carry_the_load(tmp_path):
     path.write_text(text.replace("duration: 100 ms", "duration: 3 s").replace("    vcpus: 1\n", "    count: 2\n"))
     found = turned(load_model(path), ASKED)
     assert found.result.estimate.low <= 1000 / 0.95 <= found.result.estimate.high
+    assert found.names.unit == "/s (workloads.app.rate, to each of 2 copies)"
     judged = {"workloads.app-1.behind_mean", "workloads.app-2.behind_mean"}
     assert judged <= set(found.curve().columns)
 

@@ -25,6 +25,7 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.workers import Workers
+from vftsim.workloads.calls import MESSAGE_BYTES
 from vftsim.workloads.flow import FlowResult
 
 pytestmark = pytest.mark.thorough
@@ -50,6 +51,26 @@ measure:
   warm_up: 100 ms
 """
 FILLS = 20
+COPIES = """\
+hosts:
+  host: {pcpus: 3, scheduler: {kind: credit2}}
+networks:
+  lan: {latency: 10 us}
+domains:
+  dom0: {driver: {placement: any}}
+  media:
+    count: 2
+    interfaces: {eth0: {path: {kind: paravirtual, frontend_receive_cost: 0, frontend_transmit_cost: 0, event_cost: 0}}}
+    applications:
+      relay: {kind: media_relay, threads: 1, packet_cost: 1 ms, receive_buffer_bytes: 4960}
+      server: {kind: signaling_server, packet_cost: 1 us}
+workloads:
+  media: {kind: rtp, to: media, streams: 24}
+  signaling: {kind: calls, to: media, calls_per_s: 2}
+measure:
+  duration: 500 ms
+  warm_up: 100 ms
+"""
 
 
 def searched_streams(model, jobs=1, **asked):
@@ -221,6 +242,32 @@ def test_a_pinned_driver_domain_is_the_limit_not_the_host():
     assert use.iloc[0] > 95.0
     assert use["4 pCPUs"] < 75.0
     assert use["dom0: waiting for a pCPU"] > 1.0, "its other vCPUs stand in line"
+
+
+@pytest.fixture
+def copies(tmp_path):
+    path = tmp_path / "copies.yaml"
+    path.write_text(COPIES)
+    return load_model(path)
+
+
+def test_a_link_that_is_not_modelled_carries_the_streams_of_all_copies_and_the_calls(copies):
+    """For either copy 24 streams of 50 packets a second, and what the server receives of 2 calls a second."""
+    media, calls = copies.spec.workloads["media"], copies.spec.workloads["signaling"]
+    load = JudgedLoad(copies.spec, 1, at_streams, partial(meets, objectives=()))
+    use = resource_table([watched(load, 24, 0)], 0.95).set_index("resource")["estimate"]
+    bits_per_s = 2 * 8 * (24 * 50 * media.frame_bytes + 2 * calls.received_packets * MESSAGE_BYTES)
+    assert use["link of lan to host"] == pytest.approx(100 * bits_per_s / 1e9, rel=1e-6)
+
+
+def test_each_copy_has_to_carry_its_streams(copies):
+    """Either server is full with 20 streams, and loses what is beyond that."""
+    found = searched_streams(copies, resolution=1.0, probability=0.5)
+    assert found.result.estimate.low <= FILLS <= found.result.estimate.high <= FILLS + 1
+    assert found.names.unit == "media streams, to each of 2 copies"
+    curve = found.curve().set_index("streams")
+    for copy in (1, 2):
+        assert curve[f"workloads.media-{copy}.loss_mean"][21.0] == pytest.approx(100 / 21, rel=0.1)
 
 
 def test_driver_work_on_one_vcpu_names_that_vcpu():

@@ -159,7 +159,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     fewest = 0 if request.objectives else model.spec.workloads[loaded].fewest_judged
     names = LoadNames(
         key,
-        f"{unit}({key})",
+        f"{unit}({key}{_of_copies(offered)})",
         "Capacity",
         f"have {meeting}",
         details,
@@ -227,19 +227,26 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
     spec, calls = model.spec, calls_per_stream(model.spec)
     loaded = [name for kind in (STREAMS, CALLS) if (name := loaded_by(spec, kind))]
     offered = tuple(driver for name in loaded for driver in spec.drivers_of(name))
+    carriers = tuple(spec.drivers_of(loaded[0]))
     names = LoadNames(
         "streams",
-        "media streams",
+        f"media streams{_of_copies(carriers)}",
         "Capacity",
         f"lose at most {limit:g} % of their media packets",
         {"loss_limit_percent": limit, "calls_per_s_per_stream": calls},
         {"calls/s": calls},
+        beside=tuple(name for name in spec.workloads if name not in loaded),
         is_counted=True,
     )
-    loss = Objective(one_figure(f"{offered[0]}.loss", spec), "<=", limit)
-    load = JudgedLoad(spec, execution.seed, at_streams, partial(meets, objectives=(loss,)), offered)
+    losses = tuple(Objective(one_figure(f"workloads.{each}.loss", spec), "<=", limit) for each in carriers)
+    load = JudgedLoad(spec, execution.seed, at_streams, partial(meets, objectives=losses), offered)
     study = LevelStudy(load, names, saturating_streams(spec, execution.seed), limit)
     return searched(model, execution, request.settings(STREAM_SEARCH), {"streams": study}, prices=request.prices)
+
+
+def _of_copies(drivers: Sequence[str]) -> str:
+    """Return whose a load is, where every copy of a domain has its own."""
+    return "" if len(drivers) < 2 else f", to each of {len(drivers)} copies"
 
 
 def _checked_limit(model: Model, request: CapacityRequest) -> float:

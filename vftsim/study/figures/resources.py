@@ -12,6 +12,7 @@ only where nothing else is full; of several, the one that the others wait for.
 """
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -20,7 +21,6 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
-from vftsim.composition.views import streams_of
 from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, utilization
@@ -147,7 +147,7 @@ def _uses(run: Run, rates: dict[Any, float]) -> Iterator[tuple[tuple[str, str], 
         yield from _uses_of_domain(run, rates, name)
     for name, (_, rate) in _transmitters(run).items():
         yield (name, UTILIZATION), 100.0 * utilization(rates["sent", name], rate, 1)
-    yield from _drawn_link(spec)
+    yield from _drawn_links(run)
     for name in run.built.domains:
         if name not in handling:
             used = sum(rates["run", name, n] for domain, n, _ in run.built.vcpu_rows() if domain == name)
@@ -179,12 +179,15 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
         yield (f"{name}: disk {key}", UTILIZATION), 100.0 * rates["disk", name, key]
 
 
-def _drawn_link(spec: ModelSpec) -> Iterator[tuple[tuple[str, str], float]]:
-    """Load of media streams on a link that is not modelled because nothing else is on it."""
-    rtp = streams_of(spec)
-    if rtp is not None:
-        network = spec.networks[spec.arrival_of(rtp)[1]]
-        yield ("link, media each way", UTILIZATION), 100.0 * rtp.wire_bits_per_s / network.rate
+def _drawn_links(run: Run) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yield the load of each link that is not modelled because all that comes over it is drawn."""
+    spec, asked = run.spec, Counter[tuple[str, str]]()
+    for name, workload in spec.workloads.items():
+        host, network, _ = spec.arrival_of(workload)
+        if network not in run.built.hosts[host].cards:
+            asked[host, network] += round(workload.wire_bits_per_s * len(spec.drivers_of(name)))
+    for (host, network), bits_per_s in asked.items():
+        yield (f"link of {network} to {host}", UTILIZATION), 100.0 * bits_per_s / spec.networks[network].rate
 
 
 def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> DataFrame:
