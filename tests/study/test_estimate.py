@@ -76,6 +76,17 @@ def test_events_of_a_whole_run_are_right_within_a_factor_of_one_and_a_half(name)
     assert simulated / 1.5 < events_of(spec) < 1.5 * simulated
 
 
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [("two-tier", "workloads.pages.rate=1500 /s"), ("three-tier", "workloads.users.clients=600")],
+)
+def test_events_of_an_overload_that_clients_wait_out_are_right_within_a_factor_of_two(name, load):
+    """Nothing is lost in batches: each request has its arrival, its time-out and its way."""
+    spec = load_model(name, [load, "measure.duration=2 s", "measure.warm_up=500 ms"]).spec
+    simulated = run_model(spec, 1, 0).events
+    assert simulated / 2 < events_of(spec) < 2 * simulated
+
+
 MEMORY = """
 import sys
 from pathlib import Path

@@ -204,7 +204,7 @@ def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
         in_batches = _events_in_batches(spec, domain, workload)
         a_packet = _path_of(spec, workload).events_a_packet if in_batches is None else in_batches
         utilization = busy[spec.host_of(domain)]
-        if utilization >= 1.0 and in_batches is None and not workload.longest_ns():
+        if utilization >= 1.0 and in_batches is None and not workload.longest_ns() and not workload.needs_link:
             singly = min(
                 _UNTIL_IN_BATCHES * utilization / max((utilization - 1.0) * _packets(spec, workload), 1.0), 1.0
             )
