@@ -306,6 +306,15 @@ def test_attempts_without_a_free_subscriber_are_counted_and_not_begun() -> None:
     play.check_subscribers()
 
 
+def test_attempts_that_find_nobody_in_the_transient_are_not_counted_either() -> None:
+    """Begun or not, so many come in the measured time of a Poisson process."""
+    play = Play(_spec(subscribers=10, registered=20.0, steps=_steps(most=1)), lasts_ns=5 * S)
+    (record,) = play.manager.phases
+    mean = record.requested_saps * (record.end_ns - record.measure_from_ns) / S
+    assert record.measure_from_ns > record.start_ns
+    assert record.not_started + sum(record.attempts) == pytest.approx(mean, abs=4 * math.sqrt(mean))
+
+
 def test_subscribers_move_between_the_pools_as_the_scenarios_say() -> None:
     play = Play(_spec(subscribers=2_000, registered=20.0))
     net = sum({Scenario.IMS_REG: 1, Scenario.IMS_DEREG: -1}.get(attempt.scenario, 0) for attempt in play.begun)

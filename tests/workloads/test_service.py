@@ -408,5 +408,5 @@ def test_calls_that_cannot_be_are_refused(tiers, said):
 
 
 def test_a_service_that_reads_needs_a_disk():
-    with pytest.raises(UsageError, match=r"web.web: its domain has no disk ; give it one under `disks`"):
+    with pytest.raises(UsageError, match=r"web.web: its domain has no disk; give it one under `disks`"):
         run_model(model({"web": {"reads": 1.0}}, ALONE), 1, 0)

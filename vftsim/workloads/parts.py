@@ -74,7 +74,8 @@ class InstallContext(Assembly):
         """
         row = next(iter(self.disks.values()), 0) if name is None else self.disks.get(name, 0)
         if is_needed and not row:
-            raise UsageError(f"{self.name}: its domain has no disk {name or ''}; give it one under `disks`")
+            which = "disk" if name is None else f"disk '{name}'"
+            raise UsageError(f"{self.name}: its domain has no {which}; give it one under `disks`")
         return row
 
     def add_program(self, table: Table[RecordT], spec: "ApplicationSpec", **values: Any) -> RecordT:

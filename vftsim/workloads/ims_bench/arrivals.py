@@ -157,6 +157,7 @@ def on_arrival(sim: Sim, draw_row: int, token: int) -> None:
 def begin_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> None:
     """Begin an attempt, if subscribers for it are free."""
     phase = phases(sim)[bench.phase]
+    is_counted = sim.now_ns >= phase.measure_from_ns
     is_registered = draw.scenario != Scenario.IMS_REG
     needs_two = draw.scenario in (Scenario.IMS_UAC, Scenario.IMS_MSGC)
     user = take_subscriber(sim, bench.registered, draw.user) if is_registered else -1
@@ -168,15 +169,16 @@ def begin_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> None:
     if user < 0 or (needs_two and destination < 0):
         if user >= 0:
             put_back(sim, bench.registered, user)
-        phase.not_started += 1
+        if is_counted:
+            phase.not_started += 1
         return
     bench.begun += 1
     row = new_attempt(sim, bench, draw)
     attempt = attempts(sim)[row]
     attempt.user = user
     attempt.destination = destination
-    attempt.counted = sim.now_ns >= phase.measure_from_ns
-    if attempt.counted:
+    attempt.counted = is_counted
+    if is_counted:
         phase.attempts[draw.scenario] += 1
     start_attempt(sim, bench, row)
 

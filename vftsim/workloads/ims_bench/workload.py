@@ -320,9 +320,9 @@ class BenchDriver(Driver):
         return Ramp(doc_saps=doc_saps, stop_step=end.stop_step, seconds=self.engine.now_ns / _S)
 
     def offer(self) -> Offer:
-        """Return the attempts of all load steps: asked for on average, and less those that could not begin."""
+        """Return the attempts of all load steps, less transients: asked for on average, less those not begun."""
         steps = [phase for phase in self.manager.phases if phase.index > 0]
-        asked = sum(phase.requested_saps * (phase.end_ns - phase.start_ns) / 1e9 for phase in steps)
+        asked = sum(phase.requested_saps * (phase.end_ns - phase.measure_from_ns) / 1e9 for phase in steps)
         missing = sum(phase.not_started for phase in steps)
         return Offer(asked, asked - missing, "attempts", self._limit)
 
