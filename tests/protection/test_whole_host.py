@@ -122,3 +122,12 @@ def test_what_every_host_has_and_clients_in_a_domain_outlive_a_crash(tmp_path):
     assert lost_beside(spec, "sut").startswith("a crash of the host of sut ends manager, management, too")
     kept = crashing(tmp_path, "checkpoint", "checkpoint", "domains.b.on_every_host=true")
     assert back(run_model(kept, 1, 0)) == [True, False]
+
+
+@pytest.mark.parametrize(("warm_up_s", "percent"), [(0, 95.0), (5, 100.0), (75, 50.0)])
+def test_a_dead_guest_stands_still_while_it_is_dead(warm_up_s, percent, tmp_path):
+    """Crash at 0.5 s; the last heartbeat at 0 s, 15 s of silence, 2 s of placement and 60 s of boot: back at 77 s."""
+    changes = (f"measure.warm_up={warm_up_s} s", f"measure.duration={10 if warm_up_s == 0 else 4} s")
+    spec = crashing(tmp_path, "ha_restart", "ha_restart", *changes, at_ms=500)
+    stopped = run_model(spec, 1, 0).whole.outcomes["domains.a.protection"].stopped
+    assert stopped == pytest.approx(percent, abs=0.1)

@@ -87,9 +87,7 @@ def unstopped_ns(sim: Sim, guard: Guard) -> int:
 def stood_still_ns(engine: Engine, guard: int) -> int:
     """Return how long the guest has stood still up to now."""
     record = engine.rows(guards)[guard]
-    return int(record.stopped_ns) + (
-        engine.now_ns - int(record.stopped_since_ns) if record.stopped and not record.dead else 0
-    )
+    return int(record.stopped_ns) + (engine.now_ns - int(record.stopped_since_ns) if record.stopped else 0)
 
 
 @part
