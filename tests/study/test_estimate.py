@@ -187,6 +187,12 @@ def test_memory_counts_samples_and_subscribers():
     assert many.worker_bytes > plain.worker_bytes + 9_900_000 * 16
 
 
+def test_the_page_tells_the_speeds_that_seconds_are_told_by():
+    page = " ".join((Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8").split())
+    compiled, simpy = EVENTS_PER_S["compiled"] / 1e6, EVENTS_PER_S["simpy"] / 1e3
+    assert re.search(rf"{compiled:g} million events a second compiled .*, {simpy:g} thousand in SimPy", page)
+
+
 def test_seconds_follow_the_engine(monkeypatch):
     spec = load_model("xen-media").spec
     taken = {}
