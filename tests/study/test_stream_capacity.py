@@ -270,6 +270,16 @@ def test_each_copy_has_to_carry_its_streams(copies):
         assert curve[f"workloads.media-{copy}.loss_mean"][21.0] == pytest.approx(100 / 21, rel=0.1)
 
 
+def test_no_interval_tells_of_more_than_all_of_a_resource():
+    """Of threads that are busy all the time in most runs; a line that is asked for more than it has is no part."""
+    shares = [100.0, 99.9, 99.7, 100.0, 98.2, 100.0, 99.8, 99.4, 100.0, 99.0]
+    uses = [[("pool", "% of threads", share), ("line", "%", share + 10.0)] for share in shares]
+    table = resource_table(uses, 0.95).set_index("resource")
+    assert table["estimate"]["pool"] == pytest.approx(sum(shares) / 10)
+    assert table["low"]["pool"] < table["estimate"]["pool"] < table["high"]["pool"] <= 100.0
+    assert table["high"]["line"] > 109.6
+
+
 def test_driver_work_on_one_vcpu_names_that_vcpu():
     load = load_of(load_model("xen-media-turnkey", ["domains.dom0.driver.placement=one"]).quick())
     table = resource_table([watched(load, 700, 0)], 0.95)

@@ -24,7 +24,7 @@ from vftsim.composition.run import Run
 from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, utilization
-from vftsim.stats import mean_interval
+from vftsim.stats import Estimate, mean_interval
 from vftsim.study.designs.search_levels import JudgedLoad
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 
@@ -34,6 +34,7 @@ FULL_PERCENT = 90.0
 """Busier than this, a pool of threads is full; less busy than that, nothing else is."""
 HARDLY_USED_PERCENT = 10.0
 """Less busy than this, a pool is not shown: a farm has one in each of its servers, which would hide the others."""
+_ALL_PERCENT = 100.0
 LOST = "lost in "
 STANDS_OUT_POINTS = 5.0
 _VCPU = ": vCPU "
@@ -206,11 +207,17 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> DataFrame:
             {
                 "resource": name[0],
                 "unit": name[1],
-                **estimate_columns(mean_interval([use.get(name, 0.0) for use in runs], confidence)),
+                **estimate_columns(_mean([use.get(name, 0.0) for use in runs], name[1], confidence)),
             }
             for name in ranked
         ]
     )
+
+
+def _mean(uses: Sequence[float], unit: str, confidence: float) -> Estimate:
+    """Return a mean with its interval, which ends at all of a resource where no run used more."""
+    is_part = unit in (UTILIZATION, POOL) and max(uses) <= _ALL_PERCENT
+    return mean_interval(uses, confidence).times(1.0, _ALL_PERCENT if is_part else math.inf)
 
 
 def limit_in_words(table: DataFrame) -> str:
