@@ -1,17 +1,20 @@
 """Damage of every sort is named, and what is whole survives the repair."""
 
 import os
+import shutil
 import sqlite3
 import zlib
 from contextlib import closing
+from pathlib import Path
 
 import pytest
-from test_store import ONE, OTHER, filled, foreign, writes
+from test_store import ONE, OTHER, filled, foreign, snapshot, writes
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.store.check import check
-from vftsim.study.store.database import DATABASE
+from vftsim.study.store.database import DATABASE, reading
+from vftsim.study.store.lock import DirectoryLock
 from vftsim.study.store.store import Opening, Store, checksum
 
 
@@ -34,6 +37,36 @@ def test_a_whole_result_is_said_to_be_whole(tmp_path, capsys):
     assert main(["check", str(tmp_path / "s")]) == 0
     assert "Nothing is damaged" in capsys.readouterr().out
     assert (tmp_path / "s" / DATABASE).read_bytes() == before
+
+
+def test_a_database_that_may_not_be_read_is_not_said_to_be_damaged(tmp_path, monkeypatch):
+    filled(tmp_path / "s")
+    opened = Path.open
+
+    def refusing(path, mode="r", *more):
+        if path.name == DATABASE and mode == "rb":
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, mode, *more)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    with pytest.raises(UsageError, match=r"cannot read '.*s': Permission denied"):
+        check(tmp_path / "s")
+    with pytest.raises(PermissionError), reading(tmp_path / "s"):
+        pass
+
+
+@pytest.mark.parametrize("cut", [0, 5000])
+def test_a_look_changes_nothing_in_a_place_that_may_be_read_only(tmp_path, monkeypatch, cut):
+    """Whole or cut, with the log of a killed command: no lock, no file beside, nothing moved from the log."""
+    with Store(tmp_path / "a", "run") as store:
+        store.keep(ONE, 1, {"x": 1})
+        shutil.copytree(tmp_path / "a", tmp_path / "killed")
+    os.truncate(tmp_path / "killed" / DATABASE, (tmp_path / "killed" / DATABASE).stat().st_size - cut)
+    before = snapshot(tmp_path / "killed")
+    monkeypatch.setattr(DirectoryLock, "acquire", lambda *_: pytest.fail("it locks the directory"))
+    report = check(tmp_path / "killed")
+    assert report.studies[0].replications == [1]
+    assert snapshot(tmp_path / "killed") == before
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from typing import Any
 from vftsim._version import __version__
 from vftsim.errors import UsageError
 from vftsim.study.store import database
-from vftsim.study.store.files import SCRATCH, clear, sha256_of_file, sync_directory
+from vftsim.study.store.files import sha256_of_file, sync_directory
 from vftsim.study.store.lock import DirectoryLock
 from vftsim.study.store.store import MANIFEST, unpacked
 
@@ -82,14 +82,18 @@ def check(folder: Path, repair: bool = False) -> CheckReport:
     Repair puts what is whole into a new database, and keeps the old one as ``vftsim.sqlite.damaged``.  What is no
     result of this program, of another format, or in use is refused.
     """
-    with database.forbidden(folder):
+    what = "write" if repair else "read"
+    with database.forbidden(folder, what):
         if not (folder / database.DATABASE).is_file():
             raise UsageError(f"'{folder}' holds no result of vftsim")
         database.check_directory(folder, is_locked=True)
         lock = DirectoryLock(folder)
-        lock.acquire()
+        if repair:
+            lock.acquire()
+        else:
+            lock.refuse_taken()
     try:
-        with database.forbidden(folder):
+        with database.forbidden(folder, what):
             return _check(folder, repair)
     finally:
         lock.release()
@@ -111,7 +115,7 @@ def _check(folder: Path, repair: bool) -> CheckReport:
 
 def _read(folder: Path, report: CheckReport) -> _Contents:
     try:
-        with contextlib.closing(database.connect(folder / database.DATABASE)) as connection:
+        with database.unchanged(folder) as connection:
             wrong = "; ".join(text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok")
             wrong = f"the database is damaged: {wrong}" if wrong else database.unsound(connection)
             if not wrong:
@@ -126,19 +130,12 @@ def _read(folder: Path, report: CheckReport) -> _Contents:
 @contextmanager
 def _copy(folder: Path) -> Iterator[sqlite3.Connection]:
     """Open a copy of a damaged database for reading what can be read; the original stays as it is."""
-    scratch = folder / SCRATCH
-    clear(scratch)
-    scratch.mkdir()
-    try:
-        for name in (database.DATABASE, f"{database.DATABASE}-wal"):
-            if (folder / name).exists():
-                shutil.copyfile(folder / name, scratch / name)
-        (scratch / database.DATABASE).write_bytes(database.with_our_schema((scratch / database.DATABASE).read_bytes()))
-        with contextlib.closing(sqlite3.connect(scratch / database.DATABASE, isolation_level=None)) as connection:
+    with database.copied(folder) as place:
+        copy = place / database.DATABASE
+        copy.write_bytes(database.with_our_schema(copy.read_bytes()))
+        with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             connection.execute("PRAGMA writable_schema = ON")  # reads a file shorter than its header says
             yield connection
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _contents(connection: sqlite3.Connection, report: CheckReport) -> _Contents:

@@ -108,26 +108,40 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def reading(folder: Path) -> Iterator[sqlite3.Connection]:
-    """Open the database of a directory, which may be read-only, without a change there.
+    """Open a directory's database as :func:`unchanged`; refused while somebody writes it, and where it is damaged."""
+    DirectoryLock(folder).refuse_taken()
+    try:
+        with unchanged(folder) as connection:
+            yield connection
+    except DAMAGED as error:
+        raise damage(folder, error) from None
 
-    Refused while somebody writes it, and where it is damaged.
+
+@contextmanager
+def unchanged(folder: Path) -> Iterator[sqlite3.Connection]:
+    """Open the database of a directory, which may be read-only, without a change there.
 
     SQLite would put files of its own beside it.  So it is read as one that nobody changes, and from a copy where a
     killed command has left its log.
     """
-    DirectoryLock(folder).refuse_taken()
     log = folder / f"{DATABASE}-wal"
     with contextlib.ExitStack() as opened:
         place, how = folder, "immutable=1"
         if log.is_file() and log.stat().st_size:
-            place, how = Path(opened.enter_context(TemporaryDirectory())), "mode=rw"
-            for name in (DATABASE, log.name):
-                shutil.copyfile(folder / name, place / name)
+            place, how = opened.enter_context(copied(folder)), "mode=rw"
+        (place / DATABASE).open("rb").close()  # says why it cannot be read; SQLite does not
         uri = f"{(place / DATABASE).resolve().as_uri()}?{how}"
-        try:
-            yield opened.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
-        except DAMAGED as error:
-            raise damage(folder, error) from None
+        yield opened.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
+
+
+@contextmanager
+def copied(folder: Path) -> Iterator[Path]:
+    """Copy the database of a directory, and its log, to another for as long as it is looked at."""
+    with TemporaryDirectory() as name:
+        for file in (DATABASE, f"{DATABASE}-wal"):
+            if (folder / file).exists():
+                shutil.copyfile(folder / file, Path(name) / file)
+        yield Path(name)
 
 
 def is_key_of(key: object, identity: object) -> bool:
@@ -242,15 +256,15 @@ def _older(folder: Path) -> str:
 
 
 @contextmanager
-def forbidden(folder: Path) -> Iterator[None]:
-    """Turn a full disk or a forbidden place into a message, before any work."""
+def forbidden(folder: Path, what: str = "write") -> Iterator[None]:
+    """Turn a full disk or a forbidden place into a message that says what cannot be done, before any work."""
     try:
         yield
     except OSError as error:
-        raise UsageError(f"cannot write '{folder}': {error.strerror or error}") from None
+        raise UsageError(f"cannot {what} '{folder}': {error.strerror or error}") from None
     except sqlite3.OperationalError as error:
         if "locked" in str(error):
             raise UsageError(f"'{folder / DATABASE}' is open in another program; close it") from None
-        raise UsageError(f"cannot write '{folder}': {error}") from None
+        raise UsageError(f"cannot {what} '{folder}': {error}") from None
     except DAMAGED as error:
         raise damage(folder, error) from None
