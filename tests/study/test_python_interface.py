@@ -1,5 +1,8 @@
 """The package's own functions: what the commands do, as objects that print themselves."""
 
+import math
+
+import numpy as np
 import pytest
 
 import vftsim
@@ -139,7 +142,7 @@ def test_calls_of_nothing_are_refused_in_words(model, tmp_path):
         vftsim.merge([], tmp_path / "all")
     assert not (tmp_path / "all").exists()
     for look in (vftsim.trace, vftsim.explain):
-        with pytest.raises(UsageError, match="begin of the window: from 0 on, got -1 s"):
+        with pytest.raises(UsageError, match=r"start_s: a number from 0 on or None, got -1\.0"):
             look(model, start_s=-1.0, length_s=0.01)
 
 
@@ -184,3 +187,34 @@ def test_a_trace_without_a_window_is_where_the_command_looks():
     found = vftsim.trace(ramp)
     assert (found.start_ns, found.end_ns - found.start_ns) == usual_window_ns(ramp.spec, None, None)
     assert found.packets, "in the first step of the ramp, where calls are"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda it: vftsim.run(it, replications=2.5), r"replications: a whole number or None, got 2\.5"),
+        (lambda it: vftsim.run(it, seed="1"), "seed: a whole number, got '1'"),
+        (lambda it: vftsim.run(it, jobs=1.5), r"jobs: a whole number or None, got 1\.5"),
+        (lambda it: vftsim.run(it, quick="no"), "quick: True or False, got 'no'"),
+        (lambda it: vftsim.run(it, precision=math.nan), "precision: a number from 0 on or None, got nan"),
+        (lambda it: vftsim.run(it, precision=0.5, figures="media.loss"), "figures: a list, got 'media.loss'"),
+        (lambda _: vftsim.run(3), "a model is a name, a file, or what vftsim.load returns; got 3"),
+        (lambda _: vftsim.compare("xen-media"), "models: a list, got 'xen-media'"),
+        (lambda _: vftsim.compare(["xen-media", 3]), "a model is a name, a file, .* got 3"),
+        (lambda _: vftsim.load("xen-media", [3]), "overrides: text, got 3"),
+        (lambda it: vftsim.trace(it, start_s=math.nan), "start_s: a number from 0 on or None, got nan"),
+        (lambda it: vftsim.trace(it, 1e300), "a time is at most 3653 d, got 1e.300 s"),
+        (lambda _: vftsim.capacity("lab-virtual", ihs_limit_percent=-3.0), "ihs_limit_percent: a number from 0 on"),
+        (lambda _: vftsim.capacity("lab-virtual", after_stop_s=-1.0), "after_stop_s: a number from 0 on"),
+        (lambda _: vftsim.open(None), "directory: text or a path, got None"),
+        (lambda _: vftsim.report("result"), "directories: a list, got 'result'"),
+        (lambda _: vftsim.replay("result", 1.0), r"run: a whole number, got 1\.0"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_in_words_before_any_work(model, call, said):
+    with pytest.raises(UsageError, match=said):
+        call(model)
+
+
+def test_numbers_of_numpy_are_numbers(model):
+    assert len(vftsim.run(model, np.int64(1), np.uint32(3)).records) == 1

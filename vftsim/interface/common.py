@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+from vftsim.errors import UsageError
+from vftsim.interface.arguments import refuse_others
+
 if TYPE_CHECKING:
     from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.execution import Execution
@@ -92,6 +95,7 @@ def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, 
     def study(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answered:
         from vftsim.study.runs.progress import make_progress
 
+        refuse_others(plan, *args, **kwargs)
         planned = _planned(plan, *args, **kwargs)
         with make_progress(planned.label, not planned.progress) as show:
             return planned.answer(show)[0]
@@ -120,12 +124,23 @@ def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[A
 
 def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
     """Return a model, of a name or file the checked one; if ``quick`` shortened for a first look."""
-    from vftsim.study.runs.model import load_model
+    from vftsim.study.runs.model import Model, load_model
 
     loaded = load_model(model) if isinstance(model, (str, Path)) else model
+    if not isinstance(loaded, Model):
+        raise UsageError(f"a model is a name, a file, or what vftsim.load returns; got {model!r}")
     return loaded.quick() if quick else loaded
 
 
-def to_ns(time_s: float | None) -> int | None:
-    """Return seconds as nanoseconds."""
-    return None if time_s is None else round(time_s * 1e9)
+def to_ns(time_s: float) -> int:
+    """Return seconds as nanoseconds; refuse what no model file may say either."""
+    from vftsim.spec import DURATION
+
+    if time_s * 1e9 > DURATION.upper:
+        raise UsageError(f"a time is at most {DURATION.format(DURATION.upper)}, got {time_s:g} s")
+    return round(time_s * 1e9)
+
+
+def to_ns_if_given(time_s: float | None) -> int | None:
+    """Return seconds as nanoseconds, None if none are given."""
+    return None if time_s is None else to_ns(time_s)

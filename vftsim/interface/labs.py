@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @conducted
 def calibrate(
-    name_or_path: str | Path, jobs: int = 1, *, keep: str | Path | None = None, progress: bool = False
+    name_or_path: str | Path, jobs: int | None = 1, *, keep: str | Path | None = None, progress: bool = False
 ) -> Plan[Calibrated]:
     """Fit the free parameters of a model to measured data, as a calibration file describes it.
 
@@ -42,7 +42,7 @@ def predict(
     draws: int = 20,
     replications: int = 2,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     figures: Sequence[str] = ("*",),
     held_out: str | Path | None = None,
@@ -93,7 +93,7 @@ def predict(
 def record(
     name_or_path: str | Path,
     models: Sequence[str] = (),
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     quick: bool = False,
     progress: bool = False,
@@ -126,7 +126,7 @@ def validate(
     name_or_path: str | Path = "sip-lab/validation",
     environments: Sequence[str] = (),
     replications: int | None = None,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     keep: str | Path | None = None,
     progress: bool = False,

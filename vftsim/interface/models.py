@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.interface.common import as_model, to_ns
+from vftsim.interface.arguments import checked
+from vftsim.interface.common import as_model, to_ns_if_given
 
 if TYPE_CHECKING:
     from vftsim.study.runs.model import Model
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from vftsim.tracing.trace import Trace
 
 
+@checked
 def load(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model:
     """Return the checked model of a file or shipped name, with overrides as after ``--set``."""
     from vftsim.study.runs.model import load_model
@@ -35,6 +37,7 @@ def schema() -> dict[str, Any]:
     return models_schema()
 
 
+@checked
 def trace(
     model: Model | str | Path,
     start_s: float | None = None,
@@ -56,12 +59,13 @@ def trace(
     from vftsim.tracing.chrome import write_chrome
     from vftsim.tracing.trace import window_traced
 
-    traced = window_traced(as_model(model).spec, seed, replication, to_ns(start_s), to_ns(length_s))
+    traced = window_traced(as_model(model).spec, seed, replication, to_ns_if_given(start_s), to_ns_if_given(length_s))
     if path is not None:
         write_chrome(traced, Path(path))
     return traced
 
 
+@checked
 def explain(
     model: Model | str | Path,
     of: str = "packet",

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vftsim.interface.arguments import checked
+
 if TYPE_CHECKING:
     from vftsim.study.blocks.printed import Printed
     from vftsim.study.designs.past import Merged
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from vftsim.study.store.check import CheckReport
 
 
+@checked
 def open(directory: str | Path) -> Printed:
     """Return the object that the call returned which made a result's directory.
 
@@ -32,6 +35,7 @@ def open(directory: str | Path) -> Printed:
     return result
 
 
+@checked
 def report(directories: Sequence[str | Path], path: str | Path | None = None) -> str:
     """Return a page about one result, or about several beside each other; with ``path``, write it there.
 
@@ -50,6 +54,7 @@ def report(directories: Sequence[str | Path], path: str | Path | None = None) ->
     return text
 
 
+@checked
 def studies(directory: str | Path = ".") -> list[tuple[Path, dict[str, Any]]]:
     """Return the results in a directory and two levels below it, each with its manifest, the oldest first.
 
@@ -63,6 +68,7 @@ def studies(directory: str | Path = ".") -> list[tuple[Path, dict[str, Any]]]:
     return list_results(Path(directory))
 
 
+@checked
 def export(directory: str | Path) -> DataFrame:
     """Return every run of a study, a run or a comparison with all its figures, one row a run.
 
@@ -76,6 +82,7 @@ def export(directory: str | Path) -> DataFrame:
     return table_of(Path(directory))
 
 
+@checked
 def replay(directory: str | Path, run: int) -> bool | None:
     """Run one run of a result again; return whether it is what was kept, to the last bit, None if it was not kept.
 
@@ -90,6 +97,7 @@ def replay(directory: str | Path, run: int) -> bool | None:
     return is_reproduced(folder, stored_run(folder, run))
 
 
+@checked
 def check(directory: str | Path, *, repair: bool = False) -> CheckReport:
     """Return what a result's directory holds and what is damaged; with ``repair``, save what is whole."""
     from vftsim.study.store.check import check as look
@@ -97,6 +105,7 @@ def check(directory: str | Path, *, repair: bool = False) -> CheckReport:
     return look(Path(directory), repair)
 
 
+@checked
 def merge(directories: Sequence[str | Path], output: str | Path) -> Merged:
     """Put the finished replications of several shards into one directory; the whole command then writes its tables.
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted, to_ns
+from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted, to_ns, to_ns_if_given
 
 if TYPE_CHECKING:
     from vftsim.study.designs.availability import AvailabilityStudy
@@ -30,7 +30,7 @@ def run(
     model: Model | str | Path,
     replications: int | None = None,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     precision: float | None = None,
     figures: Sequence[str] = (),
@@ -83,7 +83,7 @@ def capacity(
     method: str | None = None,
     replications: int | None = None,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     quick: bool = False,
     after_stop_s: float | None = None,
@@ -139,7 +139,7 @@ def capacity(
         replications=replications,
         ihs_limit_percent=ihs_limit_percent,
         loss_limit_percent=loss_limit_percent,
-        after_stop_ns=to_ns(after_stop_s),
+        after_stop_ns=to_ns_if_given(after_stop_s),
         vary=vary,
         objectives=tuple(objectives),
         prices=prices,
@@ -160,7 +160,7 @@ def compare(
     models: Sequence[Model | str | Path],
     replications: int = 10,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     figures: Sequence[str] = (),
     quick: bool = False,
@@ -202,7 +202,7 @@ def decide(
     objectives: Sequence[str] = (),
     replications: int = 10,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     prices: bool = True,
     crossovers: Sequence[str] = (),
@@ -254,7 +254,7 @@ def sweep(
     scheduler: str | None = None,
     replications: int = 3,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     overrides: Sequence[str] = (),
     figures: Sequence[str] = (),
@@ -303,7 +303,7 @@ def failover(
     model: Model | str | Path,
     crashes: int | None = None,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     load: float | None = None,
     domain: str | None = None,
@@ -341,7 +341,7 @@ def failover(
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     chosen = asked if protection is None else under(asked, protection, domain)
-    spread = Crashes(count, load, domain, round(over_s * 1e9), to_ns(after_s))
+    spread = Crashes(count, load, domain, to_ns(over_s), to_ns_if_given(after_s))
 
     def takes() -> Needs:
         return spread.takes(chosen) + spread.bands_take(chosen) if prices else spread.takes(chosen)
@@ -358,7 +358,7 @@ def simulated_years(
     protection: str = "none,ha_restart,lockstep,checkpoint",
     crashes: int = 10,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     restart_s: float = 77.0,
     directory: str | Path | None = None,
@@ -397,7 +397,7 @@ def availability(
     protection: str = "none,ha_restart,lockstep,checkpoint",
     crashes: int | None = None,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     restart_s: float = 77.0,
     after_s: float | None = None,
@@ -427,7 +427,7 @@ def availability(
     from vftsim.study.runs.replicate import fewer_crashes
 
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns(after_s))
+    kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns_if_given(after_s))
 
     takes = partial(year_takes, chosen, kinds, spread)
     study = partial(availability_study, chosen, kinds, mtbf_s, spread, restart_s=restart_s)
@@ -438,7 +438,7 @@ def availability(
 def pilot(
     model: Model | str | Path,
     seed: int = 1,
-    jobs: int = 1,
+    jobs: int | None = 1,
     *,
     load: float | None = None,
     quick: bool = False,

@@ -1,0 +1,67 @@
+"""What a function of the package was given, held against its annotations: a mistake is said before any work."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ParamSpec, TypeVar
+
+from vftsim.errors import UsageError
+
+Arguments = ParamSpec("Arguments")
+Answered = TypeVar("Answered")
+
+_KINDS: dict[str, tuple[type[Any], str]] = {
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number from 0 on"),
+    "bool": (bool, "True or False"),
+    "str": (str, "text"),
+    "Path": (PathLike, "a path"),
+    "None": (type(None), "None"),
+}
+"""Plain types and words for them, by annotation.  No number that is not whole may be negative."""
+
+
+def checked(function: Callable[Arguments, Answered]) -> Callable[Arguments, Answered]:
+    """Return a function that refuses arguments of other types than it says."""
+
+    @functools.wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answered:
+        refuse_others(function, *args, **kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def refuse_others(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Refuse arguments of other types than the annotations, which are text, say.
+
+    Raises
+    ------
+    UsageError
+        Names the argument, what it may be, and what it is.
+    """
+    with contextlib.suppress(TypeError):  # one is missing, or there is none of this name: Python says so
+        for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items():
+            _refuse_other(name, function.__annotations__[name], value)
+
+
+def _refuse_other(name: str, annotation: str, value: Any) -> None:
+    if annotation.startswith("Sequence["):
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise UsageError(f"{name}: a list, got {value!r}")
+        for each in value:
+            _refuse_other(name, annotation[len("Sequence[") : -1], each)
+        return
+    kinds = annotation.split(" | ")
+    if all(kind in _KINDS for kind in kinds) and not any(_is_a(kind, value) for kind in kinds):
+        raise UsageError(f"{name}: {' or '.join(_KINDS[kind][1] for kind in kinds)}, got {value!r}")
+
+
+def _is_a(kind: str, value: Any) -> bool:
+    return isinstance(value, _KINDS[kind][0]) and (kind != "float" or 0 <= value < math.inf)
