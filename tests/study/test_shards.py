@@ -12,6 +12,7 @@ from vftsim.study.designs.past import merge
 from vftsim.study.runs.shard import Shard
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import Ledger, sha256_of_file
+from vftsim.study.store.lock import DirectoryLock
 
 
 def stored(folder):
@@ -76,6 +77,38 @@ def test_what_does_not_belong_together_is_refused(tmp_path, tiny_path, capsys):
         merge([first, second], tmp_path / "all")
     assert not (tmp_path / "all").exists()
     capsys.readouterr()
+
+
+def test_shares_of_other_studies_are_refused(tmp_path, tiny_path, capsys):
+    """A run of two seeds, or of two models, is one that its own command would not go on with."""
+    first, seed, model = (tmp_path / name for name in ("s1", "seed", "model"))
+    assert run(tiny_path, first, "--shard", "1/2") == 0
+    assert run(tiny_path, seed, "--shard", "2/2", "--seed", "2") == 0
+    assert run(tiny_path, model, "--shard", "2/2", "--set", "hosts.host.pcpus=2") == 0
+    with pytest.raises(UsageError, match=r"'.*seed' is of another study than '.*s1' \(seed: 2, not 1\)"):
+        merge([first, seed], tmp_path / "all")
+    with pytest.raises(UsageError, match=r"'.*model' is of another study than '.*s1' \(models: "):
+        merge([first, model], tmp_path / "all")
+    assert not (tmp_path / "all").exists()
+    capsys.readouterr()
+
+
+def test_shards_are_only_read(tmp_path, tiny_path, monkeypatch):
+    """They may be another user's; a damaged replication is named and left out."""
+    assert run(tiny_path, tmp_path / "s", "--shard", "1/2") == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "s" / DATABASE)) as connection, connection:
+        connection.execute("UPDATE replications SET data = x'00' WHERE replication = 2")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "s").iterdir()}
+    lock = DirectoryLock.acquire
+
+    def acquire(self):
+        assert self.folder == tmp_path / "all"
+        lock(self)
+
+    monkeypatch.setattr(DirectoryLock, "acquire", acquire)
+    done = merge([tmp_path / "s"], tmp_path / "all")
+    assert (done.new, done.remarks) == (2, [f"replication 2 in '{tmp_path / 's'}' is damaged and is computed again"])
+    assert {path.name: path.read_bytes() for path in (tmp_path / "s").iterdir()} == before
 
 
 def test_a_share_without_a_task_is_refused(tmp_path, tiny_path, capsys):

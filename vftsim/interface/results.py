@@ -112,7 +112,7 @@ def merge(directories: Sequence[str | Path], output: str | Path) -> Merged:
     Raises
     ------
     UsageError
-        They are not of one study.
+        They are not of one command, model and seed, or one is no finished result.
     """
     from vftsim.study.designs.past import merge as put_together
 

@@ -23,7 +23,7 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
-from vftsim.study.store.opened import read_manifest, stored, stored_of
+from vftsim.study.store.opened import last_generation, read_manifest, stored, stored_of
 from vftsim.study.store.store import MANIFEST, Opening, Store
 
 _RECORDS = ("run", "compare", "study")
@@ -228,8 +228,8 @@ class Merged:
 def merge(sources: Sequence[Path], target: Path) -> Merged:
     """Put the finished replications of directories into another one, which may have some.
 
-    Refuses one that is no result, not finished, of another command or made by other versions, and two that say
-    different things of one replication.
+    Refuses one that is no result, not finished, of another command, model or seed, or made by other versions, and two
+    that say different things of one replication.  They are read alone, and may be read-only.
     """
     if not sources:
         raise UsageError("what is to be put together: name a directory")
@@ -243,34 +243,42 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
             raise UsageError(f"'{source}' holds {one} and '{first}' {other}")
         if wrong := different(expected[VERSIONS], manifest[VERSIONS]):
             raise UsageError(f"'{source}' was made by other versions than '{first}' ({wrong}); nothing is mixed")
+        if wrong := different(_study_of(expected), _study_of(manifest)):
+            raise UsageError(f"'{source}' is of another study than '{first}' ({wrong}); nothing is mixed")
     new = already = 0
     remarks = list[str]()
     with Store(target, expected["command"], Opening.CONTINUE) as store:
         for source in sources:
-            with Store(source, expected["command"], Opening.CONTINUE) as part:
-                missing, there = _missing(part, store)
-                store.keep_all(missing)
-                new, already = new + len(missing), already + there
-                remarks += part.remarks
+            missing, there = _missing(source, store, remarks)
+            store.keep_all(missing)
+            new, already = new + len(missing), already + there
         remarks += store.remarks
     return Merged(
         expected["command"], new, already, _next(expected["command_line"], expected["command"], target), remarks
     )
 
 
-def _missing(part: Store, store: Store) -> tuple[list[tuple[Mapping[str, Any], int, Any]], int]:
+def _study_of(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the shares of one study have in common."""
+    models = [f"{model['label']} {model['sha256'][:8]}" for model in manifest["models"]]
+    return {"seed": str(manifest["seed"]), "models": ", ".join(models)}
+
+
+def _missing(part: Path, store: Store, remarks: list[str]) -> tuple[list[tuple[Mapping[str, Any], int, Any]], int]:
     """Return the replications of a part that a store lacks, and how many it has; refuse one with other content."""
     missing, already = list[tuple[Mapping[str, Any], int, Any]](), 0
-    for identity, _ in part.studies():
+    for identity, found in last_generation(part):
         there = store.known(identity)
-        for number, data in part.known(identity).items():
-            if number not in there:
+        for number, data in found.items():
+            if data is None:
+                remarks.append(f"replication {number} in '{part}' is damaged and is computed again")
+            elif number not in there:
                 missing.append((identity, number, data))
             elif data == there[number]:
                 already += 1
             else:
                 raise UsageError(
-                    f"'{part.folder}' and '{store.folder}' differ in replication {number}; was one of them edited?"
+                    f"'{part}' and '{store.folder}' differ in replication {number}; was one of them edited?"
                 )
     return missing, already
 

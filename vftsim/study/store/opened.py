@@ -11,7 +11,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError, VftsimError
 from vftsim.study.runs.model import Model
-from vftsim.study.store.database import DATABASE, check_directory, reading
+from vftsim.study.store.database import DATABASE, check_directory, damage, reading, unsound
 from vftsim.study.store.files import Ledger
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
@@ -123,6 +123,22 @@ def stored_of(folder: Path, models: Collection[str], manifest: Mapping[str, Any]
         if (whole := unpacked(key, number, data, sha256)) is None:
             raise UsageError(f"replications in '{folder}' are damaged; 'vftsim check {folder}' says which")
         yield model, number, whole
+
+
+def last_generation(folder: Path) -> list[tuple[dict[str, Any], dict[int, Any]]]:
+    """Return the replications of each study that a command would go on from, by number; None for a damaged one."""
+    with reading(folder) as connection:
+        if wrong := unsound(connection):
+            raise damage(folder, wrong)
+        rows = connection.execute(
+            "SELECT identity, key, replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
+            "WHERE generation = (SELECT max(generation) FROM studies WHERE id IN (SELECT study FROM replications)) "
+            "ORDER BY study, replication"
+        ).fetchall()
+    found = dict[str, dict[int, Any]]()
+    for identity, key, number, data, sha256 in rows:
+        found.setdefault(identity, {})[number] = unpacked(key, number, data, sha256)
+    return [(json.loads(identity), replications) for identity, replications in found.items()]
 
 
 def _record(data: Any) -> RunRecord:
