@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+import vftsim
 from tests.study.tiny import tiny
 from vftsim.calibrate.drawn import DrawableFit, read_fit, shipped_fits
 from vftsim.calibrate.prediction import RANGE_PERCENT, _points, figure_of, named, parts, predict
@@ -281,6 +282,16 @@ def test_the_command_prints_a_table_and_json(here, capsys):
     assert main([*words, "--figure", "cpu", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert {row["name"] for row in said["figures"]} == {"pre_registration/cpu", "step_1/cpu", "step_2/cpu"}
+
+
+def test_the_function_gives_the_figures_that_the_command_prints(here, capsys):
+    """The usual ones; all, hundreds, where they are asked for."""
+    words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "--draws", "2", "-j", "1", "-q"]
+    assert main(words) == 0
+    found = vftsim.predict(here / "tiny.yaml", [str(here / "fit.json")], draws=2)
+    assert str(found) == capsys.readouterr().out
+    every = vftsim.predict(here / "tiny.yaml", [str(here / "fit.json")], draws=2, figures=["*"])
+    assert len(every.figures) > 10 * len(found.figures)
 
 
 def test_steps_outside_of_what_was_calibrated_are_marked(here, capsys):

@@ -44,7 +44,7 @@ def predict(
     seed: int = 1,
     jobs: int | None = 1,
     *,
-    figures: Sequence[str] = ("*",),
+    figures: Sequence[str] = (),
     held_out: str | Path | None = None,
     quick: bool = False,
     directory: str | Path | None = None,
@@ -67,10 +67,11 @@ def predict(
     replications : --replications, -n
         Runs of each point.
     figures : --figure NAME
-        Figures, e.g. 'cpu', 'SES1/p99', 'step_6*' (default: the usual ones).
+        Figures, e.g. 'cpu', 'SES1/p99', 'step_6*', '*' for all (default: the usual ones).
     """
     from vftsim.calibrate.drawn import read_fit
     from vftsim.calibrate.prediction import predict as predict_study
+    from vftsim.calibrate.prediction import usual
     from vftsim.calibrate.structure_error import read_held_out
     from vftsim.study.runs.estimate import total
 
@@ -85,7 +86,7 @@ def predict(
         f"predict {chosen.name}",
         [chosen],
         partial(total, [chosen.spec], points * replications),
-        lambda execution: study(execution, figures=tuple(figures), structure_error=error),
+        lambda execution: study(execution, figures=tuple(figures) or usual(chosen), structure_error=error),
     )
 
 

@@ -8,7 +8,5 @@ from vftsim.interface import labs
 @made_from(labs.predict, ScaledStudy, fit=())
 def predict(call: StudyCall, *, common: ScaledStudy) -> None:
     """Predict with the uncertainty of replications, fitted parameters and structure, apart and together."""
-    from vftsim.calibrate.prediction import usual
-
-    figures = ("*",) if common.as_json or common.as_csv else tuple(usual(call.arguments["model"]))
+    figures = ("*",) if common.as_json or common.as_csv else ()
     common.show(common.conduct(call.plan(**{"fit": (), "figures": figures} | call.arguments)))
