@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study.designs.search_levels import SearchSettings
-from vftsim.study.runs.cluster import on_cluster
+from vftsim.study.runs.cluster import Cluster, on_cluster
 from vftsim.study.runs.workers import Workers
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.manifest import different, versions
@@ -276,6 +277,23 @@ def test_what_cannot_be_reached_is_said_before_anything_is_written(tmp_path, tin
     assert sweep(tiny_path, tmp_path / "o", "--cluster", str(tmp_path / "none.json")) == 2
     assert "no scheduler file" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("content", ["", "hello", "[1]", '{"id": 1}'])
+def test_a_file_that_is_no_scheduler_file_is_refused(tmp_path, tiny_path, capsys, content):
+    (tmp_path / "s.json").write_text(content)
+    assert sweep(tiny_path, tmp_path / "o", "--cluster", str(tmp_path / "s.json")) == 2
+    assert "s.json' is no scheduler file: it has no address" in capsys.readouterr().err
+
+
+def test_a_port_that_says_nothing_is_not_waited_for(monkeypatch):
+    """As the port of another service, which a scheduler's dashboard is, too."""
+    monkeypatch.setattr("vftsim.study.runs.cluster._CONNECT_S", 0.5)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(UsageError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:"),
+    ):
+        Cluster(f"tcp://127.0.0.1:{silent.getsockname()[1]}")
 
 
 def test_versions_differ_by_name():

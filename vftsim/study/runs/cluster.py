@@ -10,6 +10,7 @@
 """
 
 import asyncio
+import json
 import logging
 import os
 import pickle
@@ -24,7 +25,7 @@ from concurrent.futures import TimeoutError as TooLateError
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.kernel.choose import VARIABLE
@@ -256,18 +257,37 @@ class Cluster:
         )
 
 
+class _Client(distributed.Client):
+    """A client that does not wait for ever where a port is open and does not speak as a scheduler."""
+
+    def start(self, **kwargs: Any) -> None:
+        """Connect, in the time that this takes and as much again for the greeting."""
+        base: Any = super()
+        base.start(**kwargs, callback_timeout=2 * _CONNECT_S)
+
+
 def _connected(address: str) -> Any:
-    is_file = address.endswith(".json") or Path(address).is_file()
-    if is_file and not Path(address).is_file():
-        raise UsageError(f"--cluster: there is no scheduler file '{address}'")
-    where = {"scheduler_file": address} if is_file else {"address": address}
-    client: Any = distributed.Client
+    is_file, client = address.endswith(".json") or Path(address).is_file(), cast("Any", _Client)
+    scheduler = _address_in(address) if is_file else address
     try:
-        return client(**where, timeout=_CONNECT_S, set_as_default=False)
+        return client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
+        why = str(error).partition("\n")[0] or "it does not speak as one"
         raise UsageError(
-            f"--cluster: no Dask scheduler answers at '{address}' ({str(error).splitlines()[0]}); it is an address "
-            "such as tcp://host:8786, or the path of a scheduler file"
+            f"--cluster: no Dask scheduler answers at '{address}' ({why}); it is an address such as tcp://host:8786, "
+            "or the path of a scheduler file"
+        ) from None
+
+
+def _address_in(file: str) -> str:
+    """Return the scheduler's address of its file; refuse another file."""
+    if not Path(file).is_file():
+        raise UsageError(f"--cluster: there is no scheduler file '{file}'")
+    try:
+        return str(json.loads(Path(file).read_bytes())["address"] or "")
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(
+            f"--cluster: '{file}' is no scheduler file: it has no address; 'dask scheduler --scheduler-file' writes one"
         ) from None
 
 
