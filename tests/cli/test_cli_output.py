@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import vftsim
 from vftsim.calibrate import run as calibrate_run
 from vftsim.calibrate import validate
 from vftsim.cli import files
@@ -100,6 +101,20 @@ def test_a_target_that_cannot_be_written_is_refused_before_the_work(tmp_path, mo
     for words in (["calibrate", "sip-lab/virtual", "-o"], ["validate", "--report"], ["trace", "xen-media", "-o"]):
         assert main([*words, str(tmp_path / "x.json")]) == 2
         assert os.strerror(number) in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems refuse such names")
+def test_a_directory_whose_name_is_no_utf8_is_kept_and_read(tiny_path, tmp_path, monkeypatch):
+    """A name of an older disk (Latin-1): kept, checked, gone on with, and made a page of."""
+    pytest.importorskip("jinja2", reason="pages need the extra: pip install 'vftsim[report]'")
+    out, page = str(tmp_path / os.fsdecode(b"gr\xf6\xdfe")), tmp_path / "page.html"
+    monkeypatch.setattr(sys, "argv", ["vftsim", "run", "-o", out])
+    vftsim.run(tiny_path, 1, directory=out)
+    assert vftsim.check(out).whole == 1
+    vftsim.run(tiny_path, 2, directory=out, resume=True)
+    vftsim.report([out], page)
+    assert json.loads((Path(out) / "manifest.json").read_text(encoding="utf-8"))["command_line"][-1] == out
+    assert r"gr\udcf6\udcdfe" in page.read_text(encoding="utf-8")
 
 
 def test_a_target_with_an_absurd_name_is_refused(tmp_path):

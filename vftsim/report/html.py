@@ -67,9 +67,10 @@ def _rendered(title: str, blocks: Sequence[Block], *, is_whole: bool, has_style:
     from markupsafe import Markup  # noqa: PLC0415 - of the extra
 
     style, script = (Markup(asset(name)) for name in ("page.css", "page.js"))
-    return _template().render(
+    text = _template().render(
         page=_arranged(title, blocks), is_whole=is_whole, style=style if has_style else "", script=script
     )
+    return text.encode(errors="backslashreplace").decode()  # bytes of a file's name that are no UTF-8
 
 
 def _arranged(title: str, blocks: Sequence[Block]) -> dict[str, Any]:

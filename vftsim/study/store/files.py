@@ -33,8 +33,12 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def to_json(data: Any, indent: int | None = 2) -> str:
-    """Return JSON text that is the same for equal data; not-a-number becomes null."""
-    return json.dumps(_finite(data), indent=indent, allow_nan=False, ensure_ascii=False)
+    """Return JSON text that is the same for equal data; not-a-number becomes null.
+
+    Bytes of file names that are no UTF-8, which Python holds as lone surrogates, are written as escapes.
+    """
+    text = json.dumps(_finite(data), indent=indent, allow_nan=False, ensure_ascii=False)
+    return text.encode(errors="backslashreplace").decode()
 
 
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
