@@ -84,6 +84,18 @@ def test_background_traffic_is_carried_up_to_the_rate_and_dropped_beyond() -> No
         assert (network.dropped(nics.bursts_lost), nics.from_host("vmnic0").sent_bytes) == (100, 0)
 
 
+def test_background_traffic_of_one_name_on_two_networks_is_on_both() -> None:
+    """Of what is sent every 10 ms a second has 100 bursts, and 99 before its end."""
+    sizes = {"lan": 1_000, "san": 3_000}
+    networks = {name: {"background": {"storage": {"burst": f"{b} B", "period": "10 ms"}}} for name, b in sizes.items()}
+    run = Run(ModelSpec.model_validate({"networks": networks, "domains": {"idle": {}}}), 1, 0, engine="simpy")
+    run.built.start()
+    run.engine.run(1_000 * _MS - 1)
+    for name, card in run.built.hosts["host"].cards.items():
+        link = run.engine.rows(links)[run.engine.rows(cards)[card].from_host]
+        assert link.sent_bytes == 99 * sizes[name]
+
+
 def test_an_interface_must_name_a_network_that_exists() -> None:
     with pytest.raises(ValidationError, match="'vmnic7' is none of vmnic0, vmnic1, vmnic2"):
         _model({"network": "vmnic7"})

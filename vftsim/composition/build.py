@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
@@ -348,13 +349,14 @@ class BuiltModel:
         }
 
     def _start_background(self, host: BuiltHost) -> None:
-        traffics = {
-            name: (card, traffic)
-            for network, card in host.cards.items()
+        traffics = [
+            (name, network, traffic)
+            for network in host.cards
             for name, traffic in self.spec.networks[network].background.items()
-        }
-        for number, (_, (card, traffic)) in enumerate(sorted(traffics.items())):
-            start_background(self.engine, card, number, traffic, host.io.drop_row("background traffic", "queue full"))
+        ]
+        for number, (_, network, traffic) in enumerate(sorted(traffics, key=itemgetter(0, 1))):
+            lost = host.io.drop_row("background traffic", "queue full")
+            start_background(self.engine, host.cards[network], number, traffic, lost)
 
     def settle(self) -> None:
         """Bring all accounts of all hosts up to now."""
