@@ -4,6 +4,8 @@ import pytest
 from pydantic import ValidationError
 
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
+from vftsim.errors import UsageError
 
 from .composed import BENCH, interface, media_model, relay, server, sip_model, streams
 
@@ -180,3 +182,11 @@ def test_a_wrong_composition_is_told_with_key_and_remedy(case):
 def test_what_the_cases_change_is_right_without_the_change():
     for model in (media_model(), sip_model(), protected(1)):
         ModelSpec.model_validate(model)
+
+
+def test_what_a_scheduler_refuses_names_the_host():
+    hosts = {"first": {}, "second": {"scheduler": {"kind": "rtds"}}}
+    domains = {"a": {"host": "first"}, "b": {"host": "second", "budget": "20 ms"}}
+    spec = ModelSpec.model_validate({"hosts": hosts, "domains": domains})
+    with pytest.raises(UsageError, match=r"hosts\.second: rtds needs 10 us <= budget <= period"):
+        run_model(spec, 1, 0, engine="simpy")

@@ -10,6 +10,7 @@ from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import protection_of, struck_by
+from vftsim.errors import UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.inputs import Feeder
@@ -318,7 +319,7 @@ class BuiltModel:
         """Start everything, workloads last."""
         engine = self.engine
         for host in self.hosts.values():
-            cpu.start(engine, host.row, host.spec.scheduler)
+            self._start_scheduler(host)
         for name, program in self.programs.items():
             program.connect_peers(Wiring(self._doors(name), self._doors_of))
         for program in self.programs.values():
@@ -334,6 +335,12 @@ class BuiltModel:
             driver.begin()
         for row in self._senders:
             engine.call(start_sending, row)
+
+    def _start_scheduler(self, host: BuiltHost) -> None:
+        try:
+            cpu.start(self.engine, host.row, host.spec.scheduler)
+        except UsageError as error:
+            raise UsageError(f"hosts.{host.name}: {error}") from None
 
     def _doors_of(self, name: str) -> list[dict[str, int]]:
         """Return the ports by network of each application that a name of the model file stands for."""

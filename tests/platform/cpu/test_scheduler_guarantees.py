@@ -53,6 +53,12 @@ def test_reservations_beyond_the_host_are_refused():
         _percents(Esxi(), a={"reservation": 60}, b={"reservation": 60})
 
 
+def test_a_limit_below_the_reservation_is_refused():
+    with pytest.raises(UsageError, match="limit of 20 % of a pCPU is below its reservation of 50 %"):
+        _percents(Esxi(), a={"reservation": 50, "limit": 20})
+    assert _percents(Esxi(), a={"reservation": 50, "limit": 50}) == pytest.approx({"a": 50}, abs=1)
+
+
 def test_absolute_share_comes_first_and_the_rest_is_relative():
     got = _percents(Zvm(), a={"absolute_share": 40}, b={"relative_share": 200}, c={"relative_share": 100})
     assert got == pytest.approx({"a": 40, "b": 40, "c": 20}, abs=1)
@@ -97,10 +103,10 @@ def test_sedf_latency_hint_gives_a_waking_vcpu_a_short_first_period():
     assert seen == [4, 12, 28, 48]
 
 
-@pytest.mark.parametrize("parameters", [{"budget": 20 * MS}, {"budget": 5_000}])
-def test_impossible_budgets_are_refused(parameters):
-    with pytest.raises(UsageError, match="budget"):
-        _percents(Rtds(), a=parameters)
+@pytest.mark.parametrize(("budget_ns", "said"), [(20 * MS, "budget of 20 ms"), (5_000, "budget of 5 us")])
+def test_impossible_budgets_are_refused(budget_ns, said):
+    with pytest.raises(UsageError, match=f"{said} and a period of 10 ms"):
+        _percents(Rtds(), a={"budget": budget_ns})
 
 
 def test_credit_shares_what_a_cap_leaves_by_weight():
@@ -129,6 +135,11 @@ def test_credit_hands_what_a_cap_leaves_to_those_before_it_too():
 def test_slices_that_do_not_fit_are_refused():
     with pytest.raises(UsageError, match="110 %"):
         _percents(Sedf(), a={"slice": 60 * MS}, b={"slice": 50 * MS})
+
+
+def test_a_domain_that_would_never_run_is_refused():
+    with pytest.raises(UsageError, match="slice 0 and without extratime would never run"):
+        _percents(Sedf(), a={"extratime": False}, b={})
 
 
 def test_zvm_splits_a_users_share_over_its_virtual_processors():

@@ -129,11 +129,16 @@ class Esxi(SchedulerSpec):
         return only_pcpu(engine, vcpu) if esxi_host.lets_run else 0
 
     def _open(self, engine: Engine, domain: int) -> int:
-        """Open the account of a machine; return its reservation."""
+        """Open the account of a machine; return its reservation, and refuse one beyond its limit."""
         machine, held = engine.rows(machines)[domain], engine.rows(entitlements)[domain]
         reservation_ppm = round(float(held.reservation) * 10_000)
         machine.reservation_ppm = reservation_ppm
         machine.limit_ppm = round(float(held.limit) * 10_000)
+        if 0 < machine.limit_ppm < reservation_ppm:
+            raise UsageError(
+                f"a domain's limit of {float(held.limit):g} % of a pCPU is below its reservation of "
+                f"{float(held.reservation):g} %"
+            )
         machine.whole_quota_ns = min(int(machine.limit_ppm) * self.limit_period // _MILLION, LARGEST)
         machine.quota_ns = machine.whole_quota_ns
         machine.shares = int(held.shares) or _SHARES_PER_VCPU * int(engine.rows(domains)[domain].vcpus)

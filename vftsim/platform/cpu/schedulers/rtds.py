@@ -29,6 +29,7 @@ from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, Schedul
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
+from vftsim.spec.units import DURATION
 
 _MS = 1_000_000
 _DEFAULT_PERIOD_NS = 10 * _MS
@@ -78,8 +79,8 @@ class Rtds(SchedulerSpec):
             budget_ns = int(held.budget_ns) or _DEFAULT_BUDGET_NS
             if not _SHORTEST_NS <= budget_ns <= period_ns:
                 raise UsageError(
-                    f"rtds needs 10 us <= budget <= period, got a budget of {budget_ns} ns and a period of "
-                    f"{period_ns} ns"
+                    f"rtds needs 10 us <= budget <= period, got a budget of {DURATION.format(budget_ns)} and a period "
+                    f"of {DURATION.format(period_ns)}"
                 )
             for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
                 rtds_vcpu = engine.rows(rtds_vcpus)[vcpu]

@@ -106,7 +106,7 @@ class Sedf(SchedulerSpec):
         return vcpus * domain.slice / (domain.period or _DEFAULT_PERIOD_NS)
 
     def install(self, engine: Engine, host: int) -> None:
-        """Give each vCPU its pCPU, period and slice; refuse slices that do not fit on a pCPU."""
+        """Give each vCPU its pCPU, period and slice; refuse slices that do not fit on a pCPU, and what never runs."""
         engine.rows(sedf_hosts)[host].extra_quantum_ns = self.extra_quantum
         claimed: dict[int, float] = {}
         for row, processor in _processors(engine, host).items():
@@ -128,6 +128,8 @@ class Sedf(SchedulerSpec):
         sedf_vcpu.slice_ns = held.slice_ns
         sedf_vcpu.latency_ns = held.latency_ns
         sedf_vcpu.has_extratime = held.extratime != 0
+        if held.slice_ns == 0 and not sedf_vcpu.has_extratime:
+            raise UsageError("a domain with slice 0 and without extratime would never run; give it a slice")
         sedf_vcpu.weight = held.weight
 
     def priority_name(self, priority: int) -> str:
