@@ -194,6 +194,13 @@ def test_requests_are_served_in_order_and_as_long_as_they_are():
     assert lab.answered() == [(4.0, 1), (9.0, 2), (13.0, 3), (25.0, 4)]
 
 
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_a_transfer_may_be_of_any_size(engine):
+    """2 GiB at as many bytes a second: a cycle of 1 ms of computation, 4 ms and 1 s of disk."""
+    lab = DiskLab(engine, rate=8 << 31).computing(processes=1, cv=0, reads=100, size=2 << 30).run(10_051 * MS)
+    assert lab.program.transfers == 10
+
+
 def test_a_flush_waits_for_all_that_was_asked_before():
     lab = DiskLab().asking((0, FLUSH), (MS, WRITE), (2 * MS, WRITE), (3 * MS, FLUSH), (3 * MS, READ)).run(S)
     assert lab.answered() == [(0.0, 1), (5.0, 2), (9.0, 3), (9.0, 4), (13.0, 5)]

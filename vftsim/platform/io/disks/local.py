@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.platform.cpu.exact import product_quotient
 from vftsim.platform.io.disk import (
     DISKS,
     Disk,
@@ -219,10 +220,10 @@ def serve_next(sim: Sim, disk: Disk) -> None:
 
 @part
 def service_ns(local_disk: LocalDisk, request: Request) -> int:
-    """Return how long the disk works on a request; sizes are below 1.1 GB, or the product passes 64 bits."""
+    """Return how long the disk works on a request."""
     if request.operation == BARRIER:
         return 0
-    return local_disk.service_ns + request.size_bytes * BITS_NS // local_disk.rate_bits_per_s
+    return local_disk.service_ns + product_quotient(request.size_bytes, BITS_NS, local_disk.rate_bits_per_s)
 
 
 @event
