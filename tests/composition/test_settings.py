@@ -9,9 +9,11 @@ import fnmatch
 import json
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 
 import pytest
 from pydantic import ValidationError
+from ruamel.yaml import YAML
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
@@ -93,8 +95,6 @@ REASONS = {
     "domains.*.count": "copies of it would not fit",
     "domains.*.vcpus": "one vCPU has all there is to do",
     "networks.vmnic*.*": "nothing but the log of a protected guest crosses it",
-    "*.limit_period": "no domain has a limit",
-    "*.bandwidth_slice": "no domain has a quota",
     "*.budget_packets": "no batch of the driver domain is that long",
     "workloads.tcp.window": "the window is larger than what is under way",
     "workloads.*.network.flow_control": "one client does not fill the switch",
@@ -253,6 +253,56 @@ def test_what_is_set_in_vain_is_named_with_its_reason():
     assert without_effect(dear.spec) == []
 
 
+BUSY = {name: {"kind": "cpu_bound", "duty": "60 %"} for name in "xyz"}
+CREDIT = {"hosts.host.scheduler": {"kind": "credit"}}
+FULL = {"hosts.host": {"scheduler": {"kind": "credit"}}}
+O1 = {"domains.a.guest_scheduler": {"kind": "o1"}}
+OTHERS_DECIDE = {
+    "domains.a.period=30 ms": ("cfs", {}, {"domains.a.quota": "20 ms"}),
+    "domains.a.nice=10": ("cfs", {"domains.a.shares": 700}, {}),
+    "hosts.host.scheduler.bandwidth_slice=1 ms": ("cfs", {}, {"domains.a.quota": "20 ms"}),
+    "domains.a.period=40 ms": ("sedf", {}, {"domains.a.slice": "20 ms"}),
+    "domains.a.latency=5 ms": ("sedf", {}, {"domains.a.slice": "20 ms"}),
+    "domains.a.weight=9": ("sedf", {"domains.a.slice": "20 ms", "domains.a.extratime": False}, {}),
+    "domains.a.relative_share=700": ("zvm", {"domains.a.absolute_share": "20 %"}, {}),
+    "domains.a.affinity=[2]": ("native", {}, CREDIT),
+    "hosts.host.switch_cost=1 ms": ("native", {}, FULL),
+    "hosts.host.scheduler.cap_period=30 ms": ("credit2", {}, {"domains.a.cap": "50 %"}),
+    "hosts.host.scheduler.limit_period=30 ms": ("esxi", {}, {"domains.a.limit": "50 %"}),
+    "domains.a.quantum=1 ms": ("native", O1, {}),
+    "domains.c.quantum=1 ms": ("native", {}, {"domains.c.applications": BUSY}),
+    "domains.c.guest_scheduler={kind: o1}": ("native", {}, {"domains.c.applications": BUSY}),
+}
+
+
+def small(scheduler, settings) -> ModelSpec:
+    """Two guests whose processes share a vCPU, and one without programs, on a full host."""
+    data = {
+        "hosts": {"host": {"pcpus": 3 if scheduler == "native" else 1, "scheduler": {"kind": scheduler}}},
+        "domains": {"a": {"applications": BUSY}, "b": {"applications": BUSY}, "c": {}},
+        "measure": {"warm_up": "100 ms", "duration": "400 ms"},
+    }
+    for key, value in deepcopy(settings).items():
+        *path, last = key.split(".")
+        holder = data
+        for each in path:
+            holder = holder[each]
+        holder[last] = value
+    return ModelSpec.model_validate(data)
+
+
+@pytest.mark.parametrize("assignment", OTHERS_DECIDE)
+def test_a_setting_that_another_one_makes_idle_is_named_and_no_other(assignment):
+    """Named where it changes nothing, to the last event; not named where it does."""
+    key, _, text = assignment.partition("=")
+    value = YAML(typ="safe").load(text)
+    scheduler, idle, needed = OTHERS_DECIDE[assignment]
+    for settings, is_idle in ((idle, True), (needed, False)):
+        spec, plain = small(scheduler, {**settings, key: value}), small(scheduler, settings)
+        assert any(said.startswith(f"{key}: ") for said in without_effect(spec)) == is_idle
+        assert (outcome(spec, "compiled") == outcome(plain, "compiled")) == is_idle
+
+
 def test_settings_of_an_application_that_need_another_one_are_named():
     proxy = "domains.sut.applications.proxy"
     spec = load_model("lab-native", [f"{proxy}.wakeup_idle=1 ms", f"{proxy}.script={{invite: 3, reply: 1}}"]).spec
@@ -291,6 +341,14 @@ def test_vcpus_that_can_never_run_beside_the_others_are_named_with_the_remedy(se
     found = remarks(load_model("lab-virtual", [f"domains.sut.{text}" for text in settings]).spec)
     assert len(found) == bool(said)
     assert said in "".join(found)
+
+
+def test_an_affinity_that_nothing_reads_holds_no_vcpu():
+    """Bare metal: two vCPUs with an affinity for one pCPU use two."""
+    spec = small("native", {"hosts.host.pcpus": 4, "domains.a.vcpus": 2, "domains.a.affinity": [0]})
+    assert remarks(spec) == []
+    phase = run_model(spec, 1, 0).phases[0]
+    assert phase.outcomes["domains.a"].cpu_ns > 1.5 * (phase.end_ns - phase.begin_ns)
 
 
 @pytest.mark.parametrize("name", shipped_models())

@@ -13,7 +13,6 @@ from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ending_with
-from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import format_rate
@@ -27,6 +26,8 @@ def without_effect(spec: ModelSpec) -> list[str]:
     """Return, for each setting without effect, ``key: reason``."""
     lines = [f"{key}: {why}" for name in spec.domains for key, why in _of_domain(spec, name)]
     for name, host in spec.hosts.items():
+        guests = [domain for domain in spec.domains.values() if spec.host_of(domain) == name]
+        lines += [f"hosts.{name}.{key}: {why}" for key, why in _changed(host, host.scheduler.without_effect(guests))]
         for nic, card in host.nics.items():
             lines += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _changed(card, card.without_effect())]
     if spec.workloads and all(workload.longest_ns() for workload in spec.workloads.values()):
@@ -86,8 +87,9 @@ def _beyond_line(spec: ModelSpec) -> Iterator[str]:
 def running_vcpus(spec: ModelSpec, name: str) -> int:
     """Return how many vCPUs of a domain can run at a time."""
     domain = spec.domains[name]
-    pcpus = spec.hosts[spec.host_of(domain)].pcpus if domain.affinity is None else len(set(domain.affinity))
-    return min(domain.vcpus, pcpus)
+    host = spec.hosts[spec.host_of(domain)]
+    is_free = domain.affinity is None or "affinity" in host.scheduler.unread(domain)
+    return min(domain.vcpus, host.pcpus if is_free else len(set(domain.affinity or ())))
 
 
 def _idle_vcpus(spec: ModelSpec, name: str) -> str:
@@ -108,8 +110,8 @@ def _idle_vcpus(spec: ModelSpec, name: str) -> str:
 
 def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     domain, prefix = spec.domains[name], f"domains.{name}"
-    of_nothing_inside = {} if domain.applications else {"cpu_inflation": "the domain has no applications"}
-    for key, why in _changed(domain, {**_unread_by_scheduler(spec, domain), **of_nothing_inside}):
+    scheduler = spec.hosts[spec.host_of(domain)].scheduler
+    for key, why in _changed(domain, {**scheduler.unread(domain), **_of_guest(spec, name)}):
         yield f"{prefix}.{key}", why
     of_no_sender = domain.protection.without_sender(spec.driver_of(spec.host_of(domain)) is not None)
     for key, why in _changed(domain.protection, {**domain.protection.without_effect(), **of_no_sender}):
@@ -123,12 +125,18 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
             yield f"{prefix}.interfaces.{interface}.path.{key}", why
 
 
-def _unread_by_scheduler(spec: ModelSpec, domain: DomainSpec) -> dict[str, str]:
-    scheduler = spec.hosts[spec.host_of(domain)].scheduler
-    if scheduler.reads is None:
-        return {}
-    why = f"the scheduler {scheduler.kind} does not read it"  # type: ignore[attr-defined]
-    return dict.fromkeys((key for key in DomainScheduling.model_fields if key not in scheduler.reads), why)
+def _of_guest(spec: ModelSpec, name: str) -> dict[str, str]:
+    domain = spec.domains[name]
+    reasons = {"quantum": "its guest_scheduler has slices of its own"} if domain.guest_scheduler.has_slices else {}
+    if domain.applications:
+        return reasons
+    reasons["cpu_inflation"] = why = "the domain has no applications"
+    hosted = {workload.agents for workload in spec.workloads.values()}
+    hosted |= {other.protection.sent_by for other in spec.domains.values()}
+    # Packets of others, clients and the sending of states are work for its processes, too.
+    if domain.driver is None and hosted.isdisjoint({name, *spec.copies(name)}):
+        reasons |= dict.fromkeys(("guest_scheduler", "quantum"), why)
+    return reasons
 
 
 def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
@@ -147,7 +155,7 @@ def _changed(part: Spec, reasons: Mapping[str, str]) -> Iterator[tuple[str, str]
     for dotted, why in reasons.items():
         *places, key = dotted.split(".")
         holder = reduce(_below, places, part)
-        if getattr(holder, key) != type(holder).model_fields[key].default:
+        if getattr(holder, key) != type(holder).model_fields[key].get_default(call_default_factory=True):
             yield dotted, why
 
 

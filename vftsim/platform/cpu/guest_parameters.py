@@ -11,6 +11,8 @@ class GuestSchedulerSpec(Spec):
     """Base of the process schedulers; one subclass a file in :mod:`vftsim.platform.cpu.guest_schedulers`."""
 
     part: ClassVar[Kind]
+    has_slices: ClassVar[bool] = False
+    """Whether its own parameters say for how long a process runs, and not the domain's `quantum`."""
 
     def install(self, engine: Engine, domain: int) -> None:
         """Write these parameters into the scheduler's records of a domain that has no process yet."""

@@ -6,6 +6,7 @@ the keys it knows (:attr:`SchedulerSpec.reads`) and the others have no effect un
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
@@ -34,6 +35,17 @@ class SchedulerSpec(Spec):
     def refusal(self, vcpus: int, pcpus: int) -> str:
         """Return why a host with so many vCPUs cannot be; empty if it can."""
         return ""
+
+    def unread(self, domain: "DomainScheduling") -> dict[str, str]:
+        """Return the keys of a domain that it does not look at, as the domain stands, each with the reason."""
+        if self.reads is None:
+            return {}
+        why = f"the scheduler {self.kind} does not read it"  # type: ignore[attr-defined]
+        return dict.fromkeys((key for key in DomainScheduling.model_fields if key not in self.reads), why)
+
+    def without_effect(self, domains: Sequence["DomainScheduling"]) -> Mapping[str, str]:
+        """Return the keys of a host with these domains that nothing reads, each with the reason."""
+        return {}
 
     def own_pcpu(self, engine: Engine, vcpu: int) -> int:
         """Return the pCPU that a vCPU has for itself whenever it has work, so that nothing is decided; 0 for none.

@@ -63,6 +63,7 @@ class CfsGuest(GuestSchedulerSpec):
 
     kind: Literal["cfs"] = "cfs"
     part: ClassVar[Kind] = cfs_guest
+    has_slices: ClassVar[bool] = True
     latency: PositiveDurationNs = Field(
         6000 * _US, description="Period in which each runs once. Default 6 ms: sched_latency_ns of one CPU."
     )

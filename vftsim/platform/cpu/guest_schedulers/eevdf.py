@@ -64,6 +64,7 @@ class EevdfGuest(GuestSchedulerSpec):
 
     kind: Literal["eevdf"] = "eevdf"
     part: ClassVar[Kind] = eevdf
+    has_slices: ClassVar[bool] = True
     slice: PeriodNs = Field(
         750 * _US, description="Slice. Default 0.75 ms: sched_base_slice of one CPU (3 ms from eight CPUs on)."
     )

@@ -95,6 +95,7 @@ class O1Guest(GuestSchedulerSpec):
 
     kind: Literal["o1"] = "o1"
     part: ClassVar[Kind] = o1
+    has_slices: ClassVar[bool] = True
     time_slice: PeriodNs = Field(
         100 * _MS, description="Time slice at nice 0. Default 100 ms: DEF_TIMESLICE of Linux 2.6.18."
     )

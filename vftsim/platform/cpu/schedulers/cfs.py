@@ -18,6 +18,7 @@ Left out: cache-hot migration cost, NUMA balancing, autogroups, EEVDF.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -119,6 +120,17 @@ class Cfs(SchedulerSpec):
     def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
         """Return a domain's quota over its period."""
         return domain.quota / (domain.period or _DEFAULT_PERIOD_NS) or math.inf
+
+    def unread(self, domain: DomainScheduling) -> dict[str, str]:
+        """Add what a quota and shares would change."""
+        of_quota = {} if domain.quota else {"period": "it has no quota"}
+        of_shares = {"nice": "its shares replace it"} if domain.shares else {}
+        return super().unread(domain) | of_quota | of_shares
+
+    def without_effect(self, domains: Sequence[DomainScheduling]) -> Mapping[str, str]:
+        """Say that nobody draws a quota."""
+        is_drawn = any(domain.quota for domain in domains)
+        return {} if is_drawn else {"scheduler.bandwidth_slice": "no domain has a quota"}
 
     def install(self, engine: Engine, host: int) -> None:
         """Scale the constants to the host; weigh the threads and join them to their domains' quotas."""

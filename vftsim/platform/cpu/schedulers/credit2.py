@@ -30,6 +30,7 @@ soft affinity, hyperthread placement, yield.
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -89,6 +90,10 @@ class Credit2(SchedulerSpec):
     def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
         """Return a domain's cap."""
         return domain.cap / 100.0 or math.inf
+
+    def without_effect(self, domains: Sequence[DomainScheduling]) -> Mapping[str, str]:
+        """Say that nobody is capped."""
+        return {} if any(domain.cap for domain in domains) else {"scheduler.cap_period": "no domain has a cap"}
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the parameters, the initial credits and the capped domains' budgets."""

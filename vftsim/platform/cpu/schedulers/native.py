@@ -3,16 +3,18 @@
 vCPU i runs on pCPU i and keeps it; what shares a CPU is processes of one guest, and that is the guest's business.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Kind, Sim
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule
-from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, RUNNABLE, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 
 native = scheduler.scheduler.kind("native")
+_ITS_OWN = "each vCPU has the pCPU of its number"
 
 
 @SCHEDULERS.register
@@ -24,6 +26,14 @@ class Native(SchedulerSpec):
     kind: Literal["native"] = "native"
     part: ClassVar[Kind] = native
     reads: ClassVar[frozenset[str] | None] = frozenset()
+
+    def unread(self, domain: DomainScheduling) -> dict[str, str]:
+        """Add the affinity: which pCPU a vCPU has follows from its number."""
+        return super().unread(domain) | {"affinity": _ITS_OWN}
+
+    def without_effect(self, domains: Sequence[DomainScheduling]) -> Mapping[str, str]:
+        """Say that a pCPU never changes to another vCPU."""
+        return {"switch_cost": _ITS_OWN}
 
     def install(self, engine: Engine, host: int) -> None:
         """Refuse more vCPUs than pCPUs."""

@@ -105,6 +105,12 @@ class Sedf(SchedulerSpec):
             return math.inf
         return vcpus * domain.slice / (domain.period or _DEFAULT_PERIOD_NS)
 
+    def unread(self, domain: DomainScheduling) -> dict[str, str]:
+        """Add what a slice and extra time would change."""
+        of_slice = {} if domain.slice else dict.fromkeys(("period", "latency"), "with slice 0 it has extra time only")
+        of_extratime = {"weight": "it gets no extra time"} if domain.extratime is False else {}
+        return super().unread(domain) | of_slice | of_extratime
+
     def install(self, engine: Engine, host: int) -> None:
         """Give each vCPU its pCPU, period and slice; refuse slices that do not fit on a pCPU, and what never runs."""
         engine.rows(sedf_hosts)[host].extra_quantum_ns = self.extra_quantum

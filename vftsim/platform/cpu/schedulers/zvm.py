@@ -27,7 +27,7 @@ from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, product_quotient
-from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
 from vftsim.spec.units import PeriodNs
 
@@ -79,6 +79,11 @@ class Zvm(SchedulerSpec):
         description="Time a virtual processor runs before its deadline is set anew (SET SRM DSPSLICE). "
         "Default 5 ms: z/VM's.",
     )
+
+    def unread(self, domain: DomainScheduling) -> dict[str, str]:
+        """Add what an absolute share replaces."""
+        of_share = {"relative_share": "its absolute share replaces it"} if domain.absolute_share else {}
+        return super().unread(domain) | of_share
 
     def install(self, engine: Engine, host: int) -> None:
         """Write the minor time slice and the users' shares."""
