@@ -256,6 +256,7 @@ def test_what_is_set_in_vain_is_named_with_its_reason():
 BUSY = {name: {"kind": "cpu_bound", "duty": "60 %"} for name in "xyz"}
 CREDIT = {"hosts.host.scheduler": {"kind": "credit"}}
 FULL = {"hosts.host": {"scheduler": {"kind": "credit"}}}
+SHORT_QUEUE = "networks.lan.queue=100 B"
 O1 = {"domains.a.guest_scheduler": {"kind": "o1"}}
 OTHERS_DECIDE = {
     "domains.a.period=30 ms": ("cfs", {}, {"domains.a.quota": "20 ms"}),
@@ -301,6 +302,28 @@ def test_a_setting_that_another_one_makes_idle_is_named_and_no_other(assignment)
         spec, plain = small(scheduler, {**settings, key: value}), small(scheduler, settings)
         assert any(said.startswith(f"{key}: ") for said in without_effect(spec)) == is_idle
         assert (outcome(spec, "compiled") == outcome(plain, "compiled")) == is_idle
+
+
+def test_networks_that_nothing_uses_and_queues_in_which_nothing_waits_are_named():
+    apart = {"networks": {"lan": {}, "san": {"latency": "7 ms"}}}
+    assert without_effect(small("native", apart)) == ["networks.san.latency: nothing uses the network"]
+    joined = {"domains.c.interfaces": {"eth0": {"network": "san", "path": {"kind": "native"}}}}
+    assert without_effect(small("native", {**apart, **joined})) == []
+    # Media packets are drawn beforehand: none of them is dropped, however short the queue.
+    drawn, short = (load_model("xen-media-native", [*SHORT["xen"], *more]).spec for more in ((), (SHORT_QUEUE,)))
+    assert without_effect(short) == ["networks.lan.queue: its link is not simulated packet by packet"]
+    assert outcome(short, "compiled") == outcome(drawn, "compiled")
+
+
+@pytest.mark.parametrize("switched", [False, True])
+def test_links_of_clients_without_a_switch_are_named(switched):
+    """A client sends at its own link's 10 Mbit/s, or at the host's gigabit where it has none."""
+    settings = [*SHORT["net"], "workloads.udp=null", "workloads.web=null", "workloads.tcp.network.rate=10 Mbit/s"]
+    spec = load_model("net-bare", [*settings, f"workloads.tcp.network.switched={str(switched).lower()}"]).spec
+    named = [said.partition(":")[0] for said in without_effect(spec)]
+    assert named == ([] if switched else ["workloads.tcp.network.rate", "workloads.tcp.network.flow_control"])
+    sent_bits_per_s = run_model(spec, 1, 0).phases[0].outcomes["networks.lan.to_host"].sent_bytes * 8 / 0.4
+    assert (sent_bits_per_s > 10_000_000 * 1.1) == (not switched)
 
 
 def test_settings_of_an_application_that_need_another_one_are_named():

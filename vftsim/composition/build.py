@@ -9,7 +9,7 @@ from typing import Any
 from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import protection_of, struck_by
+from vftsim.composition.views import is_linked, protection_of, struck_by
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.agenda import Agenda
@@ -112,33 +112,6 @@ class BuiltModel:
                 yield f"networks.{network}.to_{host.name}", network, int(record.to_host)
                 yield f"networks.{network}.from_{host.name}", network, int(record.from_host)
 
-    def is_linked(self, host: str, network: str) -> bool:
-        """Whether packets between a host and a network cross a modelled link.
-
-        They need not where all that comes is drawn beforehand and nothing else is on the way.
-        """
-        spec = self.spec
-        on_it = [
-            interface
-            for domain in spec.domains.values()
-            if spec.host_of(domain) == host
-            for interface in domain.interfaces.values()
-            if spec.network_of(domain, interface) == network
-        ]
-        guarded_here = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
-        if any(each.protection.channel_network == network and spec.shares_channel(each) for each in guarded_here):
-            return True
-        if spec.networks[network].background and (on_it or len(spec.hosts) == 1):
-            return True
-        if any(not interface.path.has_host_ring for interface in on_it):
-            return True
-        if on_it and any(program.peers for domain in spec.domains.values() for program in domain.applications.values()):
-            return True
-        return any(
-            workload.needs_link and spec.arrival_of(workload)[:2] == (host, network)
-            for workload in spec.workloads.values()
-        )
-
     def _add_host(self, name: str, spec: HostSpec, *, observed: bool) -> None:
         engine = self.engine
         row = cpu.add_host(
@@ -148,7 +121,7 @@ class BuiltModel:
         for nic, nic_spec in self.spec.nics_of(name).items():
             host.io.add_nic(nic, nic_spec)
         for network, wire in self.spec.networks.items():
-            if self.is_linked(name, network):
+            if is_linked(self.spec, name, network):
                 host.cards[network] = card = add_card(engine, wire.rate, wire.latency, wire.queue)
                 record = engine.rows(cards)[card]
                 for link, way in ((record.to_host, "to"), (record.from_host, "from")):

@@ -7,6 +7,7 @@ from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
+from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.platform.protection.faults import FaultSpec
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.workloads.parts import WorkloadSpec
@@ -55,6 +56,37 @@ def protection_of(spec: ModelSpec, domain: DomainSpec) -> ProtectionSpec:
         return domain.protection
     wire = spec.networks[network]
     return domain.protection.on_network(wire.rate, wire.latency)
+
+
+def paths_to(spec: ModelSpec, host: str, network: str) -> list[IoPathSpec]:
+    """Return the paths by which domains of a host reach a network."""
+    return [
+        interface.path
+        for domain in spec.domains.values()
+        if spec.host_of(domain) == host
+        for interface in domain.interfaces.values()
+        if spec.network_of(domain, interface) == network
+    ]
+
+
+def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
+    """Tell whether packets between a host and a network cross a modelled link.
+
+    They need not where all that comes is drawn beforehand and nothing else is on the way.
+    """
+    paths = paths_to(spec, host, network)
+    own = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
+    if any(each.protection.channel_network == network and spec.shares_channel(each) for each in own):
+        return True
+    if spec.networks[network].background and (paths or len(spec.hosts) == 1):
+        return True
+    if any(not path.has_host_ring for path in paths):
+        return True
+    if paths and any(program.peers for domain in spec.domains.values() for program in domain.applications.values()):
+        return True
+    return any(
+        workload.needs_link and spec.arrival_of(workload)[:2] == (host, network) for workload in spec.workloads.values()
+    )
 
 
 def guests_of(spec: ModelSpec, host: str) -> list[str]:

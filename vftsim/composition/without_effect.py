@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
-from vftsim.composition.hosts import DomainSpec
+from vftsim.composition.hosts import DomainSpec, NetworkSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import ending_with
+from vftsim.composition.views import ending_with, is_linked, paths_to
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import format_rate
@@ -30,6 +30,10 @@ def without_effect(spec: ModelSpec) -> list[str]:
         lines += [f"hosts.{name}.{key}: {why}" for key, why in _changed(host, host.scheduler.without_effect(guests))]
         for nic, card in host.nics.items():
             lines += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _changed(card, card.without_effect())]
+    for name, network in spec.networks.items():
+        lines += [f"networks.{name}.{key}: {why}" for key, why in _changed(network, _of_network(spec, name))]
+    for name, workload in spec.workloads.items():
+        lines += [f"workloads.{name}.{key}: {why}" for key, why in _changed(workload, workload.without_effect())]
     if spec.workloads and all(workload.longest_ns() for workload in spec.workloads.values()):
         why = "its workloads have phases of their own"
         lines += [
@@ -137,6 +141,15 @@ def _of_guest(spec: ModelSpec, name: str) -> dict[str, str]:
     if domain.driver is None and hosted.isdisjoint({name, *spec.copies(name)}):
         reasons |= dict.fromkeys(("guest_scheduler", "quantum"), why)
     return reasons
+
+
+def _of_network(spec: ModelSpec, name: str) -> dict[str, str]:
+    if any(is_linked(spec, host, name) for host in spec.hosts):
+        return {}
+    channels = {domain.protection.channel_network for domain in spec.domains.values()}
+    if name in channels or any(paths_to(spec, host, name) for host in spec.hosts):
+        return {"queue": "its link is not simulated packet by packet"}
+    return dict.fromkeys(NetworkSpec.model_fields, "nothing uses the network")
 
 
 def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:

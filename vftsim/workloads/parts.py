@@ -494,6 +494,10 @@ class WorkloadSpec(Spec):
         """How long its clients wait before something has failed: a shorter measured time does not show an overload."""
         return 0
 
+    def without_effect(self) -> Mapping[str, str]:
+        """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
+        return {}
+
     def unanswered(self, offered: int, answered: int, measured_ns: int, unit: str) -> Offer | None:
         """Return what was answered of what was offered, if the measured time is too short for any of it to fail."""
         if measured_ns >= self.patience_ns:

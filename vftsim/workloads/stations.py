@@ -10,6 +10,7 @@ order of arrival, and counts as still in the queue of its sender, which thus sta
 Frames cross the switch whole (store and forward), and come back to their client over its own link.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -195,6 +196,13 @@ class BulkClientsSpec(WorkloadSpec):
     duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
     spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
     network: StationsSpec = Field(default_factory=StationsSpec, description="How the clients hang on the network.")
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Say that without a switch no client has a link of its own."""
+        if self.network.switched:
+            return {}
+        why = "with network.switched off all clients share the link to the host"
+        return {f"network.{key}": why for key in StationsSpec.model_fields if key != "switched"}
 
     def test_ns(self) -> int:
         """Until the last client has sent for its time."""
