@@ -366,6 +366,17 @@ def test_vcpus_that_can_never_run_beside_the_others_are_named_with_the_remedy(se
     assert said in "".join(found)
 
 
+@pytest.mark.parametrize(("burst", "is_lost"), [("10 kB", False), ("11 kB", True)])
+def test_background_traffic_that_no_queue_takes_is_named(burst, is_lost):
+    """Bursts of 10 kB every 10 ms through a queue of 10 kB; the link sends one in 0.8 ms."""
+    lan = {"rate": "100 Mbit/s", "queue": "10 kB", "background": {"storage": {"burst": burst, "period": "10 ms"}}}
+    spec = small("native", {"networks": {"lan": lan}})
+    said = "networks.lan.background.storage: a burst of 11 kB never fits into networks.lan.queue, 10 kB, and is dropped"
+    assert [each.removesuffix(" as a whole") for each in remarks(spec)] == [said] * is_lost
+    sent_bytes = run_model(spec, 1, 0).phases[0].outcomes["networks.lan.from_host"].sent_bytes
+    assert sent_bytes == 0 if is_lost else sent_bytes >= 390_000
+
+
 def test_an_affinity_that_nothing_reads_holds_no_vcpu():
     """Bare metal: two vCPUs with an affinity for one pCPU use two."""
     spec = small("native", {"hosts.host.pcpus": 4, "domains.a.vcpus": 2, "domains.a.affinity": [0]})

@@ -15,7 +15,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ending_with, is_linked, paths_to
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
-from vftsim.spec.units import format_rate
+from vftsim.spec.units import BYTE_COUNT, format_rate
 from vftsim.workloads.parts import ApplicationSpec
 
 _MOST_OF_IT = 0.99
@@ -49,7 +49,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     crashing = dict.fromkeys(spec.fault_domain(each) for each in spec.faults if each.strikes_host)
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     said = (*of_vcpus, *of_tests, *of_crashes)
-    return [*filter(None, said), *_beyond_line(spec)]
+    return [*filter(None, said), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
@@ -86,6 +86,16 @@ def _beyond_line(spec: ModelSpec) -> Iterator[str]:
         asked, line = workload.wire_bits_per_s * copies, spec.networks[network].rate
         if asked > line:
             yield f"workloads.{name} asks for {format_rate(asked)}, and networks.{network}.rate is {format_rate(line)}"
+
+
+def _lost_bursts(spec: ModelSpec) -> Iterator[str]:
+    for name, network in spec.networks.items():
+        for kind, traffic in network.background.items():
+            if traffic.burst > network.queue:
+                yield (
+                    f"networks.{name}.background.{kind}: a burst of {BYTE_COUNT.format(traffic.burst)} never fits into "
+                    f"networks.{name}.queue, {BYTE_COUNT.format(network.queue)}, and is dropped as a whole"
+                )
 
 
 def running_vcpus(spec: ModelSpec, name: str) -> int:
