@@ -301,6 +301,15 @@ def test_requests_at_a_rate_are_given_up_after_their_last_repetition():
     assert of["web"].requests == 18
 
 
+def test_no_wait_is_shorter_than_the_one_before():
+    """A time-out of 100 s, longer than a doubled one may grow: both waits are of 100 s, and 190 s of work suffice."""
+    users = {"kind": "open_requests", "to": "web", "rate": "0.01 /s", "gap_cv": 0.0, "timeout": "100 s", "retries": 1}
+    spec = model({"web": {"demand": "190 s"}}, users, 495, web={"vcpus": 8}, warm_up="0 s")
+    seen, _ = played(spec)
+    assert (seen.answers, seen.given_up) == (3, 0)
+    assert spec.workloads["users"].patience_ns == 200_000 * MS
+
+
 def test_what_an_overloaded_service_leaves_unanswered_leads_its_figures():
     """10 ms a request are 100 answers a second of 160; 60 wait from before, whoever gives up does so after the run."""
     users = {"kind": "open_requests", "to": "web", "rate": "160 /s", "gap_cv": 0.0, "timeout": "1 min"}

@@ -170,7 +170,7 @@ def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
             exchange.given_up += 1
         end_request(sim, exchange, client)
         return
-    client.wait_ns = min(2 * client.wait_ns, LONGEST_RETRY_NS)
+    client.wait_ns = max(client.wait_ns, min(2 * client.wait_ns, LONGEST_RETRY_NS))
     if exchange.gap_ns == 0 and not client.is_lost:
         # The server's TCP has acknowledged it: there is nothing to repeat as long as it is there.
         client.timer = at(sim, sim.now_ns + client.wait_ns, EventKind.TIMER, client_row, on_no_answer, client_row)
@@ -349,8 +349,8 @@ class RequestResponseSpec(_RequestsSpec):
     )
     retry: DurationNs = Field(
         200_000_000,
-        description="Wait before a request that was lost, or its answer, is repeated, doubled each time; 0: never. "
-        "Default: Linux, TCP_RTO_MIN.",
+        description="Wait before a request that was lost, or its answer, is repeated, doubled each time up to a "
+        "minute; 0: never. Default: Linux, TCP_RTO_MIN.",
     )
 
     def packets(self, profile: RunProfile) -> float:
@@ -409,7 +409,7 @@ class OpenRequestsSpec(_RequestsSpec):
     )
     request_size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request on the wire. Assumption.")
     timeout: PositiveDurationNs = Field(
-        1_000_000_000, description="Wait before a request is repeated, doubled each time. Assumption."
+        1_000_000_000, description="Wait before a request is repeated, doubled each time up to a minute. Assumption."
     )
     retries: int = Field(2, ge=0, le=20, description="Repetitions before a request is given up. Assumption.")
 
@@ -423,9 +423,9 @@ class OpenRequestsSpec(_RequestsSpec):
 
     @property
     def patience_ns(self) -> int:
-        """All its waits, each twice as long as the one before."""
-        waits_ns = (min(self.timeout << number, LONGEST_RETRY_NS) for number in range(self.retries + 1))
-        return sum(waits_ns)
+        """All its waits, each twice as long as the one before, up to the longest."""
+        longest_ns = max(self.timeout, LONGEST_RETRY_NS)
+        return sum(min(self.timeout << number, longest_ns) for number in range(self.retries + 1))
 
     def packets(self, profile: RunProfile) -> float:
         """Return its requests, and those that they make services send each other."""
