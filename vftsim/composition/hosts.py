@@ -50,7 +50,11 @@ class NetworkSpec(Spec):
     """A network: the link between each host and everybody else on it, both directions alike."""
 
     rate: Annotated[BitRate, Field(gt=0)] = Field(1_000_000_000, description="Rate of a host's link.")
-    latency: DurationNs = Field(100_000, description="One-way delay beside transmission: switch, driver, interrupt.")
+    latency: DurationNs = Field(
+        100_000,
+        description="One-way delay of a host's link beside transmission: switch, driver, interrupt. What goes from "
+        "host to host crosses the links of both.",
+    )
     queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue of a link's end.")
     background: dict[str, BackgroundTrafficSpec] = Field(
         default_factory=dict, description="Traffic that a host sends beside the workloads, by what it is."

@@ -8,6 +8,7 @@ from tests.platform.cpu.host_lab import MS, Lab
 from vftsim.errors import UsageError
 from vftsim.platform.cpu.schedulers.cfs import Cfs
 from vftsim.platform.cpu.schedulers.credit import Credit
+from vftsim.platform.cpu.schedulers.credit2 import Credit2
 from vftsim.platform.cpu.schedulers.esxi import Esxi
 from vftsim.platform.cpu.schedulers.rtds import Rtds
 from vftsim.platform.cpu.schedulers.sedf import Sedf
@@ -107,6 +108,19 @@ def test_sedf_latency_hint_gives_a_waking_vcpu_a_short_first_period():
 def test_impossible_budgets_are_refused(budget_ns, said):
     with pytest.raises(UsageError, match=f"{said} and a period of 10 ms"):
         _percents(Rtds(), a={"budget": budget_ns})
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "percent"),
+    [(Credit(version="4.0"), 50.0), (Credit(version="4.1"), 66.7), (Credit2(), 66.7), (Sedf(), 66.7)],
+)
+def test_a_weight_is_that_of_each_vcpu_and_of_the_domain_in_credit_before_4_1(scheduler, percent):
+    lab = Lab(scheduler)
+    lab.domain("two", vcpus=2)
+    lab.domain("one")
+    lab.hog("two", "one")
+    lab.run(10_000)
+    assert lab.percent("two") == pytest.approx(percent, abs=2)
 
 
 def test_credit_shares_what_a_cap_leaves_by_weight():

@@ -88,8 +88,8 @@ class DomainScheduling(Spec):
         256,
         ge=1,
         le=65_535,
-        description="Share of CPU time relative to other domains (credit, credit2, sedf). Default 256: "
-        "Xen's, sched_credit.c.",
+        description="Share of CPU time relative to others: of each vCPU (credit from Xen 4.1, credit2, sedf), of the "
+        "domain (credit before). Default 256: Xen's, sched_credit.c.",
     )
     cap: PcpuPercent = Field(
         0.0,
