@@ -5,7 +5,8 @@ from pydantic import ValidationError
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.errors import UsageError
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.study.runs.model import load_model
 
 from .composed import BENCH, interface, media_model, relay, server, sip_model, streams
 
@@ -190,3 +191,17 @@ def test_what_a_scheduler_refuses_names_the_host():
     spec = ModelSpec.model_validate({"hosts": hosts, "domains": domains})
     with pytest.raises(UsageError, match=r"hosts\.second: rtds needs 10 us <= budget <= period"):
         run_model(spec, 1, 0, engine="simpy")
+
+
+@pytest.mark.parametrize(
+    ("assignment", "said"),
+    [
+        ("networks={}", "'networks' must have at least 1, got 0"),
+        ("calibrated={by: me, loads: [10 /s]}", "'loads' must have at least 2, got 1"),
+        ("calibrated={by: me, loads: [1 /s, 2 /s, 3 /s]}", "'loads' must have at most 2, got 3"),
+    ],
+)
+def test_too_few_and_too_many_are_told_in_the_words_of_all_messages(assignment, said):
+    with pytest.raises(ModelFileError) as refused:
+        load_model("lab-native", [assignment])
+    assert str(refused.value).endswith(said)

@@ -253,6 +253,14 @@ def _not_allowed(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     return f"{name}must be one of {listing(choices)}, got {shown(given)}{hint}"
 
 
+def _too_few(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    return f"{_subject(spot)}must have at least {context['min_length']}, got {context['actual_length']}"
+
+
+def _too_many(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
+    return f"{_subject(spot)}must have at most {context['max_length']}, got {len(given)}"
+
+
 def _own_words(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     cause = context.get("error")
     return cause.message if isinstance(cause, ModelFileError) else str(cause)
@@ -267,6 +275,8 @@ _SPECIAL: dict[str, Callable[[Spot, Mapping[str, Any], Any], str]] = {
     "missing": _missing,
     "union_tag_invalid": _unknown_kind,
     "union_tag_not_found": _missing_kind,
+    "too_short": _too_few,
+    "too_long": _too_many,
     "literal_error": _not_allowed,
     "enum": _not_allowed,
     "value_error": _own_words,
