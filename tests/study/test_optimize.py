@@ -328,6 +328,17 @@ def test_optuna_is_named_where_it_is_missing_and_needed(monkeypatch):
     assert winner is not None, "so few are all looked at"
 
 
+def test_an_objective_is_in_the_unit_that_is_written():
+    base = load_model("xen-media", SHORT)
+    read = Request.read("xen-media", SHORT, base, ["hosts.host.pcpus=1,4"], ["media.delay.p99 <= 0.1 s"], None)
+    (one,) = read.objectives
+    assert (one.figure, one.value, one.unit) == ("workloads.media.delay.p99", 100.0, "ms")
+    assert one.holds(99.0), "99 ms are no more than 0.1 s"
+    assert not one.holds(101.0)
+    with pytest.raises(UsageError, match=r"media\.loss is in %, not in ms"):
+        Request.read("xen-media", SHORT, base, ["hosts.host.pcpus=1,4"], ["media.loss <= 5 ms"], None)
+
+
 def test_intervals_are_shared_among_objectives():
     one, two = request(), request(objectives=(f"{LOSS} <= 1", f"{DOM0} <= 90"))
     assert one.interval == pytest.approx(0.90)

@@ -41,7 +41,7 @@ from vftsim.study.designs.level_search import SAPS, LevelStudy, LoadNames
 from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
 from vftsim.study.designs.search_levels import OF_A_RAMP, OF_A_STOP, CapacityRequest, JudgedLoad, SearchSettings
 from vftsim.study.figures.catalogue import catalogue, one_figure
-from vftsim.study.figures.objective import Objective, in_units, read_objective
+from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.figures.resources import ceiling_pcpus, handling_domains
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.runs.estimate import Needs, needs_of
@@ -139,16 +139,14 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     request.refuse(_BUDGETED, "replications")
     key = _key(model, request)
     knob = knob_of(model.spec, key)
-    as_written = [read_objective(text) for text in _texts(model.spec, key, request)]
-    if not as_written:
+    objectives = whole_objectives(_texts(model.spec, key, request), model.spec)
+    if not objectives:
         leading = [address for address in catalogue(model.spec) if address.entry.leads]
         such_as = f"{leading[0].text} <= 100 {leading[0].entry.unit}".rstrip() if leading else "FIGURE <= NUMBER"
         raise UsageError(
             f"--vary {key}: say what a run must achieve, such as --objective '{such_as}'; "
             f"a run has: {listing([address.text for address in leading])}"
         )
-    in_its_units = in_units(as_written, [model.spec])
-    objectives = tuple(replace(one, figure=one_figure(one.figure, model.spec)) for one in in_its_units)
     meeting = " and ".join(str(one) for one in objectives)
     unit = f"{knob.unit} " if knob.unit else ""
     details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}

@@ -32,8 +32,7 @@ from vftsim.study.designs.prices import PriceTable, cost_of, read_prices
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.designs.sweep_grid import split_values
-from vftsim.study.figures.catalogue import one_figure
-from vftsim.study.figures.objective import Objective, read_objective
+from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.extras import extra
 from vftsim.study.runs.model import Model
@@ -84,8 +83,7 @@ class Request:
         chosen = [read_choice(text) for text in choose]
         if len({name for name, _ in chosen}) < len(chosen):
             raise UsageError("--choose: a name is given twice; put all its values into one")
-        as_written = [read_objective(text) for text in objectives]
-        whole = tuple(replace(one, figure=one_figure(one.figure, base.spec)) for one in as_written)
+        whole = whole_objectives(objectives, base.spec)
         request = cls(model, tuple(settings), base, dict(chosen), whole, read_prices(prices), **limits)
         request.check()
         return request

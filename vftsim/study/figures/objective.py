@@ -6,11 +6,11 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.figures.catalogue import catalogue, meant_by
+from vftsim.study.figures.catalogue import catalogue, meant_by, one_figure
 from vftsim.study.figures.names import Address, ambiguous, unknown
 
 _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
@@ -89,6 +89,12 @@ def read_objective(text: str) -> Objective:
             "'web.response.p95 <= 100 ms'"
         )
     return Objective(match["figure"], match["relation"], value, match["unit"] or "")
+
+
+def whole_objectives(texts: Iterable[str], spec: ModelSpec) -> tuple[Objective, ...]:
+    """Return the objectives that a user wrote, on whole addresses of a model's figures and in the units of these."""
+    as_written = [read_objective(text) for text in texts]
+    return tuple(replace(one, figure=one_figure(one.figure, spec)) for one in in_units(as_written, [spec]))
 
 
 def in_units(
