@@ -147,12 +147,23 @@ def test_what_the_data_do_not_tell_is_drawn_evenly_from_what_was_possible(here):
 
 
 def test_what_was_fitted_as_zero_is_drawn_too(here):
-    """A ratio to 0 is none: linux-lab/base has such a parameter."""
+    """A ratio to 0 is none."""
     own = share_fit(values={AFTER_SEND: 0.0}, undetermined=frozenset())
     model = load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0"]).spec
     drawn = {own.draw(1, n)[AFTER_SEND] for n in range(10)}
     assert {read(own.scaled(model, own.draw(1, n)), AFTER_SEND) for n in range(10)} == drawn
     assert max(drawn) > 0.05
+
+
+def test_what_the_fit_does_not_tell_from_the_zero_of_the_model_is_drawn_too(here):
+    """The shipped linux-lab has 0.0 where linux-lab/base has 0.0002, between 0 and 0.17."""
+    spec, base = load_model("linux-lab").spec, read_fit("linux-lab/base")
+    drawn = [read(base.scaled(spec, base.draw(1, n)), AFTER_SEND) for n in range(50)]
+    assert drawn == [base.draw(1, n)[AFTER_SEND] for n in range(50)]
+    assert max(drawn) > 0.05
+    off = load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0"]).spec
+    surely = share_fit(undetermined=frozenset(), low={AFTER_SEND: 0.1}, high={AFTER_SEND: 0.3})
+    assert read(surely.scaled(off, surely.draw(1, 0)), AFTER_SEND) == 0.0, "the model has it not at all"
 
 
 def test_only_points_that_the_model_accepts_are_played(here):

@@ -91,6 +91,7 @@ def test_events_a_second_at_which_kemari_costs_as_much_as_remus(fields, expected
         (("10 ms", "1 s"), ([1e7, 1e9], "ns")),
         (("100 Mbit/s", "1 Gbit/s"), ([1e8, 1e9], "bit/s")),
         (("5 /s", "1e1 /s"), ([5.0, 10.0], "/s")),
+        (("5 /s", "600 /min"), ([5.0, 10.0], "/s")),
         (("a", "b"), None),
         (("10 ms", "1 Gbit/s"), None),
         (("[0,1]", "[2,3]"), None),

@@ -17,7 +17,7 @@ from vftsim.stats import Estimate
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.designs.run import run_study
 from vftsim.study.designs.sweep import run_sweep
-from vftsim.study.figures.catalogue import catalogue, check_names
+from vftsim.study.figures.catalogue import catalogue, check_names, one_figure
 from vftsim.study.figures.names import find, one
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
@@ -247,7 +247,6 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     from vftsim.study.blocks.run_charts import run_charts
     from vftsim.study.designs.run import precision_rule, run_study
     from vftsim.study.designs.sweep_figures import Reader
-    from vftsim.study.figures.catalogue import one_figure
     from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
     lost = declare.ratio(
@@ -279,3 +278,8 @@ def test_a_figure_that_no_run_has_is_named(tiny):
     found = compare_study([tiny, tiny], 1, Execution(1, 1), figures=["calls.at_10.cpu", "calls.at_50.cpu"])
     assert found.without_value == ["calls.at_50.cpu"]
     assert "calls.at_50.cpu: no run of any model has it" in str(found)
+
+
+def test_a_figure_that_there_is_not_is_named_as_it_was_written(tiny):
+    with pytest.raises(UsageError, match=r"there is no figure 'calls\.nothing\.p97'"):
+        one_figure("calls.nothing.p97", tiny.spec)

@@ -8,7 +8,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.study.designs import runner as evaluator
-from vftsim.study.designs.points import price_ranges, read_range, span_of
+from vftsim.study.designs.points import price_ranges, read_range, span_of, values_outside
 from vftsim.study.designs.runner import simulate
 from vftsim.study.designs.sensitivity import Request, sensitivity, shortened
 from vftsim.study.runs.execution import Execution
@@ -122,7 +122,9 @@ def test_ranges_are_read_as_a_user_writes_them():
     )
     assert read_range("streams=200..400")[1].is_whole
     assert not read_range("x.y=0.5..2")[1].is_whole
-    for wrong in ("streams", "streams=5", "streams=5..4", "a.b=1 ms..2"):
+    rate = read_range("workloads.web.rate=1 /s..6000 /min")[1]
+    assert [rate.at(share) for share in (0.0, 1.0)] == ["1 /s", "100 /s"], "6,000 a minute are 100 a second"
+    for wrong in ("streams", "streams=5", "streams=5..4", "a.b=1 ms..2", "a.b=1 /s..2 ms", "a.b=100 /s..6000 /min"):
         with pytest.raises(UsageError):
             read_range(wrong)
 
@@ -162,6 +164,31 @@ def test_fitted_parameters_have_the_ranges_of_their_intervals():
         if key not in fit.undetermined:
             assert span.high / span.low == pytest.approx(bounds[1] / bounds[0])
             assert own > 0.0
+
+
+def test_a_fitted_parameter_that_the_model_has_as_zero_goes_over_its_interval():
+    """0 of the shipped model is within the interval of linux-lab/base; of a cost surely above 0 it is no multiple."""
+    from vftsim.calibrate.drawn import read_fit
+    from vftsim.calibrate.spans import spans_named
+
+    spec, key = load_model("linux-lab").spec, "domains.sut.applications.proxy.work_after_send"
+    span, fit = spans_named(spec, (), fit="linux-lab/base")[key], read_fit("linux-lab/base")
+    assert fit.values[key] > 0.0 == fit.low[key]
+    assert (span.low, span.high) == (fit.low[key], fit.high[key])
+    with pytest.raises(UsageError, match=r"the model has 0 at domains\.sut\.applications\.proxy\.script\.cost"):
+        spans_named(load_model("lab-virtual").spec, (), fit="linux-lab/base")
+
+
+def test_a_model_outside_of_a_range_is_said_in_any_unit_and_at_zero():
+    settings = ["hosts.host.switch_cost=0 ns", "measure.warm_up=2 s", "domains.dom0.weight=256"]
+    spec = load_model("xen-media", settings).spec
+    spans = {
+        "hosts.host.switch_cost": span_of("", "1 us", "2 us"),
+        "measure.warm_up": span_of("", "100 ms", "1500 ms"),
+        "measure.duration": span_of("", "1 ms", "1 d"),
+        "domains.dom0.weight": span_of("", 1, 256),
+    }
+    assert [text.partition(" ")[0] for text in values_outside(spec, spans)] == list(spans)[:2]
 
 
 def test_names_are_as_short_as_tells_them_apart():

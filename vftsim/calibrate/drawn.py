@@ -131,20 +131,29 @@ class DrawableFit:
         """Return a model whose values are as far from its own as drawn ones are from the fitted ones.
 
         A model that divides fitted costs (a virtual machine's, into those of bare metal and a factor) stays as it is
-        divided; one that has the fitted values gets the drawn ones.  What the data do not tell, and what was fitted as
-        0, is no factor: it is taken as drawn.  The model is not checked (:func:`accepted`), but refused if it lacks a
-        key that was fitted.
+        divided; one that has the fitted values gets the drawn ones.  What :meth:`is_scaled` does not hold of is taken
+        as drawn.  The model is not checked (:func:`accepted`), but refused if it lacks a key that was fitted.
         """
         model_values = {name: float(read(spec, name)) for name in drawn}
-        taken_as_drawn = self.undetermined | {name for name, value in self.values.items() if value == 0.0}
         return with_values(
             spec,
             {
-                name: value if name in taken_as_drawn else model_values[name] * value / self.values[name]
+                name: model_values[name] * value / self.values[name]
+                if self.is_scaled(name, model_values[name])
+                else value
                 for name, value in drawn.items()
                 if self._concerns(name, model_values[name])
             },
         )
+
+    def is_scaled(self, name: str, model_value: float) -> bool:
+        """Whether a model's value counts in multiples of the fitted one.
+
+        Not what the data do not tell, nor what was fitted as 0 or as what it does not tell from the 0 of the model.
+        """
+        if name in self.undetermined or self.values[name] == 0.0:
+            return False
+        return model_value != 0.0 or self.low[name] > 0.0
 
     def applied(self, spec: ModelSpec) -> ModelSpec:
         """Return a model with the fitted values; refuse one that lacks a key that was fitted."""

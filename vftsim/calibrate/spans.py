@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from vftsim.calibrate.drawn import read_fit
-from vftsim.composition.keys import read
+from vftsim.composition.keys import base_unit, read
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.designs.points import Span, price_ranges, read_range, scaled_range
+from vftsim.study.designs.points import Span, price_ranges, read_range
 
 
 def spans_named(
@@ -34,18 +34,19 @@ def spans_named(
 def _fitted(spec: ModelSpec, fit: str) -> dict[str, Span]:
     """Return ranges of fitted parameters, as far from the model's values as the interval's ends from the fitted ones.
 
-    What the data do not tell has the bounds of the search.
+    What the data do not tell has the bounds of the search; other ranges are as the fit has them where the model's value
+    is no multiple of the fitted one (:meth:`~vftsim.calibrate.drawn.DrawableFit.is_scaled`).
     """
     drawable = read_fit(fit)
     spans: dict[str, Span] = {}
     for key, value in drawable.values.items():
-        model_value = float(read(spec, key))
-        if key in drawable.limited and model_value in (0.0, 1.0):
+        own, unit = read(spec, key), base_unit(spec, key)
+        if key in drawable.limited and own in (0.0, 1.0):
             continue  # of another environment
-        is_bounds = key in drawable.undetermined or value == 0.0
-        low, high = drawable.bounds[key] if is_bounds else (drawable.low[key], drawable.high[key])
-        about = model_value if is_bounds else value
-        if about == 0.0:
-            raise UsageError(f"--fit: the model has 0 at {key}, of which there are no multiples; --set it first")
-        spans[key] = scaled_range(spec, key, low / about, high / about)
+        low, high = drawable.bounds[key] if key in drawable.undetermined else (drawable.low[key], drawable.high[key])
+        if drawable.is_scaled(key, own):
+            if own == 0.0:
+                raise UsageError(f"--fit: the model has 0 at {key}, of which there are no multiples; --set it first")
+            low, high = own * low / value, own * high / value
+        spans[key] = Span(low, high, unit, is_whole=isinstance(own, int) and not unit)
     return spans

@@ -312,14 +312,9 @@ def _positional(value: float) -> str:
     return f"{rounded:.0f}" if rounded == int(rounded) else f"{rounded:.10f}".rstrip("0")
 
 
-_COUNTED = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY)
+_QUANTITIES = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY, RATE, PERCENT)
 
 
-def quantity_of(unit: str) -> Quantity | None:
-    """Return the quantity that knows a unit."""
-    return next((quantity for quantity in (*_COUNTED, RATE, PERCENT) if unit in quantity.units), None)
-
-
-def quantity_with(*units: str) -> Quantity | None:
-    """Return the quantity that is counted (ns, bits a second, bytes, ...) and knows all of these units."""
-    return next((quantity for quantity in _COUNTED if {*units} <= quantity.units.keys()), None)
+def quantity_of(*units: str) -> Quantity | None:
+    """Return the quantity that knows all of these units."""
+    return next((quantity for quantity in _QUANTITIES if {*units} <= quantity.units.keys()), None)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from vftsim.spec.units import number_and_unit, quantity_with
+from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.stats import Estimate, mean_interval
 
 
@@ -80,5 +80,5 @@ def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
         return None
     if len(units) == 1:
         return [number for number, _ in numbers], units.pop()
-    quantity = quantity_with(*units)
+    quantity = quantity_of(*units)
     return None if quantity is None else ([float(quantity.parse(value)) for value in values], quantity.base_unit)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import did_you_mean, listing, shown
-from vftsim.spec.units import number_and_unit, quantity_with
+from vftsim.spec.units import number_and_unit, quantity_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +52,29 @@ def written(level: float, unit: str, is_whole: bool) -> str | float:
     """Return a number as a model file has it; quantities that are counted (bytes, ns) come out whole."""
     if not unit:
         return round(level) if is_whole else level
-    quantity = quantity_with(unit)
-    return f"{level:.12g} {unit}" if quantity is None else quantity.format(round(level * quantity.units[unit]))
+    quantity = quantity_of(unit)
+    if quantity is None or not quantity.whole:
+        return f"{level:.12g} {unit}"
+    return quantity.format(round(level * quantity.units[unit]))
 
 
 def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
     """Return the knob that a key is; refuse a key that the model lacks, or without a number above 0."""
+    value = value_at(spec, key, option)
+    number, unit = number_of(value) or (0.0, "")
+    if not number > 0.0 or (isinstance(value, str) and not unit):
+        raise UsageError(f"{option} {key}: begins at {shown(value)}, not at a number above 0; --set one first")
+    return Knob(key, unit, number, isinstance(value, int))
+
+
+def value_at(spec: ModelSpec, key: str, option: str) -> Any:
+    """Return what a model file has at a key; refuse a key that the model lacks."""
     value: Any = spec.model_dump(mode="json")
     done: list[str] = []
     for part in key.split("."):
         value = _below(value, part, f"{option} {key}", done)
         done.append(part)
-    number, unit = number_of(value) or (0.0, "")
-    if not number > 0.0 or (isinstance(value, str) and not unit):
-        raise UsageError(f"{option} {key}: begins at {shown(value)}, not at a number above 0; --set one first")
-    return Knob(key, unit, number, isinstance(value, int))
+    return value
 
 
 def _below(value: Any, part: str, option: str, done: list[str]) -> Any:

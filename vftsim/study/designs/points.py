@@ -14,9 +14,9 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import read_document
 from vftsim.spec.shipped import is_file
-from vftsim.spec.units import number_and_unit, quantity_with
+from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.spec.yaml_source import parse_yaml
-from vftsim.study.designs.knob import knob_of, number_of, written
+from vftsim.study.designs.knob import number_of, value_at, written
 from vftsim.study.designs.protections import mechanism_of, protection_key, switch_of
 from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, ModelEntry, Paired, Sobol, StudySpec
 from vftsim.study.designs.sweep_grid import (
@@ -109,10 +109,8 @@ def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
     """Return the range between two values as a model file has them; refuse what is no number, or not in order."""
     ends = [number_of(each) for each in (low, high)]
     (first, unit), (last, other) = (end or (math.nan, "") for end in ends)
-    if unit != other and (quantity := quantity_with(unit, other)) is not None:
-        last *= float(quantity.units[other] / quantity.units[unit])
-        other = unit
-    if not first < last or unit != other:
+    last = _in_unit(last, other, unit)
+    if not first < last:
         raise UsageError(
             f"factor '{name}': a range goes from a lower to a higher number of one unit, not {low} to {high}"
         )
@@ -120,6 +118,14 @@ def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
         raise UsageError(f"factor '{name}': a range with scale: log begins above 0, not at {low}")
     is_whole = not unit and all(isinstance(each, int) for each in (low, high))
     return Span(first, last, unit, is_log, is_whole)
+
+
+def _in_unit(number: float, unit: str, other: str) -> float:
+    """Return a number in another unit; NaN where no quantity has both."""
+    if unit == other:
+        return number
+    quantity = quantity_of(unit, other)
+    return math.nan if quantity is None else number * float(quantity.units[unit] / quantity.units[other])
 
 
 def as_text(value: Any) -> str:
@@ -322,19 +328,13 @@ def _plain(text: str) -> Any:
     return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else parsed[0]
 
 
-def scaled_range(spec: ModelSpec, key: str, low: float, high: float) -> Span:
-    """Return the range between two multiples of the model's own value; refuse a key without a number above 0."""
-    knob = knob_of(spec, key, "--fit")
-    return Span(knob.value * low, knob.value * high, knob.unit, False, knob.is_whole)
-
-
 def price_ranges(spec: ModelSpec) -> dict[str, Span]:
     """Return the prices of the model's mechanisms, each over the range declared for it; refuse a model without."""
     ranges = {}
     for name, domain in spec.domains.items():
         for each in domain.protection.prices():
             key = f"domains.{name}.protection.{each.key}"
-            unit, size, is_whole = _unit_of(spec, key, each.value)
+            unit, size, is_whole = _unit_of(spec, key)
             is_log = each.price.low > 0.0
             ranges[key] = Span(each.price.low / size, each.price.high / size, unit, is_log, is_whole)
     if not ranges:
@@ -342,18 +342,12 @@ def price_ranges(spec: ModelSpec) -> dict[str, Span]:
     return ranges
 
 
-def _unit_of(spec: ModelSpec, key: str, value: float) -> tuple[str, float, bool]:
+def _unit_of(spec: ModelSpec, key: str) -> tuple[str, float, bool]:
     """Return the unit in which a model writes a key, its size in the base unit, and whether it is a whole number."""
-    data: Any = spec.model_dump(mode="json")
-    for part in key.split("."):
-        data = data[part]
-    written_as = number_and_unit(data) if isinstance(data, str) else None
-    if written_as is None:
-        return "", 1.0, isinstance(data, int)
-    number, unit = written_as
-    if (quantity := quantity_with(unit)) is not None:
-        return unit, float(quantity.units[unit]), False
-    return unit, value / number if number else 1.0, False
+    value = value_at(spec, key, "--prices")
+    _, unit = number_of(value) or (0.0, "")
+    quantity = quantity_of(unit)
+    return unit, float(quantity.units[unit]) if quantity else 1.0, isinstance(value, int)
 
 
 def values_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
@@ -361,9 +355,11 @@ def values_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
     texts = []
     for name, span in spans.items():
         try:
-            knob = knob_of(spec, name, "")
+            value = value_at(spec, name, "")
         except UsageError:
             continue
-        if knob.unit == span.unit and not span.low <= knob.value <= span.high:
-            texts.append(f"{name} is {written(knob.value, knob.unit, knob.is_whole)}, outside its range")
+        number, unit = number_of(value) or (math.nan, "")
+        here = _in_unit(number, unit, span.unit)
+        if here < span.low or here > span.high:
+            texts.append(f"{name} is {value}, outside its range")
     return texts

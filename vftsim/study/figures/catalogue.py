@@ -10,7 +10,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.outcome import Outcome
 from vftsim.outcome.declare import ANY, percent_of
 from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
-from vftsim.study.figures.names import Address, find, one, unknown
+from vftsim.study.figures.names import Address, ambiguous, find, unknown
 
 
 def catalogue(spec: ModelSpec) -> list[Address]:
@@ -38,11 +38,15 @@ def meant_by(name: str, known: Sequence[Address]) -> list[Address]:
 def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
     """Return the whole address of the figure that a name means, where a run need not tell; refuse none, or several."""
     known = catalogue(spec)
-    listed = _listed(name, known)
-    address = one(listed, known, option).text
+    meant = meant_by(name, known)
+    if not meant:
+        raise unknown(name, known, option)
+    if len(meant) > 1:
+        raise ambiguous(name, meant, option)
+    address = meant[0].text
     if ANY in address:
         return name
-    return address if listed == name else f"{address.rpartition('.')[0]}.{name.rpartition('.')[2]}"
+    return address if find(name, known) else f"{address.rpartition('.')[0]}.{name.rpartition('.')[2]}"
 
 
 def watched(spec: ModelSpec) -> str:
