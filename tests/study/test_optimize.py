@@ -14,7 +14,17 @@ from vftsim.stats import mean_interval
 from vftsim.study.designs import optimize as module
 from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.choice import optimize
-from vftsim.study.designs.optimize import LACKING, MET, MISSED, OPEN, Request, Search, read_choice, verdict_of
+from vftsim.study.designs.optimize import (
+    LACKING,
+    MET,
+    MISSED,
+    OPEN,
+    Request,
+    Search,
+    candidates_of,
+    read_choice,
+    verdict_of,
+)
 from vftsim.study.designs.prices import PriceTable, cost_of, prices_schema, quantities_of, read_prices
 from vftsim.study.designs.runner import Evaluator, simulate
 from vftsim.study.figures.objective import read_objective
@@ -337,6 +347,22 @@ def test_an_objective_is_in_the_unit_that_is_written():
     assert not one.holds(101.0)
     with pytest.raises(UsageError, match=r"media\.loss is in %, not in ms"):
         Request.read("xen-media", SHORT, base, ["hosts.host.pcpus=1,4"], ["media.loss <= 5 ms"], None)
+
+
+@pytest.mark.parametrize(
+    ("choose", "message"),
+    [
+        (["nope=1,2"], "no short name 'nope'"),
+        (["calls=1,2"], r"'calls' \(.*\) means nothing"),
+        (["checkpoint_interval=5 ms,9 ms"], r"'checkpoint_interval' \(.*\) means nothing under none"),
+        (["domains.dom0.weight=1,2", "domains.dom0={weight: 3},{weight: 4}"], "undoes 'domains.dom0.weight'"),
+        (["=1..2/3"], "not of the form"),
+    ],
+)
+def test_a_wrong_choice_is_refused_by_the_option_that_has_it(choose, message):
+    base = load_model("xen-media", SHORT)
+    with pytest.raises(UsageError, match=f"^--choose: .*{message}"):
+        candidates_of(Request.read("xen-media", SHORT, base, choose, [f"{LOSS} <= 0.5"], None))
 
 
 def test_intervals_are_shared_among_objectives():

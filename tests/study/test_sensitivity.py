@@ -129,6 +129,12 @@ def test_ranges_are_read_as_a_user_writes_them():
             read_range(wrong)
 
 
+def test_a_wrong_factor_is_refused_by_the_option_that_has_it():
+    spans = {"nope": span_of("", 1, 2), "domains.dom0.weight": span_of("", 1, 2)}
+    with pytest.raises(UsageError, match=r"^--range: no short name 'nope'"):
+        Request("xen-media", SHORT, DOM0, spans, load_model("xen-media", SHORT)).points([{"nope": "1"}])
+
+
 @pytest.mark.parametrize("kind", sorted(set(PROTECTIONS) - {"none"}))
 def test_prices_have_the_ranges_that_are_declared_for_them(kind):
     settings = [f"domains.sut.protection={{kind: {kind}}}"]

@@ -62,7 +62,7 @@ def test_a_list_leaves_faults_out_and_keeps_the_models_own_parameters(tmp_path):
 
 
 def test_mistakes_are_named(path):
-    with pytest.raises(UsageError, match=r"'checkpoint_interval' .* means nothing under none; say --protection"):
+    with pytest.raises(UsageError, match=r"'checkpoint_interval' .* means nothing under none; say a protection"):
         make_grid(path, None, ["checkpoint_interval=1 ms"])
     with pytest.raises(UsageError, match="did you mean 'dirty_rate'"):
         make_grid(path, None, ["dirty_rat=1 /s"])

@@ -307,7 +307,7 @@ STEPS = (10, 20, 40)
 def read_choice(text: str) -> tuple[str, tuple[str, ...]]:
     """Return what ``--choose`` says, a name and its values: ``name=value,value`` or ``name=low..high/levels``."""
     if (match := _LEVELS.fullmatch(text)) is not None:
-        name, span = read_range(match["range"])
+        name, span = read_range(match["range"], "--choose")
         return name, _levels(span, int(match["levels"]))
     name, equals, rest = text.partition("=")
     values = tuple(dict.fromkeys(split_values(rest)))
@@ -375,7 +375,9 @@ def candidates_of(request: Request) -> tuple[list[Candidate], dict[str, str]]:
         raise UsageError(f"--choose: {count} configurations; at most {MOST}")
     values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
     factors, change = dict.fromkeys(choices, Factor()), change_for(request.quick)
-    points = points_at(request.model, request.base.label, request.settings, values, factors, change, refused=refused)
+    points = points_at(
+        request.model, request.base.label, request.settings, values, factors, change, refused=refused, option="--choose"
+    )
     if not points:
         raise UsageError(f"--choose: no configuration is possible: {next(iter(refused.values()))}")
     varied = frozenset(name for name, of_choice in choices.items() if len(of_choice) > 1)

@@ -216,9 +216,11 @@ def points_at(
     change: Change = lambda model: model,
     first: int = 0,
     refused: dict[str, str] | None = None,
+    option: str = "factors",
 ) -> list[StudyPoint]:
     """Return points of one model, which the label calls, counted from ``first``; ``change`` is made of every model.
 
+    Messages about factors begin with ``option``, where the user wrote them.
     The settings hold at all points, as with ``--set``; each row has the values of factors at one.  Where the model
     cannot have some values, ``refused`` takes why, by the values in words; without it that is an error.
     """
@@ -226,7 +228,7 @@ def points_at(
     cached = lru_cache(MOST_DRAWN)(lambda point_settings: change(at(point_settings)))
     held, points = at(settings), list[StudyPoint]()
     kinds = _mechanisms(held, rows, factors)
-    refuse_overwritten(_in_order(held, factors, kinds), "factors")
+    refuse_overwritten(_in_order(held, factors, kinds, option), option)
     for number, row in enumerate(rows, first):
         point_settings = (*settings, *assignments(base, held, row, factors, kinds))
         point = StudyPoint(number, label, row, partial(cached, point_settings))
@@ -289,14 +291,16 @@ def _mechanisms(model: Model, rows: Sequence[Mapping[str, str]], factors: Mappin
     return tuple(named) or (mechanism_of(model),)
 
 
-def _in_order(model: Model, factors: Mapping[str, Factor], kinds: tuple[str, ...]) -> dict[str, Sequence[str]]:
+def _in_order(
+    model: Model, factors: Mapping[str, Factor], kinds: tuple[str, ...], option: str
+) -> dict[str, Sequence[str]]:
     """Return the keys that each factor sets, what switches parts first."""
     keys_of = dict[str, Sequence[str]]()
     for name in sorted(factors, key=lambda name: not _is_switch(name, factors)):
         if _is_switch(name, factors):
             keys_of[name] = scheduler_keys(model) if name == SCHEDULER else (protection_key(model),)
         else:
-            keys_of[name] = _keys(factors[name]) or axis_of(model, name, (), kinds).keys
+            keys_of[name] = _keys(factors[name]) or axis_of(model, name, (), kinds, option).keys
     return keys_of
 
 
@@ -312,11 +316,12 @@ def _keys(factor: Factor) -> Sequence[str]:
 _FORM = re.compile(r"\s*(?P<name>[^=\s]+)\s*=\s*(?P<low>.+?)\s*\.\.\s*(?P<high>.+?)(?P<log>\s+log)?\s*")
 
 
-def read_range(text: str) -> tuple[str, Span]:
-    """Return what ``--range`` says, a key or short name and its range; refuse any form but ``key=low..high``."""
+def read_range(text: str, option: str = "--range") -> tuple[str, Span]:
+    """Return what an option says, a key or short name and its range; refuse any form but ``key=low..high``."""
     match = _FORM.fullmatch(text)
     if match is None:
-        raise UsageError(f"--range: '{text}' is not of the form key=low..high, e.g. 'workloads.web.rate=50 /s..200 /s'")
+        example = "workloads.web.rate=50 /s..200 /s"
+        raise UsageError(f"{option}: '{text}' is not of the form key=low..high, e.g. '{example}'")
     low, high = (_plain(match[end]) for end in ("low", "high"))
     return match["name"], span_of(match["name"], low, high, bool(match["log"]))
 

@@ -149,12 +149,14 @@ def mechanism_of(model: Model) -> str:
     return kind
 
 
-def protection_axis(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...]) -> ProtectionAxis:
+def protection_axis(
+    model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...], option: str
+) -> ProtectionAxis:
     """Return the axis of a short name; refuse one that means nothing under these mechanisms."""
     if not any(has_parameter(kind, name) for kind in kinds):
         raise UsageError(
-            f"--grid: '{name}' ({MEANINGS[name]}) means nothing under {', '.join(kinds)}; say --protection with a "
-            "mechanism that has it"
+            f"{option}: '{name}' ({MEANINGS[name]}) means nothing under {', '.join(kinds)}; say a protection that has "
+            "it"
         )
     return ProtectionAxis(name, protected_domain(model), values)
 

@@ -80,7 +80,8 @@ class Request:
     def points(self, rows_of: Sequence[Mapping[str, str]]) -> list[StudyPoint]:
         """Return points with these values of factors."""
         factors = {name: Factor() for name in self.spans}
-        return points_at(self.model, self.base.label, self.settings, rows_of, factors, change_for(self.quick))
+        change = change_for(self.quick)
+        return points_at(self.model, self.base.label, self.settings, rows_of, factors, change, option="--range")
 
     def takes(self) -> Needs:
         """Return what it takes, about: the last stage with as many factors as it may have."""

@@ -365,21 +365,23 @@ def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> AnyAxis:
     return axis_of(model, name, values, kinds)
 
 
-def axis_of(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...]) -> AnyAxis:
+def axis_of(
+    model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...], option: str = "--grid"
+) -> AnyAxis:
     """Return the axis that a dotted key or a short name is; refuse one that means nothing under these mechanisms."""
     if "." in name:
         return Axis(name, (name,), values)
     if name in MEANINGS:
-        return protection_axis(model, name, values, kinds)
+        return protection_axis(model, name, values, kinds, option)
     if name not in SHORT_NAMES:
         known = (*SHORT_NAMES, *MEANINGS)
         hint = did_you_mean(name, known) or ";"
         raise UsageError(
-            f"--grid: no short name '{name}'{hint} short names: {listing(known)}; or a dotted key of the model"
+            f"{option}: no short name '{name}'{hint} short names: {listing(known)}; or a dotted key of the model"
         )
     keys = _short_keys(model, name)
     if not keys:
-        raise UsageError(f"--grid: '{name}' ({SHORT_MEANINGS[name]}) means nothing in '{model.label}'")
+        raise UsageError(f"{option}: '{name}' ({SHORT_MEANINGS[name]}) means nothing in '{model.label}'")
     return Axis(name, keys, values, "%" if name == "cap" else "")
 
 
