@@ -129,6 +129,14 @@ def test_what_no_repetition_has_seen_is_bounded_and_not_impossible(path, capsys)
     assert (always.low, always.high) == (pytest.approx(0.025**0.1), 1.0)
 
 
+def test_a_table_has_the_probability_of_each_level_and_of_the_event(path):
+    """Of 10 trials 5 and 4 came to the first level, and then 2 and none to the event: 0.45, and half of 0.5 x 0.2."""
+    table = study_of(path, (2, 4), (5, 2), (4, 0), tried=10).to_pandas()
+    assert list(table["probability"]) == [pytest.approx(0.45), pytest.approx(0.05)]
+    assert (list(table["low"]), list(table["high"])) == ([0.4, 0.0], [0.5, pytest.approx(0.1)])
+    assert list(table["interval"]) == ["range", "range"], "of two repetitions"
+
+
 def test_nothing_is_more_probable_than_one(path):
     found = study_of(path, (3,), *[(2,)] * 5, *[(0,)] * 5)
     assert mean_interval(found.values).high > 1.0

@@ -77,7 +77,9 @@ class Trials:
 
     def probability(self, levels: int) -> float:
         """Return the estimate of the probability of coming through so many levels."""
-        return 0.0 if len(self.reached) < levels else math.prod(count / self.tried for count in self.reached)
+        if len(self.reached) < levels:
+            return 0.0
+        return math.prod(count / self.tried for count in self.reached[:levels])
 
 
 @dataclass(frozen=True)

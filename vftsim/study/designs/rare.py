@@ -202,12 +202,16 @@ class RareStudy(Printed):
 
     @property
     def probability(self) -> Estimate:
-        """Probability of the event in a run.
+        """Probability of the event in a run."""
+        return self.probability_of(len(self.levels))
 
-        Where no repetition has seen it, or each in all its trials, what so many repetitions bound: no estimate of one
-        is above 1, so the event shows in at least as many of them as it is probable.
+    def probability_of(self, levels: int) -> Estimate:
+        """Return the probability that a run comes through so many levels.
+
+        Where no repetition has, or each in all its trials, what so many repetitions bound: no estimate of one is above
+        1, so the event shows in at least as many of them as it is probable.
         """
-        values = self.values
+        values = [each.probability(levels) for each in self.repetitions]
         if set(values) in ({0.0}, {1.0}):
             return binomial_interval(round(math.fsum(values)), len(values), CONFIDENCE)
         return mean_interval(values, CONFIDENCE).times(1.0, most=1.0)
@@ -232,15 +236,15 @@ class RareStudy(Printed):
         return mean * (1.0 - mean) / variance * self.pilot.run_events if variance else None
 
     def to_pandas(self) -> DataFrame:
-        """Return one row a level."""
+        """Return one row a level, the event last, with the probability that a run comes to it."""
         table = []
         for number, level in enumerate(self.levels):
             arrived = [each.reached[number] if len(each.reached) > number else 0 for each in self.repetitions]
             row: dict[str, Any] = {"level": level, "reached": self.request.event.shown(level)}
             tried = sum(each.tried for each in self.repetitions if len(each.reached) > number)
-            table.append(
-                {**row, "trials": tried, "arrived": sum(arrived), "share": sum(arrived) / tried if tried else None}
-            )
+            row |= {"trials": tried, "arrived": sum(arrived), "share": sum(arrived) / tried if tried else None}
+            found = estimate_columns(self.probability_of(number + 1))
+            table.append({**row, "probability": found.pop("estimate"), **found})
         return frame(table)
 
     def blocks(self) -> list[Block]:
