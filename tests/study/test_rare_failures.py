@@ -54,6 +54,14 @@ def test_a_loss_in_one_crash_of_twenty_is_counted(model, capsys):
     assert "0 (< 17 %)" in capsys.readouterr().out
 
 
+def test_fewer_failures_than_without_the_crash_have_two_reasons(model):
+    """A restart of an overloaded guest ends no protection: what had waited is gone, and the next are served in time."""
+    fewer = as_text(study_of(model, [crash(k, -3) for k in range(3)]).blocks(), 1000)
+    assert "goes on without protection after a takeover" in fewer
+    assert "has emptied its queues" in fewer
+    assert "below 0" not in as_text(study_of(model, [crash(k) for k in range(3)]).blocks(), 1000)
+
+
 def test_a_service_that_did_not_come_back_once_is_counted(model, capsys):
     """19 of 20: 75.1 to 99.87 %."""
     print(as_text(study_of(model, [crash(k, outage_s=math.inf if k == 3 else None) for k in range(20)]).blocks(), 1000))

@@ -438,8 +438,9 @@ ALL = "all from then on"
 """What is lost by a crash after which the service does not come back."""
 ASK_AGAIN = "clients that lose an answer wait for ever (their workload's retry, or timeout, is off)."
 FEWER_FAILED = (
-    "Failed or lost, below 0: less than in the same traffic without the crash, for the guest goes on without "
-    "protection after the takeover, and does more in that time than under it."
+    "Failed or lost, below 0: less than in the same traffic without the crash. The guest goes on without protection "
+    "after a takeover, and does more in that time than under it; or the crash of an overloaded guest has emptied its "
+    "queues, and what comes next is served in time."
 )
 _OF_CRASHES = (
     "± or [..]: 95 % interval of the mean, crashes being one in each part of a stretch, from ten crashes on; none, but "
