@@ -1,6 +1,7 @@
 """The recorded schedule and the decomposition of a delay."""
 
 import json
+from dataclasses import replace
 
 import matplotlib as mpl
 import pytest
@@ -105,6 +106,15 @@ def test_busy_time_of_the_trace_is_that_of_the_accounts(traced):
         sliced = sum(s.end_ns - s.start_ns for s in trace.slices if s.pcpu == pcpu) / length
         busy = use.busy_ns[f"pcpu_{pcpu}"] / length
         assert busy <= sliced <= busy + use.switching_ns / length + 1e-9
+
+
+@pytest.mark.filterwarnings("error")
+def test_gantt_of_a_window_in_which_nothing_ran_has_its_pcpus(traced):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    draw_gantt(replace(traced[1], slices=[]), ax)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["pCPU 0", "pCPU 1"]
 
 
 def test_gantt_draws_every_pcpu(traced):

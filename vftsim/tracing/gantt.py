@@ -41,15 +41,17 @@ def draw_gantt(trace: Trace, ax: Axes) -> None:
     ax.set_xlim(0.0, span_ms)
     ax.set_xlabel(f"ms after {trace.start_ns / 1e6:g} ms")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(
-        ncols=len(order),
-        fontsize="small",
-        frameon=False,
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        title="domains; taller: at BOOST priority" if any(s.priority == "BOOST" for s in trace.slices) else "domains",
-        title_fontsize="small",
-    )
+    title = "domains; taller: at BOOST priority" if any(s.priority == "BOOST" for s in trace.slices) else "domains"
+    if order:
+        ax.legend(
+            ncols=len(order),
+            fontsize="small",
+            frameon=False,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            title=title,
+            title_fontsize="small",
+        )
 
 
 def _domain(trace: Trace, one: Slice) -> str:
