@@ -67,6 +67,15 @@ def test_stops_and_holds_are_those_of_the_record(traced):
         assert total_ns(explain(one, trace)) == one.delay_ns
 
 
+def test_a_guest_that_stands_still_at_the_end_of_a_window_does_so_until_then(traced):
+    """Half a second after the crash nobody has taken over yet; a window within the outage has one stop, as long."""
+    begun_ns = max(stop.start_ns for stop in traced[1].stops if stop.start_ns <= CRASH_NS < stop.end_ns)
+    for start_ns in (CRASH_NS - 200 * MS, CRASH_NS + 100 * MS):
+        end_ns = CRASH_NS + 500 * MS
+        last = run_traced(protected(), 1, 0, start_ns, end_ns - start_ns)[1].stops[-1]
+        assert (last.start_ns, last.end_ns) == (max(begun_ns, start_ns), end_ns)
+
+
 def test_tracing_a_crash_changes_nothing(traced):
     plain = run_model(protected(), 1, 0, "simpy")
     assert plain.to_dict()["phases"] == traced[0].to_dict()["phases"]

@@ -257,6 +257,7 @@ class _Traced:
         self._packets.close()
         for name, guard in run.built.guards.items():
             self._note_stops(name, guard)
+            self._note_last_stop(name, guard)
         self.trace.seen = self._packets.finished
         for name, guard in run.built.guards.items():
             moments = [Moment(name, *moment) for moment in timeline(run.engine, guard)]
@@ -284,6 +285,13 @@ class _Traced:
         if more_ns > 0:
             start_ns = max(resumed_ns - more_ns, self._start_ns)
             self.trace.stops.append(Stop(name, start_ns, min(resumed_ns, self._end_ns)))
+
+    def _note_last_stop(self, name: str, guard: int) -> None:
+        """Note since when a guard's machine stands still at the end of the window, if it does."""
+        guard_record: Any = self.run.engine.rows(guards)[guard]
+        if guard_record.stopped:
+            start_ns = max(int(guard_record.stopped_since_ns), self._start_ns)
+            self.trace.stops.append(Stop(name, start_ns, self._end_ns))
 
 
 def _note(samples: list[tuple[int, int]], now_ns: int, value: int) -> None:
