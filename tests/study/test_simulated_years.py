@@ -84,6 +84,18 @@ def test_a_crash_is_the_outage_of_a_failover_and_a_later_one_too():
     assert twice.down_s == pytest.approx(2.0 * once.down_s, abs=0.7)
 
 
+@pytest.mark.parametrize("kind", ["ha_restart", "lockstep"])
+def test_clients_that_never_ask_again_do_not_make_an_outage_none(kind):
+    """It is as long as for requests at a rate, 20 a second, but for the wait for the next of them."""
+    silent = "workloads.load={kind: request_response, to: vm, clients: 4, turn_around: 100 ms, retry: 0 ms}"
+    machine = Machine(under(load_model(MODEL, [silent]), kind), "vm", 1, RESTART_S)
+    found = simulate_year(YearTask(machine, (crash(1000.25),), (0.6,) * TRAFFIC, 0))
+    asked, _ = year(kind, crash(1000.25))
+    assert found.deaths == 0
+    assert found.down_s == pytest.approx(asked.down_s, abs=0.5)
+    assert found.down_s > 1.0
+
+
 def test_a_second_host_before_redundancy_is_back_has_to_be_brought_back():
     found, machine = year("lockstep", crash(1000.25, 1040.25))
     once, _ = year("lockstep", crash(1000.25))

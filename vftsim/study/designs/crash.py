@@ -223,6 +223,12 @@ def _gaps(run: Run, domain: str) -> dict[str, Gap]:
     }
 
 
+def _last_seen_ns(run: Run, domain: str) -> int:
+    """Return when the last packet of any workload came out; 0: none did."""
+    seen = (run.engine.rows(flows)[driver.flow].seen_ns for driver in served(run, domain).values())
+    return max(map(int, seen), default=0)
+
+
 def planned_reprotection_ns(protection: object) -> int | None:
     """Return how long after a takeover a mechanism restores protection if nothing else fails; ``None``: never."""
     spec = getattr(protection, "reprotection", None)
@@ -383,7 +389,7 @@ class Episode:
     """Outcome of the last fault."""
 
     gap_s: float
-    """The longest time from packet to packet."""
+    """The longest time from packet to packet; where no client asked again, from the fault until one could."""
     is_dead: bool
     """Whether the machine is gone at the end."""
     is_lost: bool
@@ -414,6 +420,10 @@ def simulate_episode(task: EpisodeTask) -> Episode:
     redundant = [(at_ns, what) for at_ns, what in after if what == PROTECTED or what in _ALONE]
     is_back = bool(redundant) and redundant[-1][1] == PROTECTED
     guard = last.built.guards.get(task.domain, 0)
+    live_ns = next((at_ns for at_ns, what in after if what in LIVE), None)
+    back_ns = next((at_ns for at_ns, what in after if what == REACHABLE), live_ns)
+    if back_ns is not None and _last_seen_ns(last, task.domain) < back_ns:
+        gap = Gap(task.from_ns, back_ns)
     return Episode(
         0.0 if gap is None else max(0.0, (gap.end_ns - gap.begin_ns) / _S),
         bool(guard and last.engine.rows(guards)[guard].dead),

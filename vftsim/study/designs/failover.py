@@ -436,7 +436,10 @@ _WORDS = {
 _PARTS = ("until the crash", "detection", "takeover", "announcement", "first packet")
 ALL = "all from then on"
 """What is lost by a crash after which the service does not come back."""
-ASK_AGAIN = "clients that lose an answer wait for ever (their workload's retry, or timeout, is off)."
+ASK_AGAIN = (
+    "clients that lose an answer wait for ever (their workload's retry, or timeout, is off), or longer than the runs "
+    "go on (--after)."
+)
 FEWER_FAILED = (
     "Failed or lost, below 0: less than in the same traffic without the crash. The guest goes on without protection "
     "after a takeover, and does more in that time than under it; or the crash of an overloaded guest has emptied its "

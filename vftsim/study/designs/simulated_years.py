@@ -412,7 +412,7 @@ class SimulatedYears(Printed):
                 f"of {len(agreeing)} of {len(self.found)} mechanisms",
                 f"Is the downtime of {count} simulated years within the interval of the Markov chain?",
             ),
-            Table(columns, years, caption=f"Downtime: as clients see it. {_RESTS_ON} {INTERVALS}"),
+            Table(columns, years, caption=f"{_DOWNTIME} {_RESTS_ON} {INTERVALS}"),
             Table(["down, s/year, by fault", *names], parts),
             Note(f"Mean days between faults: {how_often}."),
             Note(
@@ -532,4 +532,5 @@ def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, cr
 
 
 _DAY_S = 86_400.0
+_DOWNTIME = "Downtime: as clients see it; where none asks again, until the guest could be reached."
 _RESTS_ON = "The chain rests on crashes at instants of each kind of fault (-n), the simulation on years."
