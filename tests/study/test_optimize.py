@@ -365,6 +365,16 @@ def test_a_wrong_choice_is_refused_by_the_option_that_has_it(choose, message):
         candidates_of(Request.read("xen-media", SHORT, base, choose, [f"{LOSS} <= 0.5"], None))
 
 
+def test_what_a_choice_makes_impossible_is_said_of_the_choice():
+    base = load_model("xen-media", SHORT)
+    asked = Request.read("xen-media", SHORT, base, ["hosts.host.pcpus=1,none"], [f"{LOSS} <= 0.5"], None)
+    candidates, refused = candidates_of(asked)
+    assert len(candidates) == 1
+    assert [why.partition(" ")[0] for why in refused.values()] == ["--choose:"]
+    with pytest.raises(UsageError, match=r"no configuration is possible: --choose: hosts\.host\.pcpus=none"):
+        candidates_of(replace(asked, choices={"hosts.host.pcpus": ("none",)}))
+
+
 def test_intervals_are_shared_among_objectives():
     one, two = request(), request(objectives=(f"{LOSS} <= 1", f"{DOM0} <= 90"))
     assert one.interval == pytest.approx(0.90)

@@ -379,7 +379,7 @@ def candidates_of(request: Request) -> tuple[list[Candidate], dict[str, str]]:
         request.model, request.base.label, request.settings, values, factors, change, refused=refused, option="--choose"
     )
     if not points:
-        raise UsageError(f"--choose: no configuration is possible: {next(iter(refused.values()))}")
+        raise UsageError(f"no configuration is possible: {next(iter(refused.values()))}")
     varied = frozenset(name for name, of_choice in choices.items() if len(of_choice) > 1)
     candidates = [Candidate(point, *cost_of(request.prices, point.model.spec), varied=varied) for point in points]
     return sorted(candidates, key=lambda each: (each.cost, each.number)), refused

@@ -13,6 +13,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import read_document
+from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.shipped import is_file
 from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.spec.yaml_source import parse_yaml
@@ -237,7 +238,7 @@ def points_at(
         except ModelFileError as error:
             if refused is None:
                 raise
-            refused[point.name] = str(error)
+            refused[point.name] = str(error).replace(ORIGIN, option, 1)  # the settings hold at all points
             continue
         points.append(point)
     return points
