@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.composition.media_systems import MS, S, host
+from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.stats import DelayHistogram
 from vftsim.study.runs.model import load_model
@@ -191,3 +192,29 @@ def test_records_hold_whole_nanoseconds(media, tmp_path):
     assert times == sorted(times)
     entered = [mark.time_ns for one in media[1].seen for mark in one.marks if mark.name == "enters the guest"]
     assert Counter(entered) <= Counter(times)
+
+
+def test_clients_see_their_own_packets_alone():
+    """Of a request that a server hands on to another, a client sees two packets, the first server four."""
+    server = {"kind": "service", "threads": 8, "demand": "1 ms"}
+    front, back = (
+        {"interfaces": {"eth0": {"path": {"kind": "moderated"}}}, "applications": {"program": program}}
+        for program in ({**server, "calls": [{"to": "back", "count": 1}]}, server)
+    )
+    spec = ModelSpec.model_validate(
+        {
+            "hosts": {"host": {"pcpus": 2}},
+            "networks": {"lan": {"latency": "1 ms"}},
+            "domains": {"front": front, "back": back},
+            "workloads": {"load": {"kind": "open_requests", "to": "front", "rate": "20 /s", "gap_cv": 0}},
+            "measure": {"duration": "1 s"},
+        }
+    )
+    trace = run_traced(spec, 1, 0, 0, S, "simpy")[1]
+    at_client = [frame[26:34] for _, frame, _ in captured(trace, Point.client)]
+    assert {end for both in at_client for end in (both[:2], both[4:6])} == {b"\x0a\x00", b"\x0a\xff"}
+    requests = sum(both[4:6] == b"\x0a\xff" for both in at_client)
+    assert requests == pytest.approx(20, abs=1)
+    assert len(at_client) == pytest.approx(2 * requests, abs=1)
+    at_hosts = Counter(bytes(sorted(frame[27:28] + frame[31:32])) for _, frame, _ in captured(trace, Point.host))
+    assert at_hosts[b"\xfe\xff"] == pytest.approx(4 * requests, abs=4), "asked and answered, at either end"

@@ -6,7 +6,8 @@ packet.  Packets are Ethernet frames with IPv4: RTP (RFC 3550) with the numbers 
 left out; the lengths that stand in the headers are the model's.
 
 Addresses: domains are 10.255.0.n, in the order of the model; clients are 10.f.a.b: f numbers the workload, a and b are
-of the stream (of SIP 10.f.0.1 calls and 10.f.0.2 is called).
+of the stream (of SIP 10.f.0.1 calls and 10.f.0.2 is called).  The other end of a call between two domains is
+10.254.a.b, at either of them, and no client sees it.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def captured(trace: Trace, point: Point) -> list[tuple[int, bytes, int]]:
     """Return what is captured at a point, in order: time in ns, the frame as far as it is kept, its whole length."""
     frames: list[tuple[int, int, bytes, int]] = []
     for number, one in enumerate(trace.seen):
+        if point is Point.client and one.flow not in trace.workloads:
+            continue
         for time_ns, is_in in _passes(one, point):
             if trace.start_ns <= time_ns < trace.end_ns:
                 frame = _frame(trace, one, is_in)
