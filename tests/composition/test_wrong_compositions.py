@@ -186,11 +186,31 @@ def test_what_the_cases_change_is_right_without_the_change():
 
 
 def test_what_a_scheduler_refuses_names_the_host():
-    hosts = {"first": {}, "second": {"scheduler": {"kind": "rtds"}}}
-    domains = {"a": {"host": "first"}, "b": {"host": "second", "budget": "20 ms"}}
+    hosts = {"first": {}, "second": {"scheduler": {"kind": "sedf"}}}
+    domains = {"a": {"host": "first"}, "b": {"host": "second", "slice": "20 ms", "period": "10 ms"}}
     spec = ModelSpec.model_validate({"hosts": hosts, "domains": domains})
-    with pytest.raises(UsageError, match=r"hosts\.second: rtds needs 10 us <= budget <= period"):
+    with pytest.raises(UsageError, match=r"hosts\.second: sedf slices of 200 % of a pCPU do not fit on pCPU 0"):
         run_model(spec, 1, 0, engine="simpy")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "domain", "said"),
+    [
+        ("rtds", {"budget": "20 ms"}, "budget <= period, got a budget of 20 ms and a period of 10 ms"),
+        ("rtds", {"budget": "5 us"}, "10 us <= budget <= period, got a budget of 5 us"),
+        ("esxi", {"reservation": "50 %", "limit": "20 %"}, "limit of 20 % of a pCPU is below its reservation of 50 %"),
+        ("sedf", {"extratime": False}, "with slice 0 and without extratime it would never run; give it a slice"),
+    ],
+)
+def test_a_domain_that_contradicts_itself_is_refused_when_its_file_is_read(scheduler, domain, said):
+    """The scheduler that reads it refuses it, no other."""
+
+    def model(kind):
+        return {"hosts": {"host": {"scheduler": {"kind": kind}}}, "domains": {"a": {}, "b": domain}}
+
+    with pytest.raises(ValidationError, match=f"domains.b: .*{said}"):
+        ModelSpec.model_validate(model(scheduler))
+    ModelSpec.model_validate(model("credit"))
 
 
 @pytest.mark.parametrize(

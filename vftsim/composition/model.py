@@ -300,7 +300,10 @@ class ModelSpec(Spec):
         if domain.host is not None and domain.host not in self.hosts:
             yield f"domains.{name}.host '{domain.host}' is none of {listing(self.hosts)}"
             return
-        pcpus = self.hosts[self.host_of(domain)].pcpus
+        host = self.hosts[self.host_of(domain)]
+        if why := host.scheduler.contradiction(domain):
+            yield f"domains.{name}: {why}"
+        pcpus = host.pcpus
         if domain.affinity == () or any(not 0 <= p < pcpus for p in domain.affinity or ()):
             yield f"domains.{name}.affinity must name pCPUs 0 to {pcpus - 1} of its host"
         if domain.vcpus > domain.protection.most_vcpus:

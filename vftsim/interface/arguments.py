@@ -11,8 +11,6 @@ from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ParamSpec, TypeVar
 
-from vftsim.errors import UsageError
-
 Arguments = ParamSpec("Arguments")
 Answered = TypeVar("Answered")
 
@@ -52,6 +50,8 @@ def refuse_others(function: Callable[..., Any], *args: Any, **kwargs: Any) -> No
 
 
 def _refuse_other(name: str, annotation: str, value: Any) -> None:
+    from vftsim.errors import UsageError
+
     if annotation.startswith("Sequence["):
         if isinstance(value, str) or not isinstance(value, Sequence):
             raise UsageError(f"{name}: a list, got {value!r}")

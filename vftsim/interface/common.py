@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from vftsim.errors import UsageError
 from vftsim.interface.arguments import refuse_others
 
 if TYPE_CHECKING:
@@ -124,6 +123,7 @@ def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[A
 
 def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
     """Return a model, of a name or file the checked one; if ``quick`` shortened for a first look."""
+    from vftsim.errors import UsageError
     from vftsim.study.runs.model import Model, load_model
 
     loaded = load_model(model) if isinstance(model, (str, Path)) else model
@@ -134,6 +134,7 @@ def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
 
 def to_ns(time_s: float) -> int:
     """Return seconds as nanoseconds; refuse what no model file may say either."""
+    from vftsim.errors import UsageError
     from vftsim.spec import DURATION
 
     if time_s * 1e9 > DURATION.upper:

@@ -54,9 +54,7 @@ def test_reservations_beyond_the_host_are_refused():
         _percents(Esxi(), a={"reservation": 60}, b={"reservation": 60})
 
 
-def test_a_limit_below_the_reservation_is_refused():
-    with pytest.raises(UsageError, match="limit of 20 % of a pCPU is below its reservation of 50 %"):
-        _percents(Esxi(), a={"reservation": 50, "limit": 20})
+def test_a_limit_may_be_the_reservation():
     assert _percents(Esxi(), a={"reservation": 50, "limit": 50}) == pytest.approx({"a": 50}, abs=1)
 
 
@@ -104,12 +102,6 @@ def test_sedf_latency_hint_gives_a_waking_vcpu_a_short_first_period():
     assert seen == [4, 12, 28, 48]
 
 
-@pytest.mark.parametrize(("budget_ns", "said"), [(20 * MS, "budget of 20 ms"), (5_000, "budget of 5 us")])
-def test_impossible_budgets_are_refused(budget_ns, said):
-    with pytest.raises(UsageError, match=f"{said} and a period of 10 ms"):
-        _percents(Rtds(), a={"budget": budget_ns})
-
-
 @pytest.mark.parametrize(
     ("scheduler", "percent"),
     [(Credit(version="4.0"), 50.0), (Credit(version="4.1"), 66.7), (Credit2(), 66.7), (Sedf(), 66.7)],
@@ -149,11 +141,6 @@ def test_credit_hands_what_a_cap_leaves_to_those_before_it_too():
 def test_slices_that_do_not_fit_are_refused():
     with pytest.raises(UsageError, match="110 %"):
         _percents(Sedf(), a={"slice": 60 * MS}, b={"slice": 50 * MS})
-
-
-def test_a_domain_that_would_never_run_is_refused():
-    with pytest.raises(UsageError, match="slice 0 and without extratime would never run"):
-        _percents(Sedf(), a={"extratime": False}, b={})
 
 
 def test_zvm_splits_a_users_share_over_its_virtual_processors():

@@ -36,6 +36,10 @@ class SchedulerSpec(Spec):
         """Return why a host with so many vCPUs cannot be; empty if it can."""
         return ""
 
+    def contradiction(self, domain: "DomainScheduling") -> str:
+        """Return why a domain cannot be as its own parameters say; empty if it can."""
+        return ""
+
     def unread(self, domain: "DomainScheduling") -> dict[str, str]:
         """Return the keys of a domain that it does not look at, as the domain stands, each with the reason."""
         if self.reads is None:

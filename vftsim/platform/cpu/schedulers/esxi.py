@@ -128,22 +128,23 @@ class Esxi(SchedulerSpec):
         if reserved_ppm and self.quantum * max(reserved_ppm, _MILLION) > LARGEST:
             raise UsageError(f"a quantum of {DURATION.format(self.quantum)} is too long to account for reservations")
 
+    def contradiction(self, domain: DomainScheduling) -> str:
+        """Refuse a limit below the reservation."""
+        if 0 < domain.limit < domain.reservation:
+            return f"its limit of {domain.limit:g} % of a pCPU is below its reservation of {domain.reservation:g} %"
+        return ""
+
     def own_pcpu(self, engine: Engine, vcpu: int) -> int:
         """Nothing is decided on a host where every vCPU has a pCPU of its own, and no limit."""
         esxi_host = engine.rows(esxi_hosts)[engine.rows(vcpus)[vcpu].host]
         return only_pcpu(engine, vcpu) if esxi_host.lets_run else 0
 
     def _open(self, engine: Engine, domain: int) -> int:
-        """Open the account of a machine; return its reservation, and refuse one beyond its limit."""
+        """Open the account of a machine; return its reservation."""
         machine, held = engine.rows(machines)[domain], engine.rows(entitlements)[domain]
         reservation_ppm = round(float(held.reservation) * 10_000)
         machine.reservation_ppm = reservation_ppm
         machine.limit_ppm = round(float(held.limit) * 10_000)
-        if 0 < machine.limit_ppm < reservation_ppm:
-            raise UsageError(
-                f"a domain's limit of {float(held.limit):g} % of a pCPU is below its reservation of "
-                f"{float(held.reservation):g} %"
-            )
         machine.whole_quota_ns = min(int(machine.limit_ppm) * self.limit_period // _MILLION, LARGEST)
         machine.quota_ns = machine.whole_quota_ns
         machine.shares = int(held.shares) or _SHARES_PER_VCPU * int(engine.rows(domains)[domain].vcpus)

@@ -19,7 +19,6 @@ vCPUs that asks for too much misses deadlines.
 import math
 from typing import ClassVar, Literal
 
-from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, part
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
@@ -71,17 +70,22 @@ class Rtds(SchedulerSpec):
             return math.inf
         return vcpus * (domain.budget or _DEFAULT_BUDGET_NS) / (domain.period or _DEFAULT_PERIOD_NS)
 
+    def contradiction(self, domain: DomainScheduling) -> str:
+        """Refuse a budget of next to nothing, or of more than the period."""
+        budget_ns, period_ns = domain.budget or _DEFAULT_BUDGET_NS, domain.period or _DEFAULT_PERIOD_NS
+        if _SHORTEST_NS <= budget_ns <= period_ns:
+            return ""
+        return (
+            f"rtds needs 10 us <= budget <= period, got a budget of {DURATION.format(budget_ns)} and a period of "
+            f"{DURATION.format(period_ns)}"
+        )
+
     def install(self, engine: Engine, host: int) -> None:
-        """Check and take over the vCPUs' periods and budgets."""
+        """Take over the vCPUs' periods and budgets."""
         for row in domains_of(engine, host):
             domain, held = engine.rows(domains)[row], engine.rows(entitlements)[row]
             period_ns = int(held.period_ns) or _DEFAULT_PERIOD_NS
             budget_ns = int(held.budget_ns) or _DEFAULT_BUDGET_NS
-            if not _SHORTEST_NS <= budget_ns <= period_ns:
-                raise UsageError(
-                    f"rtds needs 10 us <= budget <= period, got a budget of {DURATION.format(budget_ns)} and a period "
-                    f"of {DURATION.format(period_ns)}"
-                )
             for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
                 rtds_vcpu = engine.rows(rtds_vcpus)[vcpu]
                 rtds_vcpu.period_ns, rtds_vcpu.budget_ns = period_ns, budget_ns

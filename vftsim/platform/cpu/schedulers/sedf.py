@@ -134,9 +134,13 @@ class Sedf(SchedulerSpec):
         sedf_vcpu.slice_ns = held.slice_ns
         sedf_vcpu.latency_ns = held.latency_ns
         sedf_vcpu.has_extratime = held.extratime != 0
-        if held.slice_ns == 0 and not sedf_vcpu.has_extratime:
-            raise UsageError("a domain with slice 0 and without extratime would never run; give it a slice")
         sedf_vcpu.weight = held.weight
+
+    def contradiction(self, domain: DomainScheduling) -> str:
+        """Refuse what would never run."""
+        if domain.slice == 0 and domain.extratime is False:
+            return "with slice 0 and without extratime it would never run; give it a slice"
+        return ""
 
     def priority_name(self, priority: int) -> str:
         """Name the kind of time it runs on."""
