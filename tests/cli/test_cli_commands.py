@@ -77,6 +77,10 @@ def test_version(capsys):
     assert run_main(capsys, "--version") == f"vftsim {__version__}\n"
 
 
+def test_one_replication_is_not_said_to_be_several(tiny_path, capsys):
+    assert "\n1 replication, seed 5. " in run_main(capsys, "run", tiny_path, "-n", 1, "--seed", 5, "-j", 1, "-q")
+
+
 def test_run_prints_n_interval_and_seed(tiny_path, capsys):
     out = run_main(capsys, "run", tiny_path, "-n", 2, "--seed", 5, "-j", 1, "-q")
     assert "seed 5" in out

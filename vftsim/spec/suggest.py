@@ -27,6 +27,11 @@ def instead(name: str, choices: Iterable[str], what: str) -> str:
     return f"{did_you_mean(name, names) or ';'} {what} {listing(names)}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return how many there are of something, of which the plural ends in s: ``1 run``, ``15 runs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def listing(choices: Iterable[str]) -> str:
     """Return the choices for a message: ``a, b, c``, cut when there are very many."""
     names = list(choices)

@@ -37,11 +37,13 @@ def check(directory: Path, repair: bool = False, as_json: bool = False) -> None:
 
 def _print(report: CheckReport) -> None:
     from vftsim.report.screen import print_text
+    from vftsim.spec.suggest import counted
 
-    print_text(f"{report.folder}: a {report.command or 'study'} of vftsim, {report.whole} finished replications")
+    whole = counted(report.whole, "finished replication")
+    print_text(f"{report.folder}: a {report.command or 'study'} of vftsim, {whole}")
     for study in report.studies:
         identity = ", ".join(f"{name} {str(value)[:40]}" for name, value in study.identity.items())
-        print_text(f"  {len(study.replications)} replications of {identity}")
+        print_text(f"  {counted(len(study.replications), 'replication')} of {identity}")
     for text in report.damage:
         print_text(f"Damaged: {text}")
     for text in report.notes:

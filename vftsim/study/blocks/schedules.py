@@ -7,6 +7,7 @@ by interrupts, by other threads and by what its own code takes.
 from collections.abc import Iterator, Mapping, Sequence
 
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+from vftsim.spec.suggest import counted
 from vftsim.tracing.scheduled import Scheduled, scheduled
 from vftsim.tracing.trace import Trace
 
@@ -76,4 +77,4 @@ def _range(ratios: Sequence[float]) -> str:
 
 
 def _span(trace: Trace) -> str:
-    return f"{(trace.end_ns - trace.start_ns) / 1e6:g} ms on {trace.pcpus} CPU{'s' if trace.pcpus > 1 else ''}"
+    return f"{(trace.end_ns - trace.start_ns) / 1e6:g} ms on {counted(trace.pcpus, 'CPU')}"

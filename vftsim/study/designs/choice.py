@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, with_unit
-from vftsim.spec.suggest import listing
+from vftsim.spec.suggest import counted, listing
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import scale_of
@@ -249,7 +249,7 @@ def _notes(decision: Decision) -> list[str]:
     )
     if decision.refused:
         name, why = next(iter(decision.refused.items()))
-        notes.append(f"{len(decision.refused)} combinations cannot be, such as {name}: {why}")
+        notes.append(f"{counted(len(decision.refused), 'combination')} cannot be, such as {name}: {why}")
     if failed := [each for each in decision.candidates if each.failed_again]:
         notes.append(f"Met the objectives in the search and not with fresh seeds: {'; '.join(e.name for e in failed)}.")
     notes.append(

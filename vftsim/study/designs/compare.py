@@ -36,6 +36,7 @@ from vftsim.report.blocks import (
     in_words,
     shown,
 )
+from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, median_interval
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head, marked, outside_notes
@@ -350,7 +351,7 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
     else:
         percent = f"{100 * comparison.summaries[0].confidence:g}"
         rests_on = f"± and [ ]: {percent} % intervals, of differences those of pairs."
-    return [*notes, f"{count} replications under the same random numbers. {rests_on}"]
+    return [*notes, f"{counted(count, 'replication')} under the same random numbers. {rests_on}"]
 
 
 def _unequal_loads(comparison: Comparison) -> list[str]:

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
+from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
@@ -491,7 +492,7 @@ def _notes(decision: Decision) -> Iterator[str]:
     )
     count = len(decision.manifest["replications"])
     rests_on = "± and [ ]: 95 % intervals" if count >= FEWEST_RUNS else "(x to y): lowest and highest of them"
-    yield f"{count} replications under the same random numbers, {max(count, 2)} crashes. {rests_on}."
+    yield f"{counted(count, 'replication')} under the same random numbers, {max(count, 2)} crashes. {rests_on}."
     if decision.bands:
         yield (
             "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "

@@ -20,7 +20,7 @@ from vftsim.platform.levels import LOSS
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table
 from vftsim.sampling import Streams
 from vftsim.spec import DURATION
-from vftsim.spec.suggest import listing
+from vftsim.spec.suggest import counted, listing
 from vftsim.stats import Estimate, binomial_interval, mean_interval
 from vftsim.stats.splitting import Pilot, Trials, find_levels, split
 from vftsim.study.blocks.head import head
@@ -86,7 +86,7 @@ def read_event(text: str, spec: ModelSpec) -> Event:
     ]
     if len(levels) != 1:
         raise UsageError(
-            f"--event: '{match['level']}' names {len(levels) or 'no'} level{'s' if len(levels) != 1 else ''} of this "
+            f"--event: '{match['level']}' names {counted(len(levels), 'level')} of this "
             f"model; there are {listing([short_name(name) for name in names])}"
         )
     return Event(levels[0], read_level(match["limit"], levels[0], "--event"))

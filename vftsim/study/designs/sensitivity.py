@@ -21,7 +21,7 @@ from typing import Any
 
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Table, dot_chart, plain, with_unit
-from vftsim.spec.suggest import listing
+from vftsim.spec.suggest import counted, listing
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
@@ -429,9 +429,9 @@ def _notes(result: Sensitivity) -> list[str]:
     notes.append("Total share: of the variance (Sobol), with all that the factor takes part in; first order: alone.")
     percent = f"{100 * request.confidence:g}"
     notes.append(
-        f"{result.runs} runs: {request.replications} replications a point under the same random numbers, "
-        f"{request.trajectories} trajectories, {request.samples} samples; ± and [ ]: {percent} % by bootstrap. "
-        "Factors are spread evenly over their ranges."
+        f"{counted(result.runs, 'run')}: {counted(request.replications, 'replication')} a point under the same random "
+        f"numbers, {request.trajectories} trajectories, {request.samples} samples; ± and [ ]: {percent} % by bootstrap."
+        " Factors are spread evenly over their ranges."
     )
     return notes
 

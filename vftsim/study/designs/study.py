@@ -9,6 +9,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, with_unit
+from vftsim.spec.suggest import counted
 from vftsim.stats import StoppingRule
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.stats.replications import replicate as rounds_of
@@ -292,7 +293,7 @@ def _notes(study: StudyResult) -> list[str]:
     )
     fewest = min((len(done) for done in study.responses.done if done), default=0)
     rests = "(x to y): lowest and highest replication, no interval" if fewest < FEWEST_RUNS else "± and [ ]: intervals"
-    return [*notes, f"{fewest} replications or more of each point, the same random numbers at all. {rests}."]
+    return [*notes, f"{counted(fewest, 'replication')} or more of each point, the same random numbers at all. {rests}."]
 
 
 _FEW = 3

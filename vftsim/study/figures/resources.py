@@ -24,6 +24,7 @@ from vftsim.composition.run import Run
 from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links, utilization
+from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.designs.search_levels import JudgedLoad
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -85,7 +86,7 @@ def _pools(spec: ModelSpec, record: RunRecord) -> Iterator[tuple[str, str, float
             outcome = record.whole.outcomes.get(f"domains.{name}.applications.{key}")
             if program.pool_size and outcome is not None:
                 busy = outcome.columns().get("busy_threads", 0.0)
-                yield f"{name}.{key}: {_count(program.pool_size, 'thread')}", POOL, 100.0 * busy / program.pool_size
+                yield f"{name}.{key}: {counted(program.pool_size, 'thread')}", POOL, 100.0 * busy / program.pool_size
 
 
 def handling_domains(spec: ModelSpec) -> list[str]:
@@ -142,7 +143,7 @@ def _uses(run: Run, rates: dict[Any, float]) -> Iterator[tuple[tuple[str, str], 
     spec = run.spec
     for name, host in spec.hosts.items():
         where = "" if len(spec.hosts) == 1 else f"{name}: "
-        yield (f"{where}{_count(host.pcpus, 'pCPU')}", UTILIZATION), _busy_percent(rates, name, range(host.pcpus))
+        yield (f"{where}{counted(host.pcpus, 'pCPU')}", UTILIZATION), _busy_percent(rates, name, range(host.pcpus))
     handling = handling_domains(spec)
     for name in handling:
         yield from _uses_of_domain(run, rates, name)
@@ -163,7 +164,7 @@ def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tu
     pcpu_count = spec.hosts[host].pcpus
     rows = {number: row for other, number, row in run.built.vcpu_rows() if other == name}
     used = math.fsum(rates["run", name, number] for number in rows)
-    yield (f"{name}: {_count(len(rows), 'vCPU')}", UTILIZATION), 100.0 * used / len(rows)
+    yield (f"{name}: {counted(len(rows), 'vCPU')}", UTILIZATION), 100.0 * used / len(rows)
     for number in rows:
         yield (f"{name}{_VCPU}{number}", UTILIZATION), 100.0 * rates["run", name, number]
     pins = domain.affinity
@@ -249,10 +250,6 @@ def _is_like_the_others(name: tuple[str, str], means: dict[tuple[str, str], floa
         return False
     peers = [mean for (other, _), mean in means.items() if other.startswith(f"{owner}{_VCPU}")]
     return means[name] < max(peers) or means[name] < fmean(peers) + STANDS_OUT_POINTS
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("s" if number != 1 else "")
 
 
 def _busy_percent(rates: dict[Any, float], host: str, numbers: Collection[int]) -> float:

@@ -13,6 +13,7 @@ from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
 from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table
 from vftsim.report.blocks import in_words as words_of
+from vftsim.spec.suggest import counted
 from vftsim.study.blocks.head import INTERVALS, head, missing_notes, outside_notes, share_in_words, unseen
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
@@ -144,7 +145,7 @@ class RunResult(Printed):
             *self._charts(),
             *(table for table in tables if table.rows),
             *(outside_notes(self.model) if marks else []),
-            Note(f"{n} replications, seed {self.manifest['seed']}. {INTERVALS}{unseen(n)}"),
+            Note(f"{counted(n, 'replication')}, seed {self.manifest['seed']}. {INTERVALS}{unseen(n)}"),
             *map(Note, summary.partly_known(figures_of_run(summary, everything=everything))),
             *_mixed_notes(summary),
             *missing_notes(self.missing),
@@ -229,7 +230,8 @@ def _precision_notes(precision: ReplicationResult | None) -> list[Note]:
     reached = "reached with" if precision.reached else "not reached with"
     figures = ", ".join(f"{name} = {words_of(e)}" for name, e in precision.estimates.items())
     advice = "" if precision.reached else "; more --replications, or a longer --scale"
-    return [Note(f"Precision {reached} {precision.n} replications: {figures}{advice}", warns=not precision.reached)]
+    spent = counted(precision.n, "replication")
+    return [Note(f"Precision {reached} {spent}: {figures}{advice}", warns=not precision.reached)]
 
 
 def _led(result: RunResult) -> list[Known]:
@@ -250,7 +252,7 @@ def run_answer(result: RunResult) -> Answer:
         for address, e in _led(result)[:_MOST_SAID]
     ]
     count = len(result.records)
-    who = "does 1 replication" if count == 1 else f"do {count} replications"
+    who = f"{'does' if count == 1 else 'do'} {counted(count, 'replication')}"
     question = f"What {who} of {result.model.name} show?"
     return Answer(texts[0] if texts else "nothing that leads", question, "; ".join(texts[1:]))
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
+from vftsim.spec.suggest import counted
 from vftsim.study.store import database
 from vftsim.study.store.files import sha256_of_file, sync_directory
 from vftsim.study.store.lock import DirectoryLock
@@ -160,7 +161,7 @@ def _contents(connection: sqlite3.Connection, report: CheckReport) -> _Contents:
         if row is not None:
             contents.rows.append(row)
     if unreadable:
-        report.damage.append(f"{unreadable} replications cannot be read")
+        report.damage.append(f"{counted(unreadable, 'replication')} cannot be read")
     return contents
 
 
