@@ -20,7 +20,8 @@ Further, by the closed forms of ``tests/protection``: extremes of a mechanism be
 share of a throttle), and a crash while the channel is lost is taken over from where that failed; an output under
 lockstep has waited for when it leaves, whatever was foreseen (``wait_ns`` of five cases).  By counting CPU time: a
 program that never pauses keeps its CPU from one piece of work to the next (``media-restless-jobs``).  A crash of a host
-took one domain, which is now said (``alone``).
+took one domain, which is now said (``alone``).  By Erlang's formula: attempts of a step that find no free subscriber
+are counted in its measured time, as those that begin are (``native-few-subscribers``).
 """
 
 from typing import Any
