@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from vftsim.platform.protection.prices import Price
 from vftsim.platform.protection.when import WhenText
@@ -56,6 +56,8 @@ def _kind(annotation: Any, said: list[Any]) -> str:
 
 
 def _plain_kind(option: Any) -> str:
+    if get_origin(option) is Annotated:
+        return _plain_kind(get_args(option)[0])
     if get_origin(option) is Literal:
         return " or ".join(f"`{value}`" for value in get_args(option))
     if get_origin(option) is dict:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from parameter_tables import DOCS, pages, rendered, shown
+from parameter_tables import DOCS, pages, rendered, shown, table
 
 from vftsim.composition import hosts, model
 from vftsim.platform.cpu.parameters import schedulers
@@ -40,6 +40,10 @@ def _name(page: Path) -> str:
 def test_parameter_tables_are_those_of_the_specs(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert rendered(text) == text, "run: python tests/layout/parameter_tables.py"
+
+
+def test_a_list_that_may_be_left_out_is_a_list() -> None:
+    assert "| `affinity` | list | none |" in table(hosts.DomainSpec)
 
 
 @pytest.mark.parametrize("spec", [f"{spec.__module__}.{spec.__name__}" for spec in _SPECS])
