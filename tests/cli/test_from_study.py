@@ -20,7 +20,7 @@ def look(
     depth: int,
     names: Sequence[str] = (),
     after_s: float = 1.5,
-    share: float = 0.95,
+    share_percent: float = 95.0,
     free_percent: float | None = None,
     way: str | None = None,
     jobs: int = 1,
@@ -39,15 +39,15 @@ def look(
         When.
     names : --name NAME
         What for; repeatable.
-    share : --share PERCENT
+    share_percent : --share PERCENT
         How much.
     free_percent : --free PERCENT
         What to leave.
     way : --way left|right
         Where.
     """
-    asked = {"depth": depth, "names": names, "after_s": after_s, "share": share, "free_percent": free_percent}
-    return Plan("look", "looking", (), lambda: None, lambda *_: asked | {"way": way})
+    asked = {"depth": depth, "names": names, "after_s": after_s, "share_percent": share_percent}
+    return Plan("look", "looking", (), lambda: None, lambda *_: asked | {"free_percent": free_percent, "way": way})
 
 
 def app_of(seen):
@@ -62,7 +62,7 @@ def app_of(seen):
         seen.append((call.arguments, call.plan(way="right").study(None, None), extra))
 
     app = typer.Typer()
-    app.command()(spread(declared(made_from(look, Study, before={"extra": "share"}, depth=3)(conduct))))
+    app.command()(spread(declared(made_from(look, Study, before={"extra": "share_percent"}, depth=3)(conduct))))
     return app
 
 
@@ -75,7 +75,7 @@ def arguments(*typed):
 def test_quantities_are_read_in_the_units_of_the_names():
     typed = ["--after", "250 ms", "--share", "90", "--free", "30 %", "--name", "a", "--name", "b", "--way", "left"]
     found, planned, extra = arguments(*typed, "--extra", "2", "-o", "here", "-j", "4")
-    asked = {"depth": 3, "names": ["a", "b"], "after_s": 0.25, "share": 0.9, "free_percent": 30.0}
+    asked = {"depth": 3, "names": ["a", "b"], "after_s": 0.25, "share_percent": 90.0, "free_percent": 30.0}
     assert found == asked | {"way": "left", "directory": found["directory"], "force": False, "jobs": 4}
     assert str(found["directory"]) == "here"
     assert (planned, extra) == (asked | {"way": "right"}, 2)
@@ -84,7 +84,8 @@ def test_quantities_are_read_in_the_units_of_the_names():
 def test_what_is_not_given_is_left_to_the_function():
     found, planned, _ = arguments()
     assert "names" not in found
-    assert planned == {"depth": 3, "names": (), "after_s": 1.5, "share": 0.95, "free_percent": None, "way": "right"}
+    defaults = {"depth": 3, "names": (), "after_s": 1.5, "share_percent": 95.0, "free_percent": None}
+    assert planned == defaults | {"way": "right"}
 
 
 def test_a_mistake_names_the_option():

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.thorough
 @pytest.fixture(scope="module")
 def loose(tiny):
     """CPU of step 1 within 60 %: reached at the first look, ten replications, and confirmed by five more."""
-    return run_study(tiny, 1, Execution(5, 1), rule=precision_rule(tiny, 0.6, [], 30))
+    return run_study(tiny, 1, Execution(5, 1), rule=precision_rule(tiny, 60.0, [], 30))
 
 
 def test_it_stops_when_the_figure_is_known(loose):
@@ -42,7 +42,7 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
         return simulate(task)
 
     monkeypatch.setattr(replicate, "_simulate", counted)
-    rule = precision_rule(tiny, 0.6, [], 30)
+    rule = precision_rule(tiny, 60.0, [], 30)
     result = run_study(tiny, 1, Execution(5, 1), directory=folder, resume=True, rule=rule)
     assert asked == [14]
     assert result.precision.n == 15
@@ -51,7 +51,7 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
 def test_a_result_that_is_there_does_not_shrink(tiny, tmp_path):
     folder = tmp_path / "out"
     run_study(tiny, 17, Execution(5, 1), directory=folder)
-    rule = precision_rule(tiny, 0.6, [], 30)
+    rule = precision_rule(tiny, 60.0, [], 30)
     result = run_study(tiny, 1, Execution(5, 1), directory=folder, resume=True, rule=rule)
     assert result.precision.n == 15
     assert [number for number, _ in result.records] == result.manifest["replications"] == [*range(17)]
@@ -87,4 +87,4 @@ def test_mistakes_are_explained(tiny_path, capsys, arguments, message):
 def test_a_figure_is_looked_for_before_the_work(tiny):
     """Fifteen replications ran before the message."""
     with pytest.raises(UsageError, match="--figure: there is no figure 'nosuch'; there are"):
-        precision_rule(tiny, 0.05, ["nosuch"], 200)
+        precision_rule(tiny, 5.0, ["nosuch"], 200)

@@ -63,14 +63,14 @@ def test_what_is_compared_is_shortened_to_the_same_time(study, with_states, with
 
 
 def test_replications_go_on_until_a_figure_is_known(model):
-    """As ``--precision 50 %``: at least the 10 that begin and 5 that confirm."""
-    result = vftsim.run(model, 40, precision=0.5, figures=["workloads.media.delay.p50"])
+    """As ``--precision 50%``: at least the 10 that begin and 5 that confirm."""
+    result = vftsim.run(model, 40, precision_percent=50.0, figures=["workloads.media.delay.p50"])
     assert result.precision.reached
     assert 15 <= len(result.records) <= 40
     with pytest.raises(UsageError, match="goes with --precision"):
         vftsim.run(model, figures=["workloads.media.delay.p50"])
     with pytest.raises(UsageError, match="above 0 and below 100 %, got 500 %"):
-        vftsim.run(model, precision=5)
+        vftsim.run(model, precision_percent=500)
 
 
 def test_a_sweep_needs_no_directory():
@@ -196,8 +196,8 @@ def test_a_trace_without_a_window_is_where_the_command_looks():
         (lambda it: vftsim.run(it, seed="1"), "seed: a whole number, got '1'"),
         (lambda it: vftsim.run(it, jobs=1.5), r"jobs: a whole number or None, got 1\.5"),
         (lambda it: vftsim.run(it, quick="no"), "quick: True or False, got 'no'"),
-        (lambda it: vftsim.run(it, precision=math.nan), "precision: a number from 0 on or None, got nan"),
-        (lambda it: vftsim.run(it, precision=0.5, figures="media.loss"), "figures: a list, got 'media.loss'"),
+        (lambda it: vftsim.run(it, precision_percent=math.nan), "precision_percent: a number from 0 on"),
+        (lambda it: vftsim.run(it, precision_percent=50, figures="media.loss"), "figures: a list, got 'media.loss'"),
         (lambda _: vftsim.run(3), "a model is a name, a file, or what vftsim.load returns; got 3"),
         (lambda _: vftsim.compare("xen-media"), "models: a list, got 'xen-media'"),
         (lambda _: vftsim.compare(["xen-media", 3]), "a model is a name, a file, .* got 3"),

@@ -51,11 +51,6 @@ class _Parameter:
         return {"TIME": "s", "PERCENT": "%"}.get(self.entry["metavar"], "") if is_number else ""
 
     @property
-    def base(self) -> float:
-        """What the study's unit is in that of quantities."""
-        return 1e9 if self.unit == "s" else 1.0 if self.parameter.name.endswith("_percent") else 100.0
-
-    @property
     def kind(self) -> Any:
         """What is typed."""
         plain = str(self.parameter.annotation).removesuffix(" | None")
@@ -71,7 +66,7 @@ class _Parameter:
         if isinstance(default, tuple):
             default = None
         elif self.unit and isinstance(default, float):
-            default = f"{default if self.unit == 's' else self.base * default:g} {self.unit}"
+            default = f"{default:g} {self.unit}"
         return inspect.Parameter(
             self.parameter.name,
             inspect.Parameter.KEYWORD_ONLY,
@@ -87,8 +82,10 @@ class _Parameter:
             return value
         from vftsim.spec import DURATION, PERCENT
 
-        option, quantity = self.entry["flags"].partition(",")[0], DURATION if self.unit == "s" else PERCENT
-        return options.parse_quantity(option, value, quantity, self.unit if self.unit == "%" else "") / self.base
+        option = self.entry["flags"].partition(",")[0]
+        if self.unit == "s":
+            return options.parse_quantity(option, value, DURATION) / 1e9
+        return options.parse_quantity(option, value, PERCENT, "%")
 
 
 def made_from(

@@ -140,7 +140,7 @@ def optimize(
     *,
     overrides: Sequence[str] = (),
     prices: str | Path | None = None,
-    confidence: float = 0.95,
+    confidence_percent: float = 95.0,
     looks: int = 40,
     budget: int = 2000,
     seed: int = 1,
@@ -162,7 +162,7 @@ def optimize(
         What must hold, e.g. 'web.response.p95 <= 100'; repeatable.
     prices : --prices FILE
         What things cost (YAML); a shipped example if not given.
-    confidence : --confidence PERCENT
+    confidence_percent : --confidence PERCENT
         That the objectives hold together.
     looks : --looks N
         Configurations looked at for the front.
@@ -181,7 +181,7 @@ def optimize(
         choose,
         objectives,
         None if prices is None else str(prices),
-        confidence=confidence,
+        confidence=confidence_percent / 100.0,
         looks=looks,
         budget=budget,
         quick=quick,

@@ -32,7 +32,7 @@ def run(
     seed: int = 1,
     jobs: int | None = 1,
     *,
-    precision: float | None = None,
+    precision_percent: float | None = None,
     figures: Sequence[str] = (),
     quick: bool = False,
     directory: str | Path | None = None,
@@ -46,7 +46,7 @@ def run(
     ----------
     replications : --replications, -n
         Independent replications (default 10).
-    precision : --precision PERCENT
+    precision_percent : --precision PERCENT
         Run until each --figure is known this well (95 % interval); --replications is then the most (default 200).
     figures : --figure NAME
         With --precision: a figure, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: one of the first
@@ -59,8 +59,9 @@ def run(
     from vftsim.study.runs.estimate import total
 
     chosen, count, rule = as_model(model, quick=quick), 10 if replications is None else replications, None
-    if precision is not None:
-        count, rule = 1, precision_rule(chosen, precision, figures, 200 if replications is None else replications)
+    if precision_percent is not None:
+        most = 200 if replications is None else replications
+        count, rule = 1, precision_rule(chosen, precision_percent, figures, most)
     elif figures:
         raise UsageError("--figure: goes with --precision")
 

@@ -60,7 +60,7 @@ def run(call: StudyCall, shard: str | None = None, *, common: Runs) -> None:
     from vftsim.study.runs.shard import Shard
 
     share = Shard.parse(shard)
-    if shard is not None and (common.output is None or "precision" in call.arguments):
+    if shard is not None and (common.output is None or "precision_percent" in call.arguments):
         raise UsageError("--shard: goes with -o DIR, and not with --precision, which looks at all replications")
     plan = call.plan()
     result = common.conduct(plan, shard=share)

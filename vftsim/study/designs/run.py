@@ -81,13 +81,13 @@ Batch = Callable[[int, dict[int, Record]], Replications]
 """Runs replications 0 to n-1 except the known ones: ``batch(n, known)``."""
 
 
-def precision_rule(model: Model, precision: float, figures: Sequence[str], most: int) -> StoppingRule:
-    """Return the rule for a share of each figure that is the most; refuse one out of range, or an unknown figure."""
-    if not 0.0 < precision < 1.0:
-        raise UsageError(f"--precision: above 0 and below 100 %, got {100.0 * precision:g} %")
+def precision_rule(model: Model, percent: float, figures: Sequence[str], most: int) -> StoppingRule:
+    """Return the rule for a percentage of each figure, the most; refuse one out of range, or an unknown figure."""
+    if not 0.0 < percent < 100.0:
+        raise UsageError(f"--precision: above 0 and below 100 %, got {percent:g} %")
     check_names(figures, [model.spec])
     chosen = tuple(dict.fromkeys(figures)) or (watched(model.spec),)
-    return StoppingRule(chosen, relative_half_width=precision, budget=most)
+    return StoppingRule(chosen, relative_half_width=percent / 100.0, budget=most)
 
 
 def run_until(
