@@ -57,13 +57,14 @@ def test_a_figure_without_any_recovery(inside, tiny_path, tmp_path, capsys):
     assert (tmp_path / "figure.png").stat().st_size > 1000
 
 
-def test_availability_as_csv(tiny_path, capsys):
+@pytest.mark.parametrize("mtbf_h", [8760, 100_000])
+def test_availability_as_csv(mtbf_h, tiny_path, capsys):
     shown = run_main(
         capsys,
         "availability",
         tiny_path,
         "--mtbf",
-        "8760 h",
+        f"{mtbf_h} h",
         "--protection",
         "none",
         *SHORT,
@@ -72,7 +73,7 @@ def test_availability_as_csv(tiny_path, capsys):
         "--csv",
     )
     (row,) = csv.DictReader(io.StringIO(shown))
-    assert float(row["unavailability"]) == pytest.approx(1 / 8761)
+    assert float(row["unavailability"]) == pytest.approx(1 / (mtbf_h + 1))
 
 
 def test_mistakes(tiny_path, capsys):
@@ -88,6 +89,7 @@ def test_mistakes(tiny_path, capsys):
     assert "from 2 to 1000 years" in refused(capsys, *years, "1")
     assert "--after is about single failovers" in refused(capsys, *years, "2", "--after", "5 s")
     assert "--after" in refused(capsys, "failover", tiny_path, "--after", "5 km")
+    assert "--after is at most 3653 d" in refused(capsys, "failover", tiny_path, "--after", "9999 d")
 
 
 @pytest.mark.thorough

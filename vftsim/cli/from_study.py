@@ -80,11 +80,11 @@ class _Parameter:
             return value.value
         if not self.unit:
             return value
-        from vftsim.spec import DURATION, PERCENT
+        from vftsim.spec import PERCENT
 
         option = self.entry["flags"].partition(",")[0]
         if self.unit == "s":
-            return options.parse_quantity(option, value, DURATION) / 1e9
+            return options.parse_seconds(option, value)
         return options.parse_quantity(option, value, PERCENT, "%")
 
 

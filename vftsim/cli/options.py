@@ -94,6 +94,8 @@ def shipped_models(incomplete: str) -> list[str]:
 
 
 DEFAULT_SEED = 1
+_LONGEST_D = 10**12
+"""Days of a time that is typed: older than the universe, and a number that can be read."""
 
 
 def prepared(name: str, overrides: list[str] | None) -> Model:
@@ -210,6 +212,15 @@ def write_report(path: Path, text: str) -> None:
 
     write_whole(path, lambda to: write_file(to, text.encode()))
     say(f"vftsim: written: {path}")
+
+
+def parse_seconds(option: str, text: str) -> float:
+    """Return an option's time in seconds, of any length: what simulates so long has a bound of its own."""
+    from dataclasses import replace
+
+    from vftsim.spec import DURATION
+
+    return parse_quantity(option, text, replace(DURATION, upper=_LONGEST_D * 86_400 * 10**9)) / 1e9
 
 
 def parse_quantity(option: str, text: str, quantity: Any, base_unit: str = "") -> float:

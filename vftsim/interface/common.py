@@ -132,16 +132,16 @@ def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
     return loaded.quick() if quick else loaded
 
 
-def to_ns(time_s: float) -> int:
-    """Return seconds as nanoseconds; refuse what no model file may say either."""
+def to_ns(time_s: float, option: str = "a time") -> int:
+    """Return an option's seconds as nanoseconds; refuse what no model file may say either."""
     from vftsim.errors import UsageError
     from vftsim.spec import DURATION
 
     if time_s * 1e9 > DURATION.upper:
-        raise UsageError(f"a time is at most {DURATION.format(DURATION.upper)}, got {time_s:g} s")
+        raise UsageError(f"{option} is at most {DURATION.format(DURATION.upper)}, got {time_s:g} s")
     return round(time_s * 1e9)
 
 
-def to_ns_if_given(time_s: float | None) -> int | None:
-    """Return seconds as nanoseconds, None if none are given."""
-    return None if time_s is None else to_ns(time_s)
+def to_ns_if_given(time_s: float | None, option: str = "a time") -> int | None:
+    """Return an option's seconds as nanoseconds, None if none are given."""
+    return None if time_s is None else to_ns(time_s, option)

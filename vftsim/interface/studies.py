@@ -140,7 +140,7 @@ def capacity(
         replications=replications,
         ihs_limit_percent=ihs_limit_percent,
         loss_limit_percent=loss_limit_percent,
-        after_stop_ns=to_ns_if_given(after_stop_s),
+        after_stop_ns=to_ns_if_given(after_stop_s, "--after-stop"),
         vary=vary,
         objectives=tuple(objectives),
         prices=prices,
@@ -342,7 +342,7 @@ def failover(
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
     chosen = asked if protection is None else under(asked, protection, domain)
-    spread = Crashes(count, load, domain, to_ns(over_s), to_ns_if_given(after_s))
+    spread = Crashes(count, load, domain, to_ns(over_s, "--over"), to_ns_if_given(after_s, "--after"))
 
     def takes() -> Needs:
         return spread.takes(chosen) + spread.bands_take(chosen) if prices else spread.takes(chosen)
@@ -428,7 +428,7 @@ def availability(
     from vftsim.study.runs.replicate import fewer_crashes
 
     chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns_if_given(after_s))
+    kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns_if_given(after_s, "--after"))
 
     takes = partial(year_takes, chosen, kinds, spread)
     study = partial(availability_study, chosen, kinds, mtbf_s, spread, restart_s=restart_s)

@@ -77,10 +77,8 @@ def _variant(named: str, common: ScaledStudy) -> Model:
 
 def _times(mtbf: str | None, restart: str | None) -> dict[str, float]:
     """Return what is asked of years, in seconds."""
-    from vftsim.spec import DURATION
-
     return {
-        name: options.parse_quantity(option, text, DURATION) / 1e9
+        name: options.parse_seconds(option, text)
         for name, option, text in (("mtbf_s", "--mtbf", mtbf), ("restart_s", "--restart", restart))
         if text is not None
     }
