@@ -93,6 +93,21 @@ def test_shares_of_other_studies_are_refused(tmp_path, tiny_path, capsys):
     capsys.readouterr()
 
 
+def test_shares_of_other_grids_are_refused(tmp_path, tiny_path, capsys):
+    """The command that is named asks for the points of one of them; those of the other would lie there unused."""
+    folders = []
+    for number, weights in enumerate(("1,2", "1,3", "1,2"), 1):
+        folders.append(tmp_path / f"s{number}")
+        sweep = ["sweep", tiny_path, "--grid", f"domains.sut.weight={weights}", "-n", "1", "-j", "1", "-q"]
+        assert main([str(word) for word in (*sweep, "--shard", f"{min(number, 2)}/2", "-o", folders[-1])]) == 0
+    first, other, second = folders
+    with pytest.raises(UsageError, match=r'another study than .*axes: .*"1", *"3".*, not .*"1", *"2"'):
+        merge([first, other], tmp_path / "all")
+    assert not (tmp_path / "all").exists()
+    assert merge([first, second], tmp_path / "all").new == 2
+    capsys.readouterr()
+
+
 def test_shards_are_only_read(tmp_path, tiny_path, monkeypatch):
     """They may be another user's; a damaged replication is named and left out."""
     assert run(tiny_path, tmp_path / "s", "--shard", "1/2") == 0

@@ -207,6 +207,8 @@ def digest_of(point: StoredPoint) -> str:
 VERSIONS = "versions"
 _DROPPED = ("-o", "--output", "--shard")
 _ONCE = ("--force", "--resume")
+_POINTS = ("schedulers", "protections", "axes", "factors", "design")
+"""Keys by which a sweep and a study say in their manifest at which points models are."""
 
 
 @dataclass(frozen=True)
@@ -228,8 +230,8 @@ class Merged:
 def merge(sources: Sequence[Path], target: Path) -> Merged:
     """Put the finished replications of directories into another one, which may have some.
 
-    Refuses one that is no result, not finished, of another command, model or seed, or made by other versions, and two
-    that say different things of one replication.  They are read alone, and may be read-only.
+    Refuses one that is no result, not finished, of another command, model, grid or seed, or made by other versions, and
+    two that say different things of one replication.  They are read alone, and may be read-only.
     """
     if not sources:
         raise UsageError("what is to be put together: name a directory")
@@ -261,7 +263,9 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
 def _study_of(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return what the shares of one study have in common."""
     models = [f"{model['label']} {model['sha256'][:8]}" for model in manifest["models"]]
-    return {"seed": str(manifest["seed"]), "models": ", ".join(models)}
+    asked = manifest.get("sweep") or manifest.get("study") or {}
+    points = {name: to_json(asked[name], indent=None).strip() for name in _POINTS if name in asked}
+    return {"seed": str(manifest["seed"]), "models": ", ".join(models), **points}
 
 
 def _missing(part: Path, store: Store, remarks: list[str]) -> tuple[list[tuple[Mapping[str, Any], int, Any]], int]:
