@@ -76,6 +76,25 @@ def test_what_is_asked_for_and_cannot_be_printed_is_an_error(words):
 
 
 @pytest.mark.thorough
+def test_a_warning_of_ours_is_said_as_all_else(tmp_path):
+    """With its place in our source, which says nothing to who gave the command, where a library warns alone."""
+    (tmp_path / "file").touch()
+    code = (
+        "import warnings; from vftsim.cli import output; from vftsim.kernel.cache_files import kernel_folder; "
+        "output.prepare(); kernel_folder('name'); warnings.warn('of a library')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "VFTSIM_CACHE_DIR": str(tmp_path / "file")},
+    )
+    ours, *others = done.stderr.splitlines()
+    assert ours.startswith(f"vftsim: the kernel cache is not used ('{tmp_path / 'file'}': File exists); every process")
+    assert others == ["<string>:1: UserWarning: of a library"]
+
+
 def test_an_ascii_terminal_gets_plain_characters_and_whole_json(tiny_path):
     plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
     tables = run(tiny_path, env=plain, stdout=subprocess.PIPE)

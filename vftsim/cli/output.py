@@ -7,6 +7,7 @@ import codecs
 import contextlib
 import os
 import sys
+import warnings
 from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any
 
@@ -35,6 +36,7 @@ def prepare() -> None:
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stays open as long as the process
     codecs.register_error(_ERRORS, _plainly)
+    warnings.showwarning = _warn
     if isinstance(sys.stdout, TextIOWrapper) and sys.platform == "win32":  # a console there is no file
         sys.stdout.reconfigure(errors=_ERRORS)
     elif isinstance(sys.stdout, TextIOWrapper):
@@ -58,6 +60,17 @@ class _Output(FileIO):
         except OSError as error:
             error.filename = STANDARD_OUTPUT
             raise
+
+
+_warn_by_place = warnings.showwarning
+
+
+def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+    """Say what we warn Python code of as all else is said; a library's warning is a bug, and keeps its place."""
+    if category.__module__.startswith("vftsim."):
+        say(f"vftsim: {message}")
+    else:
+        _warn_by_place(message, category, *place, **more)
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:
