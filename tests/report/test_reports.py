@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 
@@ -14,8 +15,9 @@ from tests.report.conftest import COMMANDS
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
-from vftsim.report.charts import figure_of, svg_of
+from vftsim.report.charts import ChartWarning, figure_of, svg_of
 from vftsim.report.html import fragment, page
+from vftsim.study.runs.results import write_figure
 from vftsim.study.store.files import to_json
 
 pytestmark = pytest.mark.thorough
@@ -233,3 +235,14 @@ def test_without_the_extra_it_is_named(monkeypatch):
     with pytest.raises(UsageError, match=r"pip install 'vftsim\[report\]'"):
         html.check_extra()
     html._template.cache_clear()
+
+
+def test_what_the_font_of_a_file_lacks_is_said_once_and_a_page_has_it(tmp_path):
+    """DejaVu Sans has Greek, and no Chinese characters; each of them is in two texts of the figure."""
+    series = [Series(name, [Point(1.0, 2.0), Point(2.0, 3.0)], "dots") for name in ("λ", "日本", "本")]
+    chart = Chart("日", "λ", "ms", series)
+    with pytest.warns(ChartWarning) as said:
+        write_figure(figure_of([chart]), tmp_path / "charts.png")
+    (one,) = said
+    assert set(re.findall(r"[^\x00-\x7f]", str(one.message))) == {"日", "本"}
+    assert "日本" in svg_of(replace(chart, x="日本"), "chart")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from itertools import pairwise
@@ -51,6 +53,28 @@ _STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
     "axes.axisbelow": True,
 }
+
+
+_LACKING = re.compile(r"Glyph (\d+) ")
+"""How matplotlib's warning of a character begins that its font does not have."""
+
+
+class ChartWarning(UserWarning):
+    """A chart in a file cannot show a character of a name."""
+
+
+@contextmanager
+def saying_boxes() -> Iterator[None]:
+    """Warn once of all characters in whose place a figure that is written inside has boxes, not of each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    found = [_LACKING.match(str(each.message)) for each in caught]
+    if lacking := dict.fromkeys(chr(int(each[1])) for each in found if each):
+        text = f"charts that are files have boxes for {', '.join(lacking)}, which their font lacks; a page shows them"
+        warnings.warn(text, ChartWarning, stacklevel=3)
+    for each in (each for each, glyph in zip(caught, found, strict=True) if not glyph):
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def figure_of(charts: Sequence[Chart | Bars], columns: int = 1) -> Figure:
@@ -99,7 +123,8 @@ def svg_of(chart: Chart | Bars, prefix: str) -> str:
 
     Lines and points are in groups named ``PREFIX-series-N``, as :func:`series_names` lists them.
     """
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _LACKING.pattern)  # texts stay texts, which the page's font shows
         figure = Figure(figsize=(_WIDTH_IN, _height_in(chart)))
         draw(chart, _placed(chart, figure), with_head=False)
         out = BytesIO()

@@ -180,7 +180,10 @@ def drawn(charts: Sequence[Chart | Bars]) -> Figure:
 
 def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure; equal figures give equal files."""
-    figure.savefig(path, dpi=110, metadata={"Software": None})
+    from vftsim.report.charts import saying_boxes  # noqa: PLC0415 - matplotlib takes its time
+
+    with saying_boxes():
+        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 def rows(table: DataFrame) -> list[dict[str, Any]]:
