@@ -136,6 +136,16 @@ def test_a_directory_whose_name_is_no_utf8_is_kept_and_read(tiny_path, tmp_path,
     assert r"gr\udcf6\udcdfe" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems refuse such names")
+def test_a_model_whose_name_is_no_utf8_is_compared_and_written(tiny_path, tmp_path, capsys):
+    odd = tiny_path.rename(tmp_path / os.fsdecode(b"mod\xffl.yaml"))
+    short = ("--set", "workloads.calls.steps.most=1", "-n", "1", "-j", "1", "-q", "-o", str(tmp_path / "out"))
+    assert main(["compare", str(odd), f"{odd}+domains.sut.weight=2", *short]) == 0
+    with (tmp_path / "out" / "answer.csv").open(newline="", encoding="utf-8") as file:
+        assert {Path(row["model"].partition("+")[0]).name for row in csv.DictReader(file)} == {r"mod\xffl.yaml"}
+    capsys.readouterr()
+
+
 def test_a_target_with_an_absurd_name_is_refused(tmp_path):
     for path in (tmp_path / ("x" * 300), tmp_path / ("x" * 300) / "y"):
         with pytest.raises(UsageError):

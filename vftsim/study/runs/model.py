@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -35,6 +36,10 @@ class Model:
     """Further changes (shortened steps), in words."""
     chosen: str = ""
     """Entry of the domain whose mechanism was chosen, which may be none; empty: the model's own stand."""
+
+    def __post_init__(self) -> None:
+        """Write bytes of a file's name that are no UTF-8 as escapes: no table can hold them."""
+        object.__setattr__(self, "label", os.fsencode(self.label).decode(errors="backslashreplace"))
 
     @property
     def workloads(self) -> tuple[str, ...]:
