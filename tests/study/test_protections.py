@@ -3,14 +3,16 @@
 import pytest
 from tiny import TINY, tiny
 
+import vftsim
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
+from vftsim.report.terminal import as_text
 from vftsim.study.blocks.head import head
 from vftsim.study.designs import failover
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import Asked
-from vftsim.study.designs.protections import fitting, kinds_named, under
+from vftsim.study.designs.protections import fitting, kinds_named, of_domain, under
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
@@ -53,9 +55,42 @@ def test_the_models_own_mechanism_keeps_its_parameters(tmp_path):
     assert under(under(model, "none"), "lockstep").spec.domains["sut"].protection.secondary.factor == 1.0
 
 
+TWO_GUESTS = """
+format: 2
+hosts: {host: {pcpus: 2, scheduler: {kind: credit}}}
+domains:
+  left: &guest
+    interfaces: {eth0: {path: {kind: moderated}}}
+    applications: {web: {kind: service}}
+    protection: {kind: checkpoint}
+  right: *guest
+workloads:
+  few: {kind: open_requests, to: left, rate: 100 /s}
+  many: {kind: open_requests, to: right, rate: 200 /s}
+"""
+
+
+@pytest.mark.parametrize(("domain", "rate_per_s"), [(None, 100.0), ("left", 100.0), ("right", 200.0)])
+def test_one_of_several_guests_may_be_chosen(domain, rate_per_s, tmp_path):
+    """What a guest without protection loses is all that comes while somebody restarts it: 77 s, ten times a year."""
+    path, kept, year_s = tmp_path / "two.yaml", tmp_path / "kept", 365.25 * 86_400
+    path.write_text(TWO_GUESTS)
+    found = vftsim.availability(path, year_s / 10, "none", 2, domain=domain, directory=kept)
+    assert found.rows[0]["failed_per_year"] == pytest.approx(10 * 77.0 * rate_per_s)
+    assert as_text(vftsim.open(kept).blocks()) == as_text(found.blocks())
+    decided = vftsim.decide(path, "lockstep", replications=2, domain=domain, prices=False)
+    domains = decided.manifest["models"][0]["resolved"]["domains"]
+    chosen = domain or "left"
+    assert {name: each["protection"]["kind"] for name, each in domains.items()} == {
+        "left": "checkpoint",
+        "right": "checkpoint",
+        chosen: "lockstep",
+    }
+
+
 def test_a_domain_that_does_not_exist_is_refused(tiny):
     with pytest.raises(UsageError, match=r"no domain 'sud'; did you mean 'sut'\?"):
-        under(tiny, "none", "sud")
+        of_domain(tiny, "sud")
     for several in ("all", "none,lockstep"):
         with pytest.raises(UsageError, match="one mechanism here"):
             under(tiny, several)

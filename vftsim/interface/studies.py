@@ -205,6 +205,7 @@ def decide(
     seed: int = 1,
     jobs: int | None = 1,
     *,
+    domain: str | None = None,
     prices: bool = True,
     crossovers: Sequence[str] = (),
     quick: bool = False,
@@ -218,6 +219,8 @@ def decide(
     ----------
     protection : --protection KIND,KIND
         Compare mechanisms on one model instead: a list, or 'all'.
+    domain : --domain NAME
+        Whose mechanisms they are (default: the one that is protected, or has traffic). With --protection.
     objectives : --objective 'FIGURE <= NUMBER'
         What a mechanism has to achieve (repeat for several), e.g. 'web.response.p95 <= 100 ms' or 'outage <= 3 s'. With
         --protection.
@@ -231,11 +234,11 @@ def decide(
     from vftsim.study.designs.decision import decide as decide_study
     from vftsim.study.designs.decision import decision_takes
     from vftsim.study.designs.decision_crossovers import Asked
-    from vftsim.study.designs.protections import fitting, kinds_named
+    from vftsim.study.designs.protections import fitting, kinds_named, of_domain
     from vftsim.study.figures.objective import read_objective
     from vftsim.study.runs.model import first_look_ns
 
-    chosen, kinds = as_model(model), kinds_named(protection)
+    chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
     if quick:
         chosen = chosen.quick(first_look_ns(fitting(chosen, kinds)[0].values()))
     asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
@@ -337,11 +340,11 @@ def failover(
         Play prices of the mechanism at both ends of their ranges, for bands.
     """
     from vftsim.study.designs.failover import DEFAULT_CRASHES, Crashes, failover_study
-    from vftsim.study.designs.protections import under
+    from vftsim.study.designs.protections import of_domain, under
     from vftsim.study.runs.replicate import fewer_crashes
 
     asked, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
-    chosen = asked if protection is None else under(asked, protection, domain)
+    chosen = asked if protection is None else under(of_domain(asked, domain), protection)
     spread = Crashes(count, load, domain, to_ns(over_s, "--over"), to_ns_if_given(after_s, "--after"))
 
     def takes() -> Needs:
@@ -361,6 +364,7 @@ def simulated_years(
     seed: int = 1,
     jobs: int | None = 1,
     *,
+    domain: str | None = None,
     restart_s: float = 77.0,
     directory: str | Path | None = None,
     force: bool = False,
@@ -377,11 +381,11 @@ def simulated_years(
         Simulate so many years in which both hosts fail and the model's faults with 'repeat: {mean: ...}' come as often
         as they say, and put the Markov chain of all of them beside.
     """
-    from vftsim.study.designs.protections import kinds_named
+    from vftsim.study.designs.protections import kinds_named, of_domain
     from vftsim.study.designs.simulated_years import simulated_years as study
     from vftsim.study.designs.simulated_years import years_take
 
-    chosen, kinds = as_model(model), kinds_named(protection)
+    chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
     return Plan(
         "simulated years",
         f"years of {chosen.name}",
@@ -400,6 +404,7 @@ def availability(
     seed: int = 1,
     jobs: int | None = 1,
     *,
+    domain: str | None = None,
     restart_s: float = 77.0,
     after_s: float | None = None,
     quick: bool = False,
@@ -415,6 +420,8 @@ def availability(
         Mean time between failures of a host, e.g. '8760 h'.
     protection : --protection KIND,KIND
         Mechanisms, or 'all'.
+    domain : --domain NAME
+        Whose mechanisms they are (default: the one that is protected, or has traffic).
     crashes : --crashes, -n
         Simulated failovers of each mechanism (default 10).
     restart_s : --restart TIME
@@ -424,10 +431,10 @@ def availability(
     """
     from vftsim.study.designs.availability import DEFAULT_CRASHES, availability_study, year_takes
     from vftsim.study.designs.failover import Crashes
-    from vftsim.study.designs.protections import kinds_named
+    from vftsim.study.designs.protections import kinds_named, of_domain
     from vftsim.study.runs.replicate import fewer_crashes
 
-    chosen, count = fewer_crashes(as_model(model), crashes, DEFAULT_CRASHES, quick)
+    chosen, count = fewer_crashes(of_domain(as_model(model), domain), crashes, DEFAULT_CRASHES, quick)
     kinds, spread = kinds_named(protection), Crashes(count, after_ns=to_ns_if_given(after_s, "--after"))
 
     takes = partial(year_takes, chosen, kinds, spread)

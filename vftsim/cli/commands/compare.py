@@ -51,13 +51,14 @@ def compare(call: StudyCall, mtbf: str | None = None, restart: str | None = None
         result = common.conduct(call.plan(studies.decide, model=models[0]), **times)
     else:
         of_mechanisms = {
+            "--domain": given.get("domain"),
             "--objective": given.get("objectives"),
             "--mtbf": mtbf,
             "--restart": restart,
             "--crossovers": given.get("crossovers"),
         }
         if named := next((option for option, value in of_mechanisms.items() if value), None):
-            raise UsageError(f"{named} judges mechanisms: name them with --protection")
+            raise UsageError(f"{named} is about mechanisms: name them with --protection")
         result = common.conduct(call.plan(models=models))
     common.show(result)
     if result.interrupted:

@@ -25,7 +25,15 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.failover import ASK_AGAIN, FEWER_FAILED, Crashes, FailoverStudy, ended_beside, failover_study
+from vftsim.study.designs.failover import (
+    ASK_AGAIN,
+    FEWER_FAILED,
+    Crashes,
+    FailoverStudy,
+    ended_beside,
+    failover_study,
+    protected_domain,
+)
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.protection_costs import cost_notes
@@ -73,7 +81,8 @@ class AvailabilityStudy(Printed):
             {k: number(v, math.inf if k in never else math.nan) if v is None else v for k, v in row.items()}
             for row in answer["availability"]
         )
-        return cls(model_of(manifest), answer["mtbf_s"], answer["restart_s"], years, answer["refused"], manifest)
+        model = replace(model_of(manifest), chosen=answer.get("domain", ""))
+        return cls(model, answer["mtbf_s"], answer["restart_s"], years, answer["refused"], manifest)
 
     def blocks(self) -> list[Block]:
         """Return how long the service is down with each mechanism, and what that rests on."""
@@ -126,6 +135,7 @@ class AvailabilityStudy(Printed):
     def for_machines(self) -> dict[str, Any]:
         return {
             "manifest": self.manifest,
+            "domain": protected_domain(self.model),
             "mtbf_s": self.mtbf_s,
             "restart_s": self.restart_s,
             "availability": rows(self.to_pandas()),

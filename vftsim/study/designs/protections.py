@@ -38,18 +38,25 @@ def parts_named(text: str, known: PartRegistry[Any], option: str, what: str) -> 
     return names
 
 
-def under(model: Model, kind: str, domain: str | None = None) -> Model:
-    """Return a model with a domain under a mechanism, and without faults.
+def of_domain(model: Model, domain: str | None) -> Model:
+    """Return a model whose mechanisms are those of a domain; refuse one that is none.
 
-    The domain is by default the protected one, or the one that has traffic.  Refuses a mechanism or domain that is
-    none, or one that does not fit.
+    By default it is the protected one, or the one that has traffic.
     """
+    if domain is None:
+        return model
+    name = _entry_of(model.spec, domain)
+    return replace(model, chosen=name, notes=(*model.notes, f"mechanisms are of domain '{name}'"))
+
+
+def under(model: Model, kind: str) -> Model:
+    """Return a model with its domain under a mechanism, and without faults; refuse one that is none or does not fit."""
     named = kinds_named(kind)
     if len(named) > 1:
         raise UsageError(f"--protection: one mechanism here, not '{kind}'; compare and availability take several")
     (kind,) = named
     spec = model.spec.model_copy(update={"faults": ()})
-    name = protected_domain(model) if domain is None else _entry_of(spec, domain)
+    name = protected_domain(model)
     notes = (*model.notes, f"protection: {kind}")
     entry = spec.domains[name]
     if entry.protection.kind == kind:  # type: ignore[attr-defined]
