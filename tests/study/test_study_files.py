@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+import vftsim
 from tests.labs.json_schema_check import mistakes
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
@@ -441,3 +443,27 @@ def test_a_study_file_may_extend_another(tmp_path):
     spec, _ = read_study(str(tmp_path / "more.yaml"))
     base = read_study(str(tmp_path / "small.yaml"))[0].model_dump()
     assert spec == StudySpec.model_validate({**base, "name": "more", "seed": 7})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda path: path.unlink(), "has no manifest.json: the command that made it has not finished"),
+        (lambda path: path.write_text('{"x'), "changed or damaged since it was written"),
+        (lambda path: path.write_text(path.read_text().replace('"seed": 1', '"seed": 2')), "changed or damaged"),
+        (lambda path: (path.unlink(), path.mkdir()), "the command that made .* writes it again"),
+    ],
+)
+def test_a_manifest_that_cannot_be_trusted_has_one_answer(spoil, why, tiny_path, tmp_path, capsys, monkeypatch):
+    """With another seed in it, none of the runs that are there was exported, and replay ran one that nobody had."""
+    monkeypatch.chdir(tmp_path)
+    vftsim.run(tiny_path, 1, directory="s", seed=1)
+    spoil(Path("s/manifest.json"))
+    said = []
+    for words in (["export", "s", "--csv", "r.csv"], ["replay", "s", "--run", "0"], ["report", "s", "-o", "r.html"]):
+        assert main(words) == 2
+        said.append(capsys.readouterr().err)
+    assert main(["studies", "s"]) == 0
+    assert {*said, capsys.readouterr().err} == {said[0]}
+    assert re.search(why, said[0])
+    assert not list(tmp_path.glob("r.*"))

@@ -56,16 +56,16 @@ def report(directories: Sequence[str | Path], path: str | Path | None = None) ->
 
 @checked
 def studies(directory: str | Path = ".") -> list[tuple[Path, dict[str, Any]]]:
-    """Return the results in a directory and two levels below it, each with its manifest, the oldest first.
+    """Return the finished results in a directory and two levels below it, each with its manifest, the oldest first.
 
     Raises
     ------
     UsageError
         There is no such directory.
     """
-    from vftsim.study.designs.past import list_results
+    from vftsim.study.designs.past import results_in
 
-    return list_results(Path(directory))
+    return results_in(Path(directory))[0]
 
 
 @checked

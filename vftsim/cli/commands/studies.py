@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from vftsim.cli import options
+
 
 def studies(directory: Path = Path(), as_json: bool = False) -> None:
     """List the results in a directory: what each is of, how much of it is there, and the command that made it.
@@ -13,15 +15,16 @@ def studies(directory: Path = Path(), as_json: bool = False) -> None:
         Where to look, two levels deep.
     """
     from vftsim.report.screen import print_json, print_table, print_text
-    from vftsim.study.designs.past import list_results
+    from vftsim.study.designs.past import results_in
 
-    results = list_results(directory)
+    results, refused = results_in(directory)
+    options.say_remarks(refused)
     if as_json:
         listed = [{"directory": str(folder), **_about(m), "command_line": m["command_line"]} for folder, m in results]
         print_json(listed)
         return
     if not results:
-        print_text(f"No result of vftsim in '{directory}' or two levels below it.")
+        print_text(f"No finished result of vftsim in '{directory}' or two levels below it.")
         return
     columns = ("directory", "what", "models", "points", "n", "seed", "state", "begun (UTC)")
     rows = [(str(folder), *(str(value) for value in _about(manifest).values())) for folder, manifest in results]

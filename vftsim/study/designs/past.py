@@ -21,40 +21,31 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import changes
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
+from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different
 from vftsim.study.store.opened import last_generation, read_manifest, stored, stored_of
-from vftsim.study.store.store import MANIFEST, Opening, Store
+from vftsim.study.store.store import Opening, Store
 
 _RECORDS = ("run", "compare", "study")
 """Kinds of results that keep whole runs, and what each is of."""
 _DEEPEST = 3
 
 
-def manifest_of(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a result; refuse a directory without one."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        manifest = None
-    if not isinstance(manifest, dict) or "vftsim" not in manifest or "command" not in manifest:
-        raise UsageError(f"'{folder}' is no finished result of vftsim: it has no whole {MANIFEST}")
-    return manifest
+def results_in(folder: Path) -> tuple[list[tuple[Path, dict[str, Any]]], list[str]]:
+    """Return the results in a directory and below it with their manifests, the oldest first, and why others have none.
 
-
-def list_results(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Return the results in a directory and below it with their manifests, the oldest first; refuse a missing one."""
+    Refuses a missing directory.
+    """
     if not folder.is_dir():
         raise UsageError(f"'{folder}' is no directory")
-    results = []
-    for path in sorted(folder.glob(MANIFEST)) + [
-        p for d in range(1, _DEEPEST) for p in folder.glob("*/" * d + MANIFEST)
-    ]:
+    results, refused = list[tuple[Path, dict[str, Any]]](), list[str]()
+    for path in (path.parent for depth in range(_DEEPEST) for path in sorted(folder.glob("*/" * depth + DATABASE))):
         try:
-            results.append((path.parent, manifest_of(path.parent)))
-        except UsageError:
-            continue
-    return sorted(results, key=lambda each: str(each[1].get("started_utc")))
+            results.append((path, read_manifest(path)))
+        except UsageError as error:
+            refused.append(str(error))
+    return sorted(results, key=lambda each: str(each[1].get("started_utc"))), refused
 
 
 @dataclass(frozen=True)
@@ -80,7 +71,7 @@ class StoredRun:
 
 def stored_run(folder: Path, run: int) -> StoredRun:
     """Return a run of a result by its number; refuse one whose model cannot be made again as it was."""
-    manifest, points = manifest_of(folder), _points(folder)
+    manifest, points = read_manifest(folder), _points(folder)
     if not 0 <= run < len(points) * manifest["replications_wanted"]:
         raise UsageError(f"--run: '{folder}' has runs 0 to {len(points) * manifest['replications_wanted'] - 1}")
     replication, number = divmod(run, len(points))
@@ -92,7 +83,7 @@ def stored_run(folder: Path, run: int) -> StoredRun:
 
 def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
     """Run one again; return whether it is what was stored, to the last bit, or None where it was not stored."""
-    kept = dict(stored(folder, one.point.sha256, manifest_of(folder))).get(one.replication)
+    kept = dict(stored(folder, one.point.sha256, read_manifest(folder))).get(one.replication)
     if kept is None:
         return None
     return bool(json.loads(to_json(simulate(one.task), indent=None)) == kept)
@@ -106,7 +97,7 @@ def export(folder: Path) -> DataFrame:
     for point in points:
         numbers_of.setdefault(point.sha256, []).append(point.number)
     figures_of: dict[tuple[int, int], Mapping[str, float | None]] = {}
-    for model, n, data in stored_of(folder, numbers_of, manifest_of(folder)):
+    for model, n, data in stored_of(folder, numbers_of, read_manifest(folder)):
         figures_of |= dict.fromkeys(((n, number) for number in numbers_of[model]), _figures(n, data))
     texts = {text for figures in figures_of.values() for text in figures}
     table = []
@@ -124,7 +115,7 @@ def _figures(n: int, data: Any) -> dict[str, float | None]:
 
 
 def _command(folder: Path) -> str:
-    command = str(manifest_of(folder)["command"])
+    command = str(read_manifest(folder)["command"])
     if command not in _RECORDS:
         raise UsageError(
             f"'{folder}' holds {with_article(command)}, whose points are not kept; those of {', '.join(_RECORDS)} are"
@@ -138,7 +129,7 @@ def _points(folder: Path) -> list[StoredPoint]:
         return read_points(folder)
     return [
         StoredPoint(number, model["label"], {}, ModelSpec.model_validate(model["resolved"]), model["sha256"])
-        for number, model in enumerate(manifest_of(folder)["models"])
+        for number, model in enumerate(read_manifest(folder)["models"])
     ]
 
 

@@ -229,7 +229,8 @@ def _look_at_files(contents: _Contents, report: CheckReport) -> None:
     for name, digests in sorted(written.items()):
         sha256 = sha256_of_file(report.folder / name)
         if sha256 is None:
-            report.notes.append(f"'{name}' is missing; {_remedy(report.command)} writes it again")
+            what = "cannot be read" if (report.folder / name).exists() else "is missing"
+            report.notes.append(f"'{name}' {what}; {_remedy(report.command)} writes it again")
         elif sha256 not in digests:
             report.notes.append(f"'{name}' was changed after it was written and is treated as yours")
     if not written and report.whole:
