@@ -22,8 +22,7 @@ from vftsim.kernel.inputs import feeds
 from vftsim.platform.cpu.background import cyclic_loads
 from vftsim.platform.cpu.background import on_done as on_period_done
 from vftsim.platform.cpu.records import domains, vcpus, works
-from vftsim.platform.io.disk import on_disk_interrupt
-from vftsim.platform.io.disks.local import local_disks
+from vftsim.platform.io.disk import disks, on_disk_interrupt
 from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.packet import applications
@@ -308,7 +307,7 @@ class Oracle:
         drawn = self._drawn("disk_bound", "compute", 0, begun, mean_ns, program.cv)
         self._sum(own, drawn, done, left_ns, has_lost=self._may_lose(name))
         disk = next(iter(spec.disks.values()))
-        served = int(self._row(local_disks, int(record.disk)).waited)
+        served = int(self._row(disks, int(record.disk)).awaited)
         row = self.run.built.programs[name].row
         left_ns = self._speed(name) * self._left_ns(on_disk_interrupt, places=range(row, row + 1))
         done = max(0, served - int(program.processes))

@@ -18,7 +18,7 @@ from vftsim.platform.cpu.records import vcpus
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.schedulers.native import Native, native
 from vftsim.platform.io import disk as disks
-from vftsim.platform.io.disk import add_disk, disk, transfer_done
+from vftsim.platform.io.disk import DiskUse, add_disk, disk, transfer_done
 from vftsim.platform.io.disks.array import ArrayDiskSpec, array
 from vftsim.platform.io.disks.local import LocalDiskSpec, local, local_disks
 from vftsim.platform.io.packet import Application, application, applications, path, workload
@@ -101,6 +101,7 @@ class DiskLab:
         spec: Any = ArrayDiskSpec(**values) if is_array else LocalDiskSpec(**{"rate": 8 * 10**13, **values})
         self.disk = add_disk(self.engine, self.domain, spec)
         self.own = self.engine.rows(local_disks)[self.disk]
+        self.spec = spec
         cpu.start(self.engine, self.host, Native())
 
     def fill(self) -> None:
@@ -135,6 +136,11 @@ class DiskLab:
         cpu.check_conservation(self.engine, self.host)
         return self
 
+    def use(self, since: DiskUse | None = None, seconds: float = 1.0) -> DiskUse:
+        """What the disk did, from the start or since an earlier reading."""
+        now = self.spec.measured(self.engine, self.disk)
+        return now.since(since or now.since(now, 0.0), seconds)
+
     def answered(self) -> list[tuple[float, int]]:
         rows = [self.engine.rows(answers)[row] for row in range(1, self.engine.used(answers) + 1)]
         return [(int(row.time_ns) / MS, int(row.tag)) for row in rows]
@@ -153,8 +159,9 @@ def test_waiting_at_a_disk_is_that_of_an_m_d_1_queue():
         error = means.std(ddof=1) / sqrt(40)
         assert waits_ms.mean() == pytest.approx(load * 4.0 / 2 / (1 - load), abs=4 * error)
         assert 0 < error < 1
-        assert lab.own.response_ns / lab.own.waited == pytest.approx((waits_ms.mean() + 4.0) * MS)
-        assert lab.own.busy_ns == 20_000 * 4 * MS
+        use = lab.use()
+        assert (use.served, use.busy_ns) == (20_000, 20_000 * 4 * MS)
+        assert use.response_time == pytest.approx(waits_ms.mean() + 4.0)
 
 
 def test_one_process_takes_computation_and_service_in_turn():
@@ -213,7 +220,7 @@ def test_buffered_writes_are_done_at_once_and_written_later():
     assert (lab.answered(), lab.own.writes, lab.own.dirty_bytes) == ([(1.0, 1), (2.0, 2)], 0, 2000)
     lab.run(S)
     assert lab.answered()[2:] == [(23.0, 3)]
-    assert (lab.own.writes, lab.own.dirty_bytes, lab.own.busy_ns) == (2, 0, 12 * MS)
+    assert (lab.own.writes, lab.own.dirty_bytes, lab.use().busy_ns) == (2, 0, 12 * MS)
 
 
 def test_a_flush_writes_what_is_buffered():
@@ -312,8 +319,9 @@ def test_both_engines_agree():
         crash = {"kind": "primary_crash", "at": "307 ms"}
         lab = DiskLab(engine, writes="buffered", flush_period=30 * MS, interrupt=5 * US)
         lab.computing(processes=5, flush_every=3).guarded(HA, crash).run(3 * S)
-        names = ("reads", "writes", "waited", "response_ns", "busy_ns", "lost_writes", "dirty_bytes")
-        found.append([lab.engine.events, int(lab.program.transfers), *(int(getattr(lab.own, n)) for n in names)])
+        names = ("reads", "writes", "lost_writes", "dirty_bytes")
+        counts = (int(getattr(lab.own, name)) for name in names)
+        found.append([lab.engine.events, int(lab.program.transfers), lab.use().to_dict(), *counts])
     assert found[0] == found[1]
 
 
@@ -349,3 +357,42 @@ def test_an_array_out_of_reach(hits, expected):
     lab.guarded(ALWAYS_ON, loss).run(100 * MS)
     assert [time_ms for time_ms, _ in lab.answered()] == [time_ms for time_ms, _ in expected]
     assert sorted(tag for _, tag in lab.answered()) == [1, 2, 3, 4, 5]
+
+
+def test_figures_of_a_disk_by_hand():
+    """Reads at 0, 0 and 20 ms of 4 ms each: 4, 8 and 4 ms; a second reading in the midst of the third sees half."""
+    lab = DiskLab().asking((0, READ), (0, READ), (20 * MS, READ)).run(22 * MS)
+    first = lab.use(seconds=0.022)
+    assert (first.served, first.busy_ns, first.present_ns) == (2, 10 * MS, (4 + 8 + 2) * MS)
+    assert first.use == pytest.approx(100 * 10 / 22)
+    assert first.queue == pytest.approx(14 / 22)
+    assert (first.iops, first.response_time) == (pytest.approx(2 / 0.022), pytest.approx(6.0))
+    second = lab.run(30 * MS).use(first, 0.008)
+    assert (second.served, second.busy_ns, second.response_time) == (1, 2 * MS, pytest.approx(4.0))
+
+
+def test_a_flush_and_the_page_cache_are_no_requests_of_a_disk():
+    """Two buffered writes at 0 and a flush at 10 ms: 8 ms of work, (4 + 8) ms at the disk, nobody waits for a write."""
+    lab = DiskLab(writes="buffered").asking((0, WRITE), (0, WRITE), (10 * MS, FLUSH)).run(S)
+    use = lab.use()
+    assert (use.served, use.awaited, use.busy_ns, use.present_ns) == (2, 0, 8 * MS, 12 * MS)
+
+
+def test_what_a_boot_forgets_is_at_the_disk_no_longer():
+    """Four reads from 1 to 4 ms, of 10 ms each; a crash at 6, booted at 25: the third goes on, the fourth is lost."""
+    crash = {"kind": "primary_crash", "at": "6 ms"}
+    lab = DiskLab(service=10 * MS).computing(processes=4, cv=0, reads=100).guarded(HA, crash).run(26 * MS)
+    use = lab.use()
+    assert (use.served, use.busy_ns) == (2, 25 * MS)
+    assert use.present_ns == ((11 - 1) + (21 - 2) + (26 - 3) + (25 - 4)) * MS
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_figures_of_an_array_by_hand(engine):
+    """Two disks, every second request a hit of 0.5 ms: of six at once three take a disk, 4 ms; the third waits 4 ms."""
+    lab = DiskLab(engine, disks=2, hits=50.0, hit_time=500 * US).asking(*((0, READ) for _ in range(6))).run(20 * MS)
+    use = lab.use(seconds=0.02)
+    assert (use.served, use.hits, use.busy_ns) == (6, 3, 12 * MS)
+    assert use.present_ns == use.response_ns == (3 * 0.5 + 4 + 4 + 8) * MS
+    assert use.use == pytest.approx(100 * 12 / (2 * 20))
+    assert use.cache_hits == pytest.approx(50.0)

@@ -283,3 +283,36 @@ def test_a_figure_that_no_run_has_is_named(tiny):
 def test_a_figure_that_there_is_not_is_named_as_it_was_written(tiny):
     with pytest.raises(UsageError, match=r"there is no figure 'calls\.nothing\.p97'"):
         one_figure("calls.nothing.p97", tiny.spec)
+
+
+DATABASE = """format: 2
+name: database
+networks: {lan: {rate: 10 Gbit/s, latency: 10 us}}
+hosts: {host: {pcpus: 1}}
+domains:
+  db:
+    interfaces: {eth0: {path: {kind: native}}}
+    disks: {data: {kind: array, disks: 3, service: 12 ms, hits: 25 %, hit_time: 1 ms, interrupt: 0}}
+    applications: {rows: {kind: service, threads: 200, demand: 10 us, reads: 1, pages_per_request: 0}}
+workloads: {load: {kind: open_requests, to: db, rate: 100 /s}}
+measure: {warm_up: 1 s, duration: 20 s}
+"""
+
+
+def test_disks_have_figures_by_the_laws_of_queues(tmp_path):
+    """Use is the requests that take a disk, a second, times 12 ms, by 3 disks; the queue is Little's law.
+
+    What is under way at either end of the 20 s blurs it: three services, and the time of some requests, of thousands.
+    """
+    path = tmp_path / "database.yaml"
+    path.write_text(DATABASE)
+    model = vftsim.load(path)
+    check_names(["db.disks.data.use", "data.response_time", "data.cache_hits"], [model.spec])
+    database = run_model(model.spec, 1, 0).of("domains.db.disks.data")
+    assert database.cache_hits == pytest.approx(25.0, abs=0.1)
+    assert database.iops == pytest.approx(100.0, abs=4 * (100 / 20) ** 0.5)
+    to_disks_per_s = (database.served - database.hits) / 20
+    assert database.use == pytest.approx(100 * to_disks_per_s * 12e-3 / 3, abs=100 * 12e-3 / 20)
+    assert database.queue == pytest.approx(database.iops * database.response_time / 1e3, rel=0.01)
+    assert 1.0 < database.response_time < 0.25 * 1.0 + 0.75 * 14.0, "little waiting at 30 %"
+    assert "domains.db.disks.data\n  busy, %" in as_text(run_study(model, 2, Execution(1, 1)).blocks(), 100)

@@ -279,6 +279,9 @@ class Run:
         outcomes: dict[str, Outcome] = {}
         for name, cpu_ns in self._by_domain(domain_ns):
             outcomes[f"domains.{name}"] = cpu_ns
+        for name, domain in built.specs.items():
+            for (key, disk), row in zip(domain.disks.items(), built.disks[name], strict=True):
+                outcomes[f"domains.{name}.disks.{key}"] = disk.measured(self.engine, row)
         for name, host in built.hosts.items():
             outcomes[f"hosts.{name}"] = HostUse(
                 busy_ns={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vftsim.outcome import Outcome, declare
+from vftsim.platform.io.disk import DiskUse
 from vftsim.platform.io.link import utilization
 
 
@@ -65,5 +66,5 @@ class Losses(Outcome):
     packets: dict[str, int] = declare.total(by="name", label="packets dropped", better="lower")
 
 
-RESOURCES = (CopyUse, DomainUse, CopiesUse, HostUse, LinkUse)
+RESOURCES = (CopyUse, DomainUse, CopiesUse, DiskUse, HostUse, LinkUse)
 """Outcomes that tell what was used of something; of a ramp they are known by step."""

@@ -8,11 +8,12 @@ Left out: what block I/O costs a driver domain or device model; the record of di
 needs where it is priced by factors (there lockstep takes a rate of reads as a parameter).
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, Kind, Record, Sim, Sort, Table, entry, part
+from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.packet import Application, application, applications
@@ -26,6 +27,10 @@ class Disk(Record):
     """A disk of a domain; ``model`` is its kind, ``interrupt_ns`` the domain's CPU work at the end of a transfer.
 
     One that ``is_away`` cannot be reached: its kind serves nothing until it is :func:`reached` again.
+
+    ``present`` requests wait or are served, ``busy`` of its disks serve one, both since ``counted_ns``; ``present_ns``
+    and ``busy_ns`` add both up over time until then.  ``response_ns`` adds up the time from asking to the end of the
+    ``awaited`` ones among the ``served``.
     """
 
     row: int
@@ -34,6 +39,41 @@ class Disk(Record):
     guard: int
     interrupt_ns: int
     is_away: bool
+    present: int
+    busy: int
+    counted_ns: int
+    present_ns: int
+    busy_ns: int
+    served: int
+    awaited: int
+    response_ns: int
+
+
+class DiskUse(Outcome):
+    """A disk, or an array of ``disks``: what it served, how busy it was, how long a request took.
+
+    A request is a read or a write that has come to the disk; what only the page cache has is none.
+    """
+
+    served: int = declare.total(label="reads and writes served")
+    busy_ns: int = declare.total(label="time of disks with a request", unit="ns")
+    present_ns: int = declare.total(label="time of requests at the disk", unit="ns")
+    awaited: int = declare.total(label="reads and writes served that somebody waited for")
+    response_ns: int = declare.total(label="time of these from asking to the end", unit="ns")
+    disks: int = attribute()
+    iops = declare.rate(served, label="reads and writes")
+    use = declare.number(
+        source=lambda use: 1e-7 * use.busy_ns / use.seconds / use.disks, unit="%", label="busy", headline=True
+    )
+    queue = declare.rate(present_ns, factor=1e-9, unit="", label="requests waiting or served, mean")
+    response_time = declare.ratio(
+        response_ns,
+        awaited,
+        factor=1e-6,
+        unit="ms",
+        label="read or write, from asking to the end, mean",
+        better="lower",
+    )
 
 
 class GuardedDisk(Record):
@@ -81,6 +121,27 @@ def transfer_done(sim: Sim, program: Application, tag: int) -> None:
 
 
 @part
+def count_requests(sim: Sim, disk: Disk, present: int, busy: int) -> None:
+    """Note that so many requests more are at a disk from now on, and that so many disks more serve one."""
+    passed_ns = sim.now_ns - disk.counted_ns
+    disk.present_ns += disk.present * passed_ns
+    disk.busy_ns += disk.busy * passed_ns
+    disk.counted_ns = sim.now_ns
+    disk.present += present
+    disk.busy += busy
+
+
+@part
+def count_served(sim: Sim, disk: Disk, asked_ns: int, is_awaited: bool) -> None:
+    """Count a request that is done, which is at the disk no longer."""
+    count_requests(sim, disk, -1, 0)
+    disk.served += 1
+    if is_awaited:
+        disk.awaited += 1
+        disk.response_ns += sim.now_ns - asked_ns
+
+
+@part
 def replica_reads(sim: Sim, disk: Disk, size_bytes: int) -> int:
     """Let the domain's guard, if any, take note of a read that begins; return what the end of it is to be told."""
     return note_read(sim, guards(sim)[disk.guard], size_bytes) if disk.guard != 0 else 0
@@ -115,6 +176,7 @@ class DiskSpec(Spec):
     """Base of the disks; one subclass a file in :mod:`vftsim.platform.io.disks`."""
 
     part: ClassVar[Kind]
+    outcome: ClassVar[type[DiskUse]] = DiskUse
 
     interrupt: DurationNs = Field(
         5_000, description="CPU work of the domain at the end of a transfer. Assumption: 8,000 cycles at 1.6 GHz."
@@ -123,9 +185,9 @@ class DiskSpec(Spec):
     def install(self, engine: Engine, row: int) -> None:
         """Write these parameters into the records of a disk."""
 
-    def busy_ns(self, engine: Engine, row: int) -> float:
-        """Return how long it has worked from the start of the run on; of several disks, on average."""
-        return 0.0
+    def measured(self, engine: Engine, row: int) -> DiskUse:
+        """Return what it has done from the start of the run on."""
+        return DiskUse(**use_of(engine, row), disks=1)
 
 
 DISKS: PartRegistry[DiskSpec] = PartRegistry("disk", DiskSpec)
@@ -143,3 +205,16 @@ def add_disk(engine: Engine, domain: int, spec: DiskSpec) -> int:
     record.row = row
     spec.install(engine, row)
     return row
+
+
+def use_of(engine: Engine, row: int) -> dict[str, Any]:
+    """Return what the record of a disk counts, up to now, by the names of :class:`DiskUse`."""
+    own: Any = engine.rows(disks)[row]
+    passed_ns = engine.now_ns - int(own.counted_ns)
+    return {
+        "served": int(own.served),
+        "busy_ns": int(own.busy_ns) + int(own.busy) * passed_ns,
+        "present_ns": int(own.present_ns) + int(own.present) * passed_ns,
+        "awaited": int(own.awaited),
+        "response_ns": int(own.response_ns),
+    }

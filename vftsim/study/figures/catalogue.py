@@ -93,6 +93,7 @@ def _platform(spec: ModelSpec) -> Iterator[tuple[str, type[Outcome]]]:
         for each in copies:
             if len(copies) > 1:
                 yield f"domains.{each}", CopyUse
+            yield from ((f"domains.{each}.disks.{key}", disk.outcome) for key, disk in domain.disks.items())
             for key, application in domain.applications.items():
                 yield from ((f"domains.{each}.applications.{key}", outcome) for outcome in application.outcomes)
             if each in guarded(spec):

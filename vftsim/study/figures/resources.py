@@ -119,7 +119,8 @@ def _totals(run: Run) -> dict[Any, float]:
         totals["sent", name] = sent_bytes
     for name, domain in run.spec.expanded().items():
         for (key, disk), row in zip(domain.disks.items(), built.disks[name], strict=True):
-            totals["disk", name, key] = disk.busy_ns(run.engine, row)
+            use = disk.measured(run.engine, row)
+            totals["disk", name, key] = use.busy_ns / use.disks
     return totals | {("lost", *where): count for where, count in built.drop_counts().items()}
 
 

@@ -13,10 +13,14 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.outcome import declare
 from vftsim.platform.io.disk import (
     DISKS,
     Disk,
     DiskSpec,
+    DiskUse,
+    count_requests,
+    count_served,
     disk,
     disks,
     end_transfer,
@@ -24,6 +28,7 @@ from vftsim.platform.io.disk import (
     reached,
     read,
     replica_reads,
+    use_of,
     write,
 )
 from vftsim.spec.units import DurationNs, Percent
@@ -34,12 +39,20 @@ ENTITY = 1 << 21
 """Orders arrays behind network interfaces and single disks among devices at one instant."""
 
 
+class ArrayUse(DiskUse):
+    """An array of disks, and its cache."""
+
+    hits: int = declare.total(label="reads and writes served by the cache")
+    cache_hits = declare.ratio(hits, DiskUse.served, unit="%", label="served by the cache")
+
+
 @DISKS.register
 class ArrayDiskSpec(DiskSpec):
     """An array of disks."""
 
     kind: Literal["array"] = "array"
     part: ClassVar[Kind] = array
+    outcome: ClassVar[type[DiskUse]] = ArrayUse
     disks: int = Field(8, ge=1, le=100_000, description="Disks. Assumption: to be taken from the system.")
     service: DurationNs = Field(6_000_000, description="Time of a request on a disk. Default: 167 requests a second.")
     hits: Percent = Field(0.0, ge=0.0, le=100.0, description="Requests that the cache serves. Default: none.")
@@ -51,9 +64,9 @@ class ArrayDiskSpec(DiskSpec):
         disk_array.disks, disk_array.service_ns = self.disks, self.service
         disk_array.hits, disk_array.hit_ns = self.hits / 100.0, self.hit_time
 
-    def busy_ns(self, engine: Engine, row: int) -> float:
-        """Return the time of the requests that its disks have begun, over their number."""
-        return float(engine.rows(disk_arrays)[row].busy_ns) / self.disks
+    def measured(self, engine: Engine, row: int) -> DiskUse:
+        """Return what it has done from the start of the run on."""
+        return ArrayUse(**use_of(engine, row), disks=self.disks, hits=int(engine.rows(disk_arrays)[row].hit))
 
 
 class DiskArray(Record):
@@ -64,10 +77,7 @@ class DiskArray(Record):
     hits: float
     hits_due: float
     hit_ns: int
-    busy: int
     queue: Fifo
-    busy_ns: int
-    served: int
     hit: int
     boots: int
 
@@ -81,6 +91,7 @@ class ArrayRequest(Record):
     tag: int
     boots: int
     size_bytes: int
+    asked_ns: int
     is_read: bool
     is_hit: bool
     replica_ns: int
@@ -108,6 +119,7 @@ def write_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -
 def forget_array(sim: Sim, disk: Disk) -> None:
     """Lose what waits; what a disk works on, it ends, for the domain that was booted to ignore."""
     disk_array = disk_arrays(sim)[disk.row]
+    count_requests(sim, disk, -disk_array.queue.length, 0)
     while disk_array.queue.length > 0:
         array_requests.free(sim, array_list.pop(sim, disk_array.queue))
     disk_array.boots += 1
@@ -124,9 +136,11 @@ def enqueue(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_re
     request.tag = tag
     request.boots = disk_array.boots
     request.size_bytes = size_bytes
+    request.asked_ns = sim.now_ns
     request.is_read = is_read
     request.replica_ns = replica_reads(sim, disk, size_bytes) if is_read else 0
     request.is_hit = False
+    count_requests(sim, disk, 1, 0)
     if not disk.is_away:
         disk_array.hits_due += disk_array.hits
         request.is_hit = disk_array.hits_due >= 1.0
@@ -150,11 +164,10 @@ def serve_again(sim: Sim, disk: Disk) -> None:
 @part
 def serve_next(sim: Sim, disk: Disk, disk_array: DiskArray) -> None:
     """Let a free disk begin, if the array can be reached."""
-    if disk.is_away or disk_array.busy >= disk_array.disks or disk_array.queue.length == 0:
+    if disk.is_away or disk.busy >= disk_array.disks or disk_array.queue.length == 0:
         return
     row = array_list.pop(sim, disk_array.queue)
-    disk_array.busy += 1
-    disk_array.busy_ns += disk_array.service_ns
+    count_requests(sim, disk, 0, 1)
     at(
         sim,
         sim.now_ns + disk_array.service_ns,
@@ -177,13 +190,13 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
     is_awaited = request.boots == disk_array.boots
     # One of before a boot is not repeated: nobody waits for it.
     if disk.is_away and is_awaited:
-        ask_again(sim, disk_array, array_request_row)
+        ask_again(sim, disk, disk_array, array_request_row)
         return
     if request.is_hit:
         disk_array.hit += 1
     else:
-        disk_array.busy -= 1
-    disk_array.served += 1
+        count_requests(sim, disk, 0, -1)
+    count_served(sim, disk, request.asked_ns, is_awaited)
     array_requests.free(sim, array_request_row)
     serve_next(sim, disk, disk_array)
     if is_awaited:
@@ -191,10 +204,10 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
 
 
 @part
-def ask_again(sim: Sim, disk_array: DiskArray, row: int) -> None:
+def ask_again(sim: Sim, disk: Disk, disk_array: DiskArray, row: int) -> None:
     """Keep a request whose answer does not get through; a disk serves it, before others, when the array is back."""
     if array_requests(sim)[row].is_hit:
         array_requests(sim)[row].is_hit = False
     else:
-        disk_array.busy -= 1
+        count_requests(sim, disk, 0, -1)
     array_list.push_front(sim, disk_array.queue, row)

@@ -20,6 +20,8 @@ from vftsim.platform.io.disk import (
     DISKS,
     Disk,
     DiskSpec,
+    count_requests,
+    count_served,
     disk,
     disks,
     end_transfer,
@@ -69,17 +71,12 @@ class LocalDiskSpec(DiskSpec):
         local_disk.is_buffered = self.writes == "buffered"
         local_disk.flush_period_ns, local_disk.dirty_limit_bytes = self.flush_period, self.dirty_limit
 
-    def busy_ns(self, engine: Engine, row: int) -> float:
-        """Return the time of the transfers that it has begun."""
-        return float(engine.rows(local_disks)[row].busy_ns)
-
 
 class LocalDisk(Record):
     """The queue of a disk and what it has done.
 
     ``in_service`` is the request that the disk works on.  ``dirty`` are writes in the page cache; ``dirty_bytes``
-    counts them until they are on the disk.  ``response_ns`` adds up the time from asking to the end, of reads and of
-    writes that were waited for, which ``waited`` counts.
+    counts them until they are on the disk.
     """
 
     service_ns: int
@@ -92,11 +89,8 @@ class LocalDisk(Record):
     dirty: Fifo
     dirty_bytes: int
     flushing: int
-    busy_ns: int
     reads: int
     writes: int
-    waited: int
-    response_ns: int
     lost_writes: int
 
 
@@ -167,21 +161,30 @@ def forget_local(sim: Sim, disk: Disk) -> None:
     # The planned flush finds another token: there is nothing left to write.
     local_disk.flushing = 0
     lose_requests(sim, local_disk, local_disk.dirty)
-    lose_requests(sim, local_disk, local_disk.queue)
+    count_requests(sim, disk, -lose_requests(sim, local_disk, local_disk.queue), 0)
     if local_disk.in_service != 0:
         requests(sim)[local_disk.in_service].program = 0
 
 
 @part
-def lose_requests(sim: Sim, local_disk: LocalDisk, listed: Fifo) -> None:
-    """Free requests that will not be served."""
+def lose_requests(sim: Sim, local_disk: LocalDisk, listed: Fifo) -> int:
+    """Free requests that will not be served; return how many reads and writes they were."""
+    lost = 0
     while listed.length > 0:
         row = request_list.pop(sim, listed)
+        lost += transfers_of(requests(sim)[row])
         if requests(sim)[row].operation == WRITE:
             local_disk.lost_writes += 1
         if requests(sim)[row].is_dirty:
             local_disk.dirty_bytes -= requests(sim)[row].size_bytes
         requests.free(sim, row)
+    return lost
+
+
+@part
+def transfers_of(request: Request) -> int:
+    """Return 1 for a read or a write, 0 for a flush, which takes no time of the disk."""
+    return 0 if request.operation == BARRIER else 1
 
 
 @part
@@ -202,6 +205,7 @@ def new_request(sim: Sim, operation: int, program: int, tag: int, size_bytes: in
 @part
 def enqueue(sim: Sim, disk: Disk, row: int) -> None:
     """Put a request into the queue."""
+    count_requests(sim, disk, transfers_of(requests(sim)[row]), 0)
     request_list.push(sim, local_disks(sim)[disk.row].queue, row)
     serve_next(sim, disk)
 
@@ -213,8 +217,8 @@ def serve_next(sim: Sim, disk: Disk) -> None:
     if disk.is_away or local_disk.in_service != 0 or local_disk.queue.length == 0:
         return
     local_disk.in_service = request_list.pop(sim, local_disk.queue)
+    count_requests(sim, disk, 0, 1)
     time_ns = service_ns(local_disk, requests(sim)[local_disk.in_service])
-    local_disk.busy_ns += time_ns
     at(sim, sim.now_ns + time_ns, EventKind.DEVICE, ENTITY + disk.row, on_served, disk.row)
 
 
@@ -233,11 +237,12 @@ def on_served(sim: Sim, disk_row: int, token: int) -> None:
     local_disk = local_disks(sim)[disk_row]
     row = local_disk.in_service
     local_disk.in_service = 0
+    count_requests(sim, disk, 0, -1)
     if disk.is_away:
         # Its answer does not get through: it is asked again, first of all, when the disk is back.
         request_list.push_front(sim, local_disk.queue, row)
         return
-    take_account(sim, local_disk, requests(sim)[row])
+    take_account(sim, disk, local_disk, requests(sim)[row])
     # Read before the row is free: a program that hears of the end may ask again, and get this very row.
     program, tag, replica_ns = requests(sim)[row].program, requests(sim)[row].tag, requests(sim)[row].replica_ns
     size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].operation == READ
@@ -248,7 +253,7 @@ def on_served(sim: Sim, disk_row: int, token: int) -> None:
 
 
 @part
-def take_account(sim: Sim, local_disk: LocalDisk, request: Request) -> None:
+def take_account(sim: Sim, disk: Disk, local_disk: LocalDisk, request: Request) -> None:
     """Count a request that is done."""
     if request.operation == READ:
         local_disk.reads += 1
@@ -256,15 +261,15 @@ def take_account(sim: Sim, local_disk: LocalDisk, request: Request) -> None:
         local_disk.writes += 1
     if request.is_dirty:
         local_disk.dirty_bytes -= request.size_bytes
-    elif request.program != 0 and request.operation != BARRIER:
-        local_disk.waited += 1
-        local_disk.response_ns += sim.now_ns - request.asked_ns
+    if request.operation != BARRIER:
+        count_served(sim, disk, request.asked_ns, request.program != 0)
 
 
 @part
 def write_dirty(sim: Sim, disk: Disk, local_disk: LocalDisk) -> None:
     """Have everything written that is dirty."""
     local_disk.flushing = 0
+    count_requests(sim, disk, local_disk.dirty.length, 0)
     while local_disk.dirty.length > 0:
         request_list.push(sim, local_disk.queue, request_list.pop(sim, local_disk.dirty))
     serve_next(sim, disk)
