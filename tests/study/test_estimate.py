@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vftsim.composition.run import run_model
+from vftsim.composition.run import Run, run_model
 from vftsim.errors import UsageError
 from vftsim.study.designs.availability import year_takes
 from vftsim.study.designs.failover import Crashes
@@ -65,6 +65,22 @@ def test_a_ramp_is_taken_to_end_near_where_it_does(name, last_saps):
     steps = (length_ns(spec) - bench.about_ns(0.0)) / bench.steps.duration + 1
     ended = (last_saps - bench.steps.initial) / bench.steps.increment + 1
     assert abs(steps - ended) <= 2
+
+
+@pytest.mark.parametrize(
+    ("calls", "tolerance"),
+    [
+        (("ring_time=0 s", "hold_time=5 s", "time_cv=0"), 0.0),
+        (("ring_time=0 s", "hold_time=50 s", "time_cv=0"), 0.02),
+        (("hold_time=60 s",), 0.4),
+    ],
+)
+def test_a_benchmark_lasts_to_a_whole_minute_and_until_its_calls_are_over(calls, tolerance):
+    """Whatever else the model does goes on meanwhile: streams, jobs, periods."""
+    spec = load_model("lab-native", [*SHORT_BENCH, *(f"workloads.calls.{each}" for each in calls)]).spec
+    run = Run(spec, 1, 0)
+    run.run()
+    assert length_ns(spec) == pytest.approx(run.now_ns, rel=tolerance)
 
 
 @pytest.mark.thorough

@@ -551,6 +551,10 @@ class WorkloadSpec(Spec):
         """Return how long its own phases last against what takes so many requests a second; 0: it has none."""
         return 0
 
+    def under_way_ns(self, most_per_s: float) -> int:
+        """Return how long the run goes on after these: to a whole minute, and until what is under way is over."""
+        return 0
+
     def packets(self, profile: RunProfile) -> float:
         """Return about how many packets the application takes in of it in a run."""
         return 0.0

@@ -157,13 +157,25 @@ def _playing_s(spec: ModelSpec) -> float:
 
 def length_ns(spec: ModelSpec) -> int:
     """Return the simulated time of a replication, about."""
-    lengths_ns = [workload.about_ns(_most_per_s(spec, workload)) for workload in spec.workloads.values()]
+    lengths_ns = [phases_ns + under_way_ns for phases_ns, under_way_ns in _phases_ns(spec)]
     return max(lengths_ns, default=0) or spec.measure.warm_up + spec.measure.duration
+
+
+def _phases_ns(spec: ModelSpec) -> list[tuple[int, int]]:
+    """Return by workload how long its own phases last, and what is under way after them."""
+    most_per_s = [(workload, _most_per_s(spec, workload)) for workload in spec.workloads.values()]
+    return [(workload.about_ns(most), workload.under_way_ns(most)) for workload, most in most_per_s]
+
+
+def _loaded_ns(spec: ModelSpec) -> int:
+    """Return for how long somebody sends: after a benchmark's phases nobody does, if there is nothing else."""
+    phases_ns = [phases_ns for phases_ns, _ in _phases_ns(spec)]
+    return max(phases_ns) if phases_ns and all(phases_ns) else length_ns(spec)
 
 
 def events_of(spec: ModelSpec) -> float:
     """Return the events of a replication, about."""
-    return _steady_per_s(spec) * length_ns(spec) / 1e9 + sum(_events_of_packets(spec).values())
+    return _steady(spec) + sum(_events_of_packets(spec).values())
 
 
 def share_by(spec: ModelSpec) -> Callable[[int], float]:
@@ -185,9 +197,15 @@ def share_by(spec: ModelSpec) -> Callable[[int], float]:
     return share
 
 
-def _steady_per_s(spec: ModelSpec) -> float:
-    """Return the events a second of what has a period and of programs that compute by themselves."""
-    return sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD + sum(
+def _steady(spec: ModelSpec) -> float:
+    """Return the events of what has a period while somebody sends, and of programs that compute by themselves."""
+    recurring_per_s = sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD
+    return (recurring_per_s * _loaded_ns(spec) + _computed_per_s(spec) * length_ns(spec)) / 1e9
+
+
+def _computed_per_s(spec: ModelSpec) -> float:
+    """Return the events a second of programs that compute by themselves."""
+    return sum(
         domain.count * program.events_per_s(domain.vcpus)
         for name, domain in spec.domains.items()
         if not _is_alone(spec, name)

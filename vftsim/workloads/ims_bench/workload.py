@@ -27,8 +27,9 @@ from vftsim.workloads.wire import Wire
 
 _MS = 1_000_000
 _S = 1_000_000_000
+_MINUTE_NS = 60 * _S
 LONGEST_DRAIN_NS = 120 * _S
-_DRAIN_NS = 40 * _S
+_EULER = 0.5772
 _SHORTEST_STEP_NS = 2 * _S
 _REPEATED = 1.4
 """Messages of the step that is too much over those that its load would make: 1.2 to 1.65 in the shipped labs."""
@@ -102,7 +103,7 @@ class ImsBenchSpec(RampSpec):
 
     def longest_ns(self) -> int:
         """Return the time of all phases, and of what is under way after the last."""
-        return self._steps_begin_ns() + self.steps.count * self.steps.duration + LONGEST_DRAIN_NS + 60 * _S
+        return self._steps_begin_ns() + self.steps.count * self.steps.duration + LONGEST_DRAIN_NS + _MINUTE_NS
 
     @property
     def first_load_key(self) -> str:
@@ -157,8 +158,22 @@ class ImsBenchSpec(RampSpec):
         return self.model_copy(update={"steps": steps, "pre_registration": pre}), note
 
     def about_ns(self, most_per_s: float) -> int:
-        """The ramp stops when the server is overloaded; what is under way then takes its time."""
-        return self._steps_begin_ns() + len(self._played(most_per_s)) * self.steps.duration + _DRAIN_NS
+        """The ramp stops when the server is overloaded."""
+        return self._steps_begin_ns() + len(self._played(most_per_s)) * self.steps.duration
+
+    def under_way_ns(self, most_per_s: float) -> int:
+        """Calls end, two minutes after a whole one at most."""
+        end_ns = self.about_ns(most_per_s)
+        minute_ns = math.ceil(end_ns / _MINUTE_NS) * _MINUTE_NS
+        last_ns = end_ns + self._longest_call_ns(self._played(most_per_s)[-1], end_ns)
+        return max(minute_ns, min(last_ns, minute_ns + LONGEST_DRAIN_NS)) - end_ns
+
+    def _longest_call_ns(self, load: float, end_ns: int) -> int:
+        """Return how long the last of n calls under way takes: mean + sd x (log n - 0.42), as of exponential times."""
+        mean_ns, sd_ns = self.ring_time + self.hold_time, self.time_cv * math.hypot(self.ring_time, self.hold_time)
+        begun = load * self.mix.ims_uac / 100.0 * min(mean_ns, end_ns) / _S
+        calls = max(min(begun, self.subscribers / 2), 1.0)
+        return round(max(mean_ns + sd_ns * (math.log(calls) + _EULER - 1.0), 0.0))
 
     def packets(self, profile: RunProfile) -> float:
         """Messages that the server receives, 4 an attempt and 2 a registration."""
