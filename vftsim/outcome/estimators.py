@@ -20,6 +20,7 @@ from vftsim.stats import (
     percentile_interval,
     ratio_of_sums,
     runs_range,
+    unless_mixed,
 )
 from vftsim.stats.intervals import FEWEST_RUNS, hull, pseudo_values, rests_on_few
 from vftsim.stats.percentiles import Sections, sections
@@ -40,17 +41,22 @@ class Estimator(ABC):
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
         """Return the estimate over replications that all say something."""
 
-    def difference(self, first: Sequence[Any], second: Sequence[Any], confidence: float) -> Estimate:
+    def difference(
+        self, first: Sequence[Any], second: Sequence[Any], confidence: float, *, is_mixed: bool = False
+    ) -> Estimate:
         """Return ``second`` less ``first`` of paired replications: of the two estimates, with the spread of the pairs.
 
-        If there is too little for an interval of one of the two, or of the pairs, there is none of the difference: a
-        range, too.
+        If there is too little for an interval of one of the two, or of the pairs, or if they are mixed (see
+        :func:`~vftsim.stats.intervals.unless_mixed`), there is none of the difference: the replications' own
+        differences are given, their mean with the lowest and the highest.  That of the two estimates need not lie
+        between these: a percentile or a share of all replications together is no mean of their own.
         """
         before, after = self.interval(first, confidence), self.interval(second, confidence)
         center = after.mean - before.mean
         by_run = [self.single(b) - self.single(a) for a, b in zip(first, second, strict=True)]
-        if len(first) < FEWEST_RUNS or "range" in (before.kind, after.kind) or rests_on_few(by_run):
-            return runs_range(center, by_run, confidence)
+        is_range = len(first) < FEWEST_RUNS or "range" in (before.kind, after.kind) or rests_on_few(by_run)
+        if is_mixed or is_range:
+            return runs_range(math.fsum(by_run) / len(by_run), by_run, confidence)
         pairs = [b - a for a, b in zip(self.values(first), self.values(second), strict=True)]
         low, high = hull(center, pairs, confidence, is_positive=False) if len(set(pairs)) > 1 else (center, center)
         return Estimate(center, (high - low) / 2.0, low, high, len(first), confidence, "skew-corrected t")
@@ -75,10 +81,12 @@ class Median(Mean):
         """Return the middle run with its order-statistic interval."""
         return median_interval(self.values(observed), confidence)
 
-    def difference(self, first: Sequence[Any], second: Sequence[Any], confidence: float) -> Estimate:
+    def difference(
+        self, first: Sequence[Any], second: Sequence[Any], confidence: float, *, is_mixed: bool = False
+    ) -> Estimate:
         """Return the middle difference, which is not the difference of the middles."""
         pairs = [b - a for a, b in zip(self.values(first), self.values(second), strict=True)]
-        return median_interval(pairs, confidence)
+        return unless_mixed(median_interval(pairs, confidence), pairs, is_mixed)
 
 
 @dataclass(frozen=True)

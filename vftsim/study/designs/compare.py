@@ -45,7 +45,7 @@ from vftsim.study.designs.ramp import RampCapacity, ramp_capacity_of, unfailed_n
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.names import Address
-from vftsim.study.figures.summary import Summary
+from vftsim.study.figures.summary import OF_PAIRS, Summary
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
 from vftsim.study.runs.execution import Execution
@@ -351,7 +351,7 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
     else:
         percent = f"{100 * comparison.summaries[0].confidence:g}"
         rests_on = f"± and [ ]: {percent} % intervals, of differences those of pairs."
-    return [*notes, f"{counted(count, 'replication')} under the same random numbers. {rests_on}"]
+    return [*notes, f"{counted(count, 'replication')} under the same random numbers. {rests_on} {OF_PAIRS}"]
 
 
 def _unequal_loads(comparison: Comparison) -> list[str]:

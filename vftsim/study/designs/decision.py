@@ -52,6 +52,7 @@ from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.objective import Objective, in_units
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.protection_costs import cost_note, of_runs
+from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
@@ -492,7 +493,8 @@ def _notes(decision: Decision) -> Iterator[str]:
     )
     count = len(decision.manifest["replications"])
     rests_on = "± and [ ]: 95 % intervals" if count >= FEWEST_RUNS else "(x to y): lowest and highest of them"
-    yield f"{counted(count, 'replication')} under the same random numbers, {max(count, 2)} crashes. {rests_on}."
+    runs = counted(count, "replication")
+    yield f"{runs} under the same random numbers, {max(count, 2)} crashes. {rests_on}. {OF_PAIRS}"
     if decision.bands:
         yield (
             "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "

@@ -31,6 +31,7 @@ from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.frames import DataFrame, frame
+from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.extras import extra
@@ -423,8 +424,9 @@ def _notes(result: Sensitivity) -> list[str]:
     if gaps:
         pairs = listing([f"{a} and {b}" for a, b in gaps])
         notes.append(f"Not told apart (intervals of their total shares overlap): {pairs}; more --samples do.")
-    few = "lowest and highest replication" if request.replications < FEWEST_RUNS else "intervals of pairs"
-    notes.append(f"At low, at high: difference from the model as it is, the other factors as they are; ( ) {few}.")
+    pairs = "" if request.replications < FEWEST_RUNS else ", with intervals of pairs"
+    as_it_is = f"At low, at high: difference from the model as it is, the other factors as they are{pairs}."
+    notes.append(f"{as_it_is} {OF_PAIRS}")
     notes.append("mu*: mean absolute effect of a factor's whole range (Morris), other factors anywhere in theirs.")
     notes.append("Total share: of the variance (Sobol), with all that the factor takes part in; first order: alone.")
     percent = f"{100 * request.confidence:g}"

@@ -16,6 +16,9 @@ from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate, unless_mixed
 from vftsim.study.figures.names import Address, find, one
 
+OF_PAIRS = "A difference with (x to y) is the mean of the replications' own differences, with the lowest and highest."
+"""What stands below a table of :meth:`Summary.difference`."""
+
 
 @dataclass
 class Row:
@@ -122,9 +125,8 @@ class Summary:
             return None
         first, second = ([row.observed[number] for number in common] for row in (mine, its))
         estimator = mine.address.entry.estimator
-        pairs = [estimator.single(b) - estimator.single(a) for a, b in zip(first, second, strict=True)]
         is_mixed = self._is_mixed(mine) or other._is_mixed(its)
-        return unless_mixed(estimator.difference(first, second, self.confidence), pairs, is_mixed)
+        return estimator.difference(first, second, self.confidence, is_mixed=is_mixed)
 
     def _take(self, number: int, phase: Phase, address: Address, outcome: Outcome) -> None:
         row = self.rows.get(address.text)
