@@ -12,6 +12,7 @@ import pytest
 
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import UsageError
+from vftsim.platform.cpu.parameters import schedulers
 from vftsim.study.designs.availability import year_takes
 from vftsim.study.designs.failover import Crashes
 from vftsim.study.runs import estimate as limits
@@ -192,6 +193,14 @@ def test_a_load_alone_on_its_cpu_costs_no_events():
     hidden = load_model("lab-virtual").spec
     seen = load_model("lab-virtual", ["domains.vmkernel.affinity=[0]"]).spec
     assert events_of(seen) - events_of(hidden) == pytest.approx(500 * length_ns(seen) / 1e9)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in schedulers() if kind != "native"])
+def test_a_load_alone_on_its_cpu_costs_events_where_a_scheduler_decides_there(kind):
+    """VMkernel's load, 100 bursts a second for 180 s: events of most schedulers, an account of ESXi's alone."""
+    spec = load_model("lab-virtual", [*SHORT_BENCH, f"hosts.host.scheduler={{kind: {kind}}}"]).spec
+    simulated = run_model(spec, 1, 0).events
+    assert simulated / 2 < events_of(spec) < 2 * simulated
 
 
 def test_memory_counts_samples_and_subscribers():

@@ -33,6 +33,7 @@ from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.kernel.choose import VARIABLE
+from vftsim.platform.cpu.parameters import SchedulerSpec
 from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.spec import Spec
 from vftsim.spec.units import Quantity
@@ -292,8 +293,13 @@ def _utilizations(spec: ModelSpec) -> dict[str, float]:
 
 
 def _is_alone(spec: ModelSpec, name: str) -> bool:
-    """Whether a domain has one program and pCPUs of its own: what is periodic there is computed, not simulated."""
+    """Whether a domain has one program and pCPUs of its own: what is periodic there is computed, not simulated.
+
+    A scheduler that names no pCPU as a vCPU's own decides there, too.
+    """
     domain = spec.domains[name]
+    if type(spec.hosts[spec.host_of(domain)].scheduler).own_pcpu is SchedulerSpec.own_pcpu:
+        return False
     if not domain.affinity or domain.interfaces or domain.count > 1 or len(domain.applications) > 1:
         return False
     others = [each for key, each in spec.domains.items() if key != name and spec.host_of(each) == spec.host_of(domain)]
