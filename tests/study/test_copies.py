@@ -34,7 +34,7 @@ def model(tmp_path_factory):
 
 def test_precision_is_that_of_the_first(model):
     assert watched(model.spec) == "workloads.load-1.latency.p50"
-    found = run_study(model, 1, Execution(), rule=precision_rule(model, 0.5, [], 30))
+    found = run_study(model, 1, Execution(), rule=precision_rule(model, 50.0, [], 30))
     assert list(found.precision.estimates) == ["workloads.load-1.latency.p50"]
     assert found.precision.reached
 
