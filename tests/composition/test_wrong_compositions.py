@@ -19,6 +19,7 @@ def protected(vcpus):
     return sip_model(domains={"sut": server(vcpus=vcpus, protection={"kind": "lockstep"})})
 
 
+BOUND = {"kind": "disk_bound"}
 FARM = {"kind": "farm_server", "demand": "5 us"}
 
 
@@ -148,6 +149,14 @@ CASES = {
     "a phase without phases": (
         media_model(faults=[{**CRASH, "at": "step 1"}]),
         "no workload of the model has such a phase; say the time of the run: '20 s'",
+    ),
+    "a disk that the domain has not": (
+        {"domains": {"a": {"applications": {"j": BOUND | {"disk": "zz"}}, "disks": {"root": {"kind": "local"}}}}},
+        "domains.a.applications.j.disk 'zz' is none of root",
+    ),
+    "a domain without any disk": (
+        {"domains": {"a": {"applications": {"j": BOUND}}}},
+        "domains.a.applications.j: it uses a disk, and its domain has none; give it one under `disks`",
     ),
     "a disk for nothing": (
         media_model(domains={"media": relay(disks={"root": {"kind": "local"}})}),

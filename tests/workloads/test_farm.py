@@ -265,8 +265,8 @@ def test_mistakes_are_said_with_their_place(make):
         make(f"{own}=bach")
     with pytest.raises(ModelFileError, match="'balancer' is on none of its networks"):
         make("domains.back.applications.cluster.passes_to=balancer")
-    with pytest.raises(UsageError, match="disk operations need a disk"):
-        measured(make("domains.back.disks=null"))
+    with pytest.raises(ModelFileError, match=r"domains.back.applications.cluster: it uses a disk, and its domain has"):
+        make("domains.back.disks={}")
     with pytest.raises(ModelFileError, match="t2 is the longest"):
         make("workloads.calls.t2=1 ms")
 

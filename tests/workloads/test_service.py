@@ -8,7 +8,7 @@ import pytest
 from vftsim.composition import link
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
-from vftsim.errors import ModelFileError, UsageError
+from vftsim.errors import ModelFileError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine
 from vftsim.spec import load
 from vftsim.study.designs.failover import Crashes, failover_study
@@ -417,5 +417,6 @@ def test_calls_that_cannot_be_are_refused(tiers, said):
 
 
 def test_a_service_that_reads_needs_a_disk():
-    with pytest.raises(UsageError, match=r"web.web: its domain has no disk; give it one under `disks`"):
-        run_model(model({"web": {"reads": 1.0}}, ALONE), 1, 0)
+    with pytest.raises(ValueError, match=r"domains.web.applications.web: it uses a disk, and its domain has none"):
+        model({"web": {"reads": 1.0}}, ALONE)
+    model({"web": {"disk": "zz"}}, ALONE)  # it reads nothing

@@ -319,6 +319,7 @@ class ModelSpec(Spec):
         if domain.disks and not any(program.uses_disks for program in domain.applications.values()):
             yield f"domains.{name}.disks: no program of the domain uses disks; leave them out"
         for key, program in domain.applications.items():
+            yield from _disk_problems(f"domains.{name}.applications.{key}", domain, program)
             yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
@@ -483,3 +484,14 @@ class ModelSpec(Spec):
         if fault.needs_own_channel and self.shares_channel(struck):
             return "a channel that shares a network with other traffic cannot be degraded alone; give it its own"
         return ""
+
+
+def _disk_problems(where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
+    """Yield that a program lacks the disk that it uses."""
+    named = getattr(program, "disk", None)
+    if not program.uses_a_disk or (domain.disks if named is None else named in domain.disks):
+        return
+    if domain.disks:
+        yield f"{where}.disk '{named}' is none of {listing(domain.disks)}"
+    else:
+        yield f"{where}: it uses a disk, and its domain has none; give it one under `disks`"

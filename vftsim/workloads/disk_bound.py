@@ -184,13 +184,7 @@ class DiskBoundSpec(ApplicationSpec):
         return 10e9 / self.compute
 
     def install(self, context: InstallContext) -> Program:
-        """Add it to a domain that has its disk.
-
-        Raises
-        ------
-        UsageError
-            The domain has no such disk.
-        """
+        """Add it to a domain that has its disk."""
         engine, serial, compute_ns = context.engine, context.serial(self), context.inflated(self.compute)
         begin_ns, _ = context.window_ns
         choices = Draws(context.streams, "disk_bound.choice", serial, lambda u: (u < self.reads / 100.0).astype(int))

@@ -64,19 +64,9 @@ class InstallContext(Assembly):
         """Return CPU work with the hypervisor's factor."""
         return round(demand_ns * self.cpu_inflation)
 
-    def disk(self, name: str | None = None, *, is_needed: bool = True) -> int:
-        """Return the row of a disk of the domain, of the first if none is named; 0: there is none, and none is needed.
-
-        Raises
-        ------
-        UsageError
-            A disk is needed, and the domain has none of that name.
-        """
-        row = next(iter(self.disks.values()), 0) if name is None else self.disks.get(name, 0)
-        if is_needed and not row:
-            which = "disk" if name is None else f"disk '{name}'"
-            raise UsageError(f"{self.name}: its domain has no {which}; give it one under `disks`")
-        return row
+    def disk(self, name: str | None = None) -> int:
+        """Return the row of a disk of the domain, of the first if none is named; 0: there is none, and none is used."""
+        return next(iter(self.disks.values()), 0) if name is None else self.disks.get(name, 0)
 
     def add_program(self, table: Table[RecordT], spec: "ApplicationSpec", **values: Any) -> RecordT:
         """Add an application: its record, with ``row``, ``program`` and ``domain``, and its row of applications."""
@@ -195,6 +185,11 @@ class ApplicationSpec(Spec):
     tables: ClassVar[tuple[Table[Any], ...]] = ()
 
     kind: str
+
+    @property
+    def uses_a_disk(self) -> bool:
+        """Whether it reads or writes as it stands, so that its domain needs the disk of its key ``disk``, or any."""
+        return self.uses_disks
 
     @property
     def peers(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.errors import ConservationError, UsageError
+from vftsim.errors import ConservationError
 from vftsim.kernel import Sim, part
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import submit
@@ -460,6 +460,11 @@ class FarmServerSpec(ApplicationSpec):
         return self.threads
 
     @property
+    def uses_a_disk(self) -> bool:
+        """Whether an operation does."""
+        return any(each.disk_operations for each in self.operations.values())
+
+    @property
     def peers(self) -> tuple[str, ...]:
         """Servers that it speaks to."""
         asked = [ask.to for operation in self.operations.values() for ask in operation.asks]
@@ -471,22 +476,14 @@ class FarmServerSpec(ApplicationSpec):
         return self.passes_to
 
     def install(self, context: InstallContext) -> FarmProgram:
-        """Add it to a domain.
-
-        Raises
-        ------
-        UsageError
-            It uses a disk that its domain has not.
-        """
+        """Add it to a domain."""
         server = context.add_program(
             farm.servers,
             self,
             warmup_ns=context.window_ns[0],
-            disk=context.disk(is_needed=False),
+            disk=context.disk(),
             socket_full=context.drop_row(f"{context.name} socket", "full"),
             lost_in_boot=context.drop_row("guest", "lost in crash"),
         )
         server.flow = context.add_flow(farm.farm_request, int(server.row))
-        if not context.disks and any(each.disk_operations for each in self.operations.values()):
-            raise UsageError(f"{context.name}: disk operations need a disk of its domain: give it `disks`")
         return FarmProgram(context, self, server)

@@ -246,13 +246,7 @@ class ServiceSpec(ApplicationSpec):
         return reasons
 
     def install(self, context: InstallContext) -> ServiceProgram:
-        """Add it to a domain.
-
-        Raises
-        ------
-        UsageError
-            It uses a disk that its domain has not.
-        """
+        """Add it to a domain."""
         record = context.add_program(
             services,
             self,
@@ -260,7 +254,7 @@ class ServiceSpec(ApplicationSpec):
             demands=context.gamma_feed(
                 "service.demand", context.serial(self), context.inflated(self.demand), self.demand_cv
             ),
-            disk=context.disk(self.disk, is_needed=self.uses_a_disk),
+            disk=context.disk(self.disk),
             socket_full=context.drop_row(f"{context.name} socket", "full"),
             lost_in_boot=context.drop_row("guest", "lost in crash"),
             warmup_ns=context.window_ns[0],
