@@ -12,7 +12,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import YEAR_S, Pair, availability_study, restart_unavailability
 from vftsim.study.designs.failover import Crashes
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.model import Model
+from vftsim.study.runs.model import Model, load_model
 from vftsim.study.store.files import to_json
 
 pytestmark = pytest.mark.thorough
@@ -170,6 +170,20 @@ def test_a_run_that_ends_before_the_takeover_is_refused():
         availability_study(
             silent("200 ms"), ["none", "lockstep"], 360_000.0, Crashes(2, after_ns=2 * _S), Execution(1, 1)
         )
+
+
+def test_fewer_failed_attempts_are_no_number_of_a_year():
+    """A guest that protection slows down does more without, so the difference falls as long as it is looked at."""
+    model = load_model("two-tier")
+    short, long = (
+        availability_study(model, ["checkpoint"], 7_776_000.0, Crashes(1, after_ns=s * _S), Execution(1, 1))
+        for s in (20, 30)
+    )
+    assert long.rows[0]["failed_per_year"] < short.rows[0]["failed_per_year"] < 0.0
+    text = as_text(short.blocks(), 1000)
+    (year,) = (line for line in text.splitlines() if line.startswith("checkpoint") and "below 0" in line)
+    assert "-" not in year
+    assert "falls with how long runs go on (--after)" in text
 
 
 def test_mistakes_are_named(tiny):

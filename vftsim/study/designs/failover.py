@@ -442,8 +442,9 @@ ASK_AGAIN = (
 )
 FEWER_FAILED = (
     "Failed or lost, below 0: less than in the same traffic without the crash. The guest goes on without protection "
-    "after a takeover, and does more in that time than under it; or the crash of an overloaded guest has emptied its "
-    "queues, and what comes next is served in time."
+    "after a takeover, and does more in that time than under it, so that the figure falls with how long runs go on "
+    "(--after); or the crash of an overloaded guest has emptied its queues, and what comes next is served in time. "
+    "Neither says how many fail by a crash."
 )
 _OF_CRASHES = (
     "± or [..]: 95 % interval of the mean, crashes being one in each part of a stretch, from ten crashes on; none, but "
