@@ -20,6 +20,8 @@ def protected(vcpus):
 
 
 BOUND = {"kind": "disk_bound"}
+PERIODIC = {"kind": "periodic_load", "busy": "6 ms", "period": "10 ms"}
+ASKS_BY_BACK = {"kind": "service", "calls": [{"to": "b", "via": "back"}]}
 FARM = {"kind": "farm_server", "demand": "5 us"}
 
 
@@ -149,6 +151,20 @@ CASES = {
     "a phase without phases": (
         media_model(faults=[{**CRASH, "at": "step 1"}]),
         "no workload of the model has such a phase; say the time of the run: '20 s'",
+    ),
+    "a call by a network that only one of them is on": (
+        {
+            "networks": {"lan": {}, "back": {}},
+            "domains": {
+                "a": {"interfaces": interface("moderated"), "applications": {"s": ASKS_BY_BACK}},
+                "b": {"interfaces": interface("moderated"), "applications": {"s": {"kind": "service"}}},
+            },
+        },
+        "domains.a.applications.s: via 'back' is no network of both it and 'b': lan",
+    ),
+    "periodic work that the hypervisor makes longer than its period": (
+        {"domains": {"a": {"cpu_inflation": 2.0, "applications": {"j": PERIODIC}}}},
+        "domains.a.applications.j: a factor of 2 (cpu_inflation) makes its work longer than its period",
     ),
     "a disk that the domain has not": (
         {"domains": {"a": {"applications": {"j": BOUND | {"disk": "zz"}}, "disks": {"root": {"kind": "local"}}}}},

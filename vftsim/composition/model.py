@@ -319,6 +319,8 @@ class ModelSpec(Spec):
         if domain.disks and not any(program.uses_disks for program in domain.applications.values()):
             yield f"domains.{name}.disks: no program of the domain uses disks; leave them out"
         for key, program in domain.applications.items():
+            if why := program.contradiction(domain.cpu_inflation):
+                yield f"domains.{name}.applications.{key}: {why}"
             yield from _disk_problems(f"domains.{name}.applications.{key}", domain, program)
             yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():
@@ -336,7 +338,7 @@ class ModelSpec(Spec):
 
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
         networks = {self.network_of(domain, interface) for interface in domain.interfaces.values()}
-        for peer in program.peers:
+        for peer, via in program.ways:
             try:
                 self.programs_of(peer)
             except ValueError as error:
@@ -345,8 +347,12 @@ class ModelSpec(Spec):
             other = self.domains[peer.partition(".")[0]]
             if self.program_of(peer).speaks != program.speaks:
                 yield f"{where}: '{peer}' does not take {program.speaks} traffic"
-            elif networks.isdisjoint(self.network_of(other, interface) for interface in other.interfaces.values()):
+            elif not (
+                shared := networks & {self.network_of(other, interface) for interface in other.interfaces.values()}
+            ):
                 yield f"{where}: '{peer}' is on none of its networks: {listing(sorted(networks)) or 'it has none'}"
+            elif via is not None and via not in shared:
+                yield f"{where}: via '{via}' is no network of both it and '{peer}': {listing(sorted(shared))}"
 
     def _circle_problems(self) -> Iterator[str]:
         """Yield applications that wait for one that waits for them: nobody would ever answer."""

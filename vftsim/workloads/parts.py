@@ -197,6 +197,15 @@ class ApplicationSpec(Spec):
         return ()
 
     @property
+    def ways(self) -> Sequence[tuple[str, str | None]]:
+        """Peers, each with the network by which it speaks to it; ``None``: by any that both are on."""
+        return [(peer, None) for peer in self.peers]
+
+    def contradiction(self, cpu_inflation: float) -> str:
+        """Return why it cannot be in a domain whose CPU work has such a factor; empty: it can."""
+        return ""
+
+    @property
     def forwards_to(self) -> str | None:
         """Application that gets what it does not answer itself, named as in ``peers``; ``None``: it answers all."""
         return None

@@ -13,7 +13,7 @@ A machine that is booted again has lost what was in its socket and in its thread
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -469,6 +469,12 @@ class FarmServerSpec(ApplicationSpec):
         """Servers that it speaks to."""
         asked = [ask.to for operation in self.operations.values() for ask in operation.asks]
         return tuple(dict.fromkeys([*asked, *([] if self.passes_to is None else [self.passes_to])]))
+
+    @property
+    def ways(self) -> Sequence[tuple[str, str | None]]:
+        """As its operations say; the balancer's by any."""
+        asks = [(ask.to, ask.via) for operation in self.operations.values() for ask in operation.asks]
+        return [*asks, *((peer, None) for peer in (self.passes_to,) if peer is not None)]
 
     @property
     def forwards_to(self) -> str | None:

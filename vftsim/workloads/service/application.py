@@ -217,6 +217,11 @@ class ServiceSpec(ApplicationSpec):
         return tuple(dict.fromkeys(call.to for call in self.calls))
 
     @property
+    def ways(self) -> Sequence[tuple[str, str | None]]:
+        """As its calls say."""
+        return [(call.to, call.via) for call in self.calls]
+
+    @property
     def waits_for(self) -> tuple[str, ...]:
         """All of them."""
         return self.peers
