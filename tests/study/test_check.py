@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from test_store import ONE, OTHER, filled, foreign, snapshot, writes
 
+import vftsim
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.store.check import check
@@ -37,6 +38,15 @@ def test_a_whole_result_is_said_to_be_whole(tmp_path, capsys):
     assert main(["check", str(tmp_path / "s")]) == 0
     assert "Nothing is damaged" in capsys.readouterr().out
     assert (tmp_path / "s" / DATABASE).read_bytes() == before
+
+
+def test_a_file_that_cannot_be_read_is_not_said_to_be_missing(tiny_path, tmp_path):
+    vftsim.run(tiny_path, 1, directory=tmp_path / "s")
+    (tmp_path / "s/manifest.json").unlink()
+    (tmp_path / "s/manifest.json").mkdir()
+    (tmp_path / "s/summary.csv").unlink()
+    texts = {note.partition(";")[0] for note in check(tmp_path / "s").notes}
+    assert {"'manifest.json' cannot be read", "'summary.csv' is missing"} <= texts
 
 
 def test_a_database_that_may_not_be_read_is_not_said_to_be_damaged(tmp_path, monkeypatch):
