@@ -65,3 +65,22 @@ def test_a_page_is_there_at_once(browser, made, tmp_path):
         times.append(page.evaluate("performance.timing.loadEventEnd - performance.timing.navigationStart"))
         page.context.close()
     assert min(times) < LONGEST_MS
+
+
+def test_a_long_name_is_not_wider_than_a_telephone(browser, tmp_path):
+    name = "a_name_" * 12
+    model, file = tmp_path / "long.yaml", tmp_path / "page.html"
+    model.write_text(f"""
+format: 2
+name: long
+hosts: {{front: {{}}}}
+networks: {{lan: {{}}}}
+domains:
+  {name}: {{interfaces: {{eth0: {{path: {{kind: native}}}}}}, applications: {{pages: {{kind: service, demand: 1 ms}}}}}}
+workloads: {{{name}: {{kind: open_requests, to: {name}, rate: 100 /s}}}}
+measure: {{warm_up: 0 s, duration: 1 s}}
+""")
+    file.write_text(vftsim.run(model, replications=2).report())
+    page, _, _ = seen(browser, file, "light", 360)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.context.close()
