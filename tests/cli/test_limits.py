@@ -33,7 +33,7 @@ def refusal(capsys, *arguments):
 def test_what_takes_above_an_hour_is_refused_before_anything_is_written(command, tiny_path, tmp_path, capsys):
     target = tmp_path / "out"
     models = [tiny_path] * (2 if command == "compare" else 1)
-    grid = ["--grid", "domains.sut.weight=100,200"] if command == "sweep" else []
+    grid = ["--grid", "domains.sut.weight=100,200,300"] if command == "sweep" else []
     said = refusal(capsys, command, *models, *LONG, *grid, "-o", target)
     assert "events" in said
     assert "above an hour; --yes begins it all the same" in said
