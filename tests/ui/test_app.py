@@ -7,6 +7,7 @@ import shutil
 import time
 
 import pytest
+import uvicorn
 
 import vftsim
 from tests.ui.conftest import ASKED, LONGEST_S, MODEL
@@ -175,3 +176,16 @@ def test_requests_at_random_are_answered_and_begin_nothing(page, idle, tmp_path)
     assert {200, 303, 400, 403, 404, 405, 414} <= {*seen}
     assert not idle
     assert not [*page.desk.store.glob("[0-9a-f]*")]
+
+
+def test_ctrl_c_says_where_studies_are(monkeypatch, capsys, tmp_path):
+    """It is how the page is ended; to say that nothing had finished would be wrong after many a study."""
+
+    def struck(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(uvicorn.Server, "run", struck)
+    assert main(["ui", "--port", "0", "-o", str(tmp_path / "asked")]) == 3
+    said = capsys.readouterr().err
+    assert "nothing had finished" not in said
+    assert f"studies are kept in '{tmp_path / 'asked'}'" in said

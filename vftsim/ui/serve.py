@@ -62,6 +62,9 @@ def serve(
                 server_header=False,
             )
             uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            kept = f"studies are kept in '{store}', and what was under way goes on with the next start"
+            raise KeyboardInterrupt(kept) from None
         finally:
             desk.runs.close()
 
