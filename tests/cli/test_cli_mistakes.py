@@ -1,6 +1,8 @@
 """A user's mistake: exit code 2, one message on standard error, nothing on standard output, nothing written."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 from mutations import Mutation, mutations, to_yaml
@@ -210,3 +212,14 @@ def test_a_bug_is_not_dressed_up_as_a_mistake(tiny_path, monkeypatch):
     monkeypatch.setattr(run_module, "replicate", bug)
     with pytest.raises(ZeroDivisionError):
         main(["run", str(tiny_path), "-q"])
+
+
+@pytest.mark.parametrize(
+    "words", [["warmup"], ["run", "xen-media-native", "--quick", "-n", "1", "--engine", "compiled"]]
+)
+def test_the_compiled_engine_without_llvm_is_a_mistake(words):
+    begin = "import sys; sys.modules['llvmlite'] = None; from vftsim.__main__ import begin; sys.exit(begin())"
+    done = subprocess.run([sys.executable, "-c", begin, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("vftsim: the compiled engine cannot be used (")
+    assert done.stderr.endswith("); 'simpy' gives the same results\n")

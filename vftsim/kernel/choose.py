@@ -44,7 +44,7 @@ def make_engine(
     Raises
     ------
     UsageError
-        If there is no engine of that name.
+        If there is no engine of that name, or no LLVM for the one that needs it.
     """
     if name == "auto":
         name = os.environ.get(VARIABLE) or name
@@ -59,9 +59,12 @@ def make_engine(
 
         return CompiledEngine(prepared() if prepared is not None else _linked(linked), on_input)
     except Exception as error:  # whatever LLVM or the disk has, the other engine can do the run
+        cannot = f"the compiled engine cannot be used ({error})"
+        if name == "compiled" and isinstance(error, ImportError):
+            raise UsageError(f"{cannot}; 'simpy' gives the same results") from None
         if name == "compiled":
             raise
-        warnings.warn(f"the compiled engine cannot be used ({error}); going on with simpy", EngineWarning, stacklevel=2)
+        warnings.warn(f"{cannot}; going on with simpy", EngineWarning, stacklevel=2)
         return _simpy_engine(_linked(linked), on_input)
 
 

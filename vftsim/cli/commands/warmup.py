@@ -22,7 +22,7 @@ def warmup(models: list[str] | None = None, set_: list[str] | None = None, quiet
         Models with parts from elsewhere (default: none).
     """
     from vftsim.composition.one_kernel import prepared_for, the_kernel
-    from vftsim.kernel.compiled_engine import CompiledEngine
+    from vftsim.kernel.choose import make_engine
     from vftsim.report.screen import print_text
 
     kernels: dict[str, Callable[[], Linked]] = {"the engine": the_kernel}
@@ -31,6 +31,6 @@ def warmup(models: list[str] | None = None, set_: list[str] | None = None, quiet
         kernels[model.name] = partial(prepared_for, model.spec)
     for name, find in kernels.items():
         begun_s = time.monotonic()
-        CompiledEngine(find())
+        make_engine(find, "compiled")
         if not quiet:
             print_text(f"{name}: ready after {time.monotonic() - begun_s:.1f} s")
