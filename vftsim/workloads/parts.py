@@ -1,7 +1,6 @@
 """Applications and workloads as a model file names them: one registry for each, and what a part says of itself.
 
-A new application or workload is one new file: its records, its functions, and its spec (a subclass of
-:class:`ApplicationSpec` or :class:`WorkloadSpec`, registered here).
+A new one is one file: its records, its functions, and its :class:`ApplicationSpec` or :class:`WorkloadSpec`.
 """
 
 import math
@@ -82,8 +81,7 @@ class Wiring:
     ports: Mapping[str, int]
     """Its own ports by network, in the order of its domain's interfaces."""
     find: Callable[[str], Sequence[Mapping[str, int]]]
-    """Returns the ports by network of each application that a name of the model file stands for: ``domain`` or
-    ``domain.application``."""
+    """Returns the ports by network of each application that ``domain`` or ``domain.application`` stands for."""
 
     def port_pairs(self, to: str, via: str | None = None, *, first: bool = False) -> list[tuple[int, int]]:
         """Return own and others' ports on a network that both are on: ``via``, or the last (``first``) that there is.
