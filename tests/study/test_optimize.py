@@ -281,7 +281,7 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     assert {each["scheduler"]: each["n"] for each in said["configurations"]}["native"] == 0
     assert "each of the" in said["refused"]["scheduler=native"]
     assert verdicts["credit"] in (MET, MISSED, OPEN)
-    assert said["objectives"] == ["workloads.media.loss <= 0.5"]
+    assert said["objectives"] == ["workloads.media.loss <= 0.5 %"]
     assert set(said["fronts"]) == {LOSS}
 
 
