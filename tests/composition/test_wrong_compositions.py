@@ -4,8 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.run import run_model
-from vftsim.errors import ModelFileError, UsageError
+from vftsim.errors import ModelFileError
 from vftsim.study.runs.model import load_model
 
 from .composed import BENCH, interface, media_model, relay, server, sip_model, streams
@@ -210,12 +209,24 @@ def test_what_the_cases_change_is_right_without_the_change():
         ModelSpec.model_validate(model)
 
 
-def test_what_a_scheduler_refuses_names_the_host():
-    hosts = {"first": {}, "second": {"scheduler": {"kind": "sedf"}}}
-    domains = {"a": {"host": "first"}, "b": {"host": "second", "slice": "20 ms", "period": "10 ms"}}
-    spec = ModelSpec.model_validate({"hosts": hosts, "domains": domains})
-    with pytest.raises(UsageError, match=r"hosts\.second: sedf slices of 200 % of a pCPU do not fit on pCPU 0"):
-        run_model(spec, 1, 0, engine="simpy")
+@pytest.mark.parametrize(
+    ("second", "domain", "said"),
+    [
+        ({"scheduler": {"kind": "sedf"}}, {"slice": "6 ms", "period": "10 ms"}, "sedf slices of 120 % of a pCPU"),
+        ({"scheduler": {"kind": "esxi"}}, {"reservation": "60 %"}, "reservations of 120 % of a pCPU exceed the host's"),
+        ({"pcpus": 3}, {"vcpus": 2}, "each of the 4 vCPUs needs a pCPU of its own, and the host has 3"),
+        ({"scheduler": {"kind": "sedf"}}, {"slice": "6 ms", "period": "10 ms", "affinity": [0]}, "fit on pCPU 0"),
+    ],
+)
+def test_a_host_that_cannot_have_its_domains_is_refused_by_name_when_the_model_is_read(second, domain, said):
+    """Two of them, of which each alone would do."""
+    model = {"hosts": {"first": {}, "second": second}, "domains": {"a": {"host": "second", "count": 2, **domain}}}
+    with pytest.raises(ValidationError) as caught:
+        ModelSpec.model_validate(model)
+    assert "hosts.second: " in str(caught.value)
+    assert said in str(caught.value)
+    model["domains"]["a"]["count"] = 1
+    ModelSpec.model_validate(model)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import is_linked, protection_of, struck_by
-from vftsim.errors import UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.inputs import Feeder
@@ -190,8 +189,7 @@ class BuiltModel:
         path, network = interface.path, self.spec.network_of(spec, interface)
         stub = 0
         if path.needs_stub_domain:
-            stub_spec = DomainSpec(weight=spec.weight)
-            self._add_domain(host, f"{name}-stub", stub_spec, len(host.domains))
+            self._add_domain(host, f"{name}-stub", spec.stub, len(host.domains))
             stub = self.domains[f"{name}-stub"]
         nic = host.io.nics[self.spec.nic_of(spec, interface)] if path.has_host_ring else 0
         programs = [f"{name}.{key}" for key, application in spec.applications.items() if application.speaks]
@@ -292,7 +290,7 @@ class BuiltModel:
         """Start everything, workloads last."""
         engine = self.engine
         for host in self.hosts.values():
-            self._start_scheduler(host)
+            cpu.start(engine, host.row, host.spec.scheduler)
         for name, program in self.programs.items():
             program.connect_peers(Wiring(self._doors(name), self._doors_of))
         for program in self.programs.values():
@@ -308,12 +306,6 @@ class BuiltModel:
             driver.begin()
         for row in self._senders:
             engine.call(start_sending, row)
-
-    def _start_scheduler(self, host: BuiltHost) -> None:
-        try:
-            cpu.start(self.engine, host.row, host.spec.scheduler)
-        except UsageError as error:
-            raise UsageError(f"hosts.{host.name}: {error}") from None
 
     def _doors_of(self, name: str) -> list[dict[str, int]]:
         """Return the ports by network of each application that a name of the model file stands for."""

@@ -106,3 +106,8 @@ class DomainSpec(DomainScheduling):
     protection: Annotated[ProtectionSpec, OneOf(protections())] = Field(
         default_factory=NoProtectionSpec, description="Fault tolerance of the domain."
     )
+
+    @property
+    def stub(self) -> "DomainSpec":
+        """The stub domain that runs this one's device model, on an I/O path that needs it."""
+        return DomainSpec(weight=self.weight)

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from vftsim.composition.hosts import DomainSpec, HostNicSpec, HostSpec, InterfaceSpec, NetworkSpec
+from vftsim.platform.cpu.parameters import PlacedDomain
 from vftsim.platform.protection.faults import FAULTS, FaultSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
@@ -293,6 +294,7 @@ class ModelSpec(Spec):
         if self.calibrated is not None and self.phased is None:
             yield "calibrated: its loads are those of steps, and no workload has any; leave it out, or calibrated: null"
         yield from self._fault_problems()
+        yield from self._host_problems()
 
     def _domain_problems(self, name: str, domain: DomainSpec) -> Iterator[str]:
         if domain.host is None and len(self.hosts) > 1:
@@ -325,6 +327,17 @@ class ModelSpec(Spec):
             yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
+
+    def _host_problems(self) -> Iterator[str]:
+        """Yield hosts whose scheduler cannot have their domains, stub domains of interfaces last, as they are built."""
+        for name, host in self.hosts.items():
+            here = [each for each in self.expanded().values() if self.host_of(each) == name]
+            placed = [PlacedDomain(each, each.vcpus, each.affinity) for each in here]
+            for domain in here:
+                stubs = sum(way.path.needs_stub_domain for way in domain.interfaces.values())
+                placed += [PlacedDomain(domain.stub)] * stubs
+            if why := host.scheduler.refusal(host.pcpus, placed):
+                yield f"hosts.{name}: {why}"
 
     def shares_channel(self, domain: DomainSpec) -> bool:
         """Tell whether a mechanism's traffic and other traffic of its host take the host's link to one network."""

@@ -111,8 +111,8 @@ def _idle_vcpus(spec: ModelSpec, name: str) -> str:
     host = spec.host_of(domain)
     pcpus = spec.hosts[host].pcpus
     usable = running_vcpus(spec, name)
-    if domain.vcpus == usable or spec.hosts[host].scheduler.refusal(domain.vcpus, pcpus):
-        return ""  # what is refused needs no remark
+    if domain.vcpus == usable:
+        return ""
     remedy = [] if domain.affinity is None else [f"--set domains.{name}.affinity=null"]
     remedy += [f"--set hosts.{host}.pcpus={domain.vcpus}"] if pcpus < domain.vcpus else []
     on = f"affinity {list(domain.affinity)}" if domain.affinity else f"hosts.{host}.pcpus {pcpus}"

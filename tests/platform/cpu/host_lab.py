@@ -15,11 +15,12 @@ from tests.platform.scripted_host import (
     scripted_jobs,
     start_job,
 )
+from vftsim.errors import UsageError
 from vftsim.kernel import EventKind, Linked, Sim, entry, link
 from vftsim.kernel.declare import Action
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import build, host, jobs, notes
-from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec
+from vftsim.platform.cpu.parameters import DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import BUSY, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.scheduler import scheduler
 
@@ -112,6 +113,7 @@ class Lab:
         self.recorder = Recorder()
         self.host = build.add_host(self.engine, pcpus, spec, switch_cost_ns, observed=True)
         self.domains: dict[str, int] = {}
+        self._placed: list[PlacedDomain] = []
         self._started = False
         self._serial = 0
 
@@ -120,6 +122,7 @@ class Lab:
     ) -> int:
         scheduling = DomainScheduling(**parameters)
         row = build.add_domain(self.engine, self.host, scheduling, vcpus, affinity, quantum_ns)
+        self._placed.append(PlacedDomain(scheduling, vcpus, affinity))
         self.domains[name] = row
         for number, vcpu in enumerate(self.vcpu_rows(name)):
             self.recorder.names[vcpu] = name if vcpus == 1 else f"{name}{number}"
@@ -169,6 +172,8 @@ class Lab:
 
     def start(self) -> None:
         self._started = True
+        if why := self.spec.refusal(self.pcpu_count, self._placed):
+            raise UsageError(why)
         build.start(self.engine, self.host, self.spec)
 
     def run(self, until_ms: float) -> "Lab":

@@ -149,11 +149,16 @@ def domains_of(engine: Engine, host_row: int) -> list[int]:
 
 def only_pcpu(engine: Engine, vcpu: int) -> int:
     """Return the only pCPU that a vCPU's affinity allows; 0 if it allows several."""
-    words = [int(word) for word in engine.rows(affinities)[vcpu].words]
-    if sum(word.bit_count() for word in words) != 1:
+    numbers = allowed_numbers(engine, vcpu)
+    if len(numbers) != 1:
         return 0
-    number = next(n * WORD_BITS + word.bit_length() - 1 for n, word in enumerate(words) if word)
-    return int(engine.rows(hosts)[engine.rows(vcpus)[vcpu].host].first_pcpu) + number
+    return int(engine.rows(hosts)[engine.rows(vcpus)[vcpu].host].first_pcpu) + numbers[0]
+
+
+def allowed_numbers(engine: Engine, vcpu: int) -> list[int]:
+    """Return the numbers of the pCPUs that a vCPU's affinity allows, lowest first."""
+    words = [int(word) for word in engine.rows(affinities)[vcpu].words]
+    return [n * WORD_BITS + bit for n, word in enumerate(words) for bit in range(WORD_BITS) if word >> bit & 1]
 
 
 def has_own_pcpus(engine: Engine, host_row: int) -> bool:

@@ -7,7 +7,7 @@ the keys it knows (:attr:`SchedulerSpec.reads`) and the others have no effect un
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -21,6 +21,15 @@ PcpuPercent = Annotated[float, replace(PERCENT, upper=102_400, example="150 %")]
 """Percent of one physical CPU; 150 % is one and a half pCPUs."""
 
 
+@dataclass(frozen=True)
+class PlacedDomain:
+    """A domain as it stands on a host: its parameters, its vCPUs, and the pCPUs they may use (``None``: all)."""
+
+    scheduling: "DomainScheduling"
+    vcpus: int = 1
+    affinity: Sequence[int] | None = None
+
+
 class SchedulerSpec(Spec):
     """Base of the scheduler choices; one subclass a file in :mod:`vftsim.platform.cpu.schedulers`."""
 
@@ -29,11 +38,11 @@ class SchedulerSpec(Spec):
     """Keys of a domain's :class:`DomainScheduling` that it looks at; ``None``: it does not say."""
 
     def install(self, engine: Engine, host: int) -> None:
-        """Write these parameters into the scheduler's records of a host whose domains exist; refuse what cannot be."""
+        """Write these parameters into the scheduler's records of a host whose domains exist."""
         raise TypeError(f"{type(self).__name__} must say how to install itself")
 
-    def refusal(self, vcpus: int, pcpus: int) -> str:
-        """Return why a host with so many vCPUs cannot be; empty if it can."""
+    def refusal(self, pcpus: int, domains: Sequence[PlacedDomain]) -> str:
+        """Return why a host with so many pCPUs cannot have these domains, in their order; empty if it can."""
         return ""
 
     def contradiction(self, domain: "DomainScheduling") -> str:

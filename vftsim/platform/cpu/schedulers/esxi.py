@@ -24,14 +24,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.errors import UsageError
 from vftsim.kernel import Engine, EventKind, Failure, Kind, Record, Sim, Table, at, event, fail, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, scaled
 from vftsim.platform.cpu.host import sync_running
-from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.shared_queue import (
     eligible,
@@ -112,21 +111,24 @@ class Esxi(SchedulerSpec):
         return {} if any(domain.limit for domain in domains) else {"scheduler.limit_period": "no domain has a limit"}
 
     def install(self, engine: Engine, host: int) -> None:
-        """Open an account for each machine; refuse reservations that the host cannot keep."""
+        """Open an account for each machine."""
         esxi_host = engine.rows(esxi_hosts)[host]
         esxi_host.quantum_ns = self.quantum
         esxi_host.limit_period_ns = self.limit_period
-        reserved_ppm = sum(self._open(engine, row) for row in domains_of(engine, host))
-        host_pcpus = int(engine.rows(hosts)[host].pcpus)
-        if reserved_ppm > host_pcpus * _MILLION:
-            raise UsageError(
-                f"reservations of {reserved_ppm / 10_000:g} % of a pCPU exceed the host's {host_pcpus * 100} %"
-            )
+        for row in domains_of(engine, host):
+            self._open(engine, row)
         esxi_host.lets_run = has_own_pcpus(engine, host) and not any(
             engine.rows(machines)[row].limit_ppm for row in domains_of(engine, host)
         )
+
+    def refusal(self, pcpus: int, domains: Sequence[PlacedDomain]) -> str:
+        """Return why the host cannot keep its reservations (admission control), or account for them."""
+        reserved_ppm = sum(_ppm(domain.scheduling.reservation) for domain in domains)
+        if reserved_ppm > pcpus * _MILLION:
+            return f"reservations of {reserved_ppm / 10_000:g} % of a pCPU exceed the host's {pcpus * 100} %"
         if reserved_ppm and self.quantum * max(reserved_ppm, _MILLION) > LARGEST:
-            raise UsageError(f"a quantum of {DURATION.format(self.quantum)} is too long to account for reservations")
+            return f"a quantum of {DURATION.format(self.quantum)} is too long to account for reservations"
+        return ""
 
     def contradiction(self, domain: DomainScheduling) -> str:
         """Refuse a limit below the reservation."""
@@ -139,16 +141,18 @@ class Esxi(SchedulerSpec):
         esxi_host = engine.rows(esxi_hosts)[engine.rows(vcpus)[vcpu].host]
         return only_pcpu(engine, vcpu) if esxi_host.lets_run else 0
 
-    def _open(self, engine: Engine, domain: int) -> int:
-        """Open the account of a machine; return its reservation."""
+    def _open(self, engine: Engine, domain: int) -> None:
         machine, held = engine.rows(machines)[domain], engine.rows(entitlements)[domain]
-        reservation_ppm = round(float(held.reservation) * 10_000)
-        machine.reservation_ppm = reservation_ppm
-        machine.limit_ppm = round(float(held.limit) * 10_000)
+        machine.reservation_ppm = _ppm(float(held.reservation))
+        machine.limit_ppm = _ppm(float(held.limit))
         machine.whole_quota_ns = min(int(machine.limit_ppm) * self.limit_period // _MILLION, LARGEST)
         machine.quota_ns = machine.whole_quota_ns
         machine.shares = int(held.shares) or _SHARES_PER_VCPU * int(engine.rows(domains)[domain].vcpus)
-        return reservation_ppm
+
+
+def _ppm(percent: float) -> int:
+    """Return a share of a pCPU in millionths."""
+    return round(percent * 10_000)
 
 
 @esxi.implements(scheduler.attach)

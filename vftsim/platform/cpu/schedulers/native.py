@@ -6,11 +6,10 @@ vCPU i runs on pCPU i and keeps it; what shares a CPU is processes of one guest,
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Kind, Sim
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule
-from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, RUNNABLE, Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 
 native = scheduler.scheduler.kind("native")
@@ -36,17 +35,14 @@ class Native(SchedulerSpec):
         return {"switch_cost": _ITS_OWN}
 
     def install(self, engine: Engine, host: int) -> None:
-        """Refuse more vCPUs than pCPUs."""
-        row = engine.rows(hosts)[host]
-        if why := self.refusal(row.vcpus, row.pcpus):
-            raise UsageError(why)
+        """Do nothing: there is nothing to set."""
 
-    def refusal(self, vcpus: int, pcpus: int) -> str:
+    def refusal(self, pcpus: int, domains: Sequence[PlacedDomain]) -> str:
         """Return why more vCPUs than pCPUs cannot be: without a hypervisor there is nothing to share."""
-        if vcpus <= pcpus:
+        if (needed := sum(domain.vcpus for domain in domains)) <= pcpus:
             return ""
         return (
-            f"without a hypervisor each of the {vcpus} vCPUs needs a pCPU of its own, and the host has {pcpus}; use "
+            f"without a hypervisor each of the {needed} vCPUs needs a pCPU of its own, and the host has {pcpus}; use "
             "another scheduler or more pCPUs"
         )
 

@@ -16,17 +16,18 @@ from weights, and any migration (sEDF has none).
 """
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.errors import UsageError
 from vftsim.kernel import Engine, Failure, Kind, Record, Sim, Table, fail
 from vftsim.platform.cpu import scheduler, shared_queue
+from vftsim.platform.cpu.build import allowed_numbers
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.exact import LARGEST, product_quotient, scaled
-from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
-from vftsim.platform.cpu.records import WORD_BITS, Host, Pcpu, Vcpu, affinities, hosts, pcpus, vcpus
+from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
+from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
 from vftsim.spec.units import PeriodNs
@@ -73,17 +74,14 @@ sedf_pcpus = Table("sedf_pcpus", SedfPcpu, beside=pcpus)
 sedf_vcpus = Table("sedf_vcpus", SedfVcpu, beside=vcpus)
 
 
-def _processors(engine: Engine, host: int) -> dict[int, int]:
-    """Spread a host's vCPUs: each to the allowed pCPU with the fewest so far, lowest number first."""
-    host_record = engine.rows(hosts)[host]
-    load = dict.fromkeys(range(host_record.first_pcpu, host_record.first_pcpu + host_record.pcpus), 0)
-    spread = {}
-    for row in range(host_record.first_vcpu, host_record.first_vcpu + host_record.vcpus):
-        words = engine.rows(affinities)[row].words
-        numbers = range(host_record.pcpus)
-        allowed = [host_record.first_pcpu + n for n in numbers if (int(words[n // WORD_BITS]) >> (n % WORD_BITS)) & 1]
-        spread[row] = min(allowed, key=lambda pcpu: load[pcpu])
-        load[spread[row]] += 1
+def _spread(allowed: Sequence[Sequence[int]], pcpus: int) -> list[int]:
+    """Spread vCPUs: each to the allowed pCPU with the fewest so far, lowest number first."""
+    load = [0] * pcpus
+    spread = []
+    for numbers in allowed:
+        number = min(sorted(numbers), key=load.__getitem__)
+        spread.append(number)
+        load[number] += 1
     return spread
 
 
@@ -112,19 +110,28 @@ class Sedf(SchedulerSpec):
         return super().unread(domain) | of_slice | of_extratime
 
     def install(self, engine: Engine, host: int) -> None:
-        """Give each vCPU its pCPU, period and slice; refuse slices that do not fit on a pCPU, and what never runs."""
+        """Give each vCPU its pCPU, period and slice."""
         engine.rows(sedf_hosts)[host].extra_quantum_ns = self.extra_quantum
-        claimed: dict[int, float] = {}
-        for row, processor in _processors(engine, host).items():
-            self._take_over(engine, row, processor)
-            sedf_vcpu = engine.rows(sedf_vcpus)[row]
-            claimed[processor] = claimed.get(processor, 0.0) + int(sedf_vcpu.slice_ns) / int(sedf_vcpu.full_period_ns)
-        for processor in sorted(claimed):
-            if claimed[processor] > 1 + 1e-9:
-                raise UsageError(
-                    f"sedf slices of {100 * claimed[processor]:.4g} % of a pCPU do not fit on pCPU "
-                    f"{engine.rows(pcpus)[processor].number}; shorten slices or spread the vCPUs by affinity"
+        record = engine.rows(hosts)[host]
+        rows = range(record.first_vcpu, record.first_vcpu + record.vcpus)
+        allowed = [allowed_numbers(engine, row) for row in rows]
+        for row, number in zip(rows, _spread(allowed, int(record.pcpus)), strict=True):
+            self._take_over(engine, row, int(record.first_pcpu) + number)
+
+    def refusal(self, pcpus: int, domains: Sequence[PlacedDomain]) -> str:
+        """Return which slices do not fit on the pCPU that they are on."""
+        each_vcpu = [domain for domain in domains for _ in range(domain.vcpus)]
+        allowed = [range(pcpus) if each.affinity is None else each.affinity for each in each_vcpu]
+        claimed = dict.fromkeys(range(pcpus), 0.0)
+        for domain, number in zip(each_vcpu, _spread(allowed, pcpus), strict=True):
+            claimed[number] += domain.scheduling.slice / (domain.scheduling.period or _DEFAULT_PERIOD_NS)
+        for number, share in claimed.items():
+            if share > 1 + 1e-9:
+                return (
+                    f"sedf slices of {100 * share:.4g} % of a pCPU do not fit on pCPU {number}; shorten slices or "
+                    "spread the vCPUs by affinity"
                 )
+        return ""
 
     @staticmethod
     def _take_over(engine: Engine, row: int, processor: int) -> None:
