@@ -28,7 +28,7 @@ that does not compete with it changes nothing."""
 def request(**more):
     base = load_model("xen-media", SHORT)
     few = {"replications": 1, "trajectories": 4, "samples": 64}
-    return Request("xen-media", SHORT, DOM0, SPANS, base, **{**few, **more})
+    return Request("xen-media", SHORT, DOM0, base=base, **{"spans": SPANS, **few, **more})
 
 
 def shares_on_paper(ends, low, high):
@@ -74,6 +74,20 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
 
 
 @pytest.mark.thorough
+def test_a_figure_that_nothing_moves_is_an_answer(tmp_path):
+    """A weight matters to nobody who does not compete, nor memory to who swaps nothing."""
+    pytest.importorskip("SALib")
+    spans = {
+        "domains.cpu1.weight": span_of("", 128, 512),
+        "domains.cpu1.memory_available": span_of("", "2 GiB", "4 GiB"),
+    }
+    found = sensitivity(request(spans=spans, trajectories=2, samples=4), tmp_path / "s", Execution(1, 1))
+    assert found.runs == 5 + 6, "its own, four ends, two trajectories; none of the last stage"
+    assert [(each.effect.value, each.total) for each in found.effects] == [(0.0, None)] * 2
+    assert "depends on none of 2 factors" in " ".join(str(found).split())
+    assert json.loads((tmp_path / "s" / "answer.json").read_text())["depends_on"] == []
+
+
 def test_an_ended_study_goes_on_to_the_same_answer(tmp_path, monkeypatch):
     pytest.importorskip("SALib")
     small, left, ran = request(samples=2), [12], []

@@ -226,9 +226,11 @@ def sensitivity(request: Request, folder: Path, execution: Execution, *, force: 
 
 def _found(request: Request, figure: str, evaluate: Evaluator) -> Sensitivity:
     in_use, ends, unit = _one_at_a_time(request, figure, evaluate)
-    effects = _screened(request, figure, evaluate, ends)
+    effects, outputs = _screened(request, figure, evaluate, ends)
     matter = [each.name for each in _that_matter(effects)[: request.most]]
-    indices, outputs = _indices(request, figure, evaluate, matter)
+    indices: dict[str, tuple[Index, Index]] = {}
+    if matter:
+        indices, outputs = _indices(request, figure, evaluate, matter)
     done = [
         Effect(e.name, e.span, e.low, e.high, e.effect, e.sigma, *indices.get(e.name, (None, None))) for e in effects
     ]
@@ -288,18 +290,18 @@ def _salib_seed(seed: int) -> int:
 
 def _screened(
     request: Request, figure: str, evaluate: Evaluator, ends: Mapping[str, tuple[Estimate | None, Estimate | None]]
-) -> list[Effect]:
-    """Return the factors with Morris's measures."""
+) -> tuple[list[Effect], list[float]]:
+    """Return the factors with Morris's measures, and the figure at all points."""
     import numpy as np  # noqa: PLC0415 - as the library below
 
     sample, analyze = (extra(f"SALib.{part}.morris", EXTRA, COMMAND) for part in ("sample", "analyze"))
     names, seed = list(request.spans), _salib_seed(evaluate.execution.seed)
     shares = sample.sample(_problem(names), request.trajectories, num_levels=LEVELS, seed=seed)
-    outputs = np.array(_outputs(request, figure, evaluate, names, shares.tolist(), Span.at))
+    outputs = _outputs(request, figure, evaluate, names, shares.tolist(), Span.at)
     measures = analyze.analyze(
         _problem(names),
         shares,
-        outputs,
+        np.array(outputs),
         num_resamples=RESAMPLES,
         conf_level=request.confidence,
         num_levels=LEVELS,
@@ -310,22 +312,23 @@ def _screened(
         value, half = float(measures["mu_star"][number]), float(measures["mu_star_conf"][number])
         index = Index(value, max(value - half, 0.0), value + half)
         effects.append(Effect(name, request.spans[name], *ends[name], index, float(measures["sigma"][number])))
-    return effects
+    return effects, outputs
 
 
 def _that_matter(effects: Sequence[Effect]) -> list[Effect]:
-    """Return the factors that go on, the largest effect first; refuse them if none has any."""
+    """Return the factors that go on, the largest effect first; none if none has any."""
     order = sorted(effects, key=lambda each: each.effect.value, reverse=True)
     most = order[0].effect.value
-    if most == 0.0:
-        raise UsageError("sensitivity: none of these factors changes the figure at all, to the last digit")
-    return [each for each in order if each.effect.high >= MATTERS * most]
+    return [each for each in order if most and each.effect.high >= MATTERS * most]
 
 
 def _indices(
     request: Request, figure: str, evaluate: Evaluator, names: Sequence[str]
 ) -> tuple[dict[str, tuple[Index, Index]], list[float]]:
-    """Return Sobol's indices of some factors, first order and total, and the figure at all points."""
+    """Return Sobol's indices of some factors, first order and total, and the figure at all points.
+
+    There are none where the figure is the same at all points: it has no variance to share.
+    """
     import numpy as np  # noqa: PLC0415 - as the library below
 
     sample, analyze = (extra(f"SALib.{part}.sobol", EXTRA, COMMAND) for part in ("sample", "analyze"))
@@ -333,7 +336,7 @@ def _indices(
     shares = sample.sample(_problem(names), request.samples, calc_second_order=False, seed=seed)
     outputs = _outputs(request, figure, evaluate, names, shares.tolist(), Span.drawn_at)
     if len(set(outputs)) < 2:
-        raise UsageError(f"sensitivity: '{figure}' is the same at all points; wider ranges may change it")
+        return {}, outputs
     indices = analyze.analyze(
         _problem(names),
         np.array(outputs),
@@ -367,22 +370,30 @@ def _charts(result: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
     ends = {f"at its {end} end": [getattr(one, end) for one in result.effects] for end in ("low", "high")}
     totals = [None if one.total is None else one.total.estimate(confidence, samples) for one in result.effects]
     names, difference = [short[one.name] for one in result.effects], "difference from the model as it is"
-    return [
+    charts = [
         dot_chart(
             f"{result.figure}, one factor at a time",
             with_unit(difference, result.unit),
             names,
             ends,
             limits=[(0.0, "")],
-        ),
-        dot_chart("Total share of the variance", "share", names, {"total share": totals}),
+        )
     ]
+    if any(totals):
+        charts.append(dot_chart("Total share of the variance", "share", names, {"total share": totals}))
+    return charts
 
 
 def _answers(result: Sensitivity) -> list[str]:
     deciding, count = result.deciding, len(result.effects)
     unit = f" {result.unit}" if result.unit else ""
     in_use, spread = plain(result.in_use.mean), result.spread
+    if spread.low == spread.high:
+        return [
+            f"{result.figure} depends on none of {count} factors: it is {in_use}{unit} at all {result.runs} points, to "
+            "the last digit.",
+            "Wider ranges, longer runs or another figure may tell more.",
+        ]
     ends = f"{plain(spread.low)} to {plain(spread.high)}{unit}"
     over = f"It is {in_use}{unit} as the model stands, and {ends} over the ranges"
     if not deciding:
