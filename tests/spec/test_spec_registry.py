@@ -1,7 +1,7 @@
 """Parts chosen by kind."""
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pytest
 from pydantic import ValidationError
@@ -125,3 +125,20 @@ def test_a_key_may_be_called_like_its_kind(tmp_path):
     with pytest.raises(ModelFileError) as caught:
         load(path, Drawing)
     assert (caught.value.line, caught.value.key) == (4, "shape.width")
+
+
+def test_what_every_part_of_a_family_must_say_is_missed_when_it_registers():
+    class Priced(Spec):
+        price: ClassVar[int]
+
+    class Free(Priced):
+        kind: Literal["free"] = "free"
+
+    class Dear(Priced):
+        kind: Literal["dear"] = "dear"
+        price: ClassVar[int] = 3
+
+    goods = PartRegistry("good", Priced)
+    with pytest.raises(TypeError, match="Free must say its `price`, as every good does"):
+        goods.register(Free)
+    goods.register(Dear)

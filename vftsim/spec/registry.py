@@ -67,11 +67,17 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
         self._in_use = False
 
     def register(self, part: type[Part]) -> type[Part]:
-        """Add a part (a class decorator); its ``kind`` must be one new literal string."""
+        """Add a part (a class decorator); its ``kind`` must be one new literal string.
+
+        What the base declares as a class variable without a value must be said.
+        """
         base: type = self.base
         if not issubclass(part, base):
             raise TypeError(f"{part.__name__} is no {self.base.__name__}, the base of every {self.family}")
         kind = _kind_of(part)
+        for name in sorted(part.__class_vars__):
+            if not hasattr(part, name):
+                raise TypeError(f"{part.__name__} must say its `{name}`, as every {self.family} does")
         if kind in self._parts:
             raise TypeError(f"{self.family} kind '{kind}' is taken by {self._parts[kind].__qualname__}")
         if self._in_use:
