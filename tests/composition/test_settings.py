@@ -366,6 +366,39 @@ def test_vcpus_that_can_never_run_beside_the_others_are_named_with_the_remedy(se
     assert said in "".join(found)
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "domain", "said"),
+    [
+        (
+            "credit",
+            {"cap": "150 %"},
+            ["domains.sut.cap: 150 % bounds nothing, as its vCPUs can use no more than 100 %"],
+        ),
+        ("credit", {"cap": "100 %"}, []),
+        ("credit2", {"cap": "150 %", "vcpus": 2}, []),
+        (
+            "esxi",
+            {"limit": "150 %"},
+            ["domains.sut.limit: 150 % bounds nothing, as its vCPUs can use no more than 100 %"],
+        ),
+        ("esxi", {"cap": "150 %"}, []),
+    ],
+)
+def test_a_bound_that_a_domain_can_never_reach_is_said(scheduler, domain, said):
+    """Of what its scheduler does not read another remark tells."""
+    text = [f"hosts.host={{pcpus: 2, scheduler: {{kind: {scheduler}}}}}", "domains.sut.affinity=null"]
+    text += [f"domains.sut.{key}={value}" for key, value in domain.items()]
+    assert remarks(load_model("lab-virtual", text).spec) == said
+
+
+@pytest.mark.parametrize(("period", "said"), [("1 ms", False), ("700 us", True)])
+def test_background_traffic_of_more_than_the_line_is_said(period, said):
+    """Bursts of 10 kB through 100 Mbit/s: 80 Mbit/s, or 114.3."""
+    lan = {"rate": "100 Mbit/s", "background": {"storage": {"burst": "10 kB", "period": period}}}
+    found = remarks(small("native", {"networks": {"lan": lan}}))
+    assert found == ["networks.lan.background asks for 114.3 Mbit/s, and networks.lan.rate is 100 Mbit/s"] * said
+
+
 @pytest.mark.parametrize(("burst", "is_lost"), [("10 kB", False), ("11 kB", True)])
 def test_background_traffic_that_no_queue_takes_is_named(burst, is_lost):
     """Bursts of 10 kB every 10 ms through a queue of 10 kB; the link sends one in 0.8 ms."""

@@ -49,7 +49,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     crashing = dict.fromkeys(spec.fault_domain(each) for each in spec.faults if each.strikes_host)
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     said = (*of_vcpus, *of_tests, *of_crashes)
-    return [*filter(None, said), *_beyond_line(spec), *_lost_bursts(spec)]
+    return [*filter(None, said), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
@@ -81,11 +81,16 @@ def lost_beside(spec: ModelSpec, struck: str) -> str:
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:
+    asked_of = []
     for name, workload in spec.workloads.items():
         copies, network = spec.domains[spec.target_of(workload)[0]].count, spec.arrival_of(workload)[1]
-        asked, line = workload.wire_bits_per_s * copies, spec.networks[network].rate
-        if asked > line:
-            yield f"workloads.{name} asks for {format_rate(asked)}, and networks.{network}.rate is {format_rate(line)}"
+        asked_of.append((f"workloads.{name}", network, workload.wire_bits_per_s * copies))
+    for network, wire in spec.networks.items():
+        asked = sum(8e9 * traffic.burst / traffic.period for traffic in wire.background.values())
+        asked_of.append((f"networks.{network}.background", network, asked))
+    for who, network, asked in asked_of:
+        if asked > (line := spec.networks[network].rate):
+            yield f"{who} asks for {format_rate(asked)}, and networks.{network}.rate is {format_rate(line)}"
 
 
 def _lost_bursts(spec: ModelSpec) -> Iterator[str]:
@@ -120,6 +125,18 @@ def _idle_vcpus(spec: ModelSpec, name: str) -> str:
         f"domains.{name}.vcpus: of {domain.vcpus} vCPUs no more than {usable} can run at a time, because of {on}; "
         f"{' '.join(remedy)} lets them"
     )
+
+
+def _idle_bounds(spec: ModelSpec) -> Iterator[str]:
+    """Yield bounds on CPU time above all that a domain can use; its scheduler may still decide more often for them."""
+    for name, domain in spec.domains.items():
+        unread, usable = spec.hosts[spec.host_of(domain)].scheduler.unread(domain), 100 * running_vcpus(spec, name)
+        for key in ("cap", "limit"):
+            if key not in unread and getattr(domain, key) > usable:
+                yield (
+                    f"domains.{name}.{key}: {getattr(domain, key):g} % bounds nothing, as its vCPUs can use no more "
+                    f"than {usable} %"
+                )
 
 
 def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
