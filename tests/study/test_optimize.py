@@ -315,6 +315,12 @@ def test_what_is_no_choice_is_refused(text):
         read_choice(text)
 
 
+@pytest.mark.parametrize("text", ["weight=100..200", "a.b=1 GiB..2 GiB", "weight=256,300..400"])
+def test_a_range_without_its_levels_is_asked_for_them(text):
+    with pytest.raises(UsageError, match=r"how many levels of that range\? Such as .*\.\..*/5"):
+        read_choice(text)
+
+
 def test_what_makes_no_sense_is_refused(tmp_path):
     for wrong, why in (
         ({"choices": {"streams": ("1", "2"), "workloads.media.streams": ("3",)}}, "both set workloads.media.streams"),

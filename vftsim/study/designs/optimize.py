@@ -299,6 +299,7 @@ def fronts(request: Request, candidates: Sequence[Candidate]) -> dict[str, list[
 
 MOST = 5000
 _LEVELS = re.compile(r"(?P<range>.*\.\..*)/(?P<levels>[0-9]+)\s*")
+_RANGE = re.compile(r"[0-9][^{\[]*\.\.\s*[0-9][^{\[]*")
 MET, MISSED, OPEN, REFUSED, LACKING = "meets", "misses", "open", "cannot be run", "has no such figure"
 STEPS = (10, 20, 40)
 """Replications of a configuration that is tested, until its intervals are on one side."""
@@ -313,6 +314,8 @@ def read_choice(text: str) -> tuple[str, tuple[str, ...]]:
     values = tuple(dict.fromkeys(split_values(rest)))
     if not equals or not name.strip() or not all(values):
         raise UsageError(f"--choose: '{text}' is not of the form name=value,value or name=low..high/levels")
+    if range_without_levels := next((each for each in values if _RANGE.fullmatch(each)), ""):
+        raise UsageError(f"--choose: '{text}': how many levels of that range? Such as {range_without_levels}/5")
     return name.strip(), values
 
 
