@@ -51,7 +51,6 @@ class CapacityRow:
         )
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data."""
         low, high = self.range
         return {
             "environment": self.environment,

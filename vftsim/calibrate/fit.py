@@ -69,7 +69,6 @@ def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, s
 
 
 def residual(definition: CalibrationSpec, quantity: str, predicted: float, measured: float) -> float:
-    """Return one residual on its scale."""
     if is_ratio(quantity):
         return float(np.log(max(predicted, 1e-3) / max(measured, 1e-3)) / definition.log_scale)
     return (predicted - measured) / definition.cpu_scale_points

@@ -38,7 +38,6 @@ class LeftOut:
         return tuple(self.low <= capacity <= self.high for capacity in self.measured)
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data."""
         return {**asdict(self), "held": list(self.held)}
 
 

@@ -50,7 +50,6 @@ class Group:
         return sum(not row.tells for row in self.rows)
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as plain data."""
         nulls = {null: self.nearer(null) for null in NAMES}
         return {
             "environment": self.environment,
@@ -79,7 +78,6 @@ def groups_of(rows: Iterable[Row]) -> list[Group]:
 
 
 def table(groups: Sequence[Group]) -> str:
-    """Return the groups as Markdown."""
     nulls = [null for null in NAMES if any(group.nearer(null)[2] for group in groups)]
     head = (
         "environment",

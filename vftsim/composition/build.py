@@ -345,7 +345,6 @@ class BuiltModel:
                 yield name, number, int(domain.first_vcpu) + number
 
     def pcpu_rows(self, host: str) -> range:
-        """Return the rows of a host's pCPUs."""
         record = self.engine.rows(hosts)[self.hosts[host].row]
         return range(int(record.first_pcpu), int(record.first_pcpu + record.pcpus))
 

@@ -112,7 +112,6 @@ class ModelSpec(Spec):
         return domain.host or next(iter(self.hosts))
 
     def network_of(self, domain: DomainSpec, interface: InterfaceSpec) -> str:
-        """Return the network that an interface leads to."""
         if interface.network is not None:
             return interface.network
         return self.network_of_nic(self.host_of(domain), interface.nic)
@@ -153,7 +152,6 @@ class ModelSpec(Spec):
         return next((name for name, nic in nics.items() if (nic.network or default) == network), network)
 
     def driver_of(self, host: str) -> str | None:
-        """Return the driver domain of a host."""
         drivers = (name for name, d in self.domains.items() if d.driver is not None and self.host_of(d) == host)
         return next(drivers, None)
 
@@ -393,7 +391,6 @@ class ModelSpec(Spec):
         return {name if len(copies) == 1 else f"{name}-{n}": copy for n, copy in enumerate(copies, 1)}
 
     def workload_of(self, driver: str) -> WorkloadSpec:
-        """Return the workload that a driver plays."""
         return self.workloads.get(driver) or self.workloads[driver.rpartition("-")[0]]
 
     def serving(self) -> dict[str, list[str]]:

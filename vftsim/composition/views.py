@@ -40,7 +40,6 @@ def with_ramp(spec: ModelSpec, ramp: RampSpec) -> ModelSpec:
 
 
 def with_workload(spec: ModelSpec, name: str, workload: WorkloadSpec) -> ModelSpec:
-    """Return the model with a workload replaced."""
     return spec.model_copy(update={"workloads": {**spec.workloads, name: workload}})
 
 

@@ -31,7 +31,6 @@ def make_due(sim: Sim, item: int) -> None:
 
 @event
 def on_due(sim: Sim, item: int, token: int) -> None:
-    """An item of the agenda is due."""
     make_due(sim, item)
 
 

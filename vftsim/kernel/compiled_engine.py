@@ -147,7 +147,6 @@ class CompiledEngine(RewindableEngine):
         return self._sim
 
     def rows(self, table: Table[Any]) -> Sequence[Any]:
-        """Return a table's rows."""
         if table.name not in self._rows:
             array = self._layout.arrays.get(table.name)
             if array is None:

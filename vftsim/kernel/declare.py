@@ -119,7 +119,6 @@ class Chain(Generic[R]):
         _unlinked(f"{self.name}.push")
 
     def push_front(self, sim: Sim, fifo: Fifo, row: int) -> None:
-        """Put a row at the front."""
         _unlinked(f"{self.name}.push_front")
 
     def insert_after(self, sim: Sim, fifo: Fifo, before: int, row: int) -> None:

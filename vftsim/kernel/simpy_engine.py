@@ -76,7 +76,6 @@ class SimpyEngine(Engine):
         return self._sim
 
     def rows(self, table: Table[Any]) -> Sequence[Any]:
-        """Return a table's rows."""
         rows: Sequence[Any] | None = getattr(self._sim, table.name, None)
         if rows is None:
             raise unlinked(table)

@@ -130,7 +130,6 @@ def importer(
 
 
 def importers() -> dict[str, Importer]:
-    """Return all importers by name."""
     discover("vftsim.labs.imports")
     return dict(sorted(_IMPORTERS.items()))
 

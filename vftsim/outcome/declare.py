@@ -416,7 +416,6 @@ def _word_of(percent: float) -> str:
 
 @lru_cache(maxsize=4096)
 def path_word(name: str) -> str:
-    """Return a name as one word of an address."""
     return re.sub(r"[^\w*\-]+", "_", name).strip("_") or "_"
 
 

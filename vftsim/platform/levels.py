@@ -79,7 +79,6 @@ def begin_watching(sim: Sim, action: int, limit: int) -> int:
 
 @entry
 def end_watching(sim: Sim, _: int, __: int) -> int:
-    """Watch nothing."""
     sim.watching = 0
     return 0
 

@@ -64,7 +64,6 @@ def row_of(statement: Statement, names: Names) -> Row:
 
 
 def table_of(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table of texts."""
     return Table(columns, rows, title, texts=len(columns))
 
 
@@ -195,7 +194,6 @@ class Judgement(Printed):
         return self.record.ran
 
     def markdown(self) -> str:
-        """Return the record as Markdown."""
         scores = self.scores()
         lines = [f"# {self.record.spec.title}", "", self.ran, *([""] if scores else []), *(f"* {s}" for s in scores)]
         for table in self.tables():
@@ -214,7 +212,6 @@ def in_counts(rows: Iterable[Row]) -> str:
 
 
 def texts_of(table: Table) -> list[list[str]]:
-    """Return the cells of a table of texts."""
     return [[str(cell) for cell in row] for row in table.rows]
 
 

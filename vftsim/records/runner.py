@@ -60,7 +60,6 @@ class Record:
         return self.with_budget(self.spec.quick)
 
     def with_budget(self, changes: Mapping[str, float]) -> Record:
-        """Return it with another budget."""
         return replace(self, budget={**self.budget, **changes})
 
     def with_models(self, options: Sequence[str]) -> Record:
@@ -131,7 +130,6 @@ class Record:
         return np.array([case[value] for case in self.cases((name,))])
 
     def model(self, experiment: str) -> ModelSpec:
-        """Return the model of an experiment by its name."""
         number, case = self.tasks()[experiment]
         return self.system(self.spec.runs[number], case)
 
@@ -293,6 +291,5 @@ def cell(folder: Path, table: str, column: str, **where: str) -> float:
 
 @cache
 def rows_of(path: Path) -> tuple[dict[str, str], ...]:
-    """Return the rows of a table."""
     with path.open(newline="", encoding="utf-8") as file:
         return tuple(csv.DictReader(file))

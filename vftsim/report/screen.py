@@ -17,7 +17,6 @@ _PIPE_WIDTH = 120
 
 
 def print_json(data: Any) -> None:
-    """Print one JSON document."""
     from vftsim.study.store.files import to_json
 
     text = to_json(data)

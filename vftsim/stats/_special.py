@@ -23,7 +23,6 @@ def student_t_quantile(probability: float, degrees: float) -> float:
 
 
 def beta_quantile(probability: float, a: float, b: float) -> float:
-    """Return the quantile of the beta distribution."""
     return float(_special().betaincinv(a, b, probability))
 
 

@@ -49,7 +49,6 @@ class DelayHistogram:
         self._max_ns = -1
 
     def add(self, value_ns: int) -> None:
-        """Count one value."""
         # A value out of range breaks a record too: the common path makes one comparison.
         if not self._min_ns <= value_ns <= self._max_ns:
             self._extend(value_ns, value_ns)

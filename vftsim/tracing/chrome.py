@@ -85,7 +85,6 @@ def _event(phase: str, one: Slice, time_ns: int) -> Event:
 
 
 def chrome_events(trace: Trace) -> Iterator[Event]:
-    """Return the trace as events of the format."""
     yield from _written(_tracks(trace))
 
 

@@ -91,7 +91,6 @@ def _ip(ends: tuple[Address, Address], protocol: int, carried: bytes, length: in
 
 
 def write_pcap(trace: Trace, point: Point, path: Path) -> None:
-    """Write what is captured at a point."""
     packets = captured(trace, point)
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, _SNAPLEN, _ETHERNET))

@@ -61,7 +61,6 @@ class Guard:
 
 
 def build(desk: Desk) -> Starlette:
-    """Return the application."""
     routes = _Routes(desk)
     return Starlette(
         routes=[
@@ -114,7 +113,6 @@ class _Routes:
         return HTMLResponse(past_page(self._desk))
 
     def script(self, _: Request) -> Response:
-        """The script of the pages."""
         return Response(script(), media_type="text/javascript")
 
     async def begin(self, request: Request) -> Response:

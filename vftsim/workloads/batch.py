@@ -182,7 +182,6 @@ def pause(sim: Sim, batch: Batch, process: BatchProcess) -> None:
 
 @event
 def on_begin(sim: Sim, batch_process_row: int, token: int) -> None:
-    """Begin a transaction."""
     process = batch_processes(sim)[batch_process_row]
     if token != process.planned:
         return

@@ -61,7 +61,6 @@ udp_bulks = Table("udp_bulks", UdpBulk, 256)
 
 @event
 def on_begin(sim: Sim, udp_flow_row: int, token: int) -> None:
-    """A client begins."""
     flow = udp_flows(sim)[udp_flow_row]
     flow.first_ns = sim.now_ns
     flow.end_ns = sim.now_ns + udp_bulks(sim)[flow.bulk].duration_ns

@@ -108,7 +108,6 @@ class Writer:
         self.close("ret void" if kind is None else f"ret {text_of(kind)} {zero_of(kind)}")
 
     def to(self, value: Value, kind: Type) -> str:
-        """Return a value as one of another type."""
         text, have = value
         if have == kind:
             return text

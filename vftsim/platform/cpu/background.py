@@ -53,7 +53,6 @@ def begin_load(sim: Sim, row: int, _: int) -> int:
 
 @event
 def on_period(sim: Sim, row: int, token: int) -> None:
-    """A period begins."""
     begin_period(sim, row)
 
 

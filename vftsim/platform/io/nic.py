@@ -145,7 +145,6 @@ def admit_arrivals(sim: Sim, nic: Nic) -> None:
 
 @part
 def new_packet(sim: Sim, flow: int, stream: int, sent_ns: int) -> int:
-    """Make a packet of a flow."""
     row = packets.new(sim)
     packet = packets(sim)[row]
     packet.flow = flow

@@ -340,7 +340,6 @@ def pace_secondary(sim: Sim, guard: Guard, speed: float) -> None:
 
 @part
 def set_train(train: Train, like: Train) -> None:
-    """Make a train like another."""
     train.period_ns = like.period_ns
     train.size_bytes = like.size_bytes
     train.cost_ns = like.cost_ns

@@ -79,7 +79,6 @@ def announce_fault(sim: Sim, row: int, _: int) -> int:
 
 @event
 def on_fault(sim: Sim, fault_row: int, token: int) -> None:
-    """A fault strikes."""
     strike(sim, faults(sim)[fault_row])
 
 
@@ -225,7 +224,6 @@ def joined_ns(cuts: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
 
 
 def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int, channel_ns: int) -> None:
-    """Plan one strike of a fault."""
     row, blow = engine.add(
         faults,
         kind=engine.number(spec.part),
@@ -309,7 +307,6 @@ class ChannelLoss(LastingFault):
     needs_backup: ClassVar[bool] = True
 
     def cuts_channel(self, engine: Engine, guard: int) -> bool:
-        """Tell that it does."""
         return True
 
 
@@ -321,7 +318,6 @@ def announce_loss(sim: Sim, blow: Fault) -> None:
 
 @channel_loss.implements(strike)
 def lose_channel(sim: Sim, blow: Fault) -> None:
-    """Cut it."""
     audit.lose_channel(sim, guards(sim)[blow.guard].audit, blow.channel_ns)
     mechanism.channel_loss(sim, guards(sim)[blow.guard], blow.channel_ns)
 
@@ -395,7 +391,6 @@ class Pause(FaultSpec):
 
 @pause.implements(strike)
 def pause_guest(sim: Sim, blow: Fault) -> None:
-    """Stop it."""
     mechanism.pause(sim, guards(sim)[blow.guard], blow.duration_ns)
 
 

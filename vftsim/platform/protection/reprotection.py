@@ -101,7 +101,6 @@ def copy_now(sim: Sim, guard: Guard) -> None:
 
 @event
 def on_copy(sim: Sim, guard_row: int, token: int) -> None:
-    """The copy begins."""
     guard = guards(sim)[guard_row]
     reprotection = reprotections(sim)[guard_row]
     if is_given_up(guard, reprotection.next_step, token):

@@ -239,7 +239,6 @@ def call_figures(record: RunRecord) -> dict[str, float]:
 
 
 def bounds_and_calls(spec: ModelSpec, record: RunRecord) -> dict[str, float]:
-    """Return both."""
     return {**bounds_of(spec, record), **call_figures(record)}
 
 

@@ -32,7 +32,6 @@ _FOLDER = shipped_dir("calibration") / "xen-media"
 
 
 def measured_rows() -> Sequence[Mapping[str, str]]:
-    """Return the rows of the measured table."""
     return rows_of(_FOLDER / "measured.csv")
 
 
@@ -103,7 +102,6 @@ def _runs(spec: ModelSpec, budget: Mapping[str, float]) -> list[RunRecord]:
 
 
 def run_experiment(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, Any]:
-    """Run all replications of one experiment."""
     results = _runs(spec, budget)
     rows = [_row_of(spec, result) for result in results]
     # A row lacks the delays of a replication in which nothing came through.

@@ -106,7 +106,6 @@ class CapacityStudy(Printed):
         return cls(manifest, ramp, searches, band)
 
     def blocks(self) -> list[Block]:
-        """Return the capacities as blocks."""
         models = self.manifest["models"]
         for search in self.searches.values():
             models = [varied(model, search.model.spec, search.names.key) for model in models]

@@ -399,7 +399,6 @@ class Episode:
 
 
 def simulate_episode(task: EpisodeTask) -> Episode:
-    """Run an episode."""
     spec, entry = task.spec, task.spec.entry_of(task.domain)
     if task.protected_from_ns:
         begins = {"active_from": Instant("run", task.protected_from_ns)}

@@ -496,7 +496,6 @@ def _cards(study: FailoverStudy) -> Cards:
 
 
 def _row(study: FailoverStudy, name: str, values: list[float]) -> list[Cell]:
-    """Return one figure of failovers as a row."""
     words = _WORDS.get(name, name.replace("failed_", "failed more: ").replace("lost_", "packets lost: "))
     known = sorted(value for value in values if math.isfinite(value))
     share = study.share(name)

@@ -58,7 +58,6 @@ class StudyPoint:
 
     @property
     def digest(self) -> str:
-        """The digest of its model."""
         return self.model.digest()
 
     @property

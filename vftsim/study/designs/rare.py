@@ -174,7 +174,6 @@ class _Task:
 
 
 def play(task: _Task) -> Trials:
-    """Play a repetition."""
     return split(task.process(), (*task.levels, task.event.target), task.trials, task.choose())
 
 

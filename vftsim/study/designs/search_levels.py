@@ -281,7 +281,6 @@ class JudgedLoad:
         return JudgedRun(figures, is_within, short_offer(record, self.offered, figures))
 
     def at(self, level: float) -> ModelSpec:
-        """Return the model at a level."""
         return self.turned(self.spec, level)
 
     def allows(self, level: float) -> bool:

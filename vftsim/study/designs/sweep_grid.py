@@ -152,7 +152,6 @@ class Grid:
 
     @property
     def schedulers(self) -> tuple[str, ...]:
-        """The schedulers that are compared."""
         return tuple(dict.fromkeys(variant.scheduler for variant in self.variants))
 
     @property
@@ -184,7 +183,6 @@ class Grid:
         return total([model.spec for model in some], replications).times(self.size / len(some))
 
     def _point(self, number: int) -> Point:
-        """Return one of the points."""
         model = self._model(number)
         times_ns = model.spec.measure.duration, model.spec.measure.warm_up
         made = partial(self._model, number)
@@ -199,7 +197,6 @@ class Grid:
         return self.variants[rest], {axis.name: value for axis, value in zip(self.axes, values, strict=True)}
 
     def _model(self, number: int) -> Model:
-        """Return the model of one of the points."""
         variant, values = self._place(number)
         made = itertools.chain.from_iterable(axis.assignments(values[axis.name], variant.kind) for axis in self.axes)
         return self.at((*variant.switch, *self.overrides, *made))

@@ -55,7 +55,6 @@ class WarmUpStudy(Printed):
         return self.needed_ns is not None and self.needed_ns <= self.transient_ns
 
     def blocks(self) -> list[Block]:
-        """Return what the pilots say as blocks."""
         period_s, transient_s = self.period_ns / 1e9, self.transient_ns / 1e9
         rows: list[list[Cell]] = [
             [name, one.mser_cut * period_s, one.cut * period_s] if isinstance(one, WarmUp) else [name, None, None]

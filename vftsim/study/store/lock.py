@@ -41,7 +41,6 @@ class Holder:
 
     @classmethod
     def here(cls) -> Holder:
-        """Return this process."""
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]) if sys.argv else "python"
         return cls(
             os.getpid(), socket.gethostname(), command[:200], datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

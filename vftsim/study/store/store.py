@@ -89,7 +89,6 @@ class Store:
                 raise
 
     def __enter__(self) -> Self:
-        """Return itself."""
         return self
 
     def __exit__(

@@ -123,7 +123,6 @@ def is_measured(load: farm.FarmLoad, call: farm.Call) -> bool:
 
 @part
 def begin_stage(sim: Sim, load: farm.FarmLoad, call: farm.Call, stage: int) -> None:
-    """Send what a stage begins with."""
     call.stage = stage
     call.asked_ns = sim.now_ns
     call.wait_ns = load.t1_ns
@@ -144,7 +143,6 @@ def send_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
 
 @part
 def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, port: int) -> None:
-    """Send a message to a port of the farm."""
     if sim.now_ns >= load.warmup_ns:
         load.messages += 1
     tagged = 2 * farm.KINDS * call.uses + message
@@ -158,7 +156,6 @@ def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, p
 
 @part
 def is_from_callee(message: int) -> bool:
-    """Tell whether the callee sends a message."""
     return message == farm.Message.RINGING or message == farm.Message.OK or message == farm.Message.BYE_OK
 
 
@@ -205,7 +202,6 @@ def on_caller(sim: Sim, call_row: int, token: int) -> None:
 
 @part
 def fail_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
-    """Give a call up."""
     if is_measured(load, call):
         load.failed += 1
     close_call(sim, load, call)
@@ -270,7 +266,6 @@ def handle_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, packet: int) 
 
 @part
 def handle_at_callee(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int) -> None:
-    """Act on a message at the callee."""
     if message == farm.Message.BYE:
         send_message(sim, load, call, farm.Message.BYE_OK, call.front)
     elif message == farm.Message.ACK:
@@ -309,7 +304,6 @@ def on_callee(sim: Sim, call_row: int, token: int) -> None:
 
 @part
 def handle_at_caller(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int) -> None:
-    """Act on a message at the caller."""
     if message == farm.Message.REGISTERED and call.stage == farm.REGISTERING:
         if is_measured(load, call):
             add_delay(sim, load.registrations, sim.now_ns - call.asked_ns)

@@ -21,7 +21,6 @@ ims_bench = workload.kind("ims_bench")
 
 @part
 def start_attempt(sim: Sim, bench: Bench, row: int) -> None:
-    """Begin an attempt."""
     # Referred to before anything is sent: a message dropped at once is the last to refer to its stream.
     attempts(sim)[row].is_kept = True
     add_ref(sim, row)
@@ -310,7 +309,6 @@ def answered_call(sim: Sim, attempt: Attempt) -> None:
 
 @event
 def on_hang_up(sim: Sim, attempt_row: int, token: int) -> None:
-    """The caller hangs up."""
     attempt = attempts(sim)[attempt_row]
     if token != attempt.hold:
         return

@@ -182,7 +182,6 @@ class Series:
         self._last: dict[str, NDArray[Any]] = {}
 
     def drain(self) -> None:
-        """Empty the log."""
         sampler = self.engine.rows(samplers)[1]
         count = int(sampler.written)
         if count == 0:

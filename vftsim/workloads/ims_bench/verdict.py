@@ -33,7 +33,6 @@ def count(sim: Sim, attempt: Attempt, delay: int, value_ns: int) -> None:
 
 @part
 def limit_ns(bench: Bench, delay: int) -> int:
-    """Return the threshold of a delay."""
     if delay in (metrics.SES1, metrics.SES2):
         return bench.session_setup_ns
     if delay == metrics.REL1:

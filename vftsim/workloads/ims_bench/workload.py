@@ -111,7 +111,6 @@ class ImsBenchSpec(RampSpec):
         return "steps.initial"
 
     def step_loads(self) -> Sequence[float]:
-        """Return the loads of its ramp."""
         return [self.steps.load_of(step) for step in range(self.steps.count)]
 
     @property
@@ -322,7 +321,6 @@ class BenchDriver(Driver):
         self.manager.complete()
 
     def phases(self) -> Sequence[Phase]:
-        """Return the measured phases."""
         return [
             Phase(each.name, each.requested_saps, each.measure_from_ns, each.end_ns, {self._owner: each})
             for each in self.manager.phases

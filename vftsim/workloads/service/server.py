@@ -148,7 +148,6 @@ def on_calls_made(sim: Sim, visit_row: int, argument: int) -> None:
 
 @part
 def send_planned(sim: Sim, service: Service, visit: Visit) -> None:
-    """Make the calls that are planned."""
     while visit.planned.length > 0:
         call = calls(sim)[call_list.pop(sim, visit.planned)]
         call_list.push(sim, visit.asked, call.row)

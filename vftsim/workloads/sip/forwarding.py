@@ -49,7 +49,6 @@ def send_message(sim: Sim, server: SipServer, flow: int, port: int, stream: int,
 
 @part
 def answer_from(sim: Sim, server: SipServer, transaction: Transaction, message: int) -> None:
-    """Send a message of a transaction."""
     send_message(sim, server, transaction.flow, transaction.port, transaction.stream, message)
 
 

@@ -160,7 +160,6 @@ def end_flush(sim: Sim, server: SipServer) -> None:
 
 @part
 def plan_stall(sim: Sim, server: SipServer, rules: SipRules) -> None:
-    """Plan the next stall."""
     server.stall = at(sim, sim.now_ns + rules.stall_period_ns, EventKind.TIMER, _STALL, on_stall, server.row)
 
 

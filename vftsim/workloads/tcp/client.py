@@ -61,7 +61,6 @@ _Span = tuple[int, int, int]
 
 @event
 def on_begin(sim: Sim, connection_row: int, token: int) -> None:
-    """A client begins."""
     connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     connection.end_ns = sim.now_ns + bulk.duration_ns
@@ -169,7 +168,6 @@ def on_client_delay(sim: Sim, connection_row: int, token: int) -> None:
 
 @bulk_tcp.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count a packet that was dropped."""
     bulks(sim)[flow.state_row].dropped += 1
 
 

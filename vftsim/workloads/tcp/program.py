@@ -228,7 +228,6 @@ def on_server_delay(sim: Sim, connection_row: int, token: int) -> None:
 
 @part
 def program_of(sim: Sim, connection: Connection) -> TcpProgram:
-    """Return the program that has accepted a connection."""
     return tcp_programs(sim)[applications(sim)[connection.program].state_row]
 
 

@@ -252,7 +252,6 @@ def take_piece(sim: Sim, load: HttpLoad, connection: http.HttpConnection, is_las
 
 @httperf.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count a packet that was dropped."""
     http_loads(sim)[flow.state_row].dropped += 1
 
 

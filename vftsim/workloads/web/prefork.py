@@ -245,7 +245,6 @@ def submit_piece(sim: Sim, server: PreforkServer, row: int, demand_ns: int) -> N
 
 @part
 def piece_cost_ns(sim: Sim, server: PreforkServer, row: int) -> int:
-    """Return what a piece of the reply costs."""
     port = flows(sim)[http.http_connections(sim)[row].flow].port
     return with_overhead_ns(sim, server.program, server.piece_ns, 1) + ports(sim)[port].transmit_ns
 

@@ -113,6 +113,5 @@ def is_stale(sim: Sim, packet: int) -> bool:
 def new_http_packet(
     sim: Sim, flow: int, port: int, connection: HttpConnection, kind: int, piece: int, size_bytes: int
 ) -> int:
-    """Make a packet of a connection."""
     message = connection.serial * SERIALS + piece * KINDS + kind
     return new_packet(sim, flow, port, connection.row, connection.row, message, size_bytes)

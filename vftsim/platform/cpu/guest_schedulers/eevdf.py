@@ -114,7 +114,6 @@ def is_eligible(sim: Sim, ours: EevdfDomain, eevdf_process: EevdfProcess) -> boo
 
 @part
 def virtual_slice_ns(ours: EevdfDomain, process: Process) -> int:
-    """Return a slice in virtual time."""
     return ours.slice_ns * NICE_0 // process.weight
 
 

@@ -146,7 +146,6 @@ def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
 
 @part
 def slice_ns(ours: O1Domain, process: Process) -> int:
-    """Return the time slice of a process."""
     longest_ns = ours.slice_ns
     if process.nice < 0:
         longest_ns = 4 * ours.slice_ns

@@ -107,7 +107,6 @@ def lead_over(sim: Sim, host: Host, vcpu: Vcpu, row: int) -> int:
 
 @part
 def is_current(sim: Sim, credit2_vcpu: Credit2Vcpu, row: int) -> bool:
-    """Tell whether the vCPU of that row has its pCPU."""
     return credit2_pcpus(sim)[credit2_vcpu.processor].current == row
 
 

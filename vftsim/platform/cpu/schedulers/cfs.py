@@ -178,7 +178,6 @@ def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
 
 @cfs.implements(shared.eligible)
 def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
-    """Tell whether it is not throttled."""
     return has_budget(sim, vcpu)
 
 

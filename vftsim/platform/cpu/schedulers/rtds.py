@@ -96,7 +96,6 @@ class Rtds(SchedulerSpec):
         return {"depletions": int(engine.rows(rtds_hosts)[host].depletions)}
 
     def priority_name(self, priority: int) -> str:
-        """Name the level."""
         return f"level {priority}"
 
 
@@ -108,19 +107,16 @@ def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
 
 @rtds.implements(shared_queue.eligible)
 def is_eligible(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
-    """Tell whether it has budget."""
     return deadlines(sim)[vcpu.row].left_ns > 0
 
 
 @rtds.implements(shared_queue.longest_ns)
 def rest_of_budget(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Return what is left of its budget."""
     return deadlines(sim)[vcpu.row].left_ns
 
 
 @rtds.implements(scheduler.priority)
 def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Return the level."""
     return rtds_vcpus(sim)[vcpu.row].level
 
 

@@ -230,7 +230,6 @@ def hand_over_taken(sim: Sim, port: Port, nic: GuestNic, count: int) -> None:
 
 @part
 def hand_over(sim: Sim, port: Port, packet: int) -> None:
-    """Hand a packet to its socket."""
     mark(sim, packet, ENTERED, 0, sim.now_ns, 0)
     receive(sim, applications(sim)[port.application], packet)
 
