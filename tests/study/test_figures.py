@@ -15,7 +15,10 @@ from vftsim.report.terminal import as_text
 from vftsim.spec import shipped_dir
 from vftsim.stats import Estimate
 from vftsim.study.designs.compare import compare_study
+from vftsim.study.designs.points import points_of
 from vftsim.study.designs.run import run_study
+from vftsim.study.designs.study import run_study_file
+from vftsim.study.designs.study_spec import read_study
 from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.figures.catalogue import catalogue, check_names, one_figure
 from vftsim.study.figures.names import find, one
@@ -280,7 +283,22 @@ def test_a_figure_that_no_run_has_is_named(tiny):
     """The tiny server is full at 29 attempts a second: no ramp of it reaches 50."""
     found = compare_study([tiny, tiny], 1, Execution(1, 1), figures=["calls.at_10.cpu", "calls.at_50.cpu"])
     assert found.without_value == ["calls.at_50.cpu"]
-    assert "calls.at_50.cpu: no run of any model has it" in str(found)
+    assert "calls.at_50.cpu: no run has it: a step that none reaches" in str(found)
+
+
+def test_a_figure_that_no_point_has_is_named(tiny_path, tmp_path):
+    """A sweep and a study of it: the same, beside the figures that there are."""
+    figures = ["calls.at_10.cpu", "calls.at_50.cpu"]
+    grid = make_grid(str(tiny_path), None, ["domains.sut.cpu_inflation=1,1.1"], ())
+    swept = run_sweep(grid, tmp_path / "sweep", 1, Execution(1, 1), figures=figures)
+    file = tmp_path / "study.yaml"
+    factor = "factors: {domains.sut.cpu_inflation: [1, 1.1]}"
+    file.write_text(f"name: s\nmodels: [{tiny_path}]\n{factor}\nresponses: {json.dumps(figures)}\nreplications: 1\n")
+    spec, folder = read_study(str(file))
+    studied = run_study_file(spec, points_of(spec, folder), tmp_path / "study", Execution(1, 1))
+    for found in (str(swept), str(studied)):
+        assert found.count("no run has it") == 1
+        assert "calls.at_50.cpu: no run has it" in found
 
 
 def test_a_figure_that_there_is_not_is_named_as_it_was_written(tiny):

@@ -45,7 +45,7 @@ from vftsim.study.designs.ramp import RampCapacity, ramp_capacity_of, unfailed_n
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.names import Address
-from vftsim.study.figures.summary import OF_PAIRS, Summary
+from vftsim.study.figures.summary import OF_PAIRS, Summary, of_no_run, without_value
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
 from vftsim.study.runs.execution import Execution
@@ -90,12 +90,7 @@ class Comparison(Printed):
     @property
     def without_value(self) -> list[str]:
         """Figures that were asked for and that no run of any model has."""
-        shown = {address.text for address in self.addresses}
-        return [
-            name
-            for name in self.figures
-            if not any(address.text in shown for each in self.summaries for address in each.find(name))
-        ]
+        return without_value(self.figures, self.addresses)
 
     def estimate(self, number: int, address: Address) -> Estimate | None:
         """Return a figure of a model."""
@@ -339,8 +334,7 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
         f"{name}: {model.label}" for name, model in zip(names, comparison.models, strict=True) if name != model.label
     ]
     notes += _unequal_loads(comparison)
-    nowhere = "no run of any model has it: a step that none reaches, or beyond what its rule holds for."
-    notes += [f"{name}: {nowhere}" for name in comparison.without_value]
+    notes += of_no_run(comparison.without_value)
     if missing := _first_missing(comparison):
         notes.append(f"-: not of this model, or not reached by it in any replication (first: {missing}).")
     for name, summary in zip(names, comparison.summaries, strict=True):

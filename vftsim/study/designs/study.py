@@ -26,7 +26,7 @@ from vftsim.study.designs.sweep_grid import MOST_DRAWN
 from vftsim.study.figures.catalogue import catalogue, check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
 from vftsim.study.figures.protection_costs import cost_notes
-from vftsim.study.figures.summary import resting_on_some
+from vftsim.study.figures.summary import of_no_run, resting_on_some, without_value
 from vftsim.study.figures.validity import not_covered, not_covered_line
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
@@ -285,6 +285,7 @@ def _notes(study: StudyResult) -> list[str]:
     if study.unreached:
         listed = ", ".join(map(str, study.unreached[:_MOST_LISTED]))
         notes.append(f"Precision not reached within the most replications: points {listed}.")
+    notes += of_no_run(without_value(study.spec.responses, study.responses.addresses))
     notes += resting_on_some(
         (f"point {number}: {address.text}", estimate.n, len(done))
         for number, done in enumerate(study.responses.done)

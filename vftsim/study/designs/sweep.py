@@ -32,7 +32,7 @@ from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.protection_costs import cost_notes
-from vftsim.study.figures.summary import resting_on_some
+from vftsim.study.figures.summary import of_no_run, resting_on_some, without_value
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, is_load, is_of_load_outside
 from vftsim.study.runs.execution import Execution
@@ -480,6 +480,7 @@ def _times(grid: Grid) -> str:
 
 def _findings(result: SweepResult) -> list[str]:
     lines = [f"Refused by {name}: {why}" for name, why in result.refusals.items()]
+    lines += of_no_run(without_value(result.named, [*result.shown.values()]))
     for scheduler, axis in result.without_effect():
         lines.append(f"{axis} changed nothing{f' under {scheduler}' if scheduler else ''}, to the last digit")
     return lines

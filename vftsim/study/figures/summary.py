@@ -168,6 +168,16 @@ def resting_on_some(figures: Iterable[tuple[str, int, int]]) -> list[str]:
     ]
 
 
+def without_value(names: Iterable[str], addresses: Sequence[Address]) -> list[str]:
+    """Return the figures that were asked for and are none of those that runs have."""
+    return [name for name in names if not find(name, addresses)]
+
+
+def of_no_run(names: Iterable[str]) -> list[str]:
+    """Say of figures that no run has them."""
+    return [f"{name}: no run has it: a step that none reaches, or beyond what its rule holds for" for name in names]
+
+
 def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
     """Return figures of one run by their names, nan for one that it lacks; refuse a name of several."""
     summary, values = Summary("", [(0, record)]), dict[str, float]()
