@@ -204,3 +204,15 @@ def test_an_overload_in_less_than_the_patience_of_clients_is_said(written, capsy
     assert "of load (" in said
     assert "none has failed before it has waited for 7 s; less was measured" in said
     assert "Without an answer" not in said_by(capsys, "run", file, "-n", "1", "--set", f"{server}=4 ms")
+
+
+def test_requests_that_have_failed_are_not_under_way(written, capsys):
+    """Who is asked in turn needs 20 s: after 300 ms each request is answered that it has failed."""
+    ways = "interfaces: {eth0: {path: {kind: moderated}}}"
+    slow = f"domains.slow={{{ways}, applications: {{app: {{kind: service, threads: 99, demand: 20 s}}}}}}"
+    asking = "{kind: service, threads: 99, demand: 0, calls: [{to: slow, timeout: 300 ms, retries: 0}]}"
+    file = written("{kind: open_requests, to: vm, rate: 20 /s}", asking)
+    more = ["--set", slow, "--set", "hosts.host.pcpus=2", "--set", "measure.duration=5 s"]
+    said = said_by(capsys, "run", file, "-n", "1", *more)
+    assert "requests failed, % 100 " in said
+    assert "Without an answer" not in said

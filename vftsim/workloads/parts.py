@@ -500,12 +500,12 @@ class WorkloadSpec(Spec):
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
         return {}
 
-    def unanswered(self, offered: int, answered: int, measured_ns: int, unit: str) -> Offer | None:
-        """Return what was answered of what was offered, if the measured time is too short for any of it to fail."""
+    def unanswered(self, offered: int, over: int, measured_ns: int, unit: str) -> Offer | None:
+        """Return what was over of what was offered, if the measured time is too short for the rest to fail."""
         if measured_ns >= self.patience_ns:
             return None
         limit = f"none has failed before it has waited for {format_duration(self.patience_ns)}; less was measured"
-        return Offer(offered, min(answered, offered), unit, limit, UNANSWERED, MOST_UNANSWERED, "failed")
+        return Offer(offered, min(over, offered), unit, limit, UNANSWERED, MOST_UNANSWERED, "failed")
 
     def test_ns(self) -> int:
         """Return how long its own test lasts from the start of a run, without phases; 0: as long as the run."""

@@ -457,7 +457,8 @@ class OpenRequestsSpec(_RequestsSpec):
 
         def offered() -> Offer | None:
             begin_ns, end_ns = target.window_ns
-            return self.unanswered(int(exchange.offered), int(exchange.answers), end_ns - begin_ns, "requests")
+            over = int(exchange.answers) + int(exchange.failed) + int(exchange.given_up)
+            return self.unanswered(int(exchange.offered), over, end_ns - begin_ns, "requests")
 
         return Driver(target, exchange, start_exchange, measured, offered)
 

@@ -520,6 +520,7 @@ class FarmCallsSpec(WorkloadSpec):
             )
 
         def offered() -> Offer | None:
-            return self.unanswered(int(load.offered), int(load.answered), end_ns - begin_ns, "calls")
+            over = int(load.answered) + int(load.failed)
+            return self.unanswered(int(load.offered), over, end_ns - begin_ns, "calls")
 
         return Driver(target, load, start_calls, measured, offered)
