@@ -210,6 +210,22 @@ def test_arrivals_of_a_step_are_poisson() -> None:
     assert all(later.start_ns >= earlier.start_ns for earlier, later in pairwise(begun))
 
 
+@pytest.mark.parametrize("cv", [0.5, 2.0])
+def test_gaps_that_vary_less_or_more_make_a_renewal_process_of_the_same_rate(cv: float) -> None:
+    """Counts of a second vary by the square of the gaps' variation, as of any renewal process (Cox 1962, chapter 4)."""
+    begun = Play(_spec(gap_cv=cv, steps=_steps(initial=100.0, duration=100 * S, most=1))).in_phase("step_1")
+    assert abs(len(begun) - 10_000) <= 3.5 * cv * math.sqrt(10_000)
+    gaps = np.diff([a.start_ns for a in begun])
+    assert gaps.std() / gaps.mean() == pytest.approx(cv, rel=0.05)
+    a_second = np.bincount([a.start_ns // S for a in begun], minlength=100)
+    assert a_second.var(ddof=1) / a_second.mean() == pytest.approx(cv**2, rel=3.5 * math.sqrt(2 / 99))
+
+
+def test_attempts_without_variation_come_evenly() -> None:
+    begun = Play(_spec(gap_cv=0.0, steps=_steps(initial=100.0, most=1))).in_phase("step_1")
+    assert [a.start_ns for a in begun] == [10 * MS * n for n in range(1, 4_000)]
+
+
 def test_the_mix_and_the_times_of_calls_are_those_of_the_model() -> None:
     play = Play(_spec(steps=_steps(initial=100.0, duration=200 * S, most=1)))
     begun = play.in_phase("step_1")

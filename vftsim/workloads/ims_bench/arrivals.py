@@ -1,4 +1,4 @@
-"""How attempts begin: in batches at a constant rate, or as a Poisson process; and everything random of them.
+"""How attempts begin: in batches at a constant rate, or with random gaps; and everything random of them.
 
 The draws come ready-made, with numpy ahead of their use; the driver writes more when :func:`take_draw` asks.  Streams
 are keyed by phase number and chunk, never by load, environment or what the server does: two configurations see the same
@@ -59,7 +59,8 @@ class PhaseDraws:
     """Means of ringing and holding times; 0: none."""
     demand_cv: float
     time_cv: float = 1.0
-    """Coefficients of variation of the relative demands (mean 1), and of ringing and holding times."""
+    gap_cv: float = 1.0
+    """Coefficients of variation of the relative demands (mean 1), of ringing and holding times, and of gaps."""
 
     def chunk(self, number: int) -> dict[str, NDArray[Any]]:
         """Return :data:`CHUNK` attempts by field of :class:`AttemptDraw`."""
@@ -67,14 +68,20 @@ class PhaseDraws:
         u = self.streams.uniforms("ims_bench.attempt", entity, count=CHUNK * 6).reshape(6, CHUNK)
         d = self.streams.uniforms("ims_bench.demand", entity, count=CHUNK * DEMANDS_PER_ATTEMPT)
         return {
-            "gap": unit_exponential(u[0]),
+            "gap": unit_exponential(u[0]) if self.gap_cv == 1.0 else self._relative(u[0], self.gap_cv),
             "scenario": categorical(u[1], [share / 100.0 for share in self.shares]),
             "ring_ns": self._times(u[2], self.ring_ns),
             "hold_ns": self._times(u[3], self.hold_ns),
-            "demands": (gamma_ns(d, _UNIT_NS, self.demand_cv) / _UNIT_NS).reshape(CHUNK, DEMANDS_PER_ATTEMPT),
+            "demands": self._relative(d, self.demand_cv).reshape(CHUNK, DEMANDS_PER_ATTEMPT),
             "user": u[4],
             "destination": u[5],
         }
+
+    @staticmethod
+    def _relative(uniforms: NDArray[Any], cv: float) -> NDArray[Any]:
+        """Return variates of mean 1."""
+        variates: NDArray[Any] = gamma_ns(uniforms, _UNIT_NS, cv) / _UNIT_NS
+        return variates
 
     def _times(self, uniforms: NDArray[Any], mean_ns: int) -> NDArray[Any]:
         """Return durations of a call, at least 1 ns."""
@@ -128,7 +135,7 @@ def begin_batch(sim: Sim, bench: Bench) -> None:
 
 @entry
 def begin_arrivals(sim: Sim, row: int, _: int) -> int:
-    """Begin Poisson arrivals with mean gaps of ``gap_ns``, until ``until_ns``."""
+    """Begin arrivals with mean gaps of ``gap_ns``, until ``until_ns``."""
     bench = benches(sim)[row]
     bench.due_ns = float(sim.now_ns)
     plan_arrival(sim, bench)

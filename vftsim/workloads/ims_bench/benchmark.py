@@ -67,6 +67,8 @@ class Settings(Protocol):
     def hold_time(self) -> int: ...
     @property
     def time_cv(self) -> float: ...
+    @property
+    def gap_cv(self) -> float: ...
 
 
 class Manager:
@@ -163,7 +165,14 @@ class Manager:
                 phase.first_delay = first
         self._rows[row] = self.series.records[row] = record
         self._draws = PhaseDraws(
-            self._streams, number, shares, spec.ring_time, spec.hold_time, self._demand_cv, spec.time_cv
+            self._streams,
+            number,
+            shares,
+            spec.ring_time,
+            spec.hold_time,
+            self._demand_cv,
+            spec.time_cv,
+            spec.gap_cv,
         )
         self._next_chunk = 0
         bench = engine.rows(benches)[self.bench]

@@ -71,6 +71,13 @@ class ImsBenchSpec(RampSpec):
         le=5.0,
         description="Coefficient of variation of ringing and holding times (gamma; 1 is exponential, 0 constant).",
     )
+    gap_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of the gaps between attempts (gamma). Default 1, Poisson, the "
+        "benchmark's (ETSI TS 186 008); above 1 they come in bursts, with 0 evenly.",
+    )
     reaction_time: DurationNs = Field(
         0, description="Time that a user agent takes to answer a message (reply, ACK, credentials)."
     )
