@@ -388,7 +388,7 @@ def _answers(result: Sensitivity) -> list[str]:
     deciding, count = result.deciding, len(result.effects)
     unit = f" {result.unit}" if result.unit else ""
     in_use, spread = plain(result.in_use.mean), result.spread
-    if spread.low == spread.high:
+    if not any(each.effect.value for each in result.effects):
         return [
             f"{result.figure} depends on none of {count} factors: it is {in_use}{unit} at all {result.runs} points, to "
             "the last digit.",
