@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from vftsim.calibrate.runs import measured_runs
 from vftsim.cli.main import main
 from vftsim.labs import imported
 from vftsim.labs.dataset import read_dataset
@@ -39,6 +40,14 @@ def test_a_new_dataset_holds_what_the_files_say(lab, capsys):
     assert found["step_1", "SES2/max"] == 4.0
     assert found["step_1", "cpu"] == pytest.approx(99.667, abs=1e-3)
     assert found["step_1", "failed"] == 0.0
+
+
+def test_cpu_of_a_domain_is_taken_by_a_fit_with_the_number_of_its_samples(lab):
+    """Six samples are a count, not percent of a CPU."""
+    assert run(lab, str(FILES / "sadf_u.csv"), "--rename", "cpu/1=cpu.vm") == 0
+    found = measured_runs(lab, [("bare", "step_1")])
+    assert found["bare/step_1", "cpu.vm"] == pytest.approx(99.667, abs=1e-3)
+    assert found["bare/step_1", "cpu.vm/n"] == 6.0
 
 
 def test_runs_repeats_and_environments_are_added_and_words_of_the_user_stay(lab):

@@ -100,7 +100,7 @@ def _units() -> dict[str, str]:
 def unit_of_figure(quantity: str) -> str | None:
     """Return the unit that a figure is in; ``None``: it is not declared, a dataset's is taken as it is."""
     units, (head, dot, last) = _units(), quantity.partition(".")
-    for name in (quantity, f"{head}.{ANY}" if dot else quantity, last):
+    for name in (quantity, f"{head}.{ANY}" if dot and "/" not in last else quantity, last):  # cpu.vm/n is a count
         if units.get(name):
             return units[name]
     return None
