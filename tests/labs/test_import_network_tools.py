@@ -205,6 +205,23 @@ def test_iperf3_datagrams_of_versions_that_tell_the_sender_s_rate_alone():
     assert of_text(json.dumps(test))["throughput"]["mean"] == pytest.approx(49.9866, abs=1e-3), "what it received"
 
 
+@pytest.mark.parametrize("tool", ["iperf2", "iperf3"])
+def test_a_part_of_an_interval_at_the_end_counts_by_its_length(tool):
+    """Two seconds at 900 Mbit/s and a tenth of one at 0: 857.1 on average, in no second less than 900."""
+    ends = [(0.0, 1.0, 900e6), (1.0, 2.0, 900e6), (2.0, 3.0, 900e6), (3.0, 3.1, 0.0)]
+    if tool == "iperf2":
+        lines = [*ends, (0.0, 3.1, 870e6)]
+        text = iperf2.Iperf2Report(tuple(iperf2.Iperf2Line("1", a, b, rate / 8, rate) for a, b, rate in lines)).text()
+    else:
+        spans = tuple((a, b, int((b - a) * rate / 8)) for a, b, rate in ends)
+        text = Iperf3Report("TCP", (Iperf3Stream(spans, 337_500_000, 337_125_000),)).text()
+    found = of_text(text, start=1.0)["throughput"]
+    assert found["mean"] == pytest.approx(900 * 2 / 2.1, rel=1e-3)
+    assert (found["n"], found["sd"]) == (2, pytest.approx(0.0, abs=1e-4))
+    assert found["min"] == pytest.approx(900.0)
+    assert of_text(text)["throughput"]["mean"] == pytest.approx(870.0, rel=1e-3), "the line of the whole time"
+
+
 def test_iperf3_written_reads_back():
     streams = tuple(Iperf3Stream(((0.0, 1.0, 1_250_000), (1.0, 2.0, 2_500_000)), 4_000_000, 3_750_000, 5) for _ in "ab")
     found = of_text(Iperf3Report("TCP", streams).text())

@@ -17,6 +17,7 @@ from vftsim.spec import discover
 from vftsim.spec.suggest import instead, shown
 
 PERCENTILES = (50, 90, 95, 99)
+_SHORT = 0.5
 LARGEST = 1e100
 """Beyond it nothing was measured, and the squares of a deviation would have no room in a float."""
 
@@ -91,6 +92,17 @@ def of_values(metric: str, unit: str, values: Sequence[float], mean: float | Non
     }
     percentiles = np.percentile(data, PERCENTILES)
     return Figure(metric, unit, statistics | {f"p{p}": float(x) for p, x in zip(PERCENTILES, percentiles, strict=True)})
+
+
+def of_rates(metric: str, unit: str, spans: Sequence[tuple[float, float]], mean: float | None = None) -> Figure:
+    """Return the figure of rates, each over its seconds, at least one; their mean is over time where none is given.
+
+    A span below half of the longest one, the last of a run as a rule, counts in the mean only.
+    """
+    seconds = [span for _, span in spans]
+    over_time = math.fsum(rate * span for rate, span in spans) / math.fsum(seconds)
+    long_enough = [rate for rate, span in spans if span >= _SHORT * max(seconds)]
+    return of_values(metric, unit, long_enough, over_time if mean is None else mean)
 
 
 Reader = Callable[[Source], list[Figure]]

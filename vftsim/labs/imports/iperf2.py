@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from vftsim.labs.importing import Figure, Source, importer, of_values
+from vftsim.labs.importing import Figure, Source, importer, of_rates
 
 SUM = "SUM"
 _PREFIXES = ("", "K", "M", "G")
@@ -145,12 +145,11 @@ def _recognizes(text: str) -> bool:
 def _read(source: Source) -> list[Figure]:
     report = read_report(source)
     wholes = report.wholes()
-    spans = _together(line for line in report.intervals() if source.window.holds(line.begin_s, line.end_s))
+    spans = _together(line for line in report.intervals() if _counts(source, line))
     if not spans:
         return []
-    whole = _together(wholes.values())
-    mean = max(whole) if source.window.whole and whole else None
-    figures = [of_values("throughput", "Mbit/s", spans, mean=mean)]
+    mean = max(_together(wholes.values()))[0] if source.window.whole and wholes else None
+    figures = [of_rates("throughput", "Mbit/s", spans, mean)]
     if source.window.whole:
         each = {name: line for name, line in wholes.items() if name != SUM}
         if len(each) > 1:
@@ -162,14 +161,19 @@ def _read(source: Source) -> list[Figure]:
     return figures
 
 
-def _together(lines: Iterable[Iperf2Line]) -> list[float]:
-    """Return the rate of all connections together in each span, in Mbit/s: the line SUM, or the sum."""
-    sums: dict[float, float] = {}
-    singles: dict[float, float] = {}
+def _counts(source: Source, line: Iperf2Line) -> bool:
+    return line.end_s > line.begin_s and source.window.holds(line.begin_s, line.end_s)
+
+
+def _together(lines: Iterable[Iperf2Line]) -> list[tuple[float, float]]:
+    """Return the rate of all connections in each span, in Mbit/s, and its seconds: the line SUM, or the sum."""
+    sums: dict[float, tuple[float, float]] = {}
+    singles: dict[float, tuple[float, float]] = {}
     for line in lines:
         into = sums if line.connection == SUM else singles
         begin = round(line.begin_s, 2)
-        into[begin] = into.get(begin, 0.0) + line.bits_per_s * 1e-6
+        rate, seconds = into.get(begin, (0.0, 0.0))
+        into[begin] = rate + line.bits_per_s * 1e-6, max(seconds, line.end_s - line.begin_s)
     return list((sums or singles).values())
 
 

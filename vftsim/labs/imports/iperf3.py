@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from vftsim.labs.importing import LARGEST, Figure, Source, importer, of_values
+from vftsim.labs.importing import LARGEST, Figure, Source, importer, of_rates
 
 
 @dataclass(frozen=True)
@@ -195,17 +195,18 @@ def _recognizes(text: str) -> bool:
 def _read(source: Source) -> list[Figure]:
     test = _test_of(source)
     figures, end = [], test.end
-    rates = [each.sum.mbit_per_s for each in test.intervals if _counts(source, each.sum)]
-    if rates:
+    spans = [each.sum for each in test.intervals if _counts(source, each.sum)]
+    if spans:
         mean = _received(test.start, end.sum_received, end.sum) if source.window.whole else None
-        figures.append(of_values("throughput", "Mbit/s", rates, mean=mean))
+        rates = [(each.mbit_per_s, each.end - each.start) for each in spans]
+        figures.append(of_rates("throughput", "Mbit/s", rates, mean))
     if source.window.whole:
         figures += [*_sent(end), *_each(test), *_loss(end), *_processors(test)]
     return figures
 
 
 def _counts(source: Source, span: _Span) -> bool:
-    return not span.omitted and source.window.holds(span.start, span.end)
+    return not span.omitted and span.end > span.start and source.window.holds(span.start, span.end)
 
 
 def _sent(end: _End) -> list[Figure]:

@@ -3,11 +3,10 @@
 All but the screens are semicolon tables with a closing semicolon.
 """
 
-import math
 import re
 from collections.abc import Iterator
 
-from vftsim.labs.importing import Figure, Source, importer, of_values
+from vftsim.labs.importing import Figure, Source, importer, of_rates, of_values
 
 _SPAN = re.compile(r"([0-9]+):([0-9]{2}):([0-9]{2})(?::([0-9]{6}))?")
 
@@ -110,8 +109,6 @@ _CALLS = {
     "retransmissions": ("Retransmissions(P)",),
 }
 _PREFIX, _SUFFIX = "ResponseTime", "(C)"
-_SHORT = 0.5
-"""A period below this share of the longest one (the last, usually) counts in means only."""
 
 
 @importer("sipp-stat", "SIPp -trace_stat", lambda text: text.startswith("StartTime;LastResetTime;"))
@@ -128,18 +125,14 @@ def _read_stat(source: Source) -> list[Figure]:
                 counts[name].append(sum(source.number(row[column], line, column) for column in columns))
     if not spans:
         return []
-    figures = [_rate(name, counts[name], spans) for name in _CALLS]
+    rates = {name: [(count / span, span) for count, span in zip(counts[name], spans, strict=True)] for name in _CALLS}
+    figures = [of_rates(name, "/s", each) for name, each in rates.items()]
     ended = sum(counts["completed"]) + sum(counts["failed"])
     if ended:
         figures.append(Figure("failed", "%", {"n": ended, "mean": 100.0 * sum(counts["failed"]) / ended}))
     if last is not None and source.window.whole:
         figures += _response_times(source, *last)
     return figures
-
-
-def _rate(name: str, counts: list[float], spans: list[float]) -> Figure:
-    long_enough = [(c, s) for c, s in zip(counts, spans, strict=True) if s >= _SHORT * max(spans)]
-    return of_values(name, "/s", [c / s for c, s in long_enough], mean=math.fsum(counts) / math.fsum(spans))
 
 
 def _response_times(source: Source, line: int, row: dict[str, str]) -> list[Figure]:
