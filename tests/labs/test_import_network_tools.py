@@ -141,6 +141,16 @@ def test_iperf2_report_that_was_cut():
         of_text(source("iperf2_tcp.txt").text.rpartition("[  1]")[0])
 
 
+def test_iperf2_of_two_tests_one_after_the_other_is_no_sum_of_both():
+    """A server's log: the same line numbers again (older versions), or new ones behind a line that says connected."""
+    text = source("iperf2_tcp.txt").text
+    with pytest.raises(ModelFileError, match=r"made:\d+: begins another test; give each test a file of its own"):
+        of_text(text + text.replace("[  1]", "[  2]"))
+    lines = "\n".join(line for line in text.splitlines() if "connected with" not in line)
+    with pytest.raises(ModelFileError, match="has connection 1 begin more than once"):
+        of_text(f"{lines}\n{lines}\n")
+
+
 def test_iperf2_of_2012_as_the_record_prints_it():
     """Older versions print tenths of seconds and wider spaces; figures of Timalsena 2013, 3.2.1."""
     text = """[ ID] Interval       Transfer     Bandwidth

@@ -6,6 +6,7 @@ which the client prints as the server's report.  KByte, MByte and GByte are powe
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
@@ -97,6 +98,8 @@ def read_report(source: Source) -> Iperf2Report:
     served: list[Iperf2Line] = []
     sent, is_server = None, False
     for number, text in enumerate(source.text.splitlines(), start=1):
+        if lines and "connected with" in text:
+            source.refuse("begins another test; give each test a file of its own", number)
         if "Server Report" in text:
             is_server = True
         if match := _SENT.search(text):
@@ -112,8 +115,11 @@ def read_report(source: Source) -> Iperf2Report:
 
 
 def _check_whole(source: Source, report: Iperf2Report) -> None:
-    """Refuse a report in which a connection has intervals after what would be the line of its whole time."""
+    """Refuse a report with several tests, or intervals of a connection after what would be its whole time's line."""
     wholes = report.wholes()
+    begun = Counter(line.connection for line in report.lines if line.begin_s == 0.0)
+    if twice := next((name for name, count in begun.items() if count > 2), None):
+        source.refuse(f"has connection {twice} begin more than once; give each test a file of its own")
     for line in report.lines:
         whole = wholes.get(line.connection)
         if whole is None or line.end_s > whole.end_s:
