@@ -173,6 +173,8 @@ BROKEN = {
     "screen": ("sipp_uac_screen.log", {"old": "Statistics Screen", "new": "x"}, "sipp_uac_screen.log: has no Stat"),
     "sadf": ("sadf_u.csv", {"old": ";0.50;0.00\n", "new": ";0.50\n"}, "sadf_u.csv:2: has 5 percentages, the header 6"),
     "sadf time": ("sadf_u.csv", {"old": "2026-11-21", "new": "21.11.26"}, "sadf_u.csv:2: timestamp: '21.11.26 19:49:"),
+    "sadf host": ("sadf_u.csv", {"old": "\nlab;1", "new": "\nlab2;1"}, "sadf_u.csv:3: is of another host than"),
+    "sadf again": ("sadf_u.csv", {"old": "19:49:57", "new": "19:49:54"}, "sadf_u.csv:5: is from before the row above"),
     "sadf other": ("sadf_u.csv", {"old": "%idle", "new": "%x"}, "sadf_u.csv:1: is not a table of CPU use"),
     "sar": ("sar_u.txt", {"old": "     49.50", "new": "      49,5"}, "sar_u.txt:4: %user: '49,5' is not a number"),
     "sar share": ("sar_u.txt", {"old": "     49.50", "new": "     149.5"}, "sar_u.txt:4: %user: 149.5 is no"),

@@ -104,7 +104,7 @@ _HEAD = ["# hostname", "interval", "timestamp", "CPU"]
 def _read_sadf(source: Source) -> list[Figure]:
     columns: list[str] = []
     samples = Samples()
-    start: float | None = None
+    host, start, before = "", math.nan, -math.inf
     for line, text in enumerate(source.text.splitlines(), start=1):
         cells = text.strip().split(";")
         if text.startswith("#"):
@@ -118,7 +118,12 @@ def _read_sadf(source: Source) -> list[Figure]:
                 )
             interval = source.number(cells[1], line, "interval")
             end = _epoch_s(source, cells[2], line)
-            start = end - interval if start is None else start
+            if math.isnan(start):
+                host, start = cells[0], end - interval
+            if cells[0] != host or end < before:
+                other = "of another host than" if cells[0] != host else "from before"
+                source.refuse(f"is {other} the row above; give each recording a file of its own", line)
+            before = end
             if source.window.holds(end - interval - start, end - start):
                 samples.add(source, line, cells[3], columns, cells[len(_HEAD) :], interval)
     return samples.figures()
