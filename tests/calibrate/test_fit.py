@@ -9,7 +9,7 @@ import pytest
 from vftsim.calibrate import validate
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import measured
-from vftsim.calibrate.fit import at_measured_traffic, fit, observe
+from vftsim.calibrate.fit import at_measured_traffic, at_other_loads, fit, observe
 from vftsim.calibrate.plays import STOP_STEP
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
@@ -133,6 +133,16 @@ def test_quantities_and_phases_that_the_model_does_not_have_are_refused():
 def test_without_a_mix_cpu_is_brought_to_the_measured_load():
     seen = {("step_1", "cpu"): 40.0, ("step_1", "load"): 50.0, ("step_1", "touches"): 8.0}
     assert at_measured_traffic(seen, {("step_1", "load"): 55.0})["step_1", "cpu"] == pytest.approx(44.0)
+
+
+def test_a_phase_that_is_played_at_far_another_load_is_told():
+    """12 % at 50 /s would be brought to 120 % at 500 /s; arrivals of 20 s at 50 /s are within 10 % by chance."""
+    runs = [{("step_1", "load"): load} for load in (48.0, 52.0)]
+    assert at_other_loads(runs, {("step_1", "load"): 55.0, ("step_2", "load"): 500.0, ("step_1", "cpu"): 12.0}) == []
+    (line,) = at_other_loads(runs, {("step_1", "load"): 500.0})
+    assert line == "'step_1' was measured at 500 attempts/s and is played at 50"
+    with pytest.raises(UsageError, match=r"measured at 5000 attempts/s and is played at \d+.*; give the phase"):
+        fit(definition(), lab(), {("step_1", "cpu"): 12.0, ("step_1", "load"): 5000.0})
 
 
 def test_a_cpu_that_was_measured_full_does_not_follow_the_load():

@@ -14,7 +14,7 @@ import numpy as np
 from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, labelled, rows_of
 from vftsim.calibrate.capacities import capacity_rows, null_capacities, ratio_rows
 from vftsim.calibrate.figures import known_parts, measured
-from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.fitted import data_sha256, warnings
 from vftsim.calibrate.left_out import left_out, system_of
 from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, Base, is_percentile, known
@@ -64,6 +64,7 @@ def judge(result: Validated, spec: ValidationSpec, plays: Plays, seen: Mapping[s
         environment, data, runs = spec.environments[name], plays.data[name], seen[name]
         result.data_sha256[name] = data_sha256(data, data)
         result.warnings += [*warnings(plays.folder, name, data), *_not_played(name, data)]
+        result.warnings += [f"{name}: {line}" for line in at_other_loads(runs, data)]
         _judge_ramp(result, spec, name, model, data, runs)
         if ramp := system_of(shipped_ramps(), plays.dataset, name):
             result.left_out += left_out(shipped_ramps(), ramp, runs)

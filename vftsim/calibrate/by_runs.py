@@ -15,7 +15,7 @@ import numpy as np
 from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, rows_of
 from vftsim.calibrate.definition import run_of
 from vftsim.calibrate.figures import unit_of_figure
-from vftsim.calibrate.fit import at_measured_traffic
+from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.left_out import left_out, system_of
 from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT, Base, known
 from vftsim.calibrate.patterns import check_measured, matches
@@ -52,7 +52,7 @@ def judge(result: Validated, spec: RunValidationSpec, plays: Plays, seen: Mappin
     data, dataset = plays.data[""], plays.dataset
     brought = {name: [at_measured_traffic(one, data) for one in runs] for name, runs in seen.items()}
     result.rows = compared(spec, data, brought, alone_of(spec, dataset))
-    result.warnings += not_given(spec, data, brought)
+    result.warnings += [*not_given(spec, data, brought), *at_other_loads(together(seen.values()), data)]
     for environment in dict.fromkeys(name.partition("/")[0] for name in seen):
         if ramp := system_of(shipped_ramps(), dataset, environment):
             runs = together(each for name, each in brought.items() if name.startswith(f"{environment}/"))

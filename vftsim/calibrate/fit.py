@@ -35,6 +35,8 @@ from vftsim.study.store.resumable import RunCache
 Array = NDArray[np.float64]
 _STEP = 0.08
 _DIGITS = 13  # of the hash: 52 bits, which every reader of JSON holds exactly
+_ANOTHER_LOAD = 1.5
+"""Ratio of a played load to the measured one that no chance of arrivals explains."""
 _EDGE = 0.1
 """Share of the way between a parameter's bounds that spread starts keep from either."""
 
@@ -240,6 +242,20 @@ def at_measured_traffic(seen: Observations, data: Observations, up_to: float = m
     }
 
 
+def at_other_loads(runs: Sequence[Observations], data: Observations) -> list[str]:
+    """Return a line for every phase that is played far from its measured load, as by a slip in its settings.
+
+    CPU grows with the load in proportion near a load, not far from it.
+    """
+    lines = []
+    for phase, measured in ((phase, value) for (phase, quantity), value in data.items() if quantity == "load"):
+        loads = [run[phase, "load"] for run in runs if (phase, "load") in run]
+        played = math.fsum(loads) / len(loads) if loads else 0.0
+        if min(played, measured) > 0.0 and max(played / measured, measured / played) > _ANOTHER_LOAD:
+            lines.append(f"'{phase}' was measured at {measured:.4g} attempts/s and is played at {played:.4g}")
+    return lines
+
+
 def _traffic(of: Observations, phase: str, data: Observations) -> float:
     """Messages a second, or attempts a second where ``data`` do not have the mix."""
     return of[phase, "load"] * (of.get((phase, "touches"), 0.0) if (phase, "touches") in data else 1.0)
@@ -273,6 +289,7 @@ class Problem:
         if check:
             _check_phases(seen, self.keys)
             check_present(seen, dict.fromkeys(self.keys))
+            _check_loads(seen, self.data, self.keys)
         return [float(each) for each in self.against(seen)]
 
     def against(self, seen: Observations) -> Array:
@@ -328,6 +345,13 @@ class Evaluations:
 def _residuals(task: tuple[Problem, Array, int, bool]) -> list[float]:
     problem, x, replication, check = task
     return problem.residuals(x, replication, check)
+
+
+def _check_loads(seen: Observations, data: Observations, keys: list[tuple[str, str]]) -> None:
+    """Refuse phases in sample that the model plays at another load than theirs."""
+    loads = {(phase, "load"): data[phase, "load"] for phase, _ in keys if (phase, "load") in data}
+    if others := at_other_loads([seen], loads):
+        raise UsageError(f"{others[0]}; give the phase its load, or the dataset its rate of attempts")
 
 
 def _check_phases(seen: Observations, keys: list[tuple[str, str]]) -> None:
