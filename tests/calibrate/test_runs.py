@@ -156,6 +156,16 @@ def test_a_measured_0_has_no_ratio_and_is_not_fitted(own, capsys):
     assert "fit.yaml:13: quantities: SES1 is 0 in 'bare/odd', and is compared by its ratio" in capsys.readouterr().err
 
 
+def test_null_models_that_say_nothing_are_told_and_none_are_spoken_of_that_were_not_asked_for(own, capsys):
+    """A line over load needs a load: these guests have none."""
+    for nulls in ("", "nulls: {base: bare}\n"):
+        (own / "validation.yaml").write_text(VALIDATION + nulls)
+        main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"])
+        told = " ".join("".join(capsys.readouterr()).split())
+        assert ("warning: no null model says anything: each needs load and cpu of 'bare'" in told) is bool(nulls)
+        assert "Beside null models" not in told
+
+
 def test_units_of_figures_are_told_by_their_names(own, capsys):
     assert [unit_of_figure(name) for name in ("cpu.dom0", "web.reply_rate", "delay_p50_ms", "SES1/p90", "x")] == [
         "%",

@@ -53,6 +53,7 @@ def judge(result: Validated, spec: RunValidationSpec, plays: Plays, seen: Mappin
     brought = {name: [at_measured_traffic(one, data) for one in runs] for name, runs in seen.items()}
     result.rows = compared(spec, data, brought, alone_of(spec, dataset))
     result.warnings += [*not_given(spec, data, brought), *at_other_loads(together(seen.values()), data)]
+    result.warnings += silent_nulls(spec, result.rows)
     for environment in dict.fromkeys(name.partition("/")[0] for name in seen):
         if ramp := system_of(shipped_ramps(), dataset, environment):
             runs = together(each for name, each in brought.items() if name.startswith(f"{environment}/"))
@@ -95,6 +96,18 @@ def not_given(spec: RunValidationSpec, data: Observations, seen: Mapping[str, Se
         f"{shown(quantity)} was measured in {listing(runs)}, but the model does not have it there; nothing is compared"
         f"{did_you_mean(quantity, (name for _, name in given))}"
         for quantity, runs in runs_of.items()
+    ]
+
+
+def silent_nulls(spec: RunValidationSpec, rows: Iterable[Row]) -> list[str]:
+    """Return a line where null models are asked for and none says anything of an environment that they know."""
+    known_to_nulls = {spec.nulls.base, *spec.nulls.left} if spec.nulls else set()
+    nulls = [row.nulls for row in rows if row.environment in known_to_nulls]
+    if spec.nulls is None or not nulls or any(nulls):
+        return []
+    return [
+        f"no null model says anything: each needs load and cpu of '{spec.nulls.base}' beside what is compared, as "
+        "measured in fitted runs"
     ]
 
 

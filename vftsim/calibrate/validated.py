@@ -89,7 +89,7 @@ class Validated(Printed):
     def blocks(self) -> list[Block]:
         """Return whether the declared accuracy is met, and what was predicted for every measured row."""
         spec, verdicts = self.spec, self.verdicts
-        sample = f"n={spec.replications}, seed {spec.seed}"
+        sample, share = f"n={spec.replications}, seed {spec.seed}", share_that_cannot_tell(self.rows)
         declared = [[v.text, result(v, "MISSED"), v.found] for v in verdicts]
         if isinstance(spec, RunValidationSpec):
             tables: list[Block] = [
@@ -105,7 +105,7 @@ class Validated(Printed):
             *(Note(f"warning: {text}", warns=True) for text in self.warnings),
             _verdict(spec.name, verdicts),
             *tables,
-            *([Note(f"Beside null models: {share_that_cannot_tell(self.rows)}.")] if self.rows else []),
+            *([Note(f"Beside null models: {share}.")] if any(row.nulls for row in self.rows) else []),
             *(
                 Note(f"{where}: the edge step collapsed in {bad} of {n} replications")
                 for where, (bad, n) in self.collapse.items()
