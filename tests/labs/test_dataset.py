@@ -81,6 +81,11 @@ FILE_MISTAKES = {
     "statistic": ("statistic: p50", "statistic: median", "dataset.yaml:21: tables.delays.columns.p50_s.statistic: "),
     "typo": ("where: {source", "wehre: {source", "dataset.yaml:17: tables.delays.wehre: "),
     "no environment": ("    constant: {environment: home}\n", "", "dataset.yaml:12: tables.delays: "),
+    "units of two kinds": (
+        "metric: steal,",
+        "metric: SES2, statistic: p50,",
+        "delays.csv:2: p50_s: gives SES2/p50 in ms, runs.csv in %; mend a unit",
+    ),
     "unknown": ("constant: {environment: home}", "constant: {environment: hom}", "dataset.yaml"),
     "two metrics": ("p50_s: {unit", "p50_s: {metric: x, unit", "dataset.yaml:12: tables.delays: "),
     "no metric": ("metric: cpu, ", "", "dataset.yaml:5: tables.runs: "),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
+from typing import NoReturn
 
 from vftsim.errors import ModelFileError
 from vftsim.labs.definition import DatasetSpec, RowRule, TableSpec, quantity
@@ -89,12 +90,15 @@ def read_dataset(path: Path) -> Dataset:
     spec = document.validate(DatasetSpec)
     measurements: list[Measurement] = []
     first: dict[tuple[str, ...], Measurement] = {}
+    unit_of: dict[str, Measurement] = {}
     for name, table in spec.tables.items():
         for each in _measurements(spec, table, _folder(document.tree, name, file)):
             key = (each.environment, each.phase, each.repeat, each.quantity)
             if key in first:
                 _refuse_second(first[key], each)
             first[key] = each
+            if unit_of.setdefault(each.quantity, each).unit != each.unit:
+                _refuse_other_unit(unit_of[each.quantity], each)
             measurements.append(each)
     return Dataset(spec, file, measurements)
 
@@ -175,7 +179,17 @@ def _check_known(column_kind: str, cell: str, known: tuple[str, ...], row: Row, 
         raise ModelFileError(message, row.file, row.line, column or "")
 
 
-def _refuse_second(first: Measurement, second: Measurement) -> None:
+def _refuse_other_unit(first: Measurement, second: Measurement) -> NoReturn:
+    raise ModelFileError(
+        f"gives {second.quantity} in {second.unit}, {Path(first.file).name} in {first.unit}; mend a unit in {FILE}, or "
+        "name another metric",
+        second.file,
+        second.line,
+        second.column,
+    )
+
+
+def _refuse_second(first: Measurement, second: Measurement) -> NoReturn:
     repeat = f", repeat '{first.repeat}'" if first.repeat else ""
     raise ModelFileError(
         f"gives {first.quantity} of '{first.environment}', '{first.phase}'{repeat} a second time, first in "
