@@ -295,6 +295,15 @@ def test_the_command_prints_a_table_and_json(here, capsys):
     assert {row["name"] for row in said["figures"]} == {"pre_registration/cpu", "step_1/cpu", "step_2/cpu"}
 
 
+@pytest.mark.parametrize(("cost", "is_told"), [("2 ms", True), ("5 ms", False)])
+def test_a_value_of_the_model_that_the_fit_did_not_give_is_told(here, capsys, cost, is_told):
+    """Fitted were 4 ms [3.2, 5.6]: a model that still has 2 ms is played around 2 ms, with half of the CPU."""
+    words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "--draws", "2", "-q", "-j", "1"]
+    assert main([*words, "--set", f"{COST}={cost}"]) == 0
+    told = f"not the fitted one, and is moved by the same factors: {COST} ({cost}, fitted 4 ms)"
+    assert (told in " ".join(capsys.readouterr().out.split())) is is_told
+
+
 def test_the_function_gives_the_figures_that_the_command_prints(here, capsys):
     """The usual ones; all, hundreds, where they are asked for."""
     words = ["predict", str(here / "tiny.yaml"), "--fit", str(here / "fit.json"), "--draws", "2", "-j", "1", "-q"]

@@ -155,6 +155,17 @@ class DrawableFit:
             return False
         return model_value != 0.0 or self.low[name] > 0.0
 
+    def otherwise(self, spec: ModelSpec) -> dict[str, tuple[float, float]]:
+        """Return a model's value and the fitted one of each key that is scaled though it lies beyond its interval."""
+        model_values = {name: float(read(spec, name)) for name in self.values}
+        return {
+            name: (value, self.values[name])
+            for name, value in model_values.items()
+            if self._concerns(name, value)
+            and self.is_scaled(name, value)
+            and not self.low[name] <= value <= self.high[name]
+        }
+
     def applied(self, spec: ModelSpec) -> ModelSpec:
         """Return a model with the fitted values; refuse one that lacks a key that was fitted."""
         model_values = {name: float(read(spec, name)) for name in self.values}

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,12 @@ import numpy as np
 from vftsim.calibrate.drawn import DrawableFit, accepted
 from vftsim.calibrate.figures import observations_of
 from vftsim.calibrate.structure_error import ENOUGH, StructureError
+from vftsim.composition.keys import base_unit
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
+from vftsim.spec import format_duration
 from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
 from vftsim.study.blocks.head import head, outside_notes
@@ -124,6 +126,8 @@ class Prediction(Printed):
     """Keys that no data told any of the fits."""
     refused: int = 0
     """Points that the model's own checks refused, and that were drawn again."""
+    otherwise: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """The model's own value and the fitted one, by key, where the model's lies beyond what the fit says."""
 
     @property
     def range_holds(self) -> tuple[float, float]:
@@ -152,6 +156,7 @@ class Prediction(Printed):
             how,
             tuple(data["undetermined"]),
             data["refused"],
+            {key: (pair[0], pair[1]) for key, pair in data["otherwise"].items()},
         )
 
     def blocks(self) -> list[Block]:
@@ -203,6 +208,7 @@ class Prediction(Printed):
             "range_holds": list(self.range_holds),
             "undetermined": list(self.undetermined),
             "refused": self.refused,
+            "otherwise": {key: list(pair) for key, pair in self.otherwise.items()},
             "outside_calibration": list(self.outside),
             "figures": rows(self.to_pandas()),
         }
@@ -270,7 +276,9 @@ def predict(
         predicted = tuple(figure.with_structure(structure_error) for figure in predicted)
     undetermined = {key for _, drawn in structures.values() for fit in drawn for key in fit.undetermined}
     refused = sum(count for _, count in points.values())
-    return Prediction(model, tuple(played), predicted, draws, runs, how, tuple(sorted(undetermined)), refused)
+    otherwise = {key: pair for fit in fits for key, pair in fit.otherwise(model.spec).items()}
+    keys = tuple(sorted(undetermined))
+    return Prediction(model, tuple(played), predicted, draws, runs, how, keys, refused, otherwise)
 
 
 def _played(
@@ -426,6 +434,11 @@ def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
     return charts
 
 
+def _value(spec: ModelSpec, key: str, value: float) -> str:
+    unit = base_unit(spec, key)
+    return format_duration(value) if unit == "ns" else f"{value:.4g} {unit}".rstrip()
+
+
 def _remarks(prediction: Prediction, advised_draws: int) -> list[str]:
     """Return what the ranges rest on, and what was drawn otherwise than the fit's interval says."""
     low, high = (f"{100 * x:.0f}" for x in prediction.range_holds)
@@ -447,6 +460,15 @@ def _remarks(prediction: Prediction, advised_draws: int) -> list[str]:
     if prediction.undetermined:
         keys = ", ".join(prediction.undetermined)
         lines.append(f"Not told by the data, so drawn evenly from what the fit took as possible beforehand: {keys}")
+    if prediction.otherwise:
+        spec = prediction.model.spec
+        pairs = (
+            f"{key} ({_value(spec, key, own)}, fitted {_value(spec, key, fitted)})"
+            for key, (own, fitted) in prediction.otherwise.items()
+        )
+        lines.append(
+            f"The model's own value is not the fitted one, and is moved by the same factors: {', '.join(pairs)}"
+        )
     if prediction.refused:
         lines.append(f"Drawn again, as the model's own checks refuse them: {prediction.refused} points")
     return lines
