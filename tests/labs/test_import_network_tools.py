@@ -79,6 +79,12 @@ def test_httperf_broken_lines_and_no_cpu():
     assert read_report(Source(without.text(), "again")) == replace(without, net_bytes_per_s=88.2 * 1024)
 
 
+def test_httperf_reports_of_several_rates_in_one_file_are_not_the_first():
+    text = source("httperf_ok.txt").text + source("httperf_overload.txt").text
+    with pytest.raises(ModelFileError, match="holds the reports of several tests; give each test a file of its own"):
+        of_text(text)
+
+
 def test_httperf_report_that_was_cut():
     with pytest.raises(ModelFileError, match="has no line"):
         read_report(source("httperf_ok.txt", "Net I/O", "Net"))

@@ -109,8 +109,10 @@ _WHOLE, _NUMBER = r"(\d+)", r"(-?\d+(?:\.\d+)?|-?nan|-?inf)"
 
 
 def read_report(source: Source) -> HttperfReport:
-    """Return the report in a file; refuse one that lacks a line of it."""
+    """Return the report in a file; refuse one that lacks a line of it, and several."""
     text = re.sub(r"\s+", " ", source.text)
+    if text.count("Total: connections ") > 1:
+        source.refuse("holds the reports of several tests; give each test a file of its own")
     values: dict[str, Any] = {}
     for line in filter(None, _LINES):
         parts = [(re.escape(words), name or "", form) for words, name, form, _ in Formatter().parse(line)]
