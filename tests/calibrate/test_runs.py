@@ -120,7 +120,23 @@ MISTAKES = {
     "nothing to scale by": (
         "domains.small.weight, low: 60,",
         "hosts.host.switch_cost, scales: [domains.large.weight], low: 60,",
-        "is 0 in the model, and nothing can be scaled by it",
+        "hosts.host.switch_cost is 0 in the model, of which there are no multiples",
+    ),
+    "nothing to scale": (
+        "domains.small.weight, low: 60,",
+        "domains.small.weight, scales: [hosts.host.switch_cost], low: 60,",
+        "hosts.host.switch_cost is 0 in the model, of which there are no multiples",
+    ),
+    "beyond by scale": (
+        "domains.small.weight, low: 60, high: 900, start: 100,",
+        "domains.small.weight, scales: [domains.large.weight], low: 60, high: 65535, start: 100,",
+        "fit.yaml:11: high: the model cannot have 65535.0: domains.large.weight",
+    ),
+    "scaled beside itself": (
+        "meaning: weight of the small guest}",
+        "scales: [domains.large.weight], meaning: weight}\n"
+        "  - {path: domains.large.weight, low: 60, high: 900, start: 100, meaning: weight}",
+        "moves domains.large.weight twice, in scales and by itself or in other scales",
     ),
     "in no run": ("start: 100,", "start: 100, environments: [capped],", "no run in sample has domains.small.weight"),
 }

@@ -132,6 +132,9 @@ class CalibrationSpec(Spec):
         paths = [parameter.path for parameter in self.parameters]
         if twice := next((path for path in paths if paths.count(path) > 1), None):
             raise ValueError(f"has two parameters with the path {twice}; a fit gives each key one value")
+        moved = [*paths, *(path for parameter in self.parameters for path in parameter.scales)]
+        if twice := next((path for path in moved if moved.count(path) > 1), None):
+            raise ValueError(f"moves {twice} twice, in scales and by itself or in other scales; it can have one value")
         for parameter in self.parameters:
             for name in parameter.environments:
                 if name not in self.environments:

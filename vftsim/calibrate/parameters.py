@@ -35,12 +35,14 @@ def _model_with(parameter: FreeParameter, node: Node, specs: Mapping[str, ModelS
 
 
 def _check(parameter: FreeParameter, node: Node, spec: ModelSpec) -> None:
-    """Refuse what is no number of the model, or 0 where others scale with it, and bounds that the model cannot have."""
+    """Refuse what is no number of the model, a 0 among those that scale together, and bounds that it cannot have."""
     path, own = parameter.path, read(spec, parameter.path)
     if isinstance(own, bool) or not isinstance(own, int | float | None):
         raise node.error(f"{path} is {shown(own)} in the model, and no number", "path")
-    if own == 0 and parameter.scales:
-        raise node.error(f"{path} is 0 in the model, and nothing can be scaled by it", "scales")
+    together = {key: read(spec, key) for key in (path, *parameter.scales)} if parameter.scales else {}
+    for key, value in together.items():
+        if not isinstance(value, int | float) or not value:
+            raise node.error(f"{key} is {value or 0} in the model, of which there are no multiples", "scales")
     quantity = quantity_of(base_unit(spec, path))
     numbers = {"low": parameter.bounds[0], "high": parameter.bounds[1], "start": parameter.first}
     for key, number in numbers.items():
@@ -48,5 +50,6 @@ def _check(parameter: FreeParameter, node: Node, spec: ModelSpec) -> None:
         if own is not None and number and unit != quantity and (unit or (quantity and quantity.whole)):
             needs = f"a {quantity.name} such as '{quantity.example}'" if quantity else "a plain number"
             raise node.error(f"{path} is {needs}, not {shown(getattr(parameter, key))}", key)
-        if why := accepted(with_values(spec, {path: number})):
+        scaled = {other: value * number / own for other, value in together.items() if own}
+        if why := accepted(with_values(spec, {path: number} | scaled)):
             raise node.error(f"the model cannot have {shown(getattr(parameter, key))}: {why}", key)
