@@ -120,6 +120,11 @@ MISTAKES = {
     "time": ([STAT, "--from", "5 parsec"], {}, "--from"),
     "rename": ([STAT, "--rename", "load"], {}, "--rename 'load' must be OLD=NEW"),
     "rename what": ([STAT, "--rename", "cpu/1=cpu"], {}, "--rename: no file has a metric 'cpu/1'"),
+    "two of a name": (
+        [STAT, "--rename", "load=x", "--rename", "completed=x"],
+        {},
+        "--rename: 'load' and 'completed' would both be called 'x'",
+    ),
     "name": ([STAT], {"phase": "a\nb"}, "--phase needs a name"),
     "wrong kind": ([STAT, "--as", "sipp-rtt"], {}, "sipp_uac_stat.csv:1: has no column 'Date_ms'"),
 }

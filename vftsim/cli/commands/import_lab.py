@@ -35,8 +35,8 @@ def import_lab(
     Parameters
     ----------
     files : FILE...
-        What SIPp (-trace_stat, -trace_rtt, -trace_counts, -trace_screen), IMS Bench SIPp (report), sar, sadf -d, or a
-        loop over a control group's cpu.stat wrote, of one run.
+        What SIPp (-trace_stat, -trace_rtt, -trace_counts, -trace_screen), IMS Bench SIPp (report), sar, sadf -d,
+        httperf, iperf, iperf3 -J, or a loop over a control group's cpu.stat wrote, of one run.
     output : --output, -o DIR
         Dataset to make, or to add to.
     environment : --environment, -e NAME
@@ -137,11 +137,13 @@ def _window(start: str | None, until: str | None) -> Window:
 
 
 def _renames(given: list[str] | None) -> dict[str, str]:
-    names = {}
+    names: dict[str, str] = {}
     for text in given or []:
         old, sign, new = text.partition("=")
         if not (sign and old and new):
             raise UsageError(f"--rename '{text}' must be OLD=NEW, e.g. cpu/1=cpu")
+        if other := next((each for each, name in names.items() if name == new and each != old), None):
+            raise UsageError(f"--rename: '{other}' and '{old}' would both be called '{new}'")
         names[old] = new
     return names
 
