@@ -7,7 +7,7 @@ import pytest
 from vftsim.composition.views import streams_of
 from vftsim.sampling import Streams
 from vftsim.stats.intervals import ratio_of_sums, t_interval
-from vftsim.workloads.rtp import RtpSource
+from vftsim.workloads.rtp import RtpSource, senders
 
 from .media_systems import MS, S, host, run
 
@@ -138,3 +138,21 @@ def test_sending_grid_makes_bursts_on_the_wire():
     offsets = [int(time_ns) % (4 * MS) for time_ns in times_ns[:40]]
     assert all(offset % 1904 == 0 for offset in offsets)
     assert max(offsets) < 40 * 1904
+
+
+def test_streams_keep_their_own_period_when_their_clocks_are_cycles_apart():
+    """A client is late by its clock's error and the frames before its own; after 60 s at 1000 ppm three cycles."""
+    system = host({"kind": "native"}, streams=40)
+    rtp = streams_of(system).model_copy(update={"clock_error_ppm": 1000.0, "streams_per_client": 1})
+    source = RtpSource(rtp, Streams(1, 0), flow=1, end_ns=60 * S, link_bits_per_s=system.networks["lan"].rate)
+    phases_ns, errors = senders(rtp, Streams(1, 0))
+    blocks = list(iter(lambda: [array.tolist() for array in source.more()], [[], []]))
+    sent = [0] * 40
+    before_ns = -1
+    for time_ns, stream in ((time_ns, stream) for block in blocks for time_ns, stream in zip(*block, strict=True)):
+        due_ns = phases_ns[stream] + sent[stream] * rtp.interval * (1.0 + errors[stream])
+        assert -1 <= time_ns - due_ns <= 40 * 1904
+        assert time_ns > before_ns
+        before_ns = time_ns
+        sent[stream] += 1
+    assert max(sent) - min(sent) > 3

@@ -60,6 +60,7 @@ class RtpSource:
         self._phases_ns, self._errors = senders(spec, streams)
         self._frame_ns = spec.frame_bytes * 8_000_000_000 // link_bits_per_s
         self._numbers = np.arange(spec.streams, dtype=np.int64)
+        self._held = np.empty(0, np.int64), np.empty(0, np.int64)
         self._cycle = 0
         self._free_ns = 0
         self._is_over = spec.streams == 0
@@ -68,30 +69,42 @@ class RtpSource:
         """Return times in ns and stream numbers of the next packets; empty at the end."""
         if self._is_over:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        cycles = max(1, _PACKETS // self._spec.streams)
-        times_ns, numbers = self._sent(cycles)
+        times_ns, numbers = self._sent()
+        while times_ns.size == 0:
+            times_ns, numbers = self._sent()
         # Each frame takes its time on the wire: the k-th of a busy stretch leaves k frames after the first.
         lead_ns = self._frame_ns * np.arange(times_ns.size, dtype=np.int64)
         times_ns -= lead_ns
         times_ns[0] = max(times_ns[0], self._free_ns)
         times_ns = np.maximum.accumulate(times_ns) + lead_ns
         self._free_ns = int(times_ns[-1]) + self._frame_ns
-        self._cycle += cycles
         self._is_over = self._free_ns > self._end_ns
         count = int(np.searchsorted(times_ns, self._end_ns, side="right"))
         return times_ns[:count], numbers[:count]
 
-    def _sent(self, cycles: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return when clients send in the next cycles, each in order of time, and which stream."""
-        base_ns = (self._cycle + np.arange(cycles, dtype=np.int64)) * self._spec.interval
+    def _sent(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return when clients send next, in order of time, and which stream; hold what the fastest may overtake."""
+        cycles = max(1, _PACKETS // self._spec.streams)
+        base_ns = (self._cycle + np.arange(cycles + 1, dtype=np.int64)) * self._spec.interval
         drift_ns = np.rint(base_ns.astype(np.float64)[:, None] * self._errors).astype(np.int64)
+        self._cycle += cycles
         # What comes after the end is cut, which leaves room for the stream's number beside the time.
-        offsets_ns = np.minimum(self._phases_ns + drift_ns, self._end_ns + 1)
+        offsets_ns = np.minimum(self._phases_ns + drift_ns[:-1], self._end_ns + 1)
         keys = (offsets_ns << _STREAM_BITS) | self._numbers
-        # Within a cycle in order of time; a drift of ppm moves nobody past a cycle's end by more than us.
         keys.sort(axis=1)
-        times_ns = (keys >> _STREAM_BITS) + base_ns[:, None]
-        return times_ns.ravel(), (keys & (2**_STREAM_BITS - 1)).ravel()
+        times_ns = np.concatenate((self._held[0], ((keys >> _STREAM_BITS) + base_ns[:-1, None]).ravel()))
+        numbers = np.concatenate((self._held[1], (keys & (2**_STREAM_BITS - 1)).ravel()))
+        return self._in_order(times_ns, numbers, int(base_ns[-1] + drift_ns[-1].min()))
+
+    def _in_order(
+        self, times_ns: NDArray[np.int64], numbers: NDArray[np.int64], next_ns: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Sort across cycles: clocks drift apart without end; what is not before the next cycle's first is held."""
+        order = np.argsort(times_ns, kind="stable")
+        times_ns, numbers = times_ns[order], numbers[order]
+        count = int(np.searchsorted(times_ns, next_ns))
+        self._held = times_ns[count:], numbers[count:]
+        return times_ns[:count], numbers[:count]
 
 
 def senders(spec: "RtpSpec", streams: Streams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
