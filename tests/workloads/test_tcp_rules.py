@@ -78,11 +78,11 @@ def test_the_threshold_is_half_of_what_was_under_way_and_two_at_least(under_way:
     assert (late.threshold, late.window, late.nxt) == (threshold, 1, 100)
 
 
-@pytest.mark.parametrize(("sent", "window"), [(125, 6), (140, 10)])
+@pytest.mark.parametrize(("sent", "window"), [(120, 2), (121, 2), (125, 6), (140, 10)])
 def test_recovery_ends_at_the_threshold_when_all_is_acknowledged(sent: int, window: int):
     """RFC 6582, 3.2: a partial acknowledgement sends the next missing one, the full one deflates.
 
-    To min(ssthresh, FlightSize + SMSS).
+    To min(ssthresh, max(FlightSize, SMSS) + SMSS): one segment alone would wait for a delayed acknowledgement.
     """
     own = connection()
     duplicate(own, 3)

@@ -99,7 +99,7 @@ def acknowledged(sim: Sim, bulk: Bulk, connection: Connection, expected: int, ec
         connection.window = min(connection.window, bulk.window_segments)
     elif expected >= connection.recover:
         connection.is_recovering = False
-        connection.window = min(connection.threshold, connection.nxt - expected + 1)
+        connection.window = min(connection.threshold, max(connection.nxt - expected, 1) + 1)
         connection.credit = 0
     else:
         connection.resend = expected
