@@ -28,6 +28,7 @@ def connection(**values):
         credit=0,
         duplicates=0,
         is_recovering=False,
+        is_backing_off=False,
         recover=0,
         resend=-1,
         rtt_ns=0,
@@ -137,6 +138,19 @@ def test_the_time_out_has_a_least_and_a_longest_value_and_doubles():
     assert waits_ms == [400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000]
     sender.measure(BULK, own := connection(), 50_000 * MS)
     assert own.rto_ns == 60_000 * MS
+
+
+def test_further_time_outs_of_a_segment_leave_the_threshold():
+    """RFC 5681, 3.1: held constant when the timer has sent the segment again already; halved for another one."""
+    own, late = connection(), SimpleNamespace(now_ns=5)
+    for _ in range(3):
+        own.due_ns, own.nxt = 1, max(own.nxt, own.una + 1)
+        assert sender.is_timed_out(late, own, 0)
+        assert (own.threshold, own.window) == (10, 1)
+    acknowledge(own, 6, sent=6)
+    own.due_ns, own.nxt = 1, own.una + 8
+    assert sender.is_timed_out(late, own, 0)
+    assert own.threshold == 4
 
 
 def test_a_loss_within_what_a_time_out_sends_again_is_no_second_loss():

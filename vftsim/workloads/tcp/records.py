@@ -50,8 +50,9 @@ class Connection(Record):
     Identity: its workload, station, the ``program`` at the server's end (an application's row).
 
     Sender: segments up to ``una`` are acknowledged, up to ``nxt`` sent; ``resend`` is one to be sent again now.
-    ``recover`` is the highest segment sent when loss was last found.  A retransmission is due at ``due_ns`` (0: none);
-    ``timer`` is the one event planned for it, which is planned anew when it comes early.
+    ``recover`` is the highest segment sent when loss was last found, ``is_backing_off`` whether a time-out has come
+    since anything was acknowledged.  A retransmission is due at ``due_ns`` (0: none); ``timer`` is the one event
+    planned for it, which is planned anew when it comes early.
 
     Receiver: everything below ``expected`` is there, ``beyond`` marks segments above; ``pending`` segments are not
     acknowledged; ``echo_ns`` is the time stamp to echo.
@@ -74,6 +75,7 @@ class Connection(Record):
     credit: int
     duplicates: int
     is_recovering: bool
+    is_backing_off: bool
     recover: int
     resend: int
     rtt_ns: int

@@ -8,8 +8,9 @@ Rules, in segments:
   sends the missing packet again; each further one lets one more out; a partial acknowledgement sends the next missing
   packet; the acknowledgement of all that had been sent ends it.
 * **Time-out** (RFC 6298): smoothed round trip + 4 deviations, between ``min_rto`` and a minute, doubled each time; the
-  window becomes one segment and everything not acknowledged is sent again (RFC 5681, 3.1).  Round trips come from time
-  stamps (RFC 7323), so retransmissions need no exception.
+  window becomes one segment and everything not acknowledged is sent again; the first one halves the threshold, those
+  that follow for the same segment leave it (RFC 5681, 3.1).  Round trips come from time stamps (RFC 7323), so
+  retransmissions need no exception.
 
 Left out: selective acknowledgement (several losses in one window take a round trip each), CUBIC, window scaling by the
 receiver's buffer use (the receive window is constant), the Nagle algorithm, connection set-up and close.
@@ -92,6 +93,7 @@ def acknowledged(sim: Sim, bulk: Bulk, connection: Connection, expected: int, ec
     # After a time-out it has gone back: what has arrived all the same is not sent again.
     connection.nxt = max(connection.nxt, expected)
     connection.duplicates = 0
+    connection.is_backing_off = False
     if echo_ns >= 0:
         measure(bulk, connection, sim.now_ns - echo_ns)
     if not connection.is_recovering:
@@ -158,7 +160,10 @@ def is_timed_out(sim: Sim, connection: Connection, on_due: int) -> bool:
         return False
     connection.due_ns = 0
     connection.timeouts += 1
-    connection.threshold = max((connection.nxt - connection.una) // 2, 2)
+    # A segment that time-outs have sent again already tells nothing new of the path (RFC 5681, 3.1).
+    if not connection.is_backing_off:
+        connection.threshold = max((connection.nxt - connection.una) // 2, 2)
+    connection.is_backing_off = True
     connection.window = 1
     connection.credit = 0
     connection.duplicates = 0
