@@ -182,6 +182,18 @@ def test_a_guest_that_stands_still_has_its_invites_repeated_and_absorbs_them(mak
     assert found.response.max == pytest.approx(650 * MS, rel=0.02)
 
 
+def test_invites_of_calls_that_were_given_up_are_no_repetitions_of_other_calls(make):
+    """T1 of 10 ms: of the calls in a pause of 1 s the first four are given up (Timer B, 640 ms); all others are served.
+
+    The server meets the INVITEs of the four when it runs again, before those of the calls that came after them.
+    """
+    base = copy.deepcopy(PLAIN)
+    base["domains"]["front"]["count"] = 1
+    base["faults"] = [{"kind": "pause", "at": "50 ms", "duration": "1 s", "domain": "front"}]
+    _, found = measured(make("measure.duration=1950 ms", "workloads.calls.t1=10 ms", base=base))
+    assert (found.offered, found.failed, found.answered, found.active_calls) == (19, 4, 15, 0)
+
+
 def restarted(domain):
     base = copy.deepcopy(PLAIN)
     base["domains"]["front"]["count"] = 1

@@ -92,7 +92,6 @@ def open_call(sim: Sim, load: farm.FarmLoad) -> int:
     call.load = load.row
     call.front = 0 if load.is_balanced else load.port
     call.turn = load.begun + load.earlier
-    call.known = 0
     call.start_ns = sim.now_ns
     call.timer = 0
     call.is_answered = False

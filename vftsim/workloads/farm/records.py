@@ -207,7 +207,8 @@ class Call(Record):
     """A call, at both ends.
 
     ``uses`` is its serial number, ``stage`` what the caller waits for (0: nobody's row).  ``front`` is the port of the
-    server that handles it (0: not chosen), ``known`` tells that server and its boot that the INVITE has been taken.
+    server that handles it (0: not chosen), ``known`` tells that server and its boot that the INVITE of the call
+    ``known_serial`` has been taken, which may have had the row before.
     The caller asked first at ``asked_ns`` for what it waits for, repeats it after ``wait_ns``, and rechecks at
     ``due_ns``; an event is planned for ``timer_ns``.  ``turn`` says in which of the user agents' domains it is.
     """
@@ -219,6 +220,7 @@ class Call(Record):
     front: int
     turn: int
     known: int
+    known_serial: int
     start_ns: int
     asked_ns: int
     wait_ns: int

@@ -135,9 +135,13 @@ def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_r
 @part
 def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
     """Tell whether the server has taken this call's INVITE since it was booted, and remember it."""
-    call = farm.calls(sim)[packets(sim)[packet].stream]
-    is_known = call.known == server.row * BOOTS + server.boots + 1
-    call.known = server.row * BOOTS + server.boots + 1
+    invite = packets(sim)[packet]
+    call = farm.calls(sim)[invite.stream]
+    known, serial = server.row * BOOTS + server.boots + 1, farm.serial_of(invite.message)
+    # The row may be another call's by now: the INVITE of one that was given up says nothing of that of the next.
+    is_known = call.known == known and call.known_serial == serial
+    call.known = known
+    call.known_serial = serial
     return is_known
 
 
