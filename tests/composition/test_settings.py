@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.without_effect import remarks, without_effect
-from vftsim.errors import UsageError
+from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu import schedulers as scheduler_files
 from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
 from vftsim.study.runs.model import load_model, shipped_models
@@ -338,6 +338,22 @@ def test_settings_of_an_application_that_need_another_one_are_named():
     assert without_effect(ft) == ["domains.sut.protection.cost.clock_read: only costs in the form counted read it"]
     read = [f"{proxy}.wakeup_idle=1 ms", f"{proxy}.wakeup_cost=5 us", f"{proxy}.script={{invite: 3, cost: 2 us}}"]
     assert without_effect(load_model("lab-native", read).spec) == []
+
+
+def test_the_time_slice_of_a_server_is_its_domains():
+    """Jobs of 6 to 9 ms at half load: turns of 1 ms move the delays and no CPU time; the server has no slice itself."""
+    proxy = "domains.sut.applications.proxy"
+    with pytest.raises(ModelFileError, match="unknown key 'quantum'"):
+        load_model("lab-native", [f"{proxy}.quantum=1 ms"])
+    slow = [*SHORT["lab"], f"{proxy}.touch_cost=3 ms", "workloads.calls.steps.loads=[15 /s]"]
+    whole, sliced = (
+        run_model(load_model("lab-native", [*slow, f"domains.sut.quantum={quantum}"]).spec, 1, 0)
+        for quantum in ("100 ms", "1 ms")
+    )
+    assert sliced.pcpus()["sut"] == pytest.approx(whole.pcpus()["sut"], rel=0.01)
+    setups = [record.steps()[-1].delays["SES1"] for record in (whole, sliced)]
+    assert setups[0].count == setups[1].count > 10
+    assert setups[0].mean != setups[1].mean
 
 
 def test_shipped_models_set_nothing_in_vain():

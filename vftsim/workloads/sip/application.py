@@ -267,9 +267,6 @@ class SipServerSpec(ApplicationSpec):
         description="Memory that an attempt leaves used to the end of the run (from the lab's available memory).",
     )
     memory_per_transaction: ByteCount = Field(4096, description="Memory of a transaction held. Assumption.")
-    quantum: PeriodNs = Field(
-        100 * _MS, description="Time slice of the guest's scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
-    )
 
     def without_effect(self) -> dict[str, str]:
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
