@@ -270,7 +270,14 @@ def on_pause_over(sim: Sim, guard_row: int, token: int) -> None:
 def on_begin(sim: Sim, guard_row: int, token: int) -> None:
     """The instant has come at which protection is turned on."""
     guards(sim)[guard_row].audit.is_off = False
-    begin(sim, guards(sim)[guard_row])
+    turn_on(sim, guards(sim)[guard_row])
+
+
+@part
+def turn_on(sim: Sim, guard: Guard) -> None:
+    """Turn protection on for the first time."""
+    guard.has_begun = True
+    begin(sim, guard)
 
 
 @part
@@ -297,7 +304,7 @@ def lose_machine(sim: Sim, guard: Guard) -> None:
 @entry
 def begin_now(sim: Sim, guard: int, _: int) -> int:
     """Turn protection on."""
-    begin(sim, guards(sim)[guard])
+    turn_on(sim, guards(sim)[guard])
     return 0
 
 

@@ -82,14 +82,14 @@ def install(engine: Engine, guard: int, spec: ReprotectionSpec | None, shared_li
 
 @part
 def start(sim: Sim, guard: Guard) -> None:
-    """Begin anew: an attempt that is under way, if any, is given up."""
+    """Begin anew: an attempt that is under way, if any, is given up; before protection is turned on there is none."""
     reprotection = reprotections(sim)[guard.row]
     # Tokens of 0 match no event: steps of the attempt before come to nothing.
     reprotection.next_step = 0
     reprotection.next_pulse = 0
     # An attempt that is given up may have stopped the guest for its last round.
     machine.resume(sim, guard, machine.MIGRATION)
-    if reprotection.is_wanted:
+    if reprotection.is_wanted and guard.has_begun:
         reprotection.next_step = machine.call_after(sim, guard, reprotection.delay_ns, on_copy)
 
 
