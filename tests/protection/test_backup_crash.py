@@ -91,3 +91,22 @@ def test_a_backup_that_fails_before_protection_is_turned_on_changes_nothing(kind
     )
     assert struck.seen == spared.seen
     assert struck.moments == {**spared.moments, "backup crash": 50 * MS}
+
+
+def test_a_secondary_that_dies_before_it_would_live_beside_its_primary_never_does():
+    """Without fencing each declares the other dead after the loss of the channel; a dead one declares nothing."""
+    unfenced = {"kind": "lockstep", "reprotection": None, "failover": {**BY_LOG, "fencing": False}}
+
+    def played(*faults):
+        return play(
+            protection=unfenced, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=500 * MS, faults=list(faults)
+        )
+
+    loss = {"kind": "channel_loss", "at": "100300 us"}
+    live_ns = played(loss).run.moments["secondary live too"]
+    for time_ns in (101 * MS, 150 * MS, live_ns - 1, live_ns + MS):
+        world = played(loss, {"kind": "backup_crash", "at": f"{time_ns} ns"})
+        assert ("secondary live too" in world.run.moments) == (time_ns > live_ns)
+        alone_ns = world.run.moments["primary goes on alone"]
+        issued = [number for at_ns, number in world.run.seen if at_ns >= alone_ns]
+        assert (len(issued) > len(set(issued))) <= (time_ns > live_ns), "twice by nobody"

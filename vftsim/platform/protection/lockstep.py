@@ -186,9 +186,9 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
     if vlockstep.state == UNPROTECTED:
         reprotection.start(sim, guard)
         return
+    vlockstep.is_backup_dead = True
     if vlockstep.state == SPLIT:
         return
-    vlockstep.is_backup_dead = True
     if vlockstep.state == FAILING_OVER and not vlockstep.is_cut:
         vlockstep.state = UNPROTECTED
         machine.kill(sim, guard)
@@ -321,8 +321,10 @@ def on_alone(sim: Sim, plan_row: int, token: int) -> None:
         audit.end(sim, guard.audit)
         # What waited leaves before the guest, which may stand still for its full buffer, runs again.
         count(sim, guard, HELD_FOR_DETECTION, commit.release_all(sim, pairs(sim)[vlockstep.pair]))
-        unprotect(sim, guard, vlockstep, plan.state)
-        if plan.state == UNPROTECTED:
+        # A secondary that has died since lives beside nobody.
+        state = UNPROTECTED if vlockstep.is_backup_dead else plan.state
+        unprotect(sim, guard, vlockstep, state)
+        if state == UNPROTECTED:
             reprotection.start(sim, guard)
     plans.free(sim, plan_row)
 
@@ -365,11 +367,15 @@ def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> N
 
 @event
 def on_second_live(sim: Sim, plan_row: int, token: int) -> None:
-    """The secondary goes live beside the primary."""
+    """The secondary goes live beside the primary, unless it has died since, or was replaced."""
     plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
-    note(sim, guard, account.LIVE_TOO)
-    audit.end(sim, guard.audit)
-    count(sim, guard, ISSUED_BY_BOTH, plan.packets.length)
-    release_all(sim, plan.packets)
+    vlockstep = locksteps(sim)[plan.guard]
+    if plan.pair != vlockstep.begun or vlockstep.is_backup_dead:
+        discard_all(sim, plan.packets)
+    else:
+        note(sim, guard, account.LIVE_TOO)
+        audit.end(sim, guard.audit)
+        count(sim, guard, ISSUED_BY_BOTH, plan.packets.length)
+        release_all(sim, plan.packets)
     plans.free(sim, plan_row)
