@@ -3,7 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
+from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError
 from vftsim.study.runs.model import load_model
 
@@ -261,3 +263,30 @@ def test_too_few_and_too_many_are_told_in_the_words_of_all_messages(assignment, 
     with pytest.raises(ModelFileError) as refused:
         load_model("lab-native", [assignment])
     assert str(refused.value).endswith(said)
+
+
+BULK = {"kind": "bulk_tcp", "to": "a", "duration": "20 ms", "network": {"switched": True, "flow_control": True}}
+SHARED = {**BULK, "network": {}}
+DATAGRAMS = {"kind": "bulk_udp", "to": "a", "duration": "20 ms", "rate": "100 Mbit/s", "network": {"switched": True}}
+TOO_SHORT = {
+    "a client's own queue": ("workloads.load.network.queue", 1538, BULK, "network.queue: 1537 B is shorter"),
+    "a client's own queue, datagrams": ("workloads.load.network.queue", 1536, DATAGRAMS, "network.queue: 1535 B is"),
+    "a switch that holds back": ("networks.lan.queue", 1538, BULK, "hold back for ever"),
+    "clients on the link to the host": ("networks.lan.queue", 2 * 1538, SHARED, "which wait for half of it"),
+    "a window": ("workloads.load.window", 2_000, {**BULK, "mss": 2_000}, ""),
+}
+
+
+@pytest.mark.parametrize("case", TOO_SHORT)
+def test_a_queue_or_window_that_no_frame_fits_is_refused(case):
+    """A client behind one waited for ever at one instant, and the run with it; with one byte more it sends."""
+    key, least, workload, said = TOO_SHORT[case]
+    sink = {"kind": "tcp_sink" if workload["kind"] == "bulk_tcp" else "udp_sink"}
+    domain = {"interfaces": {"eth0": {"path": {"kind": "moderated"}}}, "applications": {"sink": sink}}
+    model = {"networks": {"lan": {}}, "domains": {"a": domain}, "workloads": {"load": workload}}
+    plain = ModelSpec.model_validate({**model, "measure": {"warm_up": "0 s", "duration": "100 ms"}})
+    record = run_model(with_values(plain, {key: least}), 1, 0)
+    assert record.whole.outcomes["networks.lan.to_host"].sent_bytes > least
+    if said:
+        with pytest.raises(ValidationError, match=said):
+            ModelSpec.model_validate(with_values(plain, {key: least - 1}).model_dump())

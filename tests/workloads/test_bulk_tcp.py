@@ -75,6 +75,13 @@ def test_window_over_round_trip():
     assert sent // 1448 == sum(rounds)
 
 
+def test_a_window_of_one_segment_is_one_a_round_trip():
+    """It was taken for two, four times what 2,000 B let through."""
+    found = Bulk(200 * MS, window=9_000, mss=8948, latency_ns=MS, delayed_ack=0)
+    there_ns, back_ns = MS + (8948 + 90) * 8, MS + 90 * 8
+    assert found.results[0].bytes // 8948 == 1 + (200 * MS - there_ns) // (there_ns + back_ns)
+
+
 def test_delayed_acknowledgements_halve_their_number():
     every, second = Bulk(50 * MS, delayed_ack=0), Bulk(50 * MS)
     # What is under way when time is up is acknowledged too.
@@ -85,7 +92,7 @@ def test_delayed_acknowledgements_halve_their_number():
 
 def test_a_lone_segment_waits_for_the_delayed_acknowledgement():
     """By hand: the first arrives at 1.012 ms and waits 40 ms; from 42.013 ms on two go out each 2.026 ms."""
-    found = Bulk(500 * MS, window=2000, initial_window=1, latency_ns=MS)
+    found = Bulk(500 * MS, window=2 * 1448, initial_window=1, latency_ns=MS)
     arrivals = [n for n in range(10) if 42.013 + 2.026 * n + 1.025 <= 50]
     assert found.results[0].intervals[0][2] == (1 + 2 * len(arrivals)) * 1448
     assert found.results[0].timeouts == 0

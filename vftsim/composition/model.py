@@ -452,8 +452,10 @@ class ModelSpec(Spec):
                 f"workloads.{name}.via '{workload.via}' is none of those that '{target}' has interfaces to: "
                 f"{listing(reached)}"
             )
-        elif problem := workload.incompatibility(application, self.networks[workload.via or reached[0]].rate):
-            yield f"workloads.{name}.{problem}"
+        else:
+            network = self.networks[workload.via or reached[0]]
+            if problem := workload.incompatibility(application, network.rate, network.queue):
+                yield f"workloads.{name}.{problem}"
         if workload.longest_ns() and domain.count > 1:
             yield (
                 f"workloads.{name}.to: '{workload.to}' is in {domain.count} domains; a workload with phases of its own "

@@ -189,6 +189,11 @@ class BulkUdpSpec(BulkClientsSpec):
         0, description="CPU time that a client needs for a datagram, least time between two. Assumption: none."
     )
 
+    @property
+    def frame_bytes(self) -> int:
+        """A datagram on the wire."""
+        return self.payload + HEADER_BYTES
+
     def packets(self, profile: RunProfile) -> float:
         """What is offered, or what the line carries."""
         offered = min(self.clients * self.rate, profile.rate_bits_per_s)
@@ -204,7 +209,7 @@ class BulkUdpSpec(BulkClientsSpec):
         bulk = target.add_clients(
             udp_bulks,
             self,
-            frame_bytes=self.payload + HEADER_BYTES,
+            frame_bytes=self.frame_bytes,
             gap_parts=self.payload * 8 * _S * 1024 // self.rate,
         )
         begins = target.streams.uniforms("bulk_udp.begin", target.number, count=self.clients)
@@ -254,7 +259,7 @@ class UdpDriver(Driver):
     def _limit(self) -> str:
         """Return what a client waits for that cannot send in time."""
         spec = self._spec
-        on_wire = spec.rate * (spec.payload + HEADER_BYTES) / spec.payload
+        on_wire = spec.rate * spec.frame_bytes / spec.payload
         if spec.send_cost * spec.rate > 8e9 * spec.payload:
             return f"a client's CPU is busy (workloads.{self._name}.send_cost)"
         if spec.network.switched and on_wire > spec.network.rate:

@@ -511,8 +511,8 @@ class WorkloadSpec(Spec):
         """Return how long its own test lasts from the start of a run, without phases; 0: as long as the run."""
         return 0
 
-    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
-        """Return key and reason if it cannot be directed at what speaks its protocol, over a line of that rate."""
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
+        """Return key and reason if it cannot be directed at what speaks its protocol, over a line of rate and queue."""
         return ""
 
     def load(self) -> float | None:

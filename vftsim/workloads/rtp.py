@@ -173,7 +173,7 @@ class RtpSpec(WorkloadSpec):
         """RTP over UDP."""
         return RtpWire(self.interval)
 
-    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """A stream cannot send more than the line carries."""
         frame_ns = self.frame_bytes * 8_000_000_000 // rate_bits_per_s
         if self.interval >= frame_ns:

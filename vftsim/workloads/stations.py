@@ -10,6 +10,7 @@ order of arrival, and counts as still in the queue of its sender, which thus sta
 Frames cross the switch whole (store and forward), and come back to their client over its own link.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,9 +21,9 @@ from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
 from vftsim.platform.io.packet import packet_list, packets, ports
 from vftsim.spec.base import Spec
-from vftsim.spec.units import BitRate, ByteCount, DurationNs, PositiveDurationNs, format_rate
+from vftsim.spec.units import BYTE_COUNT, BitRate, ByteCount, DurationNs, PositiveDurationNs, format_rate
 from vftsim.workloads.common import add_row
-from vftsim.workloads.parts import RunProfile, WorkloadSpec
+from vftsim.workloads.parts import ApplicationSpec, RunProfile, WorkloadSpec
 
 room = Family("station_room", 1)
 """What a client does that waited for room in its transmit queue: ``(sim, client_row)``."""
@@ -203,6 +204,23 @@ class BulkClientsSpec(WorkloadSpec):
             return {}
         why = "with network.switched off all clients share the link to the host"
         return {f"network.{key}": why for key in StationsSpec.model_fields if key != "switched"}
+
+    @property
+    @abstractmethod
+    def frame_bytes(self) -> int:
+        """The longest frame that a client sends at once."""
+
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
+        """A client goes on when half of its transmit queue is free, and sends frames that fit into that."""
+        frame, own, network = self.frame_bytes, self.network.queue, self.network
+        if network.switched and own < frame:
+            return f"network.queue: {BYTE_COUNT.format(own)} is shorter than a frame of {frame} B: none could be sent"
+        needed = frame if network.switched else 2 * frame
+        if queue_bytes < needed and (network.flow_control or not network.switched):
+            why = "which the switch would hold back for ever" if network.switched else "which wait for half of it"
+            queue = BYTE_COUNT.format(queue_bytes)
+            return f"network: the network's queue of {queue} is too short for frames of {frame} B, {why}"
+        return ""
 
     def test_ns(self) -> int:
         """Until the last client has sent for its time."""

@@ -17,7 +17,7 @@ from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.io.link import links, transmit
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.sampling import Draws, uniform_ns
-from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs
+from vftsim.spec.units import BYTE_COUNT, ByteCount, DurationNs, PeriodNs, PositiveDurationNs
 from vftsim.workloads.common import add_row
 from vftsim.workloads.iperf_reports import TcpConnectionResult, iperf2_of_tcp
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, Offer, RunProfile, Target
@@ -296,10 +296,25 @@ class BulkTcpSpec(BulkClientsSpec):
         """What a segment has on the wire beside its payload."""
         return HEADER_BYTES
 
-    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int) -> str:
+    @property
+    def frame_bytes(self) -> int:
+        """Segments that are handled as one packet, or acknowledgements."""
+        segments = min(self.most_segments, self.window_segments) if self.direction == "upload" else 0
+        return max(segments * (self.mss + HEADER_BYTES), HEADER_BYTES)
+
+    @property
+    def window_segments(self) -> int:
+        """Segments that the receive window holds."""
+        return self.window // self.mss
+
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """An upload needs a sink, a download a source."""
         wanted = "tcp_sink" if self.direction == "upload" else "tcp_source"
-        return "" if application.kind == wanted else f"to: '{self.to}': an {self.direction} is directed at a {wanted}"
+        if application.kind != wanted:
+            return f"to: '{self.to}': an {self.direction} is directed at a {wanted}"
+        if self.window < self.mss:
+            return f"window: {BYTE_COUNT.format(self.window)} hold no segment of {self.mss} B (mss)"
+        return super().incompatibility(application, rate_bits_per_s, queue_bytes)
 
     def packets(self, profile: RunProfile) -> float:
         """As many segments as the line carries."""
@@ -326,7 +341,7 @@ class BulkTcpSpec(BulkClientsSpec):
             self,
             is_upload=self.direction == "upload",
             most_segments=self.most_segments,
-            window_segments=max(2, self.window // self.mss),
+            window_segments=self.window_segments,
         )
         begins = target.streams.uniforms("bulk_tcp.begin", target.number, count=self.clients)
         for n in range(self.clients):
