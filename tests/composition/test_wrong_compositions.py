@@ -4,9 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from vftsim.composition.keys import with_values
-from vftsim.composition.model import ModelSpec
+from vftsim.composition.model import WITH_HOSTS, ModelSpec
 from vftsim.composition.run import run_model
-from vftsim.errors import ModelFileError
+from vftsim.errors import ModelFileError, UsageError
 from vftsim.study.runs.model import load_model
 
 from .composed import BENCH, interface, media_model, relay, server, sip_model, streams
@@ -224,11 +224,13 @@ def test_a_host_that_cannot_have_its_domains_is_refused_by_name_when_the_model_i
     """Two of them, of which each alone would do."""
     model = {"hosts": {"first": {}, "second": second}, "domains": {"a": {"host": "second", "count": 2, **domain}}}
     with pytest.raises(ValidationError) as caught:
-        ModelSpec.model_validate(model)
+        ModelSpec.model_validate(model, context=WITH_HOSTS)
     assert "hosts.second: " in str(caught.value)
     assert said in str(caught.value)
+    with pytest.raises(UsageError, match=r"hosts\.second: "):
+        run_model(ModelSpec.model_validate(model), 1, 0, engine="simpy")
     model["domains"]["a"]["count"] = 1
-    ModelSpec.model_validate(model)
+    ModelSpec.model_validate(model, context=WITH_HOSTS)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.thorough
 S = 1_000_000_000
 
 
-def variant(tmp_path, change):
+def variant(tmp_path, change, pcpus=1):
     path = tmp_path / "variant.yaml"
-    path.write_text(TINY.replace("  sut:\n", f"  sut:\n    {change}\n"))
+    path.write_text(TINY.replace("  sut:\n", f"  sut:\n    {change}\n") + f"hosts: {{host: {{pcpus: {pcpus}}}}}\n")
     return load_model(path)
 
 
@@ -40,7 +40,7 @@ def test_unknown_mechanisms_are_refused_with_a_suggestion():
 
 
 def test_what_does_not_fit_is_left_out_with_the_reason(tmp_path):
-    model = variant(tmp_path, "vcpus: 2")
+    model = variant(tmp_path, "vcpus: 2", pcpus=2)
     models, refused = fitting(model, kinds_named("all"))
     assert set(refused) == {"lockstep", "hypervisor_epoch"}
     assert refused["lockstep"] == "lockstep handles 1 vCPU at most, and 'sut' has 2"

@@ -24,7 +24,7 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.results import RunResult, model_yaml
 
-FITTED = TINY + 'calibrated: {by: "bench, steps 1 and 2", loads: [10 /s, 20 /s]}\n'
+FITTED = TINY + 'hosts: {host: {pcpus: 2}}\ncalibrated: {by: "bench, steps 1 and 2", loads: [10 /s, 20 /s]}\n'
 BELOW = "* outside what was calibrated: 10 to 20 attempts/s (bench, steps 1 and 2)"
 SHORT = SearchSettings(resolution_percent=50.0, runs_per_level=60, budget=16, probability=0.5)
 BRIEF = ["workloads.calls.steps.duration=3 s", "workloads.calls.steps.transient=1 s", "workloads.calls.steps.most=1"]

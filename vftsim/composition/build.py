@@ -10,6 +10,7 @@ from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import is_linked, protection_of, struck_by
+from vftsim.errors import UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.inputs import Feeder
@@ -287,7 +288,9 @@ class BuiltModel:
         self.nic_feeders += [NicFeeder(self.engine, row, sources[row]) for row in order if row in sources]
 
     def start(self) -> None:
-        """Start everything, workloads last."""
+        """Start everything, workloads last; refuse a host whose scheduler cannot have its domains."""
+        for problem in self.spec.host_problems():
+            raise UsageError(problem)
         engine = self.engine
         for host in self.hosts.values():
             cpu.start(engine, host.row, host.spec.scheduler)

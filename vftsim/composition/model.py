@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from vftsim.composition.hosts import DomainSpec, HostNicSpec, HostSpec, InterfaceSpec, NetworkSpec
 from vftsim.platform.cpu.parameters import PlacedDomain
@@ -29,6 +29,9 @@ FEWEST_CYCLES = 10
 MeasuredNs = Annotated[int, replace(DURATION, upper=LONGEST_NS, example="2 s")]
 WarmUpNs = Annotated[int, replace(DURATION, upper=600 * _S, example="500 ms")]
 MOST_DOMAINS = 10_000
+WITH_HOSTS = {"hosts": "checked"}
+"""Context of a validation that refuses what a scheduler cannot have, too; else a run does: of a study's points some may
+be left out."""
 
 
 class MeasureSpec(Spec):
@@ -270,8 +273,10 @@ class ModelSpec(Spec):
         raise ValueError("a fault must say its `domain`: the model has several that it could strike")
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> Self:
+    def _parts_fit(self, info: ValidationInfo) -> Self:
         for problem in self._problems():
+            raise ValueError(problem)
+        for problem in self.host_problems() if info.context == WITH_HOSTS else ():
             raise ValueError(problem)
         return self
 
@@ -292,7 +297,6 @@ class ModelSpec(Spec):
         if self.calibrated is not None and self.phased is None:
             yield "calibrated: its loads are those of steps, and no workload has any; leave it out, or calibrated: null"
         yield from self._fault_problems()
-        yield from self._host_problems()
 
     def _domain_problems(self, name: str, domain: DomainSpec) -> Iterator[str]:
         if domain.host is None and len(self.hosts) > 1:
@@ -326,7 +330,7 @@ class ModelSpec(Spec):
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
 
-    def _host_problems(self) -> Iterator[str]:
+    def host_problems(self) -> Iterator[str]:
         """Yield hosts whose scheduler cannot have their domains, stub domains of interfaces last, as they are built."""
         for name, host in self.hosts.items():
             here = [each for each in self.expanded().values() if self.host_of(each) == name]

@@ -5,7 +5,7 @@ wrong with what the user wrote comes out as one :class:`~vftsim.errors.ModelFile
 really holding the key (or ``--set``), the line, the key, the cause and the remedy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,19 +47,19 @@ class Document:
             trees.append(apply_override(root, trees[-1], assignment, number))
         return Document(trees[-1], self.files, (*self.assignments, *assignments), (*self.before, *trees[:-1]))
 
-    def validate(self, root: type[T]) -> T:
-        """Return the model that the document describes."""
+    def validate(self, root: type[T], context: Mapping[str, str] | None = None) -> T:
+        """Return the model that the document describes; its validators may ask for the context."""
         try:
-            return root.model_validate(self.tree.plain())
+            return root.model_validate(self.tree.plain(), context=context)
         except ValidationError as error:
             labels = [str(path) for path in self.files]
-            raise explain(error, root, self.tree, labels, self.assignments, self._spoilt_by(root)) from None
+            raise explain(error, root, self.tree, labels, self.assignments, self._spoilt_by(root, context)) from None
 
-    def _spoilt_by(self, root: type[BaseModel]) -> str:
+    def _spoilt_by(self, root: type[BaseModel], context: Mapping[str, str] | None) -> str:
         """Return the override that made a right document wrong; empty where the files are wrong themselves."""
         for tree, assignment in zip(reversed(self.before), reversed(self.assignments), strict=True):
             try:
-                root.model_validate(tree.plain())
+                root.model_validate(tree.plain(), context=context)
             except ValidationError:
                 continue
             return assignment

@@ -12,7 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, SHORTEST_NS, ModelSpec
+from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, SHORTEST_NS, WITH_HOSTS, ModelSpec
 from vftsim.composition.views import protection_of
 from vftsim.errors import UsageError
 from vftsim.spec import Document, format_duration, json_schema, list_shipped, read_document
@@ -92,7 +92,7 @@ def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model
 
 def model_of(document: Document, label: str, overrides: Sequence[str] = ()) -> Model:
     """Return the checked model of a document that was read before."""
-    spec = document.override(ModelSpec, overrides).validate(ModelSpec)
+    spec = document.override(ModelSpec, overrides).validate(ModelSpec, WITH_HOSTS)
     spec = with_changes(spec, as_fitted(document))
     if overrides:
         spec = without_foreign_measure(document, spec)
