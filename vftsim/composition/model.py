@@ -332,8 +332,9 @@ class ModelSpec(Spec):
 
     def host_problems(self) -> Iterator[str]:
         """Yield hosts whose scheduler cannot have their domains, stub domains of interfaces last, as they are built."""
+        specs = self.expanded().values()
         for name, host in self.hosts.items():
-            here = [each for each in self.expanded().values() if self.host_of(each) == name]
+            here = [each for each in specs if self.host_of(each) == name]
             placed = [PlacedDomain(each, each.vcpus, each.affinity) for each in here]
             for domain in here:
                 stubs = sum(way.path.needs_stub_domain for way in domain.interfaces.values())
