@@ -28,9 +28,8 @@ def test_tcp(clients):
 
 
 def test_udp():
-    seconds = 0.06
     results = Udp(60 * MS, rate=588_000_000, sink={"read_cost": 30_000}).results
-    two, three = read(iperf2_of_udp(results[0], seconds).text()), read(iperf3_of_udp(results, seconds).text())
+    two, three = read(iperf2_of_udp(results[0]).text()), read(iperf3_of_udp(results).text())
     assert two["sent"] == {"total": results[0].sent}
     assert two["lost"]["mean"] == three["lost"]["mean"] == pytest.approx(100 * results[0].loss_ratio)
     assert two["jitter"]["mean"] == pytest.approx(results[0].jitter_ns / 1e6, abs=0.0005)

@@ -120,20 +120,25 @@ def start_bulk_udp(sim: Sim, row: int, _: int) -> int:
 
 
 def bulk_udp_result(engine: Engine, bulk: UdpBulk) -> list[UdpFlowResult]:
-    """Return the reports of each flow of a workload, over the time that clients have sent by now."""
-    first, bits = int(bulk.first_flow), int(bulk.payload_bytes) * 8
-    rows = engine.rows(udp_flows)
-    return [_flow_result(engine, n, rows[first + n], bits) for n in range(int(bulk.clients))]
+    """Return the reports of each flow of a workload.
+
+    Each end has its own time, as with iperf 2: the client's is that of sending by now; the server reads on until its
+    last datagram.  What waits in a queue when sending ends would else arrive at more than the rate of the line.
+    """
+    rows, first = engine.rows(udp_flows), int(bulk.first_flow)
+    return [_flow_result(engine, n, rows[first + n], int(bulk.payload_bytes)) for n in range(int(bulk.clients))]
 
 
-def _flow_result(engine: Engine, n: int, flow: UdpFlow, bits: int) -> UdpFlowResult:
-    span_s = max(1, min(engine.now_ns, int(flow.end_ns)) - int(flow.first_ns)) / _S
+def _flow_result(engine: Engine, n: int, flow: UdpFlow, payload_bytes: int) -> UdpFlowResult:
+    sending_ns = max(1, min(engine.now_ns, int(flow.end_ns)) - int(flow.first_ns))
     return UdpFlowResult(
         client=n + 1,
         sent=int(flow.sent),
-        sent_bits_per_s=int(flow.sent) * bits / span_s,
+        sent_bytes=int(flow.sent) * payload_bytes,
+        sending_s=sending_ns / _S,
         received=int(flow.received),
-        received_bits_per_s=int(flow.received) * bits / span_s,
+        received_bytes=int(flow.received) * payload_bytes,
+        receiving_s=max(sending_ns, int(flow.last_read_ns) - int(flow.first_ns)) / _S,
         lost=int(flow.skipped) - int(flow.late),
         total=int(flow.highest),
         late=int(flow.late),

@@ -53,9 +53,11 @@ class UdpFlowResult:
 
     client: int
     sent: int
-    sent_bits_per_s: float
+    sent_bytes: int
+    sending_s: float
     received: int
-    received_bits_per_s: float
+    received_bytes: int
+    receiving_s: float
     lost: int
     total: int
     late: int
@@ -63,6 +65,16 @@ class UdpFlowResult:
     mean_difference_ns: float
     socket_drops: int
     dropped: int
+
+    @property
+    def sent_bits_per_s(self) -> float:
+        """Mean over the time of sending."""
+        return self.sent_bytes * 8 / self.sending_s
+
+    @property
+    def received_bits_per_s(self) -> float:
+        """Mean over the server's time."""
+        return self.received_bytes * 8 / self.receiving_s
 
     @property
     def loss_ratio(self) -> float:
@@ -91,21 +103,20 @@ def _with_sum(lines: list[Iperf2Line]) -> list[Iperf2Line]:
     return [*lines, _line(SUM, lines[0].begin_s, lines[0].end_s, sum(line.bytes for line in lines))]
 
 
-def iperf2_of_udp(result: UdpFlowResult, seconds: float) -> Iperf2Report:
+def iperf2_of_udp(result: UdpFlowResult) -> Iperf2Report:
     """Return the report of one client, the server's in it."""
     connection = str(result.client)
-    sent = Iperf2Line(connection, 0.0, seconds, result.sent_bits_per_s * seconds / 8, result.sent_bits_per_s)
     served = Iperf2Line(
         connection,
         0.0,
-        seconds,
-        result.received_bits_per_s * seconds / 8,
+        result.receiving_s,
+        result.received_bytes,
         result.received_bits_per_s,
         result.jitter_ns * _NS_MS,
         result.lost,
         result.total,
     )
-    return Iperf2Report((sent,), (served,), result.sent)
+    return Iperf2Report((_line(connection, 0.0, result.sending_s, result.sent_bytes),), (served,), result.sent)
 
 
 def iperf3_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf3Report:
@@ -113,17 +124,16 @@ def iperf3_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf3Report:
     return Iperf3Report("TCP", tuple(Iperf3Stream(r.intervals, r.bytes, r.bytes, r.retransmitted) for r in results))
 
 
-def iperf3_of_udp(results: Sequence[UdpFlowResult], seconds: float) -> Iperf3Report:
+def iperf3_of_udp(results: Sequence[UdpFlowResult]) -> Iperf3Report:
     """Return the report of a test as one interval."""
-    return Iperf3Report("UDP", tuple(_datagram_stream(result, seconds) for result in results))
+    return Iperf3Report("UDP", tuple(_datagram_stream(result) for result in results))
 
 
-def _datagram_stream(result: UdpFlowResult, seconds: float) -> Iperf3Stream:
-    sent = round(result.sent_bits_per_s * seconds / 8)
+def _datagram_stream(result: UdpFlowResult) -> Iperf3Stream:
     return Iperf3Stream(
-        ((0.0, seconds, sent),),
-        sent,
-        round(result.received_bits_per_s * seconds / 8),
+        ((0.0, result.sending_s, result.sent_bytes),),
+        result.sent_bytes,
+        result.received_bytes,
         None,
         result.jitter_ns * _NS_MS,
         result.lost,

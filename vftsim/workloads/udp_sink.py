@@ -64,7 +64,6 @@ class UdpFlow(Record):
     transit_ns: int
     jitter_ns: float
     difference_ns: int
-    first_read_ns: int
     last_read_ns: int
 
 
@@ -140,8 +139,6 @@ def note_read(sim: Sim, flow: UdpFlow, number: int, sent_ns: int) -> None:
         difference_ns = abs(transit_ns - flow.transit_ns)
         flow.difference_ns += difference_ns
         flow.jitter_ns += (difference_ns - flow.jitter_ns) / 16.0
-    else:
-        flow.first_read_ns = sim.now_ns
     flow.transit_ns = transit_ns
     flow.last_read_ns = sim.now_ns
     flow.received += 1
