@@ -70,6 +70,7 @@ def test_a_row_tells_only_if_no_null_gives_what_the_model_may():
     near, far = row(50.0, 50.0, {"line": 50.9}), row(50.0, 50.0, {"line": 52.0, "M/M/1": 47.0})
     assert (near.tells, far.tells) == (False, True)
     assert share_that_cannot_tell([near, far, row(1.0, 1.0, {})]).startswith("1 of 2 predicted rows (50 %)")
+    assert share_that_cannot_tell([row(1.0, 1.0, {})]) == ""
     (group,) = groups_of([near, far])
     assert group.cannot_tell == 1
     median, nearer, judged = group.nearer("line")

@@ -176,10 +176,13 @@ def test_null_models_that_say_nothing_are_told_and_none_are_spoken_of_that_were_
     """A line over load needs a load: these guests have none."""
     for nulls in ("", "nulls: {base: bare}\n"):
         (own / "validation.yaml").write_text(VALIDATION + nulls)
-        main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"])
+        page = own / f"page{len(nulls)}.md"
+        main(["validate", str(own / "validation.yaml"), "--report", str(page), "-q", "-j", "1"])
         told = " ".join("".join(capsys.readouterr()).split())
+        assert "## Summary of errors" in page.read_text()
+        assert "of 0 predicted" not in told + page.read_text()
         assert ("warning: no null model says anything: each needs load and cpu of 'bare'" in told) is bool(nulls)
-        assert "Beside null models" not in told
+        assert "Beside null models" not in told + page.read_text()
 
 
 def test_units_of_figures_are_told_by_their_names(own, capsys):

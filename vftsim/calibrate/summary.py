@@ -114,10 +114,12 @@ def _line(group: Group, nulls: Sequence[str]) -> tuple[str, ...]:
 
 
 def share_that_cannot_tell(rows: Iterable[Row]) -> str:
-    """Return how many predicted rows cannot tell, as text."""
+    """Return how many predicted rows cannot tell, as text; empty where none has a null model beside it."""
     predicted = [row for row in rows if row.sample == "out" and row.nulls]
+    if not predicted:
+        return ""
     cannot = sum(not row.tells for row in predicted)
-    share = 100.0 * cannot / len(predicted) if predicted else 0.0
+    share = 100.0 * cannot / len(predicted)
     return f"{cannot} of {len(predicted)} predicted rows ({share:.0f} %) cannot tell the model from a null model"
 
 

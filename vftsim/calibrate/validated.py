@@ -105,7 +105,7 @@ class Validated(Printed):
             *(Note(f"warning: {text}", warns=True) for text in self.warnings),
             _verdict(spec.name, verdicts),
             *tables,
-            *([Note(f"Beside null models: {share}.")] if any(row.nulls for row in self.rows) else []),
+            *([Note(f"Beside null models: {share}.")] if share else []),
             *(
                 Note(f"{where}: the edge step collapsed in {bad} of {n} replications")
                 for where, (bad, n) in self.collapse.items()
