@@ -30,6 +30,25 @@ def test_a_row_with_too_few_numbers_is_told(tmp_path):
         figures_of(Source(text, "report"), importer_for(text, "report"))
 
 
+def test_machines_of_a_kind_are_told_apart():
+    """Of two servers neither is the ``cpu`` of a model by itself; the one memory is."""
+    text = as_text().replace("Memory host", "Memory sut")
+    lines = text.splitlines()
+    at = next(n for n, row in enumerate(lines) if row.startswith("CPU host"))
+    second = ["CPU sut2", *("1.5" for _ in lines[at].split("\t")[1:])]
+    both = "\n".join([*lines[: at + 1], "\t".join(second), *lines[at + 1 :]])
+    found = {
+        (each.phase, each.metric): each.statistics for each in figures_of(Source(both, "r"), importer_for(both, "r"))
+    }
+    alone = {
+        (each.phase, each.metric): each.statistics for each in figures_of(Source(text, "r"), importer_for(text, "r"))
+    }
+    assert found["step_3", "cpu/sut2"] == {"mean": 1.5}
+    assert found["step_3", "cpu/host"] == alone["step_3", "cpu"]
+    assert ("step_3", "cpu") not in found
+    assert found["step_3", "memory"] == alone["step_3", "memory"]
+
+
 def test_a_report_without_tables_is_told():
     text = "Requested by IMS Bench\n"
     with pytest.raises(ModelFileError, match="report: has no table by step"):

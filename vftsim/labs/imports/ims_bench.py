@@ -2,11 +2,13 @@
 
 The report has one summary table, whose columns are steps, and tables whose rows are steps and whose columns are
 statistics.  A response time keeps its own name where it comes first in the report (``REG1``); where it comes again
-for one scenario, the scenario is added (``REG1/ims_reg``).
+for one scenario, the scenario is added (``REG1/ims_reg``).  CPU and memory are of a machine: where the report has
+several of a kind, each has its name (``cpu/sut2``), as none is the server by itself.
 """
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from vftsim.labs.importing import Figure, Source, importer
 from vftsim.labs.report_text import Heading, Table, blocks
@@ -30,10 +32,10 @@ _SUMMARY = (
     (re.compile(r"ratio (?P<scenario>ims_\w+) %"), "mix/{scenario}", "%"),
     (re.compile(r"ihs (?P<scenario>ims_\w+) %"), "ihs/{scenario}", "%"),
     (re.compile(r"global ihs %"), "ihs/global", "%"),
-    (re.compile(r"cpu .*"), "cpu", "%"),
-    (re.compile(r"memory .*"), "memory", "MB"),
-    (re.compile(r"sipp cpu .*"), "generator_cpu", "%"),
-    (re.compile(r"sipp mem .*"), "generator_memory", "MB"),
+    (re.compile(r"cpu (?P<machine>.*)"), "cpu/{machine}", "%"),
+    (re.compile(r"memory (?P<machine>.*)"), "memory/{machine}", "MB"),
+    (re.compile(r"sipp cpu (?P<machine>.*)"), "generator_cpu/{machine}", "%"),
+    (re.compile(r"sipp mem (?P<machine>.*)"), "generator_memory/{machine}", "MB"),
 )
 _TITLES = (
     ("effective load", "load", "/s"),
@@ -45,6 +47,7 @@ _TITLES = (
     ("ihs per use_case", "ihs_each_second/global", "%"),
     ("ihs per scenario", "ihs_each_second", "%"),
 )
+_OF_MACHINES = ("cpu", "memory", "generator_cpu", "generator_memory")
 
 
 @dataclass(slots=True)
@@ -58,6 +61,13 @@ class _Report:
         merged = {**(before.statistics if before else {}), **statistics}
         self.found[phase, metric] = Figure(metric, unit, merged, phase)
         self.metrics.add(metric)
+
+    def figures(self) -> list[Figure]:
+        """Return what was found; a machine that is the only one of its kind is not named."""
+        of_kind = Counter(metric.partition("/")[0] for metric in self.metrics)
+        alone = {kind for kind in _OF_MACHINES if of_kind[kind] == 1}
+        figures = ((each, each.metric.partition("/")[0]) for each in self.found.values())
+        return [replace(each, metric=kind) if kind in alone else each for each, kind in figures]
 
 
 @importer(
@@ -78,7 +88,7 @@ def _read(source: Source) -> list[Figure]:
             _steps(report, block, heading)
     if not report.found:
         source.refuse("has no table by step; give the report of IMS Bench SIPp as HTML, or as text with tabs")
-    return list(report.found.values())
+    return report.figures()
 
 
 def _summary(report: _Report, table: Table) -> None:
@@ -126,6 +136,8 @@ def _metric(report: _Report, title: str, heading: str) -> tuple[str, str] | None
         return (f"{name}/{scenario[1]}" if scenario and name in report.metrics else name), "ms"
     for start, metric, unit in _TITLES:
         if title.lower().startswith(start):
+            if metric in _OF_MACHINES:
+                return f"{metric}/{title.lower().removeprefix(start).strip()}", unit
             return (f"{metric}/{scenario[1]}" if scenario and "/" not in metric else metric), unit
     return None
 
