@@ -13,6 +13,7 @@ from vftsim.composition.hosts import DomainSpec, NetworkSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ending_with, is_linked, paths_to
+from vftsim.platform.io.disk import DiskSpec
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import BYTE_COUNT, format_rate
@@ -48,7 +49,8 @@ def remarks(spec: ModelSpec) -> list[str]:
     of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
     crashing = dict.fromkeys(spec.fault_domain(each) for each in spec.faults if each.strikes_host)
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
-    said = (*of_vcpus, *of_tests, *of_crashes)
+    of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
+    said = (*of_vcpus, *of_drivers, *of_tests, *of_crashes)
     return [*filter(None, said), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
@@ -127,6 +129,12 @@ def _idle_vcpus(spec: ModelSpec, name: str) -> str:
     )
 
 
+def _of_one_vcpu(name: str, domain: DomainSpec) -> str:
+    if domain.driver is None or domain.driver.placement != "spread" or domain.vcpus > 1:
+        return ""
+    return f"domains.{name}.driver.placement: spread is one here, as the domain has one vCPU"
+
+
 def _idle_bounds(spec: ModelSpec) -> Iterator[str]:
     """Yield bounds on CPU time above all that a domain can use; its scheduler may still decide more often for them."""
     for name, domain in spec.domains.items():
@@ -148,8 +156,11 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     for key, why in _changed(domain.protection, {**domain.protection.without_effect(), **of_no_sender}):
         yield f"{prefix}.protection.{key}", why
     for application, program in domain.applications.items():
-        for key, why in _changed(program, {**program.without_effect(), **_of_no_states(domain, program)}):
+        for key, why in _changed(program, _of_program(domain, program)):
             yield f"{prefix}.applications.{application}.{key}", why
+    for disk, own in domain.disks.items():
+        for key, why in _changed(own, _of_disk(domain, disk)):
+            yield f"{prefix}.disks.{disk}.{key}", why
     is_guarded = not guarded(spec).isdisjoint(spec.copies(name))
     for interface, connected in domain.interfaces.items():
         for key, why in _changed(connected.path, connected.path.without_effect(is_guarded)):
@@ -162,12 +173,23 @@ def _of_guest(spec: ModelSpec, name: str) -> dict[str, str]:
     if domain.applications:
         return reasons
     reasons["cpu_inflation"] = why = "the domain has no applications"
+    if domain.driver is not None:
+        why = f"with driver.placement {domain.driver.placement} its work is that of interrupts"
     hosted = {workload.agents for workload in spec.workloads.values()}
     hosted |= {other.protection.sent_by for other in spec.domains.values()}
     # Packets of others, clients and the sending of states are work for its processes, too.
-    if domain.driver is None and hosted.isdisjoint({name, *spec.copies(name)}):
+    if not _has_driver_processes(spec, domain) and hosted.isdisjoint({name, *spec.copies(name)}):
         reasons |= dict.fromkeys(("guest_scheduler", "quantum"), why)
     return reasons
+
+
+def _has_driver_processes(spec: ModelSpec, domain: DomainSpec) -> bool:
+    """Tell whether it is a driver domain with work for processes: packets, device models, the sending of states."""
+    if domain.driver is None or domain.driver.placement == "any":
+        return domain.driver is not None
+    guests = [other for other in spec.domains.values() if spec.host_of(other) == spec.host_of(domain)]
+    paths = [interface.path for guest in guests for interface in guest.interfaces.values()]
+    return any(path.has_driver_process for path in paths) or any(guest.protection.protects for guest in guests)
 
 
 def _of_network(spec: ModelSpec, name: str) -> dict[str, str]:
@@ -177,6 +199,26 @@ def _of_network(spec: ModelSpec, name: str) -> dict[str, str]:
     if name in channels or any(paths_to(spec, host, name) for host in spec.hosts):
         return {"queue": "its link is not simulated packet by packet"}
     return dict.fromkeys(NetworkSpec.model_fields, "nothing uses the network")
+
+
+def _of_disk(domain: DomainSpec, name: str) -> Mapping[str, str]:
+    disk = domain.disks[name]
+    if any(_disk_of(domain, program) is disk for program in domain.applications.values()):
+        return disk.without_effect()
+    return {key: "no program uses the disk" for key in type(disk).model_fields if key != "kind"}
+
+
+def _disk_of(domain: DomainSpec, program: ApplicationSpec) -> DiskSpec | None:
+    if not program.uses_a_disk:
+        return None
+    return domain.disks[getattr(program, "disk", None) or next(iter(domain.disks))]
+
+
+def _of_program(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
+    disk = _disk_of(domain, program)
+    unread = {} if disk is None else disk.unread(domain.protection.protects)
+    of_disk = {key: why for key, why in unread.items() if hasattr(program, key)}
+    return {**of_disk, **program.without_effect(), **_of_no_states(domain, program)}
 
 
 def _of_no_states(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:

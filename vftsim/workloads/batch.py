@@ -25,7 +25,7 @@ from vftsim.platform.io.packet import Application, application, applications, lo
 from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_row, apply_overhead, duration_ns, with_overhead_ns
+from vftsim.workloads.common import add_row, apply_overhead, duration_ns, unread_without, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 batch = application.kind("batch")
@@ -263,6 +263,11 @@ class BatchSpec(ApplicationSpec):
     think: DurationNs = Field(0, description="Mean pause before the next transaction; 0: none, a benchmark's.")
     think_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the pause (gamma).")
     pages: int = Field(0, ge=0, le=1_000_000, description="Pages of memory that a transaction writes.")
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Name what no disk operation and no pause reads."""
+        of_disk = ("disk_wait", "disk_cv", "disk_size", "disk_reads")
+        return unread_without(self, {"disk_operations": of_disk, "think": ("think_cv",)})
 
     def events_per_s(self, vcpus: int) -> float:
         """Each process is at a transaction, at its speed alone on a CPU; as many as the vCPUs have time for.

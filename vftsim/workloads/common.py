@@ -1,6 +1,6 @@
 """What programs and clients have in common: their rows, the cost of work under protection, packets, drawn durations."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -22,6 +22,16 @@ LEVELS = 1 << 30
 AT_ONCE = 256
 """Draws that a feed of an entity holds."""
 _UNITS = ("_ns", "_bytes")
+
+
+def unread_without(spec: Spec, read_with: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    """Return the keys that count only with another one, by which they are listed, where that one is 0 or false."""
+    return {
+        key: f"with {other} {'false' if getattr(spec, other) is False else 0} nothing reads it"
+        for other, keys in read_with.items()
+        if not getattr(spec, other)
+        for key in keys
+    }
 
 
 class Route(Record):

@@ -8,6 +8,7 @@ are its processes: all begin anew, and what was not on the disk is lost.
 Left out: network requests that cause the transfers; locks between processes.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
@@ -178,6 +179,10 @@ class DiskBoundSpec(ApplicationSpec):
     size: ByteCount = Field(8192, description="Of a transfer. Default: a page of PostgreSQL.")
     flush_every: int = Field(0, ge=0, le=1_000_000, description="Writes until a process waits for a flush; 0: never.")
     disk: str | None = Field(None, description="Disk of its domain; the first if not given.")
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Say that reads are not flushed."""
+        return {"flush_every": "with reads 100 % nothing is written"} if self.reads == 100.0 else {}
 
     def events_per_s(self, vcpus: int) -> float:
         """A CPU computes for one process at a time, and the disk takes its time for each transfer."""

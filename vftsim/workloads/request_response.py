@@ -19,7 +19,7 @@ Left out: the segments and acknowledgements of the connection; a request or an a
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -31,7 +31,7 @@ from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_row, duration_ns, new_packet
+from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
     UNANSWERED,
@@ -352,6 +352,10 @@ class RequestResponseSpec(_RequestsSpec):
         description="Wait before a request that was lost, or its answer, is repeated, doubled each time up to a "
         "minute; 0: never. Default: Linux, TCP_RTO_MIN.",
     )
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Say that a turn-around of no time does not vary."""
+        return unread_without(self, {"turn_around": ("turn_around_cv",)})
 
     def packets(self, profile: RunProfile) -> float:
         """A round of each client takes its turn-around, the network both ways and the work on the way."""

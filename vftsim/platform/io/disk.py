@@ -8,6 +8,7 @@ Left out: what block I/O costs a driver domain or device model; the record of di
 needs where it is priced by factors (there lockstep takes a rate of reads as a parameter).
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -181,6 +182,14 @@ class DiskSpec(Spec):
     interrupt: DurationNs = Field(
         5_000, description="CPU work of the domain at the end of a transfer. Assumption: 8,000 cycles at 1.6 GHz."
     )
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Return why parameters have no effect with the others' values, by key."""
+        return {}
+
+    def unread(self, is_logged: bool) -> Mapping[str, str]:
+        """Return the keys of programs that have no effect with it, each with the reason."""
+        return {}
 
     def install(self, engine: Engine, row: int) -> None:
         """Write these parameters into the records of a disk."""

@@ -53,6 +53,8 @@ class IoPathSpec(Spec):
     """Events of a packet there and of its answer back while CPUs keep up: for an estimate, measured."""
     events_a_packet_moderated: ClassVar[float | None] = None
     """Those where the host's card hands packets over in batches, if that changes them."""
+    has_driver_process: ClassVar[bool] = False
+    """Whether a process of the driver domain has a part in it: a device model."""
     has_host_ring: ClassVar[bool] = True
     """Whether packets enter by the receive ring of a network interface of the host."""
     saves_ring: ClassVar[bool] = False

@@ -11,7 +11,7 @@ from vftsim.platform.delays import histogram
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_routes, add_row, busy_ns, of_packets, pages_per_request
+from vftsim.workloads.common import add_routes, add_row, busy_ns, of_packets, pages_per_request, unread_without
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program, Wiring
 from vftsim.workloads.service import server
 from vftsim.workloads.service.records import Service, plans, service, service_call, services, visits
@@ -240,7 +240,7 @@ class ServiceSpec(ApplicationSpec):
 
     def without_effect(self) -> Mapping[str, str]:
         """Name what no call and no transfer reads."""
-        reasons = {}
+        reasons = unread_without(self, {"demand": ("demand_cv",)})
         for number, call in enumerate(self.calls):
             if call.timeout == 0:
                 reasons[f"calls.{number}.retries"] = "with timeout 0 no call is repeated"

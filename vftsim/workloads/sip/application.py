@@ -11,7 +11,7 @@ from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
 from vftsim.platform.cpu.processes import add_process, processes
 from vftsim.platform.io.packet import applications, drops, ports
 from vftsim.spec import ByteCount, DurationNs, Percent, PeriodNs, PositiveDurationNs, Spec
-from vftsim.workloads.common import add_row, fill_row, pages_per_request
+from vftsim.workloads.common import add_row, fill_row, pages_per_request, unread_without
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.sip.messages import TOUCHES, Message, install_messages
 from vftsim.workloads.sip.records import SipRules, SipServer, expiries, sip_rules, sip_servers, workers
@@ -270,13 +270,8 @@ class SipServerSpec(ApplicationSpec):
 
     def without_effect(self) -> dict[str, str]:
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
-        reasons = {f"script.{key}": why for key, why in self.script.without_effect().items()}
-        for key, reads in _READ_WITH.items():
-            if not getattr(self, key):
-                reasons |= dict.fromkeys(
-                    reads, f"with {key} {'false' if getattr(self, key) is False else 0} nothing reads it"
-                )
-        return reasons
+        script = {f"script.{key}": why for key, why in self.script.without_effect().items()}
+        return script | unread_without(self, _READ_WITH)
 
     @property
     def socket_buffer_messages(self) -> int:

@@ -21,6 +21,7 @@ Left out: keep-alive, lingering close (a process is free with its last piece), t
 retransmission (a client that misses a piece asks again).
 """
 
+from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -43,7 +44,13 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
-from vftsim.workloads.common import apply_overhead, pages_per_request, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import (
+    apply_overhead,
+    pages_per_request,
+    send_or_wait,
+    unread_without,
+    with_overhead_ns,
+)
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.web import records as http
 
@@ -421,6 +428,11 @@ class PreforkWebServerSpec(ApplicationSpec):
         True, description="Output to a client that has gone ends the script (PHP: ignore_user_abort off, its default)."
     )
     swap: SwapSpec = Field(default_factory=SwapSpec, description="Swapping, off by default. Assumption as a whole.")
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Say that without a size of its memory nothing of it is swapped."""
+        idle = unread_without(self.swap, {"memory": ("base", "process", "read_rate")})
+        return {f"swap.{key}": why for key, why in idle.items()}
 
     @model_validator(mode="after")
     def _counts_fit(self) -> Self:

@@ -8,6 +8,7 @@ the array's limit only); of a share of hits every so manieth request is one, non
 what waits for it; what is in the cache is safe (battery).  Left out: channels, the controller's own limit.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -57,6 +58,16 @@ class ArrayDiskSpec(DiskSpec):
     service: DurationNs = Field(6_000_000, description="Time of a request on a disk. Default: 167 requests a second.")
     hits: Percent = Field(0.0, ge=0.0, le=100.0, description="Requests that the cache serves. Default: none.")
     hit_time: DurationNs = Field(500_000, description="Time of such a request. Assumption.")
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Say that a cache which serves nothing takes no time."""
+        return {} if self.hits else {"hit_time": "with hits 0 its cache serves nothing"}
+
+    def unread(self, is_logged: bool) -> Mapping[str, str]:
+        """Say that no flush waits; sizes count for who logs what is read, only."""
+        flushes = {"flush_every": "what an array has acknowledged is safe: no flush waits"}
+        whatever = "an array takes its time for a request, whatever its size"
+        return flushes if is_logged else flushes | dict.fromkeys(("size", "transfer_size"), whatever)
 
     def install(self, engine: Engine, row: int) -> None:
         """Write these parameters into the record of a disk."""

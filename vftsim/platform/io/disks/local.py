@@ -10,6 +10,7 @@ Assumptions: requests are not merged or sorted (an elevator does both); nothing 
 order on the disk are as asked.  Left out: the limit of a queue (``nr_requests``, 128): closed programs stay below it.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -63,6 +64,11 @@ class LocalDiskSpec(DiskSpec):
         64 << 20,
         description="Buffered data not yet on the disk. Assumption; Linux 2.6 takes 40 % of memory (dirty_ratio).",
     )
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Say that what is written through is in no page cache."""
+        why = "with writes through nothing waits in the page cache"
+        return {} if self.writes == "buffered" else dict.fromkeys(("flush_period", "dirty_limit"), why)
 
     def install(self, engine: Engine, row: int) -> None:
         """Write these parameters into the record of a disk."""

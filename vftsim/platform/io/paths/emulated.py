@@ -27,6 +27,7 @@ class Emulated(DeviceModelCosts):
     """Emulated NIC, device model in the driver domain."""
 
     part: ClassVar[Kind] = emulated
+    has_driver_process: ClassVar[bool] = True
 
     products: ClassVar[tuple[str, ...]] = ("e1000", "qemu", "rtl8139")
     kind: Literal["emulated"] = "emulated"

@@ -1,0 +1,121 @@
+"""Settings of programs, disks and driver domains that another one makes idle: named where they change nothing, only."""
+
+from copy import deepcopy
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.composition.test_settings import outcome
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.without_effect import remarks, without_effect
+
+P, Q = "domains.a.applications.p", "domains.a.applications.q"
+DISK = "domains.a.disks.data"
+BATCH = {"kind": "batch", "demand": "1 ms", "think": "1 ms", "disk_operations": 1}
+WRITES = {"kind": "disk_bound", "reads": "0 %", "processes": 2, "compute": "100 us"}
+ARRAY = {"kind": "array", "disks": 1, "service": "1 ms"}
+SERVICE = {"kind": "service", "demand": "100 us", "reads": 1}
+WEB = {"kind": "prefork_web_server", "script": "1 ms"}
+USERS = {"u": {"kind": "request_response", "to": "a.p", "turn_around": "1 ms"}}
+OPEN = {"u": {"kind": "httperf", "to": "a.p", "rate": "100 /s", "connections": 10}}
+CASES = {
+    f"{P}.disk_wait=3 ms": ({P: {**BATCH, "disk_operations": 0}}, {P: BATCH}),
+    f"{P}.disk_cv=1.0": ({P: {**BATCH, "disk_operations": 0}}, {P: BATCH}),
+    f"{P}.think_cv=1.0": ({P: {**BATCH, "think": "0 s"}}, {P: BATCH}),
+    f"{P}.flush_every=2": (
+        {P: WRITES, DISK: ARRAY},
+        {P: WRITES, DISK: {"kind": "local", "writes": "buffered", "service": "1 ms"}},
+    ),
+    f"{P}.size=1 MiB": ({P: WRITES, DISK: ARRAY}, {P: WRITES, DISK: {"kind": "local", "service": "1 ms"}}),
+    f"{P}.transfer_size=1 MiB": (
+        {P: SERVICE, DISK: ARRAY, "workloads": USERS},
+        {P: SERVICE, DISK: {"kind": "local"}, "workloads": USERS},
+    ),
+    f"{P}.demand_cv=1.0": (
+        {P: {**SERVICE, "demand": "0 s"}, DISK: ARRAY, "workloads": USERS},
+        {P: SERVICE, DISK: ARRAY, "workloads": USERS},
+    ),
+    "workloads.u.turn_around_cv=1.0": (
+        {P: SERVICE, DISK: ARRAY, "workloads": {"u": {**USERS["u"], "turn_around": "0 s"}}},
+        {P: SERVICE, DISK: ARRAY, "workloads": USERS},
+    ),
+    f"{DISK}.dirty_limit=0 B": (
+        {P: WRITES, DISK: {"kind": "local"}},
+        {P: WRITES, DISK: {"kind": "local", "writes": "buffered"}},
+    ),
+    f"{DISK}.flush_period=50 ms": (
+        {P: WRITES, DISK: {"kind": "local"}},
+        {P: WRITES, DISK: {"kind": "local", "writes": "buffered", "dirty_limit": "32 KiB"}},
+    ),
+    f"{DISK}.hit_time=2 ms": ({P: WRITES, DISK: ARRAY}, {P: WRITES, DISK: {**ARRAY, "hits": "50 %"}}),
+    "domains.a.disks.spare.service=2 ms": (
+        {P: WRITES, DISK: ARRAY, "domains.a.disks.spare": {**ARRAY}},
+        {P: {**WRITES, "disk": "spare"}, DISK: ARRAY, Q: WRITES, "domains.a.disks.spare": {**ARRAY}},
+    ),
+    f"{P}.swap.process=300 MiB": (
+        {P: {**WEB, "swap": {}}, "workloads": OPEN},
+        {P: {**WEB, "swap": {"memory": "192 MiB"}}, "workloads": OPEN},
+    ),
+}
+
+
+def model(settings) -> ModelSpec:
+    data = {
+        "domains": {"a": {"applications": {}, "disks": {}, "interfaces": {"eth0": {"path": {"kind": "moderated"}}}}},
+        "measure": {"warm_up": "0 s", "duration": "200 ms"},
+    }
+    for key, value in deepcopy(settings).items():
+        *path, last = key.split(".")
+        holder = data
+        for each in path:
+            holder = holder[each]
+        holder[last] = value
+    return ModelSpec.model_validate(data)
+
+
+@pytest.mark.parametrize("assignment", CASES)
+def test_a_key_that_another_one_makes_idle_is_named_and_no_other(assignment):
+    key, _, text = assignment.partition("=")
+    value = YAML(typ="safe").load(text)
+    for settings, is_idle in zip(CASES[assignment], (True, False), strict=True):
+        spec, plain = model({**settings, key: value}), model(settings)
+        assert any(said.startswith(f"{key}: ") for said in without_effect(spec)) == is_idle
+        assert (outcome(spec, "simpy") == outcome(plain, "simpy")) == is_idle
+
+
+def behind(path, driver, **settings) -> ModelSpec:
+    """A service behind a driver domain, busy enough that packets of both directions wait for it."""
+    return ModelSpec.model_validate(
+        {
+            "hosts": {"host": {"pcpus": 3, "scheduler": {"kind": "credit"}}},
+            "domains": {
+                "dom0": {"driver": driver, **settings},
+                "a": {
+                    "interfaces": {"eth0": {"path": {"kind": path}}},
+                    "applications": {"p": {"kind": "service", "threads": 8, "demand": "1 us"}},
+                },
+            },
+            "workloads": {"u": {"kind": "open_requests", "to": "a.p", "rate": "15000 /s"}},
+            "measure": {"warm_up": "0 s", "duration": "100 ms"},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "placement", "is_idle"),
+    [("paravirtual", "one", True), ("paravirtual", "any", False), ("emulated", "one", False)],
+)
+def test_a_driver_domain_without_processes_has_no_use_for_their_scheduler(path, placement, is_idle):
+    """Interrupts take no turns; packets that any vCPU may carry, and device models, do."""
+    spec, plain = behind(path, {"placement": placement}, quantum="10 us"), behind(path, {"placement": placement})
+    assert (outcome(spec, "simpy") == outcome(plain, "simpy")) == is_idle
+    why = f"domains.dom0.quantum: with driver.placement {placement} its work is that of interrupts"
+    assert without_effect(spec) == ([why] if is_idle else [])
+
+
+def test_interrupts_cannot_be_spread_over_one_vcpu():
+    said = "domains.dom0.driver.placement: spread is one here, as the domain has one vCPU"
+    spread, one = (behind("paravirtual", {"placement": placement}) for placement in ("spread", "one"))
+    assert outcome(spread, "simpy") == outcome(one, "simpy")
+    assert (remarks(spread), remarks(one)) == ([said], [])
+    assert remarks(behind("paravirtual", {"placement": "spread"}, vcpus=2)) == []
