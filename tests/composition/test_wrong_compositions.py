@@ -292,3 +292,42 @@ def test_a_queue_or_window_that_no_frame_fits_is_refused(case):
     if said:
         with pytest.raises(ValidationError, match=said):
             ModelSpec.model_validate(with_values(plain, {key: least - 1}).model_dump())
+
+
+def tiers(answer="128 B", size="512 B", inner="128 B", request="128 B"):
+    """One client of a service that asks another one."""
+    path = {"interfaces": interface("moderated")}
+    front = {"kind": "service", "answer_size": answer, "calls": [{"to": "b", "size": size}]}
+    return {
+        "hosts": {"host": {"pcpus": 2}},
+        "domains": {
+            "a": {**path, "applications": {"web": front}},
+            "b": {**path, "applications": {"data": {"kind": "service", "answer_size": inner}}},
+        },
+        "workloads": {"u": {"kind": "request_response", "to": "a", "request_size": request}},
+    }
+
+
+WEB = {
+    "domains": {"a": {"interfaces": interface("moderated"), "applications": {"web": {"kind": "prefork_web_server"}}}},
+    "workloads": {"u": {"kind": "httperf", "to": "a", "rate": "20 /s"}},
+}
+MESSAGES = {
+    "a request": (tiers(request="3 kB"), 3_000, "workloads.u.request_size: 3 kB are one packet here"),
+    "an answer": (tiers(answer="4 kB"), 4_000, "workloads.u.to: an answer"),
+    "a call": (tiers(size="5 kB"), 5_000, "domains.a.applications.web.calls.0.size: 5 kB are"),
+    "the answer to a call": (tiers(inner="6 kB"), 6_000, "domains.a.applications.web.calls.0.to: an answer"),
+    # 10,000 bytes in seven segments, each with 90 bytes of headers.
+    "a reply": (WEB, 10_630, "workloads.u.to: a piece of the reply: 10630 B are"),
+}
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+def test_a_message_that_no_queue_takes_is_refused(case):
+    """It was dropped each time it was sent, and nobody was answered; a queue that just holds it lets it through."""
+    model, least, said = MESSAGES[case]
+    model |= {"networks": {"lan": {"queue": f"{least} B"}}, "measure": {"warm_up": "0 s", "duration": "300 ms"}}
+    outcome = run_model(ModelSpec.model_validate(model), 1, 0, engine="simpy").whole.outcomes["workloads.u"]
+    assert outcome.response.count if case == "a reply" else outcome.answers
+    with pytest.raises(ValidationError, match=said):
+        ModelSpec.model_validate({**model, "networks": {"lan": {"queue": f"{least - 1} B"}}})

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from vftsim.composition.hosts import DomainSpec, HostNicSpec, HostSpec, InterfaceSpec, NetworkSpec
 from vftsim.platform.cpu.parameters import PlacedDomain
+from vftsim.platform.io.link import never_fits
 from vftsim.platform.protection.faults import FAULTS, FaultSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
@@ -353,8 +354,8 @@ class ModelSpec(Spec):
         return network in used or alike > 1 or bool(self.networks[network].background)
 
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
-        networks = {self.network_of(domain, interface) for interface in domain.interfaces.values()}
-        for peer, via in program.ways:
+        networks = [self.network_of(domain, interface) for interface in domain.interfaces.values()]
+        for number, (peer, via) in enumerate(program.ways):
             try:
                 self.programs_of(peer)
             except ValueError as error:
@@ -363,12 +364,18 @@ class ModelSpec(Spec):
             other = self.domains[peer.partition(".")[0]]
             if self.program_of(peer).speaks != program.speaks:
                 yield f"{where}: '{peer}' does not take {program.speaks} traffic"
-            elif not (
-                shared := networks & {self.network_of(other, interface) for interface in other.interfaces.values()}
-            ):
-                yield f"{where}: '{peer}' is on none of its networks: {listing(sorted(networks)) or 'it has none'}"
+                continue
+            of_other = {self.network_of(other, interface) for interface in other.interfaces.values()}
+            shared = [network for network in networks if network in of_other]
+            if not shared:
+                yield f"{where}: '{peer}' is on none of its networks: {listing(sorted({*networks})) or 'it has none'}"
             elif via is not None and via not in shared:
-                yield f"{where}: via '{via}' is no network of both it and '{peer}': {listing(sorted(shared))}"
+                yield f"{where}: via '{via}' is no network of both it and '{peer}': {listing(sorted({*shared}))}"
+            elif calls := getattr(program, "calls", ()):
+                answer_bytes = getattr(self.program_of(peer), "answer_size", 0)
+                sizes = {"size": calls[number].size, "to: an answer (answer_size)": answer_bytes}
+                if why := never_fits(sizes, self.networks[via or shared[-1]].queue):
+                    yield f"{where}.calls.{number}.{why}"
 
     def _circle_problems(self) -> Iterator[str]:
         """Yield applications that wait for one that waits for them: nobody would ever answer."""

@@ -20,7 +20,7 @@ Left out: the segments and acknowledgements of the connection; a request or an a
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,7 @@ from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
@@ -312,10 +313,18 @@ class _RequestsSpec(WorkloadSpec):
     needs_link = True
     entries = (start_exchange,)
 
+    if TYPE_CHECKING:
+        request_size: int
+
     @property
     def wire(self) -> Wire:
         """Requests and answers, as UDP of their size."""
         return RequestWire()
+
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
+        """A request is one packet, and an answer is one."""
+        answer_bytes = getattr(application, "answer_size", 0)
+        return never_fits({"request_size": self.request_size, "to: an answer (answer_size)": answer_bytes}, queue_bytes)
 
 
 @WORKLOADS.register

@@ -4,8 +4,11 @@ Frames leave in order at the link's rate; a frame that would make the backlog lo
 allows is dropped.  Nothing else is lost: the lab's switched gigabit network is not known to drop.
 """
 
+from collections.abc import Mapping
+
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, part
 from vftsim.platform.io.packet import drop, drops, packets
+from vftsim.spec.units import BYTE_COUNT
 
 BITS_NS = 8_000_000_000
 """Nanoseconds that a byte takes at one bit a second."""
@@ -53,6 +56,16 @@ def add_link(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes:
     )
     link.row = row
     return row
+
+
+def never_fits(sizes: Mapping[str, int], queue_bytes: int) -> str:
+    """Return key and reason if what is sent as one packet is longer than the queue of its line, which drops it."""
+    queue = BYTE_COUNT.format(queue_bytes)
+    for key, size_bytes in sizes.items():
+        if size_bytes > queue_bytes:
+            size = BYTE_COUNT.format(size_bytes)
+            return f"{key}: {size} are one packet here, which never fits into the network's queue of {queue}"
+    return ""
 
 
 def long_transmission_ns(size_bytes: int, rate_bits_per_s: int) -> int:

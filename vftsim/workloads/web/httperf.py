@@ -24,12 +24,14 @@ from vftsim.labs.imports.httperf import HttperfReport
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns
-from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
+from vftsim.workloads.web.prefork import PreforkWebServerSpec
 from vftsim.workloads.wire import Wire
 
 httperf = workload.kind("httperf")
@@ -435,6 +437,13 @@ class HttperfSpec(WorkloadSpec):
     def samples(self, profile: RunProfile) -> float:
         """One a period."""
         return profile.length_ns / self.sample
+
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
+        """A piece of the reply is one packet, and a request is one."""
+        sizes = {"request_size": self.request_size + http.HEADER_BYTES}
+        if isinstance(application, PreforkWebServerSpec):
+            sizes["to: a piece of the reply"] = application.longest_piece_bytes
+        return never_fits(sizes, queue_bytes)
 
     @property
     def wire(self) -> Wire:

@@ -429,6 +429,11 @@ class PreforkWebServerSpec(ApplicationSpec):
     )
     swap: SwapSpec = Field(default_factory=SwapSpec, description="Swapping, off by default. Assumption as a whole.")
 
+    @property
+    def longest_piece_bytes(self) -> int:
+        """Of a reply, on the wire."""
+        return wire_bytes(min(self.reply_size, PIECE_BYTES))
+
     def without_effect(self) -> Mapping[str, str]:
         """Say that without a size of its memory nothing of it is swapped."""
         idle = unread_without(self.swap, {"memory": ("base", "process", "read_rate")})
