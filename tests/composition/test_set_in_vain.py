@@ -7,6 +7,7 @@ from ruamel.yaml import YAML
 
 from tests.composition.test_settings import outcome
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
 from vftsim.composition.without_effect import remarks, without_effect
 
 P, Q = "domains.a.applications.p", "domains.a.applications.q"
@@ -119,3 +120,25 @@ def test_interrupts_cannot_be_spread_over_one_vcpu():
     assert outcome(spread, "simpy") == outcome(one, "simpy")
     assert (remarks(spread), remarks(one)) == ([said], [])
     assert remarks(behind("paravirtual", {"placement": "spread"}, vcpus=2)) == []
+
+
+@pytest.mark.parametrize("rate", ["0 B", "100 MB"])
+def test_writes_that_no_state_carries_are_told(rate):
+    """By hand: states carry the rate for each second of CPU time, not what the program writes."""
+    mirror = {"write_rate": rate, "apply_rate": "1 GB"}
+    protection = {"kind": "checkpoint", "interval": "20 ms", "disk": mirror}
+    settings = {P: {**WRITES, "size": "64 KiB"}, DISK: ARRAY, "domains.a.protection": protection}
+    spec = model(settings)
+    outcomes = run_model(spec, 1, 0, engine="simpy").whole.outcomes
+    said = "domains.a.protection.disk.write_rate is 0: no state carries what its programs write to disks"
+    assert remarks(spec) == ([said] if rate == "0 B" else [])
+    carried = outcomes["domains.a.protection"].backup_disk_bytes
+    cpu_s = outcomes["domains.a"].cpu_ns / 1e9
+    assert outcomes["domains.a.disks.data"].served * 65_536 > 10e6
+    # What is written after the last whole epoch is still to be sent.
+    assert carried == pytest.approx(0 if rate == "0 B" else 100e6 * cpu_s, rel=0.25)
+
+
+def test_a_guest_that_sends_no_states_is_told_nothing_of_writes():
+    for kind in ("lockstep", "ha_restart", "hypervisor_epoch", "none"):
+        assert remarks(model({P: WRITES, DISK: ARRAY, "domains.a.protection": {"kind": kind}})) == []

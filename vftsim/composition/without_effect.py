@@ -50,7 +50,8 @@ def remarks(spec: ModelSpec) -> list[str]:
     crashing = dict.fromkeys(spec.fault_domain(each) for each in spec.faults if each.strikes_host)
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
-    said = (*of_vcpus, *of_drivers, *of_tests, *of_crashes)
+    of_disks = (_unsent_writes(name, domain) for name, domain in spec.domains.items())
+    said = (*of_vcpus, *of_drivers, *of_disks, *of_tests, *of_crashes)
     return [*filter(None, said), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
@@ -133,6 +134,12 @@ def _of_one_vcpu(name: str, domain: DomainSpec) -> str:
     if domain.driver is None or domain.driver.placement != "spread" or domain.vcpus > 1:
         return ""
     return f"domains.{name}.driver.placement: spread is one here, as the domain has one vCPU"
+
+
+def _unsent_writes(name: str, domain: DomainSpec) -> str:
+    if domain.protection.disk_write_rate != 0 or not any(each.uses_a_disk for each in domain.applications.values()):
+        return ""
+    return f"domains.{name}.protection.disk.write_rate is 0: no state carries what its programs write to disks"
 
 
 def _idle_bounds(spec: ModelSpec) -> Iterator[str]:

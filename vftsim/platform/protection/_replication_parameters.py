@@ -66,7 +66,11 @@ class StateSpec(Spec):
 class DiskMirrorSpec(Spec):
     """Disk writes that go to the backup with the state that covers them."""
 
-    write_rate: ByteCount = Field(0, description="Bytes the guest writes in a second of its CPU time; 0: none.")
+    write_rate: ByteCount = Field(
+        0,
+        description="Bytes the guest writes in a second of its CPU time; 0: none. What programs write to disks is not "
+        "counted.",
+    )
     apply_rate: _PositiveBytes = Field(
         60_000_000, description="Bytes a second that the backup's disk takes. Assumption: a disk of 2008."
     )
@@ -174,6 +178,11 @@ class ReplicationFields(ChannelFields):
     def pages_a_packet(self) -> float | None:
         """As the memory says."""
         return self.memory.per_request
+
+    @property
+    def disk_write_rate(self) -> int | None:
+        """As the mirror says, where states go to a backup."""
+        return self.disk.write_rate if self.sends_pages and self.has_backup else None
 
     def without_sender(self, has_driver_domain: bool) -> Mapping[str, str]:
         """Those of the sender, where nothing is sent or nobody pays for it."""

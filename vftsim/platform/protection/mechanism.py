@@ -113,6 +113,11 @@ class ProtectionSpec(Spec):
         """Pages that each packet received dirties, whatever program takes it; None: the program says."""
         return None
 
+    @property
+    def disk_write_rate(self) -> int | None:
+        """Bytes that go to the backup's disk for a second of the guest's CPU time; None: it sends it no writes."""
+        return None
+
     def without_sender(self, has_driver_domain: bool) -> Mapping[str, str]:
         """Return the keys about who pays for sending that nothing reads, each with the reason."""
         return {}
