@@ -114,6 +114,28 @@ def test_a_driver_domain_without_processes_has_no_use_for_their_scheduler(path, 
     assert without_effect(spec) == ([why] if is_idle else [])
 
 
+@pytest.mark.parametrize(("path", "is_idle"), [("moderated", True), ("native", False), ("paravirtual", False)])
+def test_a_card_whose_ring_no_path_uses_is_named(path, is_idle):
+    """A guest with a card of its own has its ring there; the host's makes packets of the others wait."""
+    plain = behind(path, {})
+    data = plain.model_dump(mode="json")
+    data["hosts"]["host"]["nics"] = {"eth0": {"coalescing_time": "1 ms", "coalescing_packets": 64}}
+    spec = ModelSpec.model_validate(data)
+    assert (outcome(spec, "simpy") == outcome(plain, "simpy")) == is_idle
+    keys = ("coalescing_time", "coalescing_packets") if is_idle else ()
+    said = [f"hosts.host.nics.eth0.{key}: no path takes packets from its ring" for key in keys]
+    assert [line for line in without_effect(spec) if ".nics." in line] == said
+
+
+@pytest.mark.parametrize(("path", "is_idle"), [("moderated", True), ("direct", True), ("paravirtual", False)])
+def test_a_driver_domain_that_nothing_leads_through_is_named(path, is_idle):
+    why = "no path of its host's domains leads through it"
+    spec = behind(path, {"receive_cost": "9 us"}, quantum="10 us")
+    assert (outcome(spec, "simpy") == outcome(behind(path, {}), "simpy")) == is_idle
+    said = [f"domains.dom0.quantum: {why}", f"domains.dom0.driver.receive_cost: {why}"] if is_idle else []
+    assert without_effect(spec) == said
+
+
 def test_interrupts_cannot_be_spread_over_one_vcpu():
     said = "domains.dom0.driver.placement: spread is one here, as the domain has one vCPU"
     spread, one = (behind("paravirtual", {"placement": placement}) for placement in ("spread", "one"))

@@ -9,16 +9,18 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
-from vftsim.composition.hosts import DomainSpec, NetworkSpec
+from vftsim.composition.hosts import DomainSpec, HostNicSpec, NetworkSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ending_with, is_linked, paths_to
 from vftsim.platform.io.disk import DiskSpec
+from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import BYTE_COUNT, format_rate
 from vftsim.workloads.parts import ApplicationSpec
 
+_NO_WAY = "no path of its host's domains leads through it"
 _MOST_OF_IT = 0.99
 """A test that lasts for that share of a run says the same as the whole."""
 
@@ -27,10 +29,11 @@ def without_effect(spec: ModelSpec) -> list[str]:
     """Return, for each setting without effect, ``key: reason``."""
     lines = [f"{key}: {why}" for name in spec.domains for key, why in _of_domain(spec, name)]
     for name, host in spec.hosts.items():
-        guests = [domain for domain in spec.domains.values() if spec.host_of(domain) == name]
-        lines += [f"hosts.{name}.{key}: {why}" for key, why in _changed(host, host.scheduler.without_effect(guests))]
+        idle = host.scheduler.without_effect(_domains_on(spec, name))
+        lines += [f"hosts.{name}.{key}: {why}" for key, why in _changed(host, idle)]
         for nic, card in host.nics.items():
-            lines += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _changed(card, card.without_effect())]
+            unread = _of_nic(card, [path for to, path in _paths_of(spec, name) if to == nic])
+            lines += [f"hosts.{name}.nics.{nic}.{key}: {why}" for key, why in _changed(card, unread)]
     for name, network in spec.networks.items():
         lines += [f"networks.{name}.{key}: {why}" for key, why in _changed(network, _of_network(spec, name))]
     for name, workload in spec.workloads.items():
@@ -165,6 +168,9 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     for application, program in domain.applications.items():
         for key, why in _changed(program, _of_program(domain, program)):
             yield f"{prefix}.applications.{application}.{key}", why
+    if domain.driver is not None and not _paths_through_driver(spec, spec.host_of(domain)):
+        for key, why in _changed(domain.driver, dict.fromkeys(type(domain.driver).model_fields, _NO_WAY)):
+            yield f"{prefix}.driver.{key}", why
     for disk, own in domain.disks.items():
         for key, why in _changed(own, _of_disk(domain, disk)):
             yield f"{prefix}.disks.{disk}.{key}", why
@@ -182,6 +188,7 @@ def _of_guest(spec: ModelSpec, name: str) -> dict[str, str]:
     reasons["cpu_inflation"] = why = "the domain has no applications"
     if domain.driver is not None:
         why = f"with driver.placement {domain.driver.placement} its work is that of interrupts"
+        why = why if _paths_through_driver(spec, spec.host_of(domain)) else _NO_WAY
     hosted = {workload.agents for workload in spec.workloads.values()}
     hosted |= {other.protection.sent_by for other in spec.domains.values()}
     # Packets of others, clients and the sending of states are work for its processes, too.
@@ -192,11 +199,26 @@ def _of_guest(spec: ModelSpec, name: str) -> dict[str, str]:
 
 def _has_driver_processes(spec: ModelSpec, domain: DomainSpec) -> bool:
     """Tell whether it is a driver domain with work for processes: packets, device models, the sending of states."""
-    if domain.driver is None or domain.driver.placement == "any":
-        return domain.driver is not None
-    guests = [other for other in spec.domains.values() if spec.host_of(other) == spec.host_of(domain)]
-    paths = [interface.path for guest in guests for interface in guest.interfaces.values()]
-    return any(path.has_driver_process for path in paths) or any(guest.protection.protects for guest in guests)
+    if domain.driver is None:
+        return False
+    host = spec.host_of(domain)
+    paths = _paths_through_driver(spec, host)
+    of_packets = paths if domain.driver.placement == "any" else [path for path in paths if path.has_driver_process]
+    return bool(of_packets) or any(guest.protection.protects for guest in _domains_on(spec, host))
+
+
+def _domains_on(spec: ModelSpec, host: str) -> list[DomainSpec]:
+    return [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
+
+
+def _paths_of(spec: ModelSpec, host: str) -> list[tuple[str, IoPathSpec]]:
+    """Return the network interface of the host that each path of its domains leads to, and the path."""
+    here = ((domain, each) for domain in _domains_on(spec, host) for each in domain.interfaces.values())
+    return [(spec.nic_of(domain, each), each.path) for domain, each in here]
+
+
+def _paths_through_driver(spec: ModelSpec, host: str) -> list[IoPathSpec]:
+    return [path for _, path in _paths_of(spec, host) if path.needs_driver_domain]
 
 
 def _of_network(spec: ModelSpec, name: str) -> dict[str, str]:
@@ -206,6 +228,12 @@ def _of_network(spec: ModelSpec, name: str) -> dict[str, str]:
     if name in channels or any(paths_to(spec, host, name) for host in spec.hosts):
         return {"queue": "its link is not simulated packet by packet"}
     return dict.fromkeys(NetworkSpec.model_fields, "nothing uses the network")
+
+
+def _of_nic(card: HostNicSpec, paths: list[IoPathSpec]) -> Mapping[str, str]:
+    if any(path.has_host_ring for path in paths):
+        return card.without_effect()
+    return {key: "no path takes packets from its ring" for key in type(card).model_fields if key != "network"}
 
 
 def _of_disk(domain: DomainSpec, name: str) -> Mapping[str, str]:
