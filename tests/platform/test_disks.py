@@ -9,6 +9,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from tests.installing import Installing
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
 from vftsim.kernel import EventKind, Linked, Record, Sim, Table, event, link
 from vftsim.kernel.choose import make_engine
 from vftsim.kernel.inputs import Feeder, feeds
@@ -176,6 +178,27 @@ def test_several_processes_keep_the_disk_busy():
     lab = DiskLab().computing(processes=3, cv=0, reads=50).run(2001 * MS + 1)
     assert lab.program.transfers == 500
     assert lab.own.reads + lab.own.writes == 500
+
+
+def test_as_many_processes_as_there_may_be_begin_at_one_instant_and_again_after_a_boot():
+    """Each draws its computation when the machine begins; the disk never rests from then on, whoever computes."""
+    job = {"kind": "disk_bound", "processes": 1000, "compute": "1 us", "size": "0 B"}
+    restart = {"detection": {"timeout": "1 s"}, "placement": "100 ms", "boot_time": "100 ms"}
+    model = {
+        "domains": {
+            "a": {
+                "disks": {"data": {"kind": "local", "service": "4 ms", "interrupt": "1 us"}},
+                "applications": {"job": job},
+                "protection": {"kind": "ha_restart", "failover": restart},
+            }
+        },
+        "faults": [{"kind": "primary_crash", "at": "1 s"}],
+        "measure": {"warm_up": "0 s", "duration": "3 s"},
+    }
+    outcomes = run_model(ModelSpec.model_validate(model), 1, 0, engine="simpy").whole.outcomes
+    # Silent for 1 s, placed and booted in 200 ms: it works for 1.8 s of the three.
+    assert outcomes["domains.a.protection"].stopped_ns == 1_200 * MS
+    assert outcomes["domains.a.applications.job"].transfers == pytest.approx(1_800 / 4, abs=3)
 
 
 def test_two_processes_share_cpu_and_disk_as_theory_has_it():

@@ -29,11 +29,12 @@ EXHAUSTED = Failure("a part of the model took more pre-drawn numbers at one inst
 
 
 class Feed(Record):
-    """The next values of one entity; ``is_complete``: no more will come."""
+    """The next values of one entity, filled up where fewer than ``low`` are left; ``is_complete``: no more come."""
 
     values: Annotated[list[int], MOST]
     taken: int
     filled: int
+    low: int
     is_complete: bool
 
 
@@ -63,7 +64,7 @@ def draw(sim: Sim, feed: int) -> int:
         return 0
     value = feed_row.values[feed_row.taken % MOST]
     feed_row.taken += 1
-    if feed_row.filled - feed_row.taken < LOW and not feed_row.is_complete:
+    if feed_row.filled - feed_row.taken < feed_row.low and not feed_row.is_complete:
         sim.wants_input = True
     return value
 
@@ -81,11 +82,12 @@ class Feeder:
         self._sources: dict[int, Source] = {}
         self._holds: dict[int, int] = {}
 
-    def add(self, source: Source, first: int = FIRST) -> int:
-        """Add a feed that holds ``first`` values at first; return its row."""
-        row, _ = self.engine.add(feeds)
+    def add(self, source: Source, first: int = FIRST, at_once: int = LOW) -> int:
+        """Add a feed that holds ``first`` values at first, and always ``at_once``; return its row."""
+        low = max(LOW, at_once)
+        row, _ = self.engine.add(feeds, low=low)
         self._sources[row] = source
-        self._holds[row] = max(LOW + 1, min(first, MOST))
+        self._holds[row] = max(low + 1, min(first, MOST))
         self._fill(row, 0, 0)
         return row
 
@@ -93,9 +95,11 @@ class Feeder:
         """Fill up every feed that runs low; for an engine's ``on_input``."""
         # By column: fields of single records are slow where the rows are numpy's, and there are hundreds of feeds.
         first = next(iter(self._sources), 0)
-        columns = columns_of(self.engine, feeds, ("filled", "taken", "is_complete"), first, first + len(self._sources))
-        for row, (filled, taken, is_complete) in enumerate(zip(*columns, strict=True), first):
-            if filled - taken < LOW and not is_complete:
+        columns = columns_of(
+            self.engine, feeds, ("filled", "taken", "low", "is_complete"), first, first + len(self._sources)
+        )
+        for row, (filled, taken, low, is_complete) in enumerate(zip(*columns, strict=True), first):
+            if filled - taken < low and not is_complete:
                 self._holds[row] = min(2 * self._holds[row], MOST)
                 self._fill(row, filled, taken)
 

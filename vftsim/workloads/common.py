@@ -155,15 +155,16 @@ class Assembly:
         install_buckets(self.engine)
         return self.engine.new(delays)
 
-    def gamma_feed(self, name: str, entity: int, mean_ns: float, cv: float, *, first: int = 0) -> int:
+    def gamma_feed(self, name: str, entity: int, mean_ns: float, cv: float, *, first: int = 0, at_once: int = 1) -> int:
         """Add a feed of gamma durations, from draw ``first`` on; return its row, 0 if they do not vary.
 
+        So many as ``at_once`` may be taken at one instant, and a hundred of any.
         The uniforms depend on ``name`` and ``entity``, never on mean and spread.
         """
         if cv == 0.0 or mean_ns == 0:
             return 0
         law = partial(gamma_ns, mean_ns=float(mean_ns), cv=cv)
-        return self.feeder.add(Draws(self.streams, name, entity, law, first=first), AT_ONCE)
+        return self.feeder.add(Draws(self.streams, name, entity, law, first=first), AT_ONCE, at_once)
 
     def choice_feed(self, name: str, entity: int, percent: float, *, is_drawn: bool = False) -> tuple[int, int]:
         """Add a feed of uniform levels; return below which of :data:`LEVELS` a choice is true, and the feed's row.

@@ -198,8 +198,8 @@ class DiskBoundSpec(ApplicationSpec):
             self,
             disk=context.disk(self.disk),
             compute_ns=compute_ns,
-            computes=context.gamma_feed("disk_bound.compute", serial, compute_ns, self.cv),
-            choices=context.feeder.add(choices, AT_ONCE),
+            computes=context.gamma_feed("disk_bound.compute", serial, compute_ns, self.cv, at_once=self.processes),
+            choices=context.feeder.add(choices, AT_ONCE, self.processes),
             warmup_ns=begin_ns,
         )
         rows = [engine.add(processes, owner=disk_bound.row)[0] for _ in range(self.processes)]
