@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from vftsim.errors import UsageError
 from vftsim.sampling import (
     Streams,
     categorical,
@@ -116,6 +117,11 @@ def test_categorical_by_hand():
 def test_impossible_parameters_are_refused(call):
     with pytest.raises(ValueError, match=r"must|at least|above|need|sum|exceeds"):
         call(np.array([0.25, 0.99]))
+
+
+def test_a_time_beyond_all_is_a_mistake_of_the_model():
+    with pytest.raises(UsageError, match="exceeds 292 years, the range of"):
+        gamma_ns(np.array([0.25, 0.99]), 1e19, 1.0)
 
 
 @pytest.mark.parametrize("cv", [0.05, 0.3, 0.5, 1.3, 2.2, 2.3, 4.0])

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vftsim.errors import UsageError
 from vftsim.sampling.streams import Streams, next_uniforms
 
 FloatArray = NDArray[np.float64]
@@ -175,7 +176,10 @@ def _checked_mean(mean_ns: float) -> float:
 def _to_ns(values: FloatArray) -> IntArray:
     rounded = np.rint(values)
     if rounded.size and float(rounded.max()) >= _INT64_END:
-        raise ValueError("a drawn time exceeds 292 years, the range of integer nanoseconds")
+        raise UsageError(
+            "a drawn time exceeds 292 years, the range of integer nanoseconds; raise the rate, or lower the time or "
+            "its coefficient of variation"
+        )
     return rounded.astype(np.int64)
 
 
