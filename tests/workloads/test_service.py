@@ -420,3 +420,20 @@ def test_a_service_that_reads_needs_a_disk():
     with pytest.raises(ValueError, match=r"domains.web.applications.web: it uses a disk, and its domain has none"):
         model({"web": {"reads": 1.0}}, ALONE)
     model({"web": {"disk": "zz"}}, ALONE)  # it reads nothing
+
+
+def test_threads_take_at_one_instant_what_came_during_a_stop():
+    """A stop soon after the beginning: what the card's ring holds goes to idle threads at once, and all is answered."""
+    card = {"kind": "moderated", "ring": 400}
+    program = {"kind": "service", "threads": 400, "demand": "10 us", "demand_cv": 1.0}
+    model = {
+        "domains": {"a": {"interfaces": {"eth0": {"path": card}}, "applications": {"p": program}}},
+        "workloads": {"load": {"kind": "open_requests", "to": "a", "rate": "1000 /s"}},
+        "faults": [{"kind": "pause", "at": "10 ms", "duration": "380 ms"}],
+        "measure": {"warm_up": "0 s", "duration": "500 ms"},
+    }
+    seen = run_model(ModelSpec.model_validate(model), 1, 0, engine="simpy").whole.outcomes["workloads.load"]
+    assert seen.dropped == 0
+    assert 350 < seen.answers <= seen.offered <= seen.answers + 1
+    # Those of the stop waited for what was left of it, half of it on average.
+    assert seen.latency.percentile(50) > 100_000_000

@@ -83,8 +83,8 @@ class Feeder:
         self._holds: dict[int, int] = {}
 
     def add(self, source: Source, first: int = FIRST, at_once: int = LOW) -> int:
-        """Add a feed that holds ``first`` values at first, and always ``at_once``; return its row."""
-        low = max(LOW, at_once)
+        """Add a feed that holds ``first`` values, and always ``at_once`` (half its room at most); return its row."""
+        low = max(LOW, min(at_once, MOST // 2))
         row, _ = self.engine.add(feeds, low=low)
         self._sources[row] = source
         self._holds[row] = max(low + 1, min(first, MOST))

@@ -166,7 +166,9 @@ class Assembly:
         law = partial(gamma_ns, mean_ns=float(mean_ns), cv=cv)
         return self.feeder.add(Draws(self.streams, name, entity, law, first=first), AT_ONCE, at_once)
 
-    def choice_feed(self, name: str, entity: int, percent: float, *, is_drawn: bool = False) -> tuple[int, int]:
+    def choice_feed(
+        self, name: str, entity: int, percent: float, *, is_drawn: bool = False, at_once: int = 1
+    ) -> tuple[int, int]:
         """Add a feed of uniform levels; return below which of :data:`LEVELS` a choice is true, and the feed's row.
 
         The feed is 0 where nothing is left to choose, unless it ``is_drawn`` all the same.
@@ -174,7 +176,7 @@ class Assembly:
         if percent == 0.0 or (percent == 100.0 and not is_drawn):
             return (LEVELS if percent else 0), 0
         levels = Draws(self.streams, name, entity, partial(uniform_ns, low_ns=0, high_ns=LEVELS - 1))
-        return round(percent / 100.0 * LEVELS), self.feeder.add(levels, AT_ONCE)
+        return round(percent / 100.0 * LEVELS), self.feeder.add(levels, AT_ONCE, at_once)
 
 
 def add_routes(engine: Engine, port_pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:

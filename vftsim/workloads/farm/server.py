@@ -331,7 +331,9 @@ class FarmProgram(Program):
     def _add_operation(self, wiring: Wiring, message: farm.Message, spec: "OperationSpec") -> int:
         demand_ns, asked = self._context.inflated(spec.demand), math.fsum(ask.times for ask in spec.asks)
         entity = 16 * int(self._server.row) + message
-        demands = self._context.gamma_feed("farm_server.demand", entity, demand_ns, self._spec.demand_cv)
+        demands = self._context.gamma_feed(
+            "farm_server.demand", entity, demand_ns, self._spec.demand_cv, at_once=self._spec.threads
+        )
         operation = add_row(self.engine, farm.operations, spec, demand_ns=demand_ns, demands=demands)
         is_front = message == farm.Message.INVITE and self._spec.passes_to is None
         operation.outputs = (2.0 if is_front else 1.0) + asked

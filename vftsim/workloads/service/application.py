@@ -87,8 +87,11 @@ class ServiceProgram(Program):
     def _add_plan(self, wiring: Wiring, call: CallSpec, entity: int) -> int:
         engine, context = self.engine, self._context
         first_route, count = add_routes(engine, wiring.port_pairs(call.to, call.via))
-        chance, choices = context.choice_feed("service.chance", entity, call.probability)
-        hit, lookups = context.choice_feed("service.cache", entity, call.cache_hit, is_drawn=call.cache_entries > 0)
+        threads, is_drawn = self._spec.threads, call.cache_entries > 0
+        chance, choices = context.choice_feed("service.chance", entity, call.probability, at_once=threads)
+        hit, lookups = context.choice_feed(
+            "service.cache", entity, call.cache_hit, is_drawn=is_drawn, at_once=threads * call.count
+        )
         plan = add_row(
             engine,
             plans,
@@ -257,7 +260,11 @@ class ServiceSpec(ApplicationSpec):
             self,
             demand_ns=context.inflated(self.demand),
             demands=context.gamma_feed(
-                "service.demand", context.serial(self), context.inflated(self.demand), self.demand_cv
+                "service.demand",
+                context.serial(self),
+                context.inflated(self.demand),
+                self.demand_cv,
+                at_once=self.threads,
             ),
             disk=context.disk(self.disk),
             socket_full=context.drop_row(f"{context.name} socket", "full"),
