@@ -13,6 +13,7 @@ from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.kernel.compiled_engine import CompiledEngine
 from vftsim.kernel.engine import FOREVER_NS
 from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.kernel.wheel import MOST_EVENTS
 
 _TURN_NS = 1 << 33
 """A turn of the wheel, about 8.6 s."""
@@ -95,7 +96,17 @@ def test_items_of_an_agenda_come_in_the_order_of_events(make: type[SimpyEngine] 
     assert done == [(7_000, "first", 0), (7_000, "second", 1), (_TURN_NS * 3, "later", 1)]
 
 
-def test_the_past_and_too_many_events_are_refused() -> None:
+@pytest.mark.thorough
+def test_more_events_than_the_wheel_holds_are_a_matter_of_the_model() -> None:
+    engine = CompiledEngine(_linked())
+    mark = engine.number(on_mark)
+    for place in range(MOST_EVENTS - 1):
+        engine.at(5_000, 0, place, mark, 1)
+    with pytest.raises(RunFailure, match="events are planned at one time; lower the rate"):
+        engine.at(5_000, 0, MOST_EVENTS, mark, 1)
+
+
+def test_the_past_is_refused() -> None:
     engine = CompiledEngine(_linked())
     engine.run(5_000)
     with pytest.raises((AssertionError, RunFailure), match="passed"):

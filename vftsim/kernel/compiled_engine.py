@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vftsim.errors import RunFailure
 from vftsim.kernel import code_cache, emit, wheel
 from vftsim.kernel.declare import Entry, Table
 from vftsim.kernel.engine import FOREVER_NS, RewindableEngine
@@ -231,6 +232,8 @@ class CompiledEngine(RewindableEngine):
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""
         failure = int(self._failure[0])
+        if failure == wheel.CROWDED:
+            raise RunFailure(wheel.FAILURES[failure])
         if failure in wheel.FAILURES:
             raise AssertionError(wheel.FAILURES[failure])
         if failure:

@@ -219,5 +219,5 @@ def run(sim, until_ns, most):
 
 FAILURES = {
     PAST: "an event was planned for a time that has passed",
-    CROWDED: f"more than {MOST_EVENTS - 2} events are planned at one time; make the model smaller",
+    CROWDED: f"more than {MOST_EVENTS - 1} events are planned at one time; lower the rate, or shorten time-outs",
 }
