@@ -194,6 +194,25 @@ def test_invites_of_calls_that_were_given_up_are_no_repetitions_of_other_calls(m
     assert (found.offered, found.failed, found.answered, found.active_calls) == (19, 4, 15, 0)
 
 
+def test_a_balancer_passes_on_what_belongs_to_calls_that_are_over(make):
+    """It stands still for 1 s: all INVITEs that waited for it, of calls that were given up too, cost a front end CPU.
+
+    Nothing else does here, and every call but the four that were given up (Timer B, 640 ms) is served.
+    """
+    base = copy.deepcopy(PLAIN)
+    base["domains"]["front"]["applications"]["sip"] = {
+        "kind": "farm_server",
+        "operations": {"invite": {"demand": "10 us"}},
+        "repeat_share": 1,
+    }
+    base["faults"] = [{"kind": "pause", "at": "50 ms", "duration": "995 ms", "domain": "balancer"}]
+    record, found = measured(make("measure.duration=1950 ms", "workloads.calls.t1=10 ms", base=base))
+    assert (found.offered, found.failed, found.answered, found.dropped) == (19, 4, 15, 0)
+    sent = sum(100 * call + 10 * (2**times - 1) < 1045 for call in range(1, 11) for times in range(7))
+    cpu_us = sum(record.pcpus()[f"front-{copy}"] for copy in (1, 2, 3)) * 1.95e6
+    assert cpu_us == pytest.approx(10 * (sent + 9), abs=1)
+
+
 def restarted(domain):
     base = copy.deepcopy(PLAIN)
     base["domains"]["front"]["count"] = 1

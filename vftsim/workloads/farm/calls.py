@@ -223,12 +223,13 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """A packet has left a server: on from the balancer to the call's server, or to the user agent it is for."""
     tagged = packets(sim)[packet].message
     call = farm.calls(sim)[packets(sim)[packet].stream]
-    if call.stage == 0 or call.uses != farm.serial_of(tagged):
-        packets.free(sim, packet)
-    elif farm.is_forwarded(tagged):
+    if farm.is_forwarded(tagged) and call.front != 0:
+        # Also what is over by now: a balancer knows of packets, not of calls.
         packets(sim)[packet].message = tagged - farm.KINDS
         packets(sim)[packet].port = call.front
         send_to_host(sim, packet)
+    elif call.stage == 0 or call.uses != farm.serial_of(tagged):
+        packets.free(sim, packet)
     elif farm.loads(sim)[flow.state_row].message_cost_ns > 0:
         load = farm.loads(sim)[flow.state_row]
         agent = agent_of(load, call, is_for_callee(farm.message_of(tagged)))
