@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -106,6 +107,13 @@ def test_it_prints_and_is_json(year, capsys):
     assert "Costs of lockstep (sut): prices of counted events; assumed" in shown
     found = json.loads(to_json(year.for_machines()))
     assert [row["mechanism"] for row in found["availability"]] == ["none", "ha_restart", "lockstep"]
+
+
+def test_what_a_failure_of_the_backup_costs_is_said_to_be_left_out(year):
+    """Where there is a backup: answers wait then for about as long as after a crash of the primary."""
+    left_out = "A failure of the backup's host is taken to cost clients nothing"
+    assert left_out in as_text(year.blocks(), 1000)
+    assert left_out not in as_text(replace(year, rows=year.rows[:2]).blocks(), 1000)
 
 
 def silent(retry="0 ms"):

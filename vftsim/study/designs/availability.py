@@ -4,7 +4,8 @@ Hosts fail independently, lambda = 1 / MTBF each.  A pair is protected; it fails
 the primary's host fails, and is unprotected until redundancy is back (the simulated time Rp) after that or after a
 failure of the backup's host; a failure while unprotected is an outage of length B (a restart).  Unavailability of that
 chain: U = (lambda F + 2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda F + 2 lambda Rp lambda B); of a machine that is
-restarted: lambda B / (1 + lambda B).  Assumption: times are exponential; failures come from the hosts alone.
+restarted: lambda B / (1 + lambda B).  Assumption: times are exponential; failures come from the hosts alone, and that
+of the backup's host costs clients nothing (:mod:`.simulated_years` counts how long answers wait until it is noticed).
 
 An outage is what clients see.  Where none of them asks again, it lasts until the guest could be reached: the service is
 there, and that is said.
@@ -48,6 +49,10 @@ YEAR_S = 365.25 * 86_400.0
 DEFAULT_CRASHES = 10
 DEFAULT_RESTART_S = 77.0
 """Heartbeats silent for 15 s, placement and boot: the defaults of ``ha_restart``."""
+OF_BACKUP = (
+    "A failure of the backup's host is taken to cost clients nothing, though answers wait until the primary notices "
+    "it, as a rule for about as long as a failover: 'vftsim availability --simulate' counts that."
+)
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,8 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
+        if any(math.isfinite(row["reprotection_s"]) for row in self.rows):
+            blocks.append(Note(OF_BACKUP))
         if lost := ended_beside(self.model):
             blocks.append(Note(lost, warns=True))
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
