@@ -274,9 +274,10 @@ class BenchDriver(Driver):
         bench = target.add_clients(benches, spec, domain=next(iter(target.agents_domains), 0))
         super().__init__(target, bench)
         self.bench = int(bench.row)
+        own = f"workloads.{target.name}"
         self._limit = (
-            "no subscriber of the state that they need was free; raise "
-            f"workloads.{target.name}.subscribers or workloads.{target.name}.registered"
+            f"no subscriber of the state that they need was free; raise {own}.subscribers, or change {own}.registered: "
+            "ims_reg needs one that is not, all others those that are"
         )
         write_rules(bench, spec)
         fill_pools(engine, bench, spec.subscribers, int(spec.subscribers * spec.registered / 100.0))
