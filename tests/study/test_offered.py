@@ -11,7 +11,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import knob_capacity, stream_capacity
-from vftsim.study.designs.search_levels import CapacityRequest
+from vftsim.study.designs.search_levels import CapacityRequest, short_offer
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
@@ -216,3 +216,20 @@ def test_requests_that_have_failed_are_not_under_way(written, capsys):
     said = said_by(capsys, "run", file, "-n", "1", *more)
     assert "requests failed, % 100 " in said
     assert "Without an answer" not in said
+
+
+def test_of_a_ramp_the_judged_steps_must_have_been_offered(tmp_path):
+    """140 subscribers do for 10 to 30 attempts a second, and not for the 40 that fill the server and last longer."""
+    file = tmp_path / "tiny.yaml"
+    file.write_text(tiny(subscribers="140"))
+    record = run_model(load_model(file).spec, 1, 0)
+    assert [step.missing > 0 for step in record.steps()] == [False, False, False, True, True]
+    assert record.offers["calls"].is_short
+
+    def short(*judged):
+        return short_offer(record, ["calls"], judged)
+
+    assert short("workloads.calls.at_30.ihs") is short("calls.step_3.ihs", "calls.step_1.cpu") is None
+    fourth = short("calls.step_3.ihs", "calls.step_4.ihs")
+    assert (fourth.asked, fourth.asked - fourth.sent) == ((30 + 40) * 4, record.steps()[3].missing)
+    assert short() == short("workloads.calls.doc_saps", "calls.step_3.ihs") == record.offers["calls"]

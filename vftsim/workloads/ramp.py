@@ -49,6 +49,11 @@ class StepOutcome(Outcome):
         """Messages that were sent again."""
         raise NotImplementedError
 
+    @property
+    def missing(self) -> int:
+        """Attempts that were asked for and could not begin."""
+        raise NotImplementedError
+
     def passes(self, limit_percent: float) -> bool:
         """Whether it is within a limit by what was known when it ended."""
         raise NotImplementedError

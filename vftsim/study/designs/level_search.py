@@ -253,8 +253,11 @@ def level_blocks(search: LevelSearch) -> list[Block]:
         return blocks
     highest = "the highest load tried" if search.missing is None else "the highest load judged"
     judged = "the lowest load that fails" if search.watched_level >= result.estimate.high else highest
-    blocks.append(Note(f"Limiting resource: {limit_in_words(search.resources)}"))
-    return [*blocks, *_resources(search.resources, f"Resources at {search.watched_level:.4g} {names.unit}, {judged}")]
+    # Where a figure of a ramp is judged it may be one of another step.
+    step = ", in step 1" if search.model.spec.ramp is not None and names.key != SAPS else ""
+    blocks.append(Note(f"Limiting resource{step}: {limit_in_words(search.resources)}"))
+    title = f"Resources at {search.watched_level:.4g} {names.unit}, {judged}{step}"
+    return [*blocks, *_resources(search.resources, title)]
 
 
 def _answer(search: LevelSearch) -> Answer:

@@ -27,6 +27,7 @@ from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.files import Number, codec
 from vftsim.study.store.resumable import RunCache
 from vftsim.workloads.parts import Offer
+from vftsim.workloads.ramp import StepOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +301,26 @@ class JudgedLoad:
         return run_model(self.at(level), self.seed, replication, prepare=prepare)
 
 
-def short_offer(record: RunRecord, names: Collection[str], judged: Iterable[str]) -> Offer | None:
+def short_offer(record: RunRecord, names: Collection[str], judged: Collection[str]) -> Offer | None:
     """Return the first offer of drivers of workloads that is short, and whose rest a judged figure lacks."""
     words = {word for address in judged for word in address.split(".")}
-    short = (offer for name, offer in record.offers.items() if offer.is_short and name in names)
+    offers = (_of_judged(record, name, judged) for name in record.offers if name in names)
+    short = (offer for offer in offers if offer.is_short)
     return next((offer for offer in short if not offer.figure or offer.figure in words), None)
+
+
+def _of_judged(record: RunRecord, name: str, judged: Collection[str]) -> Offer:
+    """Return a workload's offer, of a ramp that of the steps whose figures are judged, if only such are."""
+    steps = [(phase, step) for phase, owner, step in record.of_kind(StepOutcome) if owner == f"workloads.{name}"]
+    of_each = [
+        [step for phase, step in steps if not {phase.name, phase.word}.isdisjoint(address.split("."))]
+        for address in judged
+    ]
+    if not of_each or not all(of_each):
+        return record.offers[name]
+    played = {step.index: step for found in of_each for step in found}.values()
+    asked = math.fsum(step.requested_saps * step.seconds for step in played)
+    return replace(record.offers[name], asked=asked, sent=asked - sum(step.missing for step in played))
 
 
 def without_short_offers(

@@ -282,6 +282,11 @@ class PhaseRecord(StepOutcome):
         """Retransmissions sampled."""
         return round(math.fsum(self.series["retransmissions_all"]))
 
+    @property
+    def missing(self) -> int:
+        """Attempts that found no subscriber of the state that they need."""
+        return self.not_started
+
 
 class Ramp(Outcome):
     """Where a ramp ended: of the whole run, not of a step.
