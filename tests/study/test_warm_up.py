@@ -50,7 +50,7 @@ def test_other_systems_have_no_series():
 @pytest.mark.thorough
 def test_the_command_says_what_a_short_step_lacks(tiny_path, capsys):
     assert main(["pilot", str(tiny_path), "-j", "1"]) == 2
-    assert "pilot series must have one common length of 50 or more" in capsys.readouterr().err
+    assert "a step of 6 s has fewer; let it last 50 s or longer" in capsys.readouterr().err
 
 
 @pytest.mark.thorough

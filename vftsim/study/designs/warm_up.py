@@ -14,7 +14,9 @@ from vftsim.composition.run import Run
 from vftsim.composition.views import ramp_key, ramp_of, with_ramp
 from vftsim.errors import PrecisionNotReached, UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+from vftsim.spec import format_duration
 from vftsim.stats import WarmUp, warm_up
+from vftsim.stats.warmup import BATCH, MINIMUM_BATCHES
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.figures.frames import DataFrame, frame
@@ -129,7 +131,14 @@ def _pilot(model: Model, load_saps: float | None) -> tuple[ModelSpec, float]:
         raise UsageError(f"--load: above 0, got {load:g}")
     spec = at_load(model.spec, load)
     at_rest = ramp_of(spec)
-    return with_ramp(spec, at_rest.with_times(0, at_rest.transient_ns + at_rest.step_ns())), load
+    length_ns, fewest = at_rest.transient_ns + at_rest.step_ns(), BATCH * MINIMUM_BATCHES
+    if length_ns < fewest * ramp.sample_period_ns:
+        length, enough = format_duration(length_ns), format_duration(fewest * ramp.sample_period_ns)
+        raise UsageError(
+            f"'{model.label}': a start-up shows in {fewest} samples or more, and a step of {length} has fewer; "
+            f"let it last {enough} or longer"
+        )
+    return with_ramp(spec, at_rest.with_times(0, length_ns)), load
 
 
 def _samples(pilot: Task) -> dict[str, list[float]]:
