@@ -86,6 +86,18 @@ def test_a_load_is_raised_no_higher_than_the_model_can_have(server, capsys):
     assert "at least 1000 (workloads.load.clients), no load failed, and the model can have no higher one" in said
 
 
+def test_a_load_far_below_1_is_searched_as_finely_as_any_other(tmp_path):
+    """A request of 10 s each 20 s is half a CPU: 0.082 a second are 82 %."""
+    path = tmp_path / "slow.yaml"
+    load = "load: {kind: open_requests, to: server, rate: 0.05 /s, gap_cv: 0, timeout: 10 min}"
+    text = SERVER.replace("load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}", load)
+    path.write_text(text.replace("demand: 1 ms", "demand: 10 s").replace("duration: 100 ms", "duration: 30 min"))
+    found = turned(load_model(path), asking(resolution=None, objectives=("server.cpu <= 82",)))
+    assert found.result.answer == "between"
+    assert found.result.estimate.low == pytest.approx(0.082, abs=0.005)
+    assert found.result.estimate.high == pytest.approx(0.082, abs=0.005)
+
+
 @pytest.mark.thorough
 def test_several_objectives_must_all_hold(server):
     both = turned(server, asking(objectives=("load.latency.p95 <= 5.5", "server.cpu < 90")))

@@ -240,7 +240,7 @@ def search_from_plain(data: Mapping[str, Any]) -> tuple[CapacityResult, SearchSe
 
 def _round_step(value: float) -> float:
     """Return 1, 2 or 5 times a power of ten, close to a value."""
-    power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 0.1
+    power = 10.0 ** math.floor(math.log10(value))
     return min((power * k for k in (1, 2, 5, 10)), key=lambda step: abs(step - value))
 
 
