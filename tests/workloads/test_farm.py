@@ -10,7 +10,10 @@ from vftsim.composition.run import Run, run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.records.forms import sip_farm as farm
 from vftsim.spec import load
+from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.runs.estimate import events_of
+from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.model import load_model
 from vftsim.workloads.farm.records import calls, loads, requests, servers
 
 US, MS = 1_000, 1_000_000
@@ -211,6 +214,22 @@ def test_a_balancer_passes_on_what_belongs_to_calls_that_are_over(make):
     sent = sum(100 * call + 10 * (2**times - 1) < 1045 for call in range(1, 11) for times in range(7))
     cpu_us = sum(record.pcpus()[f"front-{copy}"] for copy in (1, 2, 3)) * 1.95e6
     assert cpu_us == pytest.approx(10 * (sent + 9), abs=1)
+
+
+def test_what_a_balancer_passes_on_is_no_service_that_clients_see(tmp_path):
+    """A crash of the only front end's host, the balancer on another: out until the secondary can be reached."""
+    base = copy.deepcopy(PLAIN)
+    base["hosts"]["other"] = {"pcpus": 2}
+    base["domains"]["balancer"]["host"] = "other"
+    base["domains"]["front"] |= {"count": 1, "host": "host", "protection": {"kind": "lockstep"}}
+    base["domains"]["back"]["host"] = "other"
+    path = tmp_path / "farm.yaml"
+    path.write_text(json.dumps(base), encoding="utf-8")
+    crashes = Crashes(2, domain="front", after_ns=5_000 * MS)
+    for each in failover_study(load_model(path, ["measure.warm_up=1 s"]), crashes, Execution(1, 1)).failovers:
+        # Detection, going live, being announced: heartbeats end 2 to 3 s after the crash.
+        assert 2.1 < each.back_s <= each.outage_s + 0.02
+        assert each.detection_s + each.takeover_s > 2.1
 
 
 def restarted(domain):

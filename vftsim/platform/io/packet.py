@@ -290,7 +290,10 @@ def discard(sim: Sim, packet: int) -> None:
 
 @part
 def hand_back(sim: Sim, packet: int) -> None:
-    """Give a packet that has come out to its flow, which frees it; one that tells of a failure is no service seen."""
+    """Give a packet that has come out to its flow, which frees it.
+
+    One that tells of a failure, or has not come to its client yet, has a message below 0: no service is seen by it.
+    """
     mark(sim, packet, RETURNED, 0, sim.now_ns, 0)
     flow = flows(sim)[packets(sim)[packet].flow]
     if flow.watched_ns > 0 and packets(sim)[packet].message >= 0:

@@ -144,7 +144,7 @@ def send_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
 def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, port: int) -> None:
     if sim.now_ns >= load.warmup_ns:
         load.messages += 1
-    tagged = 2 * farm.KINDS * call.uses + message
+    tagged = farm.KINDS * call.uses + message
     row = new_packet(sim, load.flow, port, call.row, call.row, tagged, load.message_size_bytes)
     if load.message_cost_ns > 0:
         agent = agent_of(load, call, is_from_callee(message))
@@ -225,10 +225,10 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     call = farm.calls(sim)[packets(sim)[packet].stream]
     if farm.is_forwarded(tagged) and call.front != 0:
         # Also what is over by now: a balancer knows of packets, not of calls.
-        packets(sim)[packet].message = tagged - farm.KINDS
+        packets(sim)[packet].message = -tagged
         packets(sim)[packet].port = call.front
         send_to_host(sim, packet)
-    elif call.stage == 0 or call.uses != farm.serial_of(tagged):
+    elif farm.is_forwarded(tagged) or call.stage == 0 or call.uses != farm.serial_of(tagged):
         packets.free(sim, packet)
     elif farm.loads(sim)[flow.state_row].message_cost_ns > 0:
         load = farm.loads(sim)[flow.state_row]

@@ -41,8 +41,8 @@ class Message(IntEnum):
 
 
 KINDS = 16
-"""A packet carries a message that is tagged: (serial x 2 + on the path from a balancer to its server) x ``KINDS`` +
-message."""
+"""A packet carries a message that is tagged: serial x ``KINDS`` + message; below 0 on the path from a balancer to the
+server that it has chosen, where no client sees it."""
 
 
 @part
@@ -54,13 +54,13 @@ def message_of(tagged: int) -> int:
 @part
 def is_forwarded(tagged: int) -> bool:
     """Tell whether a packet is on its path from a balancer to the server that it has chosen."""
-    return tagged // KINDS % 2 == 1
+    return tagged < 0
 
 
 @part
 def serial_of(tagged: int) -> int:
     """Return the serial number of the call or request that a packet belongs to."""
-    return tagged // (2 * KINDS)
+    return tagged // KINDS
 
 
 class FarmServer(Record):

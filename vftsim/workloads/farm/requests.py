@@ -36,7 +36,7 @@ def make_request(sim: Sim, server: farm.FarmServer, packet: int, ask: farm.Ask) 
 @part
 def send_request(sim: Sim, request: farm.Request, port: int, message: int) -> None:
     flow = farm.servers(sim)[request.asker].flow
-    tagged = 2 * farm.KINDS * request.uses + message
+    tagged = farm.KINDS * request.uses + message
     send_or_wait(sim, new_packet(sim, flow, port, request.row, request.row, tagged, request.size_bytes))
 
 

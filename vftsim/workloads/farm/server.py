@@ -259,7 +259,7 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         made.message += farm.Message.ANSWER - message
     elif server.routes > 0:
         choose_server(sim, server, made.stream)
-        made.message += farm.KINDS
+        made.message = -made.message
     elif message == farm.Message.REGISTER:
         made.message += farm.Message.REGISTERED - farm.Message.REGISTER
     send_or_wait(sim, packet)
