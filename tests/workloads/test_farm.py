@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+import vftsim
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import ModelFileError, UsageError
@@ -14,6 +15,7 @@ from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.runs.estimate import events_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
+from vftsim.tracing.explain import exchanges
 from vftsim.workloads.farm.records import calls, loads, requests, servers
 
 US, MS = 1_000, 1_000_000
@@ -119,6 +121,16 @@ def test_answers_to_calls_from_before_the_measured_time_are_not_those_of_what_wa
     )
     assert (found.offered, found.answered) == (100, 100)
     assert (found.served, found.behind) == (80.0, 0.0)
+
+
+def test_each_call_is_an_exchange_of_its_own(tmp_path):
+    """A second at 10 /s: nine calls of 20 ms and a little, from INVITE to the 200 to BYE, none with another's pause."""
+    path = tmp_path / "farm.yaml"
+    path.write_text(json.dumps(PLAIN), encoding="utf-8")
+    found = exchanges(vftsim.trace(load_model(path), 0.0, 1.0))
+    assert [(one.chain[0].label, one.chain[-1].label) for one in found] == 9 * [("INVITE", "BYE OK")]
+    (length_ns,) = {one.delay_ns for one in found}
+    assert 20 * MS < length_ns < 25 * MS
 
 
 def test_a_registration_comes_first_and_takes_its_own_time(make):

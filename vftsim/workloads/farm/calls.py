@@ -45,6 +45,7 @@ from vftsim.workloads.parts import (
     Target,
     WorkloadSpec,
 )
+from vftsim.workloads.wire import Wire
 
 GIVE_UP = 64
 """Times T1: timers B, F and H."""
@@ -387,6 +388,22 @@ class CallsSeen(Outcome):
     )
 
 
+class FarmWire(Wire):
+    """Names of messages; a stream is one call after another."""
+
+    def name(self, message: int) -> str:
+        """Return which message it is."""
+        return farm.Message(abs(message) % farm.KINDS).name.replace("_", " ")
+
+    def exchange(self, message: int) -> int:
+        """Return the call's number in its stream."""
+        return abs(message) // farm.KINDS
+
+    def is_last(self, message: int) -> bool:
+        """Tell whether it has come to a user agent, not to a balancer's server."""
+        return message > 0
+
+
 def _weight_of(server: ApplicationSpec | None, message: str, profile: RunProfile, depth: int = 0) -> float:
     """Return the weight of a message with all that it causes."""
     if depth > _DEEPEST:
@@ -473,6 +490,11 @@ class FarmCallsSpec(WorkloadSpec):
     def events_a_packet(self) -> float:
         """More where the user agents' CPU work is modelled."""
         return 0.0 if self.message_cost == 0 else 4.0
+
+    @property
+    def wire(self) -> Wire:
+        """Each call by itself."""
+        return FarmWire()
 
     def packets(self, profile: RunProfile) -> float:
         """Every message of every call, through balancer and front end, and what it makes them ask and read."""
