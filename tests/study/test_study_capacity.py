@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.study.searches import search_study
+from tests.study.tiny import TINY
 from vftsim.composition.run import Run
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
@@ -55,7 +56,7 @@ def test_the_answer_is_a_step_that_passes_and_one_that_fails(ramps):
 
 
 def ramp_of(tiny, *ends):
-    return RampCapacity(tiny, tuple(enumerate(RampEnd(*end) for end in ends)), 10.0, 10.0)
+    return RampCapacity(tiny, tuple(enumerate(RampEnd(*end) for end in ends)), 10.0)
 
 
 def test_a_ramp_that_never_failed_is_a_bound(tiny, capsys):
@@ -68,6 +69,17 @@ def test_a_ramp_that_never_failed_is_a_bound(tiny, capsys):
     out = capsys.readouterr().out
     assert "at least 50 SAPS: 3 of 4 ramps pass the last step of the model" in out
     assert "raise workloads.calls.steps.most" in out
+
+
+def test_steps_whose_loads_are_given_have_these(tmp_path):
+    """A full CPU is 29 attempts a second: 10, 14 and 18 pass, 60 does not, whatever an increment would have made."""
+    file = tmp_path / "tiny.yaml"
+    file.write_text(TINY)
+    model = load_model(file, ["workloads.calls.steps.loads=[10 /s, 14 /s, 18 /s, 60 /s]"])
+    ramp = ramp_study(model, CapacityRequest(replications=2), Execution(3, 1)).ramp
+    assert ramp.loads == [10.0, 14.0, 18.0, 60.0]
+    assert ramp.fails.saps == 60.0
+    assert ramp.passes.saps == 18.0 == pytest.approx(ramp.estimate.mean, rel=0.25)
 
 
 def test_a_first_step_that_fails_is_said(tiny, capsys):

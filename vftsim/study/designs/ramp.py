@@ -184,8 +184,6 @@ class RampCapacity:
     model: Model
     runs: tuple[tuple[int, RampEnd], ...]
     """Replication and where its ramp ended, in the order of the replications."""
-    step_saps: float
-    """Height of a load step."""
     limit_percent: float
     """The IHS limit applied."""
     confidence: float = 0.95
@@ -232,17 +230,17 @@ class RampCapacity:
     @property
     def steps(self) -> list[Step]:
         """Every load step that a ramp came to."""
-        ends = [end for _, end in self.runs]
-        first = ramp_of(self.model.spec).first_load
-        most = max(round((end.stop_saps - first) / self.step_saps) + 1 if self.step_saps else 1 for end in ends)
+        ends, loads = [end for _, end in self.runs], ramp_of(self.model.spec).step_loads()
+        # One that never failed has played all of them.
+        most = max(end.stop_step or len(loads) for end in ends)
         return [
             Step(
                 number,
-                first + (number - 1) * self.step_saps,
+                saps,
                 sum(not end.stop_step or number < end.stop_step for end in ends),
                 sum(end.stop_step == number for end in ends),
             )
-            for number in range(1, most + 1)
+            for number, saps in enumerate(loads[:most], 1)
         ]
 
     @property
@@ -355,7 +353,7 @@ def ramp_capacity_of(
     cpus = running_vcpus(model.spec, server)
     seen = tuple(tuple(_load_step(step, cpus) for step in record.steps()) for _, record in records)
     missing = tuple(missing_in(model.spec, records))
-    return RampCapacity(model, runs, ramp.increment, limit, confidence, missing, seen, known)
+    return RampCapacity(model, runs, limit, confidence, missing, seen, known)
 
 
 def _load_step(step: StepOutcome, cpus: int) -> LoadStep:
