@@ -8,6 +8,7 @@ import pytest
 from tests.study.searches import search_study
 from tests.study.tiny import TINY
 from vftsim.composition.run import Run
+from vftsim.composition.without_effect import without_effect
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.capacity import CapacityStudy
@@ -30,6 +31,7 @@ from vftsim.workloads.ims_bench.workload import busy_ns
 from vftsim.workloads.ramp import RampEnd
 
 S = 1_000_000_000
+LOADS = ["workloads.calls.steps.loads=[10 /s, 14 /s, 18 /s, 60 /s]"]
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +77,16 @@ def test_steps_whose_loads_are_given_have_these(tmp_path):
     """A full CPU is 29 attempts a second: 10, 14 and 18 pass, 60 does not, whatever an increment would have made."""
     file = tmp_path / "tiny.yaml"
     file.write_text(TINY)
-    model = load_model(file, ["workloads.calls.steps.loads=[10 /s, 14 /s, 18 /s, 60 /s]"])
+    model = load_model(file, LOADS)
     ramp = ramp_study(model, CapacityRequest(replications=2), Execution(3, 1)).ramp
     assert ramp.loads == [10.0, 14.0, 18.0, 60.0]
     assert ramp.fails.saps == 60.0
     assert ramp.passes.saps == 18.0 == pytest.approx(ramp.estimate.mean, rel=0.25)
+    assert "workloads.calls.steps.initial: steps.loads gives the load of each step" in without_effect(model.spec)
+    # What would lower the first step, and does.
+    key = model.spec.ramp.first_load_key
+    given = load_model(file, [*LOADS, f"workloads.calls.{key}=5 /s"])
+    assert given.spec.ramp.step_loads() == [5.0, 14.0, 18.0, 60.0]
 
 
 def test_a_first_step_that_fails_is_said(tiny, capsys):

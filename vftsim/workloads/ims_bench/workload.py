@@ -1,7 +1,7 @@
 """The IMS benchmark as a workload of a model: its agents, manager and samples put together."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -115,7 +115,12 @@ class ImsBenchSpec(RampSpec):
     @property
     def first_load_key(self) -> str:
         """A ramp's first step."""
-        return "steps.initial"
+        return "steps.loads.0" if self.steps.loads else "steps.initial"
+
+    def without_effect(self) -> Mapping[str, str]:
+        """Each load by itself leaves nothing to be counted up."""
+        why = "steps.loads gives the load of each step"
+        return dict.fromkeys(("steps.initial", "steps.increment"), why) if self.steps.loads else {}
 
     def step_loads(self) -> Sequence[float]:
         return [self.steps.load_of(step) for step in range(self.steps.count)]
