@@ -76,9 +76,19 @@ def test_the_usual_step_must_be_the_right_one():
 
 @pytest.mark.parametrize(("middle", "met"), [(99.0, True), (104.5, True), (105.5, False), (90.0, False)])
 def test_a_capacity_is_held_in_its_own_load_step(middle, met):
-    verdict = CapacityRow("e", 5.0, 100, (middle - 30, middle, middle + 1)).verdict(10.0)
+    verdict = CapacityRow("e", 5.0, 100, (middle - 30, middle, middle + 1)).verdict([80.0, 90.0, 100.0, 110.0])
     assert verdict.passed == met
     assert verdict.text == "capacity at 5 % in the load step of the record (100)"
+
+
+def test_a_step_of_given_loads_is_as_wide_as_they_are_apart():
+    """Of 60, 130, 190 and 300 a record of 183 attempts/s ends at 190, from 30 below to 30 above."""
+    loads = [60.0, 130.0, 190.0, 300.0]
+    met = {
+        load: CapacityRow("e", 5.0, 183, (load,)).verdict(loads).passed for load in (130.0, 155.0, 190.0, 212.0, 300.0)
+    }
+    assert met == {130.0: False, 155.0: True, 190.0: True, 212.0: True, 300.0: False}
+    assert CapacityRow("e", 5.0, 183, (190.0,)).verdict([190.0]).passed
 
 
 def test_ramps_that_met_no_limit_are_counted_apart():

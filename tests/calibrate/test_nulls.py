@@ -59,7 +59,7 @@ def test_null_capacities_are_the_last_step_with_cpu_left():
     assert null_capacities(Base("cpu", LOADS, CPU, CPU), [10.0, 30.0, 49.0, 51.0, 60.0])["line"] == 49.0
     found = null_capacities(Base("cpu", LOADS, bent, bent), [30.0, 39.0, 41.0, 60.0])
     assert (found["parabola"], found["line"]) == (39.0, 41.0)
-    assert CapacityRow("e", 10.0, 41, (70.0,), found).verdict(10.0).by_nulls == ("line", "parabola")
+    assert CapacityRow("e", 10.0, 41, (70.0,), found).verdict([30.0, 40.0, 50.0]).by_nulls == ("line", "parabola")
 
 
 def row(measured, predicted, nulls, quantity="cpu", phase="step_5"):

@@ -91,7 +91,7 @@ def _judge_ramp(
     result.add(name, [stop_verdict(environment, [int(run[STOP_STEP]) for run in runs])])
     nulls = null_capacities(Base.of(data, fitted_steps(environment), "cpu"), ramp.step_loads())
     capacities = capacity_rows(name, data, runs, nulls)
-    result.add(name, [row.verdict(ramp.increment) for row in capacities])
+    result.add(name, [row.verdict(ramp.step_loads()) for row in capacities])
     result.capacities += capacities
 
 

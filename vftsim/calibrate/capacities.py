@@ -40,13 +40,13 @@ class CapacityRow:
         """The central 90 % of the replications."""
         return central_range(self.replications)
 
-    def verdict(self, step_saps: float) -> Verdict:
-        """Hold the middle replication against the record: it must end at the same load step."""
-        (low, high), n = self.range, len(self.replications)
+    def verdict(self, loads: Sequence[float]) -> Verdict:
+        """Hold the middle replication against the record: it must end at the same of the steps with these loads."""
+        (low, high), n, apart = self.range, len(self.replications), _apart_at(self.measured, loads)
         return Verdict(
             f"capacity at {self.limit_percent:g} % in the load step of the record ({self.measured})",
-            abs(self.predicted - self.measured) < step_saps / 2.0,
-            by_nulls=tuple(n for n, value in self.nulls.items() if abs(value - self.measured) < step_saps / 2.0),
+            abs(self.predicted - self.measured) < apart / 2.0,
+            by_nulls=tuple(n for n, value in self.nulls.items() if abs(value - self.measured) < apart / 2.0),
             found=f"median {self.predicted:.1f}, central 90 % {low:.1f} to {high:.1f}, n={n}",
         )
 
@@ -63,6 +63,12 @@ class CapacityRow:
             "nulls": dict(self.nulls),
             "replications": list(self.replications),
         }
+
+
+def _apart_at(load: float, loads: Sequence[float]) -> float:
+    """Return how far the step at a load is from the nearer of its neighbours."""
+    nearest = int(np.argmin(np.abs(np.array(loads) - load)))
+    return float(np.min(np.abs(np.diff(loads))[max(nearest - 1, 0) : nearest + 1], initial=np.inf))
 
 
 @dataclass(frozen=True, slots=True)

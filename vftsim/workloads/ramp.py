@@ -86,11 +86,6 @@ class RampSpec(WorkloadSpec):
         return self.step_loads()[0]
 
     @property
-    def increment(self) -> float:
-        """Rise from step to step."""
-        raise NotImplementedError
-
-    @property
     def limit_percent(self) -> float:
         """Share of failed attempts above which the ramp ends."""
         return float(attrgetter(self.limit_key)(self))

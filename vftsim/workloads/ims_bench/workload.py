@@ -126,11 +126,6 @@ class ImsBenchSpec(RampSpec):
         return [self.steps.load_of(step) for step in range(self.steps.count)]
 
     @property
-    def increment(self) -> float:
-        """Rise from step to step."""
-        return self.steps.increment
-
-    @property
     def sample_period_ns(self) -> int:
         """Of all series."""
         return self.sample_period
