@@ -29,7 +29,7 @@ SIP = (
     "workloads.calls.pre_registration.duration=20 s",
     "workloads.calls.hold_time=3 s",  # a run waits two minutes for the last calls, whatever they last
 )
-TWO_TIER = ("domains.server.vcpus=1", "workloads.pages.rate=100 /s", "measure.warm_up=2 s", "measure.duration=10 s")
+TWO_TIER = ("domains.server.vcpus=1", "workloads.pages.rate=100 /s", "measure.warm_up=1 s", "measure.duration=7 s")
 
 
 def protected(domain, kind, *others):
@@ -37,13 +37,13 @@ def protected(domain, kind, *others):
 
 
 def fault(kind, more=""):
-    return f"faults=[{{kind: {kind}, domain: server, at: 4 s{more}}}]"
+    return f"faults=[{{kind: {kind}, domain: server, at: 3 s{more}}}]"
 
 
 CASES = {
     "lockstep, a channel that gets worse": (
         "two-tier",
-        protected("server", "lockstep", *TWO_TIER, fault("channel_degradation", ", duration: 3 s, loss: 1 %")),
+        protected("server", "lockstep", *TWO_TIER, fault("channel_degradation", ", duration: 1 s, loss: 1 %")),
     ),
     "checkpoints, a crash": ("two-tier", protected("server", "checkpoint", *TWO_TIER, fault("primary_crash"))),
     "micro checkpoints, an error of the guest": (
@@ -52,7 +52,6 @@ CASES = {
     ),
     "epochs, a backup lost": ("two-tier", protected("server", "hypervisor_epoch", *TWO_TIER, fault("backup_crash"))),
     "restart": ("two-tier", ["domains.server.protection.kind=ha_restart", *TWO_TIER, fault("primary_crash")]),
-    "SIP in a virtual machine": ("lab-virtual", SIP),
     "SIP beside coarse lockstep": ("lab-virtual", protected("sut", "coarse_lockstep", *SIP)),
     "a farm whose front end fails": ("sip-farm-lockstep", [*protected("front", "lockstep"), "measure.duration=5 s"]),
     "TCP that loses": (
