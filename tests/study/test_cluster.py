@@ -209,6 +209,7 @@ def test_what_a_lost_worker_was_at_goes_to_another(cluster, tmp_path):
     assert any("lost" in text for text in said)
 
 
+@pytest.mark.slow  # beside the same of a pool of processes (test_workers.py)
 def test_a_task_that_kills_every_worker_ends_the_study_after_the_others(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("vftsim.study.runs.cluster._MOST_LOSSES", 3)  # each is a worker that starts anew
     cluster.add(2, nanny=True)
