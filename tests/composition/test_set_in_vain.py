@@ -1,11 +1,8 @@
 """Settings of programs, disks and driver domains that another one makes idle: named where they change nothing, only."""
 
-from copy import deepcopy
-
 import pytest
-from ruamel.yaml import YAML
 
-from tests.composition.test_settings import outcome
+from tests.composition.test_settings import check_named_where_idle, outcome, with_settings
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.composition.without_effect import remarks, without_effect
@@ -65,23 +62,12 @@ def model(settings) -> ModelSpec:
         "domains": {"a": {"applications": {}, "disks": {}, "interfaces": {"eth0": {"path": {"kind": "moderated"}}}}},
         "measure": {"warm_up": "0 s", "duration": "200 ms"},
     }
-    for key, value in deepcopy(settings).items():
-        *path, last = key.split(".")
-        holder = data
-        for each in path:
-            holder = holder[each]
-        holder[last] = value
-    return ModelSpec.model_validate(data)
+    return with_settings(data, settings)
 
 
 @pytest.mark.parametrize("assignment", CASES)
 def test_a_key_that_another_one_makes_idle_is_named_and_no_other(assignment):
-    key, _, text = assignment.partition("=")
-    value = YAML(typ="safe").load(text)
-    for settings, is_idle in zip(CASES[assignment], (True, False), strict=True):
-        spec, plain = model({**settings, key: value}), model(settings)
-        assert any(said.startswith(f"{key}: ") for said in without_effect(spec)) == is_idle
-        assert (outcome(spec, "simpy") == outcome(plain, "simpy")) == is_idle
+    check_named_where_idle(assignment, CASES[assignment], model, "simpy")
 
 
 def behind(path, driver, **settings) -> ModelSpec:

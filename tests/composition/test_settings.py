@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import partial
 
 import pytest
 from pydantic import ValidationError
@@ -158,6 +159,27 @@ def outcome(spec, engine) -> str:
     return json.dumps(run_model(spec, 1, 0, engine=engine).to_dict(), sort_keys=True, default=str)
 
 
+def with_settings(data, settings) -> ModelSpec:
+    """Return the model of ``data`` and of settings by their dotted keys."""
+    for key, value in deepcopy(settings).items():
+        *path, last = key.split(".")
+        holder = data
+        for each in path:
+            holder = holder[each]
+        holder[last] = value
+    return ModelSpec.model_validate(data)
+
+
+def check_named_where_idle(assignment, idle_and_needed, model, engine) -> None:
+    """Check that a setting is named where it changes nothing, to the last event, and not where it does."""
+    key, _, text = assignment.partition("=")
+    value = YAML(typ="safe").load(text)
+    for settings, is_idle in zip(idle_and_needed, (True, False), strict=True):
+        spec, plain = model({**settings, key: value}), model(settings)
+        assert any(said.startswith(f"{key}: ") for said in without_effect(spec)) == is_idle
+        assert (outcome(spec, engine) == outcome(plain, engine)) == is_idle
+
+
 def idle(name: str, engine: str, assignments=()) -> list[str]:
     """Return the settings of a model that no value changes anything of, and for which nobody gives a reason."""
     spec = load_model(name, [*SHORT[name.split("-", maxsplit=1)[0]], *assignments]).spec
@@ -281,25 +303,13 @@ def small(scheduler, settings) -> ModelSpec:
         "domains": {"a": {"applications": BUSY}, "b": {"applications": BUSY}, "c": {}},
         "measure": {"warm_up": "100 ms", "duration": "400 ms"},
     }
-    for key, value in deepcopy(settings).items():
-        *path, last = key.split(".")
-        holder = data
-        for each in path:
-            holder = holder[each]
-        holder[last] = value
-    return ModelSpec.model_validate(data)
+    return with_settings(data, settings)
 
 
 @pytest.mark.parametrize("assignment", OTHERS_DECIDE)
 def test_a_setting_that_another_one_makes_idle_is_named_and_no_other(assignment):
-    """Named where it changes nothing, to the last event; not named where it does."""
-    key, _, text = assignment.partition("=")
-    value = YAML(typ="safe").load(text)
-    scheduler, idle, needed = OTHERS_DECIDE[assignment]
-    for settings, is_idle in ((idle, True), (needed, False)):
-        spec, plain = small(scheduler, {**settings, key: value}), small(scheduler, settings)
-        assert any(said.startswith(f"{key}: ") for said in without_effect(spec)) == is_idle
-        assert (outcome(spec, "compiled") == outcome(plain, "compiled")) == is_idle
+    scheduler, *settings = OTHERS_DECIDE[assignment]
+    check_named_where_idle(assignment, settings, partial(small, scheduler), "compiled")
 
 
 def test_networks_that_nothing_uses_and_queues_in_which_nothing_waits_are_named():
