@@ -57,13 +57,13 @@ def _beside_nulls(validated: Validated) -> list[str]:
         "## Beside null models",
         "Line and M/M/1 queue know the fitted runs of the system alone, the queue the CPU that is left to it, too; "
         "*same as without* is what was measured of the system alone at the same load, whether the model has seen it or "
-        f"not. {cannot_tell.rstrip()}",
+        f"not.{cannot_tell}",
     ]
 
 
 def _cannot_tell(validated: Validated) -> str:
     share = share_that_cannot_tell(validated.rows)
-    return share and f"{share}: its figure lies within the model's range. "
+    return share and f" {share}: its figure lies within the model's range."
 
 
 def _of_ramps(validated: Validated, name: str) -> list[str]:
@@ -79,7 +79,7 @@ def _of_ramps(validated: Validated, name: str) -> list[str]:
         f"CPU up to {spec.targets.cpu_up_to:g} % is brought to the measured load and mix of its step, as fits have it. "
         "Null models know the same in-sample steps: the straight line and the parabola through them over load (of the "
         "logarithm for delays), and an M/M/1 queue whose price of an attempt is their mean; their capacity is the last "
-        f"step below a full CPU. {_cannot_tell(validated)}"
+        f"step below a full CPU.{_cannot_tell(validated)} "
         "Memory is compared only when steps have their full length, because it falls with every attempt. "
         "What was fitted to what: `calibration/sip-lab/protocol.md`.",
         *_warnings(validated),
