@@ -14,7 +14,7 @@ there, and that is said.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -49,7 +49,7 @@ YEAR_S = 365.25 * 86_400.0
 DEFAULT_CRASHES = 10
 DEFAULT_RESTART_S = 77.0
 """Heartbeats silent for 15 s, placement and boot: the defaults of ``ha_restart``."""
-OF_BACKUP = (
+_OF_BACKUP = (
     "A failure of the backup's host is taken to cost clients nothing, though answers wait until the primary notices "
     "it, as a rule for about as long as a failover: 'vftsim availability --simulate' counts that."
 )
@@ -129,8 +129,7 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
-        if any(math.isfinite(row["reprotection_s"]) for row in self.rows):
-            blocks.append(Note(OF_BACKUP))
+        blocks += map(Note, left_out_of(self.rows))
         if lost := ended_beside(self.model):
             blocks.append(Note(lost, warns=True))
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
@@ -268,6 +267,11 @@ def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, at
         "not_asked_again": sum(each.is_unasked for each in study.failovers),
         **year_columns(study, lambda mean_s: unavailable(mean_s) * YEAR_S, lambda failed: failed * crashes_a_year),
     }
+
+
+def left_out_of(years: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Say what years of :func:`year_of` leave out, if one of them is of a machine with a backup."""
+    return [_OF_BACKUP] if any(math.isfinite(year["reprotection_s"]) for year in years) else []
 
 
 def _outage_s(study: FailoverStudy, restart_s: float) -> float:

@@ -20,7 +20,7 @@ from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.availability import OF_BACKUP
+from vftsim.study.designs.availability import left_out_of
 from vftsim.study.designs.decision_crossovers import (
     Asked,
     Order,
@@ -493,8 +493,7 @@ def _notes(decision: Decision) -> Iterator[str]:
         f"come back by itself is brought back by hand in {decision.asked.restart_s:g} s (--restart)."
     )
     years = [each.year for each in decision.protected.values() if each.year is not None]
-    if any(math.isfinite(year["reprotection_s"]) for year in years):
-        yield OF_BACKUP
+    yield from left_out_of(years)
     count = len(decision.manifest["replications"])
     rests_on = "± and [ ]: 95 % intervals" if count >= FEWEST_RUNS else "(x to y): lowest and highest of them"
     runs = counted(count, "replication")
