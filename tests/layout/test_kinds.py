@@ -37,7 +37,7 @@ _MECHANISMS = {
     "micro_checkpoint",
     "replication",
 }
-_SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "parts", "ramp", "wire")}
+_SHARED = {f"vftsim.workloads.{name}" for name in ("arrivals", "offer", "parts", "ramp", "wire")}
 _INTERVALS = get_args(estimate.Kind)
 _REGISTERED = {
     *hosts.schedulers(),

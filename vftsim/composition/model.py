@@ -355,7 +355,7 @@ class ModelSpec(Spec):
 
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
         networks = [self.network_of(domain, interface) for interface in domain.interfaces.values()]
-        for number, (peer, via) in enumerate(program.ways):
+        for peer, via, key, size_bytes in program.ways:
             try:
                 self.programs_of(peer)
             except ValueError as error:
@@ -371,11 +371,10 @@ class ModelSpec(Spec):
                 yield f"{where}: '{peer}' is on none of its networks: {listing(sorted({*networks})) or 'it has none'}"
             elif via is not None and via not in shared:
                 yield f"{where}: via '{via}' is no network of both it and '{peer}': {listing(sorted({*shared}))}"
-            elif calls := getattr(program, "calls", ()):
-                answer_bytes = getattr(self.program_of(peer), "answer_size", 0)
-                sizes = {"size": calls[number].size, "to: an answer (answer_size)": answer_bytes}
+            elif key:
+                sizes = {"size": size_bytes, "to: an answer (answer_size)": self.program_of(peer).answer_bytes}
                 if why := never_fits(sizes, self.networks[via or shared[-1]].queue):
-                    yield f"{where}.calls.{number}.{why}"
+                    yield f"{where}.{key}.{why}"
 
     def _circle_problems(self) -> Iterator[str]:
         """Yield applications that wait for one that waits for them: nobody would ever answer."""

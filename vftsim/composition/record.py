@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from vftsim.outcome import Outcome, Phase
 from vftsim.platform.outcomes import CopyUse, DomainUse
-from vftsim.workloads.parts import Offer
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.ramp import StepOutcome
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome)

@@ -17,7 +17,8 @@ from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.spec.units import BitRate, DurationNs, format_rate
 from vftsim.workloads.common import add_row, new_packet
 from vftsim.workloads.iperf_reports import UdpFlowResult
-from vftsim.workloads.parts import WORKLOADS, Driver, Offer, RunProfile, Target
+from vftsim.workloads.offer import Offer
+from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target
 from vftsim.workloads.stations import (
     BulkClientsSpec,
     add_station,

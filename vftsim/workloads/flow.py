@@ -13,7 +13,8 @@ from vftsim.spec.units import format_rate
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.account import add_account, mean_jitter_ns
 from vftsim.workloads.arrivals import Source
-from vftsim.workloads.parts import Driver, Offer, Target, WorkloadSpec
+from vftsim.workloads.offer import Offer
+from vftsim.workloads.parts import Driver, Target, WorkloadSpec
 from vftsim.workloads.voice_quality import VoiceQuality, burst_ratio, e_model
 
 _PACKETIZATION_MS = 20.0

@@ -6,7 +6,7 @@ A new one is one file: its records, its functions, and its :class:`ApplicationSp
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -22,6 +22,7 @@ from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import format_duration
 from vftsim.workloads.arrivals import Source
 from vftsim.workloads.common import Assembly, add_application, add_row
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.wire import Wire
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -166,6 +167,17 @@ class Program:
         return None if self._measured is None else self._measured()
 
 
+class Way(NamedTuple):
+    """How an application speaks to a peer."""
+
+    peer: str
+    via: str | None = None
+    """The network; ``None``: any that both are on."""
+    key: str = ""
+    """The parameter that says so, which has a ``size``: what is sent as one packet; empty: none has."""
+    size_bytes: int = 0
+
+
 class ApplicationSpec(Spec):
     """Base of the applications' parameters."""
 
@@ -195,9 +207,14 @@ class ApplicationSpec(Spec):
         return ()
 
     @property
-    def ways(self) -> Sequence[tuple[str, str | None]]:
-        """Peers, each with the network by which it speaks to it; ``None``: by any that both are on."""
-        return [(peer, None) for peer in self.peers]
+    def ways(self) -> Sequence[Way]:
+        """How it speaks to its peers: to each once, by any network that both are on, if it does not say."""
+        return [Way(peer) for peer in self.peers]
+
+    @property
+    def answer_bytes(self) -> int:
+        """What it sends back as one packet at most, as the line carries it; 0: it sends what its protocol has."""
+        return 0
 
     def contradiction(self, cpu_inflation: float) -> str:
         """Return why it cannot be in a domain whose CPU work has such a factor; empty: it can."""
@@ -299,34 +316,6 @@ class Target(Assembly):
         record: Any = add_row(self.engine, table, spec, port=self.port, **values)
         record.flow = self.add_flow(spec.part, int(record.row), self.port)
         return record  # type: ignore[no-any-return]
-
-
-SHORT_SHARE = 0.001
-"""Less than this share is rounding: the last packet of a test, one that waits for a card at the end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a workload was asked to send, and what it sent or has a time of: a figure of a run is of the latter."""
-
-    asked: float
-    sent: float
-    """In ``unit``, of one run."""
-    unit: str
-    """``Mbit/s``, ``attempts``, ..."""
-    limit: str
-    """What held it back, and which key changes that."""
-    word: str = "Not offered"
-    """What became of the rest."""
-    tolerated: float = SHORT_SHARE
-    """Share of the rest that needs no word."""
-    figure: str = ""
-    """The workload's figure that lacks the rest; empty: all do."""
-
-    @property
-    def is_short(self) -> bool:
-        """Whether less was sent than asked."""
-        return self.sent < self.asked * (1.0 - self.tolerated)
 
 
 class Driver:

@@ -33,13 +33,13 @@ from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets,
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
     UNANSWERED,
     WORKLOADS,
     ApplicationSpec,
     Driver,
-    Offer,
     RunProfile,
     Target,
     WorkloadSpec,
@@ -323,8 +323,8 @@ class _RequestsSpec(WorkloadSpec):
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """A request is one packet, and an answer is one."""
-        answer_bytes = getattr(application, "answer_size", 0)
-        return never_fits({"request_size": self.request_size, "to: an answer (answer_size)": answer_bytes}, queue_bytes)
+        sizes = {"request_size": self.request_size, "to: an answer (answer_size)": application.answer_bytes}
+        return never_fits(sizes, queue_bytes)
 
 
 @WORKLOADS.register

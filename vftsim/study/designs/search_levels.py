@@ -26,7 +26,7 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.files import Number, codec
 from vftsim.study.store.resumable import RunCache
-from vftsim.workloads.parts import Offer
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.ramp import StepOutcome
 
 

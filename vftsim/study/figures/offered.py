@@ -7,7 +7,7 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.workloads.parts import Offer
+from vftsim.workloads.offer import Offer
 
 Records = Sequence[tuple[int, RunRecord]]
 

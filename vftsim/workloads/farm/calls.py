@@ -35,12 +35,12 @@ from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns, new_packet
 from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
+from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
     WORKLOADS,
     ApplicationSpec,
     Driver,
-    Offer,
     RunProfile,
     Target,
     WorkloadSpec,

@@ -19,7 +19,8 @@ from vftsim.workloads.ims_bench.metrics import PhaseRecord, Ramp
 from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StepsSpec, StirSpec, Thresholds
 from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
-from vftsim.workloads.parts import WORKLOADS, Driver, Offer, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.offer import Offer
+from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.ramp import RampSpec, ramp_end
 from vftsim.workloads.sip.application import SipServerProgram, SipServerSpec
 from vftsim.workloads.sip.wire import SipWire

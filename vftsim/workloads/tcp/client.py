@@ -20,7 +20,8 @@ from vftsim.sampling import Draws, uniform_ns
 from vftsim.spec.units import BYTE_COUNT, ByteCount, DurationNs, PeriodNs, PositiveDurationNs
 from vftsim.workloads.common import add_row
 from vftsim.workloads.iperf_reports import TcpConnectionResult, iperf2_of_tcp
-from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, Offer, RunProfile, Target
+from vftsim.workloads.offer import Offer
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target
 from vftsim.workloads.stations import (
     BulkClientsSpec,
     add_station,

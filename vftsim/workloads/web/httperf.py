@@ -31,7 +31,6 @@ from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
-from vftsim.workloads.web.prefork import PreforkWebServerSpec
 from vftsim.workloads.wire import Wire
 
 httperf = workload.kind("httperf")
@@ -440,9 +439,8 @@ class HttperfSpec(WorkloadSpec):
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """A piece of the reply is one packet, and a request is one."""
-        sizes = {"request_size": self.request_size + http.HEADER_BYTES}
-        if isinstance(application, PreforkWebServerSpec):
-            sizes["to: a piece of the reply"] = application.longest_piece_bytes
+        request_bytes = self.request_size + http.HEADER_BYTES
+        sizes = {"request_size": request_bytes, "to: a piece of the reply": application.answer_bytes}
         return never_fits(sizes, queue_bytes)
 
     @property

@@ -430,8 +430,8 @@ class PreforkWebServerSpec(ApplicationSpec):
     swap: SwapSpec = Field(default_factory=SwapSpec, description="Swapping, off by default. Assumption as a whole.")
 
     @property
-    def longest_piece_bytes(self) -> int:
-        """Of a reply, on the wire."""
+    def answer_bytes(self) -> int:
+        """A piece of a reply."""
         return wire_bytes(min(self.reply_size, PIECE_BYTES))
 
     def without_effect(self) -> Mapping[str, str]:
