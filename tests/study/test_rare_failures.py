@@ -1,6 +1,7 @@
 """What goes wrong in few runs or crashes is counted, with the interval of its share; its mean is not given one."""
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -9,8 +10,9 @@ from tests.study.tiny import TINY
 from vftsim.composition.record import RunRecord
 from vftsim.outcome import Outcome, Phase, attribute, declare
 from vftsim.report.terminal import as_text
+from vftsim.stats import stratified_interval
 from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, Pair, year_of
-from vftsim.study.designs.crash import Failover
+from vftsim.study.designs.crash import BackupFailure, Failover
 from vftsim.study.designs.failover import FailoverStudy
 from vftsim.study.designs.protections import under
 from vftsim.study.designs.sweep_figures import chosen, name_of
@@ -33,7 +35,9 @@ def crash(number, failed=0, outage_s=None):
     """An outage of 2.5 s and a little more each time, of which ``failed`` attempts die."""
     found_s = 2.5 + 0.01 * (number * 7 % 10) if outage_s is None else outage_s
     parts = (0.0, 2.0, 0.1, 0.01, 0.3) if math.isfinite(found_s) else (math.nan,) * 5
-    return Failover(0.1 * number, *parts, found_s, 80.0, {"ims_uac": failed}, {}, 0, {}, [(0.0, "primary crash")])
+    backup = BackupFailure(1.0 + 0.02 * (number * 3 % 10), 80.0, {"ims_uac": 0})
+    crashed = [(0.0, "primary crash")]
+    return Failover(0.1 * number, *parts, found_s, 80.0, {"ims_uac": failed}, {}, 0, {}, crashed, backup)
 
 
 def study_of(model, crashes):
@@ -69,12 +73,13 @@ def test_a_service_that_did_not_come_back_once_is_counted(model, capsys):
 
 
 def test_a_years_downtime_has_the_interval_of_its_outages(model):
-    """Nearly the mean outage a year, at one failure a year; nines are -log10 of the unavailability."""
-    study = study_of(model, [crash(k) for k in range(10)])
-    row = year_of(study, "lockstep", YEAR_S, 77.0, 10.0)
-    outage = study.mean("outage_s")
+    """Nearly the mean outages of both hosts a year, at one failure a year; nines: -log10 of the unavailability."""
+    crashes = [crash(k) for k in range(10)]
+    row = year_of(study_of(model, crashes), "lockstep", YEAR_S, 77.0, 10.0)
+    outage = stratified_interval([each.outage_s + each.of_backup.outage_s for each in crashes], 0.95)
     assert outage.is_interval
     assert row["downtime_low"] < row["downtime_s_per_year"] < row["downtime_high"]
+    assert row["downtime_s_per_year"] == pytest.approx(outage.mean, rel=1e-3)
     ends = [Pair(YEAR_S, end, row["reprotection_s"], 77.0).unavailability * YEAR_S for end in (outage.low, outage.high)]
     assert [row["downtime_low"], row["downtime_high"]] == pytest.approx(ends)
     assert row["nines"] == pytest.approx(-math.log10(row["unavailability"]))
@@ -91,7 +96,9 @@ def test_a_year_in_which_somebody_restarts_has_no_interval(model, capsys):
         77.0,
         10.0,
     )
-    never = year_of(study_of(model, [crash(k, outage_s=math.inf) for k in range(10)]), "none", YEAR_S, 77.0, 10.0)
+    dead = [replace(crash(k, outage_s=math.inf), of_backup=None) for k in range(10)]
+    unprotected = FailoverStudy(model, "none", "10 attempts a second", tuple(dead), MANIFEST, struck="sut")
+    never = year_of(unprotected, "none", YEAR_S, 77.0, 10.0)
     assert once["downtime_interval"] == never["downtime_interval"] == "none"
     assert never["came_back_high"] == pytest.approx(1.0 - 0.025**0.1)
     print(as_text(AvailabilityStudy(model, YEAR_S, 77.0, (once, never), {}, MANIFEST).blocks(), 1000))

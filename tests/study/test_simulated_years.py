@@ -35,10 +35,10 @@ RESTART_S = 77.0
 
 def test_with_hosts_alone_it_is_the_pair():
     for mtbf_s in (1e4, 1e5, 3e7):
-        pair = Pair(mtbf_s, 3.0, 600.0, RESTART_S)
+        pair = Pair(mtbf_s, 3.0 + 1.0, 600.0, RESTART_S)
         kinds = [
             Kind("primary", 1 / mtbf_s, Effect(3.0, 600.0), Effect(0.0, dead=1.0)),
-            Kind("backup", 1 / mtbf_s, Effect(0.0, 600.0), Effect(0.0)),
+            Kind("backup", 1 / mtbf_s, Effect(1.0, 600.0), Effect(0.0)),
         ]
         found = shares_of(kinds, RESTART_S, 600.0)
         assert found.down == pytest.approx(pair.unavailability, rel=1e-9)

@@ -1,11 +1,12 @@
 """``vftsim availability``: a year with a mechanism, from simulated failovers and a Markov model.
 
 Hosts fail independently, lambda = 1 / MTBF each.  A pair is protected; it fails over (for the simulated outage F) when
-the primary's host fails, and is unprotected until redundancy is back (the simulated time Rp) after that or after a
-failure of the backup's host; a failure while unprotected is an outage of length B (a restart).  Unavailability of that
-chain: U = (lambda F + 2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda F + 2 lambda Rp lambda B); of a machine that is
-restarted: lambda B / (1 + lambda B).  Assumption: times are exponential; failures come from the hosts alone, and that
-of the backup's host costs clients nothing (:mod:`.simulated_years` counts how long answers wait until it is noticed).
+the primary's host fails, and answers wait (for the simulated outage H) until the primary notices that the backup's
+host has failed.  After either it is unprotected until redundancy is back (the simulated time Rp); a failure while
+unprotected is an outage of length B (a restart).  Unavailability of that chain, with A = F + H: U = (lambda A +
+2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda A + 2 lambda Rp lambda B); of a machine that is restarted: lambda B /
+(1 + lambda B).  Assumption: times are exponential; failures come from the hosts alone (:mod:`.simulated_years` has
+others).
 
 An outage is what clients see.  Where none of them asks again, it lasts until the guest could be reached: the service is
 there, and that is said.
@@ -14,7 +15,7 @@ there, and that is said.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -26,6 +27,7 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.crash import BackupFailure
 from vftsim.study.designs.failover import (
     ASK_AGAIN,
     FEWER_FAILED,
@@ -49,10 +51,6 @@ YEAR_S = 365.25 * 86_400.0
 DEFAULT_CRASHES = 10
 DEFAULT_RESTART_S = 77.0
 """Heartbeats silent for 15 s, placement and boot: the defaults of ``ha_restart``."""
-_OF_BACKUP = (
-    "A failure of the backup's host is taken to cost clients nothing, though answers wait until the primary notices "
-    "it, as a rule for about as long as a failover: 'vftsim availability --simulate' counts that."
-)
 
 
 @dataclass(frozen=True)
@@ -97,8 +95,9 @@ class AvailabilityStudy(Printed):
             _OF_YEAR,
             [_of_a_year(row) for row in self.rows],
             f"A year{mark}",
-            "Outage and time unprotected: means of the simulated failovers; the year: a Markov model of failures, "
-            "failover and re-protection. What does not come back by itself somebody restarts by hand, and has it back "
+            "Outages and time unprotected: means of simulated failures; by the backup's host: answers wait until the "
+            "primary notices it. The year: a Markov model of failures of both hosts, failover and re-protection. What "
+            "does not come back by itself somebody restarts by hand, and has it back "
             f"after --restart ({self.restart_s:g} s): assumed, not simulated as that of ha_restart is. Came back: "
             "share of crashes (binomial, at least 95 %, Clopper and Pearson). ± or [..]: 95 % interval of the "
             "simulated outages, failures taken as given, from ten crashes on that all came back; (x to y): of the "
@@ -129,7 +128,6 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
-        blocks += map(Note, left_out_of(self.rows))
         if lost := ended_beside(self.model):
             blocks.append(Note(lost, warns=True))
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
@@ -156,8 +154,8 @@ class Pair:
 
     mtbf_s: float
     """Mean time between failures of one host."""
-    failover_s: float
-    """Mean outage when a protected primary fails."""
+    outages_s: float
+    """Mean outage when a protected primary fails, and that when the backup fails, together."""
     reprotection_s: float
     """Mean time until redundancy is back; infinite: never."""
     restart_s: float
@@ -180,7 +178,7 @@ class Pair:
             down = rate * self.restart_s / (1.0 + rate * self.restart_s)
             return 1.0 - down, down
         alone = 2.0 * rate * self.reprotection_s
-        down = rate * self.failover_s + alone * rate * self.restart_s
+        down = rate * self.outages_s + alone * rate * self.restart_s
         return alone / (1.0 + alone + down), down / (1.0 + alone + down)
 
 
@@ -207,6 +205,7 @@ def availability_study(
     if not 0 < mtbf_s < math.inf or not 0 <= restart_s < math.inf:
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
     chosen, refused = fitting(model, kinds)
+    crashes = replace(crashes, of_backup=True)
     years = tuple(
         year_of(
             failover_study(each, crashes, execution), kind, mtbf_s, restart_s, rate_of(each, crashes.domain_of(each))
@@ -219,6 +218,7 @@ def availability_study(
 
 def year_takes(model: Model, kinds: Sequence[str], crashes: Crashes) -> Needs:
     """Return what such a study takes."""
+    crashes = replace(crashes, of_backup=True)
     return sum((crashes.takes(each) for each in fitting(model, kinds)[0].values()), Needs())
 
 
@@ -238,62 +238,65 @@ def rate_of(model: Model, domain: str) -> float:
 
 
 def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:
-    """Return a year with a mechanism, from its failovers; refuse a run that ended before the guest was back."""
-    if any(each.is_cut_short for each in study.failovers):
+    """Return a year with a mechanism, from its failovers; refuse a run that ended before the guest was back.
+
+    Where there is a backup, failures of its host are among them (:attr:`.Crashes.of_backup`).
+    """
+    backups = _of_backup(study)
+    assert len(backups) == len(study.failovers) * study.protection.has_backup
+    if any(each.is_cut_short for each in study.failovers) or any(math.isinf(each.outage_s) for each in backups):
         raise UsageError(
             f"{kind}: a run ended before the guest was back, so its outage is not known; let runs go on longer after a "
             "crash (--after)"
         )
-    outage_s, reprotection_s = _outage_s(study, restart_s), _reprotection_s(study)
-    is_back = any(math.isfinite(each.away_s) for each in study.failovers)
-    is_pair = study.protection.has_backup and is_back
+    reprotection_s = _reprotection_s(study)
+    outage_s = fmean(each.away_s if math.isfinite(each.away_s) else restart_s for each in study.failovers)
+    backup_outage_s = fmean(each.outage_s for each in backups) if backups else math.nan
+    outages_s = outage_s + backup_outage_s if backups else outage_s
+    is_pair = bool(backups) and any(math.isfinite(each.away_s) for each in study.failovers)
 
-    def unavailable(mean_outage_s: float) -> float:
-        pair = Pair(mtbf_s, mean_outage_s, reprotection_s, restart_s)
-        return pair.unavailability if is_pair else restart_unavailability(mtbf_s, mean_outage_s)
+    def unavailable(outages_s: float) -> float:
+        pair = Pair(mtbf_s, outages_s, reprotection_s, restart_s)
+        return pair.unavailability if is_pair else restart_unavailability(mtbf_s, outages_s)
 
-    share = unavailable(outage_s)
-    alone = Pair(mtbf_s, outage_s, reprotection_s, restart_s).unprotected if is_pair else 1.0 - share
-    crashes_a_year = YEAR_S / mtbf_s
+    share = unavailable(outages_s)
+    alone = Pair(mtbf_s, outages_s, reprotection_s, restart_s).unprotected if is_pair else 1.0 - share
+    lost, crashes_a_year = _each_failed(study, attempts_per_s * restart_s), YEAR_S / mtbf_s
     return {
         "mechanism": kind,
         "outage_s": outage_s,
+        "backup_outage_s": backup_outage_s,
         "reprotection_s": reprotection_s,
         "unavailability": share,
         "nines": nines(share),
         "downtime_s_per_year": share * YEAR_S,
         "unprotected_h_per_year": alone * YEAR_S / 3600.0,
-        "failed_per_year": _failed(study, attempts_per_s * restart_s) * crashes_a_year,
+        "failed_per_year": fmean(lost) * crashes_a_year,
         "not_asked_again": sum(each.is_unasked for each in study.failovers),
-        **year_columns(study, lambda mean_s: unavailable(mean_s) * YEAR_S, lambda failed: failed * crashes_a_year),
+        **year_columns(study, lost, lambda mean_s: unavailable(mean_s) * YEAR_S, lambda mean: mean * crashes_a_year),
     }
 
 
-def left_out_of(years: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Say what years of :func:`year_of` leave out, if one of them is of a machine with a backup."""
-    return [_OF_BACKUP] if any(math.isfinite(year["reprotection_s"]) for year in years) else []
-
-
-def _outage_s(study: FailoverStudy, restart_s: float) -> float:
-    """Return the mean outage; somebody restarts what does not come back by itself."""
-    outages_s = [each.away_s if math.isfinite(each.away_s) else restart_s for each in study.failovers]
-    return fmean(outages_s)
+def _of_backup(study: FailoverStudy) -> list[BackupFailure]:
+    return [each.of_backup for each in study.failovers if each.of_backup is not None]
 
 
 def _reprotection_s(study: FailoverStudy) -> float:
     """Return the mean time from the end of an outage until protection is restored; infinite: never."""
-    unprotected = study.mean("unprotected_s")
-    ended_s = [each.away_s for each in study.failovers if math.isfinite(each.away_s)]
-    return math.inf if unprotected is None or not ended_s else max(0.0, unprotected.mean - fmean(ended_s))
+    waits_s = [each.unprotected_s - each.away_s for each in study.failovers]
+    waits_s += [each.unprotected_s - each.outage_s for each in _of_backup(study)]
+    known_s = [wait_s for wait_s in waits_s if math.isfinite(wait_s)]
+    return max(0.0, fmean(known_s)) if known_s else math.inf
 
 
-def _failed(study: FailoverStudy, of_restart: float) -> float:
-    """Return the mean number of attempts that fail by a crash: those of a restart are all that come meanwhile."""
-    counts = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
-    return fmean(counts)
+def _each_failed(study: FailoverStudy, of_restart: float) -> list[float]:
+    """Return how many attempts fail by a crash of each host: of a restart all that come meanwhile."""
+    of_backups = [sum(each.of_backup.failed.values()) if each.of_backup else 0 for each in study.failovers]
+    of_crashes = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
+    return [of_crash + of_backup for of_crash, of_backup in zip(of_crashes, of_backups, strict=True)]
 
 
-_OF_CRASHES = ("mechanism", "came back", "outage s", "protected again after s")
+_OF_CRASHES = ("mechanism", "came back", "outage s", "by backup's host s", "protected again after s")
 _OF_YEAR = ("mechanism", "nines", "downtime s/year", "unprotected h/year", "attempts failed/year")
 
 
@@ -330,7 +333,7 @@ def _of_crashes(row: Mapping[str, Any]) -> list[Cell]:
     came_back = share_in_words(binomial_interval(row["came_back"], row["crashes"]))
     outage = _known(row["outage_s"]) if row["came_back"] else f"{row['outage_s']:.4g} (assumed)"
     back = Counted(f"{row['came_back']} of {row['crashes']}", f"({came_back})")
-    return [row["mechanism"], back, outage, _known(row["reprotection_s"])]
+    return [row["mechanism"], back, outage, _known(row["backup_outage_s"]), _known(row["reprotection_s"])]
 
 
 def _of_a_year(row: Mapping[str, Any]) -> list[Cell]:
@@ -365,22 +368,29 @@ def interval_of_year(row: Mapping[str, Any], name: str, mean: float) -> Estimate
 
 
 def year_columns(
-    study: FailoverStudy, downtime_s: Callable[[float], float], failed: Callable[[float], float]
+    study: FailoverStudy,
+    lost: Sequence[float],
+    downtime_s: Callable[[float], float],
+    failed: Callable[[float], float],
 ) -> dict[str, Any]:
     """Return the columns of a year's uncertainty.
 
-    ``downtime_s`` has seconds a year of a mean outage in s, ``failed`` attempts a year of those that fail by a crash;
-    both rise.  The downtime's interval is that of the mean outage, the time unprotected being taken at its mean (it
-    enters in the second order of the rate of failures).  It exists where the guest came back after every crash: what
-    somebody restarts by hand is an assumption, and how often that is needed a share of the crashes with its own
-    interval.
+    ``lost`` are attempts that fail by each crash.  ``downtime_s`` has seconds a year of a mean outage in s, that of
+    either host together, ``failed`` attempts a year of those that fail by a crash; both rise.  The downtime's interval
+    is that of the mean outage, the time unprotected being taken at its mean (it enters in the second order of the rate
+    of failures).  It exists where the guest came back after every crash: what somebody restarts by hand is an
+    assumption, and how often that is needed a share of the crashes with its own interval.
     """
-    away_s = [each.away_s for each in study.failovers if math.isfinite(each.away_s)]
-    crashes, back = len(study.failovers), len(away_s)
+    outages_s = [
+        each.away_s + (each.of_backup.outage_s if each.of_backup else 0.0)
+        for each in study.failovers
+        if math.isfinite(each.away_s)
+    ]
+    crashes, back = len(study.failovers), len(outages_s)
     came_back = binomial_interval(back, crashes, CONFIDENCE)
-    outage = stratified_interval(away_s, CONFIDENCE) if back == crashes else None
-    lost = [float(sum(each.failed.values())) for each in study.recovered]
-    attempts = stratified_interval(lost, CONFIDENCE) if back == crashes and any(lost) else None
+    outage = stratified_interval(outages_s, CONFIDENCE) if back == crashes else None
+    has_lost = any(lost) and all(map(math.isfinite, lost))
+    attempts = stratified_interval(lost, CONFIDENCE) if back == crashes and has_lost else None
     return {
         **_ends("downtime", outage, downtime_s),
         **_ends("failed", attempts, failed),

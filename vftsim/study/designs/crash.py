@@ -8,6 +8,9 @@ execution, of its being reachable.  A part is what lies between two of them *wit
 that none is negative and all add up to it: a packet that was on its way when the host crashed shortens the detection,
 and one that leaves before the announcement is over shortens that.  The instants themselves are in ``timeline``.
 
+A failure of the backup's host makes answers wait until the primary notices it and goes on alone.  It may be played at
+the same instant as well: the outage is the gap that this ends, if packets come out in it without the failure.
+
 An episode is faults of a model's machine in a steady state, and what clients see of the last of them.  Between faults
 that are far apart nothing happens that a year's availability hangs on, so a year is simulated as episodes: each begins
 well before its first fault and ends when redundancy is long back.  The outage of a fault is the longest time from
@@ -27,7 +30,7 @@ from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import with_domain
 from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
-from vftsim.platform.protection.faults import FaultSpec, PrimaryCrash
+from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.reprotection import plan_copy
 from vftsim.platform.protection.when import Instant
@@ -36,6 +39,7 @@ from vftsim.study.store.files import Endless, Number
 _S = 1_000_000_000
 DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
 LIVE = ("secondary live", "booted")
+ALONE = ("primary goes on alone",)
 PARTS = ("before_crash_s", "detection_s", "takeover_s", "announcement_s", "first_packet_s")
 
 
@@ -50,6 +54,20 @@ class CrashTask:
     crash_ns: int
     span_begins_ns: int
     watched_until_ns: int
+    of_backup: bool = False
+    """Whether the backup's host crashes at the same instant of another run, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFailure:
+    """A crash of the backup's host, and what clients saw of it."""
+
+    outage_s: Endless
+    """From packet to packet; 0 if no packet was held up, infinite: the run ended before they went on."""
+    unprotected_s: Number
+    """From the crash until protection is restored; as planned, if the run ends before."""
+    failed: dict[str, int]
+    """As :attr:`Failover.failed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +97,8 @@ class Failover:
     """Figures of the mechanism."""
     timeline: list[tuple[float, str]]
     """Seconds after the crash, and what happened."""
+    of_backup: BackupFailure | None = None
+    """A crash of the backup's host at the same instant, if that was played."""
 
     @property
     def recovered(self) -> bool:
@@ -127,12 +147,16 @@ class _Crashed:
 
     record: RunRecord
     gaps: dict[str, Gap]
+    last_seen_ns: int
+
+    def first_ns(self, task: CrashTask, *words: str) -> int | None:
+        """Return when one of the words first came after the crash; ``None``: never."""
+        return next((at_ns for at_ns, what in self.timeline(task) if at_ns >= task.crash_ns and what in words), None)
 
     def instants(self, task: CrashTask) -> tuple[int | None, int | None, int | None]:
         """Return when the failure was declared, the guest was live, and it was reachable."""
-        after = {what: at_ns for at_ns, what in reversed(self.timeline(task)) if at_ns >= task.crash_ns}
-        live_ns = next((after[what] for what in LIVE if what in after), None)
-        return after.get(DECLARED), live_ns, after.get(REACHABLE, live_ns)
+        live_ns, reachable_ns = self.first_ns(task, *LIVE), self.first_ns(task, REACHABLE)
+        return self.first_ns(task, DECLARED), live_ns, live_ns if reachable_ns is None else reachable_ns
 
     def timeline(self, task: CrashTask) -> list[tuple[int, str]]:
         """Return what happened, in order."""
@@ -140,22 +164,49 @@ class _Crashed:
 
 
 def simulate_crash(task: CrashTask) -> Failover:
-    """Run one replication with and without the crash."""
-    crashed = _watched_well(task)
-    return _judged(task, crashed, run_model(task.spec, task.seed, task.replication))
+    """Run one replication with and without the crash, and with one of the backup's host if that is asked."""
+    at = Instant("run", task.crash_ns)
+    crashed = _watched_well(task, PrimaryCrash(at=at, domain=task.domain), LIVE)
+    if not task.of_backup:
+        return _judged(task, crashed, run_model(task.spec, task.seed, task.replication))
+    alone = _watched_well(task, BackupCrash(at=at, domain=task.domain), ALONE)
+    silence = _silence(task, alone)
+    undisturbed = _watched(task, (), (silence.begin_ns + 1, silence.end_ns), {})
+    failover = _judged(task, crashed, undisturbed.record)
+    return replace(failover, of_backup=_of_backup(task, alone, undisturbed, silence))
 
 
-def _watched_well(task: CrashTask) -> _Crashed:
-    """Run until the longest gap that is seen is that of the takeover.
+def _silence(task: CrashTask, crashed: _Crashed) -> Gap:
+    """Return the gap that the primary ends when it goes on alone; until then, or the run's end, if none asked again."""
+    gap, alone_ns = common_gap(list(crashed.gaps.values())), crashed.first_ns(task, *ALONE)
+    if alone_ns is None:
+        return Gap(task.crash_ns, task.watched_until_ns)
+    return Gap(task.crash_ns, alone_ns) if gap is None or crashed.last_seen_ns < alone_ns else gap
+
+
+def _of_backup(task: CrashTask, crashed: _Crashed, undisturbed: _Crashed, silence: Gap) -> BackupFailure:
+    """Judge a crash of the backup's host: it holds up what comes out in its silence without it."""
+    alone_ns = crashed.first_ns(task, *ALONE)
+    is_pair = any(what == PROTECTED and at_ns < task.crash_ns for at_ns, what in crashed.timeline(task))
+    outage_s = math.inf if alone_ns is None else (silence.end_ns - silence.begin_ns) / _S
+    return BackupFailure(
+        outage_s=outage_s if is_pair and undisturbed.gaps else 0.0,
+        unprotected_s=_unprotected_s(task, crashed, alone_ns),
+        failed=_more_failed(task, crashed.record, undisturbed.record),
+    )
+
+
+def _watched_well(task: CrashTask, crash: FaultSpec, over: Sequence[str]) -> _Crashed:
+    """Run until the longest gap that is seen is that of the takeover, which the first of the words ``over`` ends.
 
     A pause in the traffic, or the stop at the end of a re-protection, can be longer: then the same run is watched for
     a shorter time.
     """
     windows: dict[str, tuple[int, int]] = {}
+    whole = (task.crash_ns, task.watched_until_ns)
     while True:
-        crashed = _watched(task, windows)
-        live_ns = crashed.instants(task)[1]
-        whole = (task.crash_ns, task.watched_until_ns)
+        crashed = _watched(task, (crash,), whole, windows)
+        live_ns = crashed.first_ns(task, *over)
         shorter_windows = {
             name: window
             for name, gap in crashed.gaps.items()
@@ -179,12 +230,15 @@ def without(gap: Gap, window: tuple[int, int], live_ns: int) -> tuple[int, int] 
     return None
 
 
-def _watched(task: CrashTask, windows: Mapping[str, tuple[int, int]]) -> _Crashed:
-    """Run with the crash and watch every flow of packets in its window."""
-    crash = PrimaryCrash(at=Instant("run", task.crash_ns), domain=task.domain)
-    spec, whole = task.spec.model_copy(update={"faults": (crash,)}), (task.crash_ns, task.watched_until_ns)
-    record, _, gaps = run_watched(spec, task.seed, task.replication, task.domain, lambda name: windows.get(name, whole))
-    return _Crashed(record, gaps)
+def _watched(
+    task: CrashTask, faults: tuple[FaultSpec, ...], whole: tuple[int, int], windows: Mapping[str, tuple[int, int]]
+) -> _Crashed:
+    """Run with faults and watch every flow of packets in its window, or the ``whole`` one."""
+    spec = task.spec.model_copy(update={"faults": faults})
+    record, last, gaps = run_watched(
+        spec, task.seed, task.replication, task.domain, lambda name: windows.get(name, whole)
+    )
+    return _Crashed(record, gaps, _last_seen_ns(last, task.domain))
 
 
 def run_watched(
@@ -260,7 +314,7 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         first_packet_s=first_s,
         outage_s=(gap.end_ns - gap.begin_ns) / _S if gap is not None and recovered else math.inf,
         unprotected_s=_unprotected_s(task, crashed, live_ns),
-        failed=_failed(seen, of_none) | _not_done(seen, of_none),
+        failed=_more_failed(task, record, undisturbed),
         lost=_lost(seen, of_none),
         retransmissions=_repeated(seen) - _repeated(of_none),
         figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
@@ -302,6 +356,11 @@ def _of_domain(task: CrashTask, record: RunRecord) -> RunRecord:
         for phase in record.phases
     )
     return replace(record, phases=tuple(phases))
+
+
+def _more_failed(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    seen, of_none = _of_domain(task, record), _of_domain(task, undisturbed)
+    return _failed(seen, of_none) | _not_done(seen, of_none)
 
 
 def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:

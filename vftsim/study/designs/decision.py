@@ -20,7 +20,6 @@ from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.availability import left_out_of
 from vftsim.study.designs.decision_crossovers import (
     Asked,
     Order,
@@ -224,8 +223,8 @@ def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked)
     """Return what such a study takes: replications of each model, and crashes; of each price two more."""
     needs = total([each.spec for each in models.values()], replications)
     for each in models.values():
-        needs += Crashes(max(replications, 2)).takes(each)
-        once = Crashes(1, after_ns=watched_ns({"": each}))
+        needs += Crashes(max(replications, 2), of_backup=True).takes(each)
+        once = Crashes(1, after_ns=watched_ns({"": each}), of_backup=True)
         for end in _ends(each, protected_domain(each)) if asked.bands else ():
             needs += once.takes(end.model) if end.is_of_failure else total([end.model.spec], 1)
     if not asked.crossovers:
@@ -492,8 +491,6 @@ def _notes(decision: Decision) -> Iterator[str]:
         f"A year: each host fails once in {decision.asked.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does not "
         f"come back by itself is brought back by hand in {decision.asked.restart_s:g} s (--restart)."
     )
-    years = [each.year for each in decision.protected.values() if each.year is not None]
-    yield from left_out_of(years)
     count = len(decision.manifest["replications"])
     rests_on = "± and [ ]: 95 % intervals" if count >= FEWEST_RUNS else "(x to y): lowest and highest of them"
     runs = counted(count, "replication")

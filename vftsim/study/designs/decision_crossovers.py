@@ -77,7 +77,7 @@ class Playing:
 
     def crashes(self, models: Sequence[Model], count: int, after_ns: int | None = None) -> list[FailoverStudy]:
         """Return crashes of every model's host."""
-        return crashes_of_each(models, Crashes(count, after_ns=after_ns), self.execution)
+        return crashes_of_each(models, Crashes(count, after_ns=after_ns, of_backup=True), self.execution)
 
     def of_runs(
         self, played: Sequence[Replications], numbers: Sequence[int], unprotected: Replications | None
@@ -271,7 +271,7 @@ def orders_take(
         once = total([model.spec for model in distinct], replications)
         if any(is_of_failure(one.figure) for one in asked.objectives):
             for model in distinct:
-                once += Crashes(max(replications, 2), after_ns=after_ns).takes(model)
+                once += Crashes(max(replications, 2), after_ns=after_ns, of_backup=True).takes(model)
         needs += once.times(1.0 + HALVINGS / len(knob.values))
     return needs
 

@@ -87,6 +87,7 @@ _OF_CRASH = {
     "outputs_lost": ("outputs_lost", "outputs lost", ""),
     "outputs_again": ("outputs_issued_again", "outputs again", ""),
     "outputs_underivable": ("outputs_underivable", "outputs unknown to backup", ""),
+    "backup_outage": ("backup_outage_s", "outage by 2nd host, s", "s"),
     "unprotected": ("unprotected_s", "unprotected, s", "s"),
 }
 _OF_YEAR = {

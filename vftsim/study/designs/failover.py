@@ -127,6 +127,8 @@ class FailoverStudy(Printed):
             by_name[f"lost_{label}"] = [
                 math.inf if each.is_for_good else float(each.lost.get(label, 0)) for each in self.failovers
             ]
+        if backups := [each.of_backup for each in self.failovers if each.of_backup]:
+            by_name["backup_outage_s"] = [each.outage_s for each in backups]
         if any(each.failed for each in self.failovers):
             by_name["retransmissions"] = [float(each.retransmissions) for each in self.failovers]
         return by_name | self._of_mechanism()
@@ -259,6 +261,8 @@ class Crashes:
     """Length of the stretch over which the crashes are spread."""
     after_ns: int | None = None
     """Time that a run continues after the stretch, beside the time of a restart."""
+    of_backup: bool = False
+    """Whether the backup's host, where there is one, crashes at the same instants too, each in a run of its own."""
 
     def check(self) -> None:
         """Refuse times that are not above 0."""
@@ -285,7 +289,12 @@ class Crashes:
 
     def takes(self, model: Model) -> Needs:
         """Return what the crashes of a model take: each is run with and without it."""
-        return needs_of(at_rest(model, self.load, self.watched_ns(model))[0]).times(2 * self.count)
+        runs = 3 if self.strikes_backup(model) else 2
+        return needs_of(at_rest(model, self.load, self.watched_ns(model))[0]).times(runs * self.count)
+
+    def strikes_backup(self, model: Model) -> bool:
+        """Whether there is a backup, and its host crashes."""
+        return self.of_backup and _protection_of(model, self.domain_of(model)).has_backup
 
     def bands_take(self, model: Model) -> Needs:
         """Return what the bands take: a crash at each end of each price, and one at the prices in use."""
@@ -354,11 +363,12 @@ class _Plan:
 def _planned(model: Model, crashes: Crashes, seed: int) -> _Plan:
     domain, watched_ns = crashes.domain_of(model), crashes.watched_ns(model)
     spec, begins_ns, load = at_rest(model, crashes.load, watched_ns)
+    of_backup = crashes.strikes_backup(model)
     tasks = {
-        n: CrashTask(spec, domain, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + watched_ns)
+        n: CrashTask(spec, domain, seed, n, begins_ns + instant_ns, begins_ns, begins_ns + watched_ns, of_backup)
         for n, instant_ns in enumerate(crash_instants(seed, crashes.count, crashes.span_ns))
     }
-    determinants = [domain, load, crashes.count, crashes.span_ns, watched_ns - crashes.span_ns]
+    determinants = [domain, load, crashes.count, crashes.span_ns, watched_ns - crashes.span_ns, of_backup]
     return _Plan(model, spec, load, determinants, tasks)
 
 
@@ -426,6 +436,7 @@ _WORDS = {
     "first_packet_s": "wait for the first packet (s)",
     "outage_s": "outage as clients see it (s)",
     "unprotected_s": "unprotected after the crash (s)",
+    "backup_outage_s": "outage by a failure of the backup's host (s)",
     "retransmissions": "messages repeated more",
     "rollback_s": "rolled back by (s)",
     "execution_lost_s": "execution undone (s of CPU)",

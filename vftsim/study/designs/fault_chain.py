@@ -3,9 +3,8 @@
 A machine with a backup is protected, or unprotected until redundancy is back; a fault of kind k comes at its rate.
 While it is protected, a fault costs its outage, and then the time until redundancy is back, if it took that; while it
 is not, the outage that the same fault has then.  A fault may be the end of the machine: somebody brings it back, and
-redundancy comes after that.  While it is down nothing strikes it.  With hosts alone, and a backup's failure that costs
-clients nothing, it is the pair of :mod:`.availability`.  Assumption: times are exponential; what counts in the first
-order are their means.
+redundancy comes after that.  While it is down nothing strikes it.  With hosts alone it is the pair of
+:mod:`.availability`.  Assumption: times are exponential; what counts in the first order are their means.
 """
 
 from collections.abc import Mapping, Sequence
