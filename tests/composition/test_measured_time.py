@@ -119,3 +119,45 @@ def test_figures_of_a_mechanism_are_of_the_measured_time():
     assert (own.seconds, own.states) == (1.0, 40)
     assert 0 < own.output_held <= own.longest_held_ns / 1e6 < 40
     assert own.stopped_ns == pytest.approx(40 * own.pause * 1e6, rel=0.03)
+
+
+def counted(model, from_ms, to_ms):
+    """Return counts and times in ns of a part of a run, by figure; the longest of something is of one part only."""
+    measure = {"warm_up": from_ms * 1_000_000, "duration": (to_ms - from_ms) * 1_000_000}
+    spec = model.spec.model_copy(update={"measure": model.spec.measure.model_copy(update=measure)})
+    return {
+        (owner, name): value
+        for owner, outcome in run_model(spec, 1, 0).whole.outcomes.items()
+        for name, value in outcome.columns().items()
+        if "longest" not in name and (type(value) is int or name.endswith("_ns"))
+    }
+
+
+BUSY = (
+    "hosts.host.scheduler.kind=esxi",
+    "domains.vm.vcpus=1",
+    "domains.vm.applications={w: {kind: batch, demand: 10 s}}",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("xen-media", [FEW]),
+        ("three-tier", []),
+        ("sip-farm-lockstep", []),
+        ("job-database", ["domains.vm.protection.kind=checkpoint"]),
+    ],
+)
+def test_two_parts_of_a_run_add_up(name, settings):
+    """What is counted from 0.5 to 1.2 s and from there to 1.9 s is what the whole has, to the nanosecond."""
+    model = load_model(name, settings)
+    first, then, whole = counted(model, 500, 1200), counted(model, 1200, 1900), counted(model, 500, 1900)
+    assert whole
+    assert {key: first[key] + then[key] for key in whole} == pytest.approx(whole, rel=1e-9)
+
+
+def test_a_second_copy_works_as_long_as_the_guest():
+    """Also a guest that never stops, whose host has had no reason to charge it since it began."""
+    whole = counted(load_model("job-compile", ["domains.vm.protection.kind=coarse_lockstep", *BUSY]), 500, 1900)
+    assert whole["domains.vm.protection", "backup_cpu_ns"] == whole["domains.vm", "cpu_ns"] == 1_400_000_000

@@ -19,7 +19,7 @@ from vftsim.kernel.choose import make_engine
 from vftsim.kernel.engine import RewindableEngine
 from vftsim.outcome import Outcome, Phase
 from vftsim.platform.cpu import build as cpu
-from vftsim.platform.cpu.records import hosts, pcpus, vcpus
+from vftsim.platform.cpu.records import hosts, pcpus, uncharged_ns, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import nics
@@ -273,7 +273,7 @@ class Run:
         running_ns: dict[int, int] = {}
         for name, _, row in built.vcpu_rows():
             vcpu: Any = rows(vcpus)[row]
-            more_ns = max(now_ns - int(vcpu.dispatched_ns), 0) if vcpu.pcpu else 0
+            more_ns = uncharged_ns(vcpu, now_ns)
             running_ns[int(vcpu.pcpu)] = more_ns
             domain_ns[name] += int(vcpu.run_ns) + more_ns
         outcomes: dict[str, Outcome] = {}

@@ -96,6 +96,11 @@ class Vcpu(Record):
     last_task: int
 
 
+def uncharged_ns(vcpu: Vcpu, now_ns: int) -> int:
+    """Return how long a vCPU, as read from outside, has run since it was last charged; during the switch to it: 0."""
+    return max(now_ns - int(vcpu.dispatched_ns), 0) if vcpu.pcpu else 0
+
+
 class Affinity(Record):
     """pCPUs a vCPU may run on, a bit for each by number, and how many they are."""
 

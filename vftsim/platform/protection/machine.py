@@ -7,7 +7,7 @@ its ring and raises no interrupt.
 
 from vftsim.kernel import Engine, EventKind, Sim, at, part
 from vftsim.platform.cpu import jobs
-from vftsim.platform.cpu.records import domains, vcpus
+from vftsim.platform.cpu.records import domains, uncharged_ns, vcpus
 from vftsim.platform.io import packet
 from vftsim.platform.io.packet import applications, ports
 from vftsim.platform.protection.guard import Guard, before_stop, guarded_ports, guarded_programs, guards
@@ -37,10 +37,11 @@ def run_ns(sim: Sim, guard: Guard) -> int:
 
 
 def used_ns(engine: Engine, guard: int) -> int:
-    """Return the CPU time that the guest has used up to its last change of state."""
+    """Return the same from outside a run."""
     domain = engine.rows(domains)[engine.rows(guards)[guard].domain]
     first = int(domain.first_vcpu)
-    return sum(int(engine.rows(vcpus)[row].run_ns) for row in range(first, first + int(domain.vcpus)))
+    of_guest = (engine.rows(vcpus)[row] for row in range(first, first + int(domain.vcpus)))
+    return sum(int(vcpu.run_ns) + uncharged_ns(vcpu, engine.now_ns) for vcpu in of_guest)
 
 
 @part
