@@ -45,7 +45,12 @@ MECHANISMS = {
 def run(kind, *faults, **more):
     blows = [{"kind": what, "at": f"{time_ns} ns"} for what, time_ns in faults]
     return play(
-        protection=MECHANISMS[kind], chunk_ns=900_001, chunk_is_output=True, until_ns=400 * MS, faults=blows, **more
+        protection=MECHANISMS[kind],
+        chunk_ns=900_001,
+        chunk_is_output=True,
+        until_ns=400 * MS,
+        faults=blows,
+        **more,
     ).run
 
 
@@ -115,3 +120,10 @@ def test_faults_at_time_0_and_1_ns_and_at_the_instant_of_another():
             assert "secondary live" not in world.moments, (kind, first)
             assert max(t for t, _ in world.seen) <= CRASH_NS, (kind, first)
         assert "secondary live" in run(kind, ("primary_crash", CRASH_NS), ("primary_crash", CRASH_NS)).moments, kind
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_a_timeline_ends_with_its_run(kind):
+    """The failure is declared some 50 ms after the crash: not in a run that ends after one."""
+    world = run(kind, ("primary_crash", 399 * MS))
+    assert world.timeline == [(0, "protected"), (399 * MS, "primary crash")]

@@ -37,7 +37,7 @@ def crash(number, failed=0, outage_s=None):
     parts = (0.0, 2.0, 0.1, 0.01, 0.3) if math.isfinite(found_s) else (math.nan,) * 5
     backup = BackupFailure(1.0 + 0.02 * (number * 3 % 10), 80.0, {"ims_uac": 0})
     crashed = [(0.0, "primary crash")]
-    return Failover(0.1 * number, *parts, found_s, 80.0, {"ims_uac": failed}, {}, 0, {}, crashed, backup)
+    return Failover(0.1 * number, *parts, found_s, 80.0, {"ims_uac": failed}, {}, 0, {}, crashed, of_backup=backup)
 
 
 def study_of(model, crashes):

@@ -78,7 +78,16 @@ def count(sim: Sim, guard: Guard, counter: int, amount: int) -> None:
 
 
 def timeline(engine: Engine, guard: int) -> list[tuple[int, str]]:
-    """Return what happened to a guard's machine, as (instant in ns, what), in the order in which it was noted."""
+    """Return what has happened to a guard's machine, as (instant in ns, what), in the order in which it was noted."""
+    return [each for each in _noted(engine, guard) if each[0] <= engine.now_ns]
+
+
+def is_more_to_come(engine: Engine, guard: int) -> bool:
+    """Tell whether something on a guard's timeline has not happened yet."""
+    return any(time_ns > engine.now_ns for time_ns, _ in _noted(engine, guard))
+
+
+def _noted(engine: Engine, guard: int) -> list[tuple[int, str]]:
     rows = engine.rows(moments)
     noted = [rows[number] for number in range(1, engine.used(moments) + 1)]
     return [(int(moment.time_ns), WORDS[int(moment.event)]) for moment in noted if moment.guard == guard]

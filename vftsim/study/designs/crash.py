@@ -30,6 +30,7 @@ from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import with_domain
 from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
+from vftsim.platform.protection.account import is_more_to_come
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.reprotection import plan_copy
@@ -97,6 +98,8 @@ class Failover:
     """Figures of the mechanism."""
     timeline: list[tuple[float, str]]
     """Seconds after the crash, and what happened."""
+    is_cut_short: bool = False
+    """Whether a takeover was under way when the run ended."""
     of_backup: BackupFailure | None = None
     """A crash of the backup's host at the same instant, if that was played."""
 
@@ -127,11 +130,6 @@ class Failover:
         """Whether the guest was back and no client asked it again."""
         return not self.recovered and math.isfinite(self.back_s)
 
-    @property
-    def is_cut_short(self) -> bool:
-        """Whether a takeover was under way when the run ended."""
-        return math.isinf(self.back_s) and any(what == DECLARED and time_s >= 0 for time_s, what in self.timeline)
-
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -147,6 +145,8 @@ class _Crashed:
 
     record: RunRecord
     gaps: dict[str, Gap]
+    is_more_to_come: bool
+    """Whether the run ended before what follows the crash was over."""
     last_seen_ns: int
 
     def first_ns(self, task: CrashTask, *words: str) -> int | None:
@@ -238,7 +238,8 @@ def _watched(
     record, last, gaps = run_watched(
         spec, task.seed, task.replication, task.domain, lambda name: windows.get(name, whole)
     )
-    return _Crashed(record, gaps, _last_seen_ns(last, task.domain))
+    is_more = is_more_to_come(last.engine, last.built.guards[task.domain])
+    return _Crashed(record, gaps, is_more, _last_seen_ns(last, task.domain))
 
 
 def run_watched(
@@ -319,6 +320,7 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         retransmissions=_repeated(seen) - _repeated(of_none),
         figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
         timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
+        is_cut_short=reachable_ns is None and (declared_ns is not None or crashed.is_more_to_come),
     )
 
 
