@@ -45,7 +45,7 @@ MECHANISMS = {
 def run(kind, *faults, **more):
     blows = [{"kind": what, "at": f"{time_ns} ns"} for what, time_ns in faults]
     return play(
-        protection=MECHANISMS[kind],
+        protection=kind if isinstance(kind, dict) else MECHANISMS[kind],
         chunk_ns=900_001,
         chunk_is_output=True,
         until_ns=400 * MS,
@@ -120,6 +120,38 @@ def test_faults_at_time_0_and_1_ns_and_at_the_instant_of_another():
             assert "secondary live" not in world.moments, (kind, first)
             assert max(t for t, _ in world.seen) <= CRASH_NS, (kind, first)
         assert "secondary live" in run(kind, ("primary_crash", CRASH_NS), ("primary_crash", CRASH_NS)).moments, kind
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_a_backup_that_has_crashed_declares_nothing(kind):
+    """The primary has crashed, and so does the backup while it still waits: nobody is left to notice."""
+    world = run(kind, ("primary_crash", CRASH_NS), ("backup_crash", CRASH_NS + 2 * MS))
+    assert world.timeline == [
+        (0, "protected"),
+        (CRASH_NS, "primary crash"),
+        (CRASH_NS + 2 * MS, "backup crash"),
+    ]
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_a_backup_that_crashes_before_it_lives_never_lives_beside_its_primary(kind):
+    """The primary gives up 20 ms after the loss (lockstep: 50), the backup declares after 50 ms, and is live 30 later.
+
+    One that crashes by then waits for nothing any more, and nothing that leaves from then on is of two copies.
+    """
+    detection = {} if kind == "lockstep" else {"backup_timeout": 20 * MS}
+    own = MECHANISMS[kind]
+    failover = {**own["failover"], "fencing": False, "detection": {**own["failover"]["detection"], **detection}}
+    for after_ns in (25 * MS, 60 * MS):
+        world = run({**own, "failover": failover}, ("channel_loss", CRASH_NS), ("backup_crash", CRASH_NS + after_ns))
+        assert not {"failure declared", "secondary live too"} & {
+            what for time_ns, what in world.timeline if time_ns > CRASH_NS + after_ns
+        }
+        # A new backup is made: the survivor is one copy.
+        assert world.moments["protected"] > world.moments["copy begins"] > CRASH_NS + after_ns
+        split_ns = max(world.moments.get("failure declared", 0), world.moments["primary goes on alone"])
+        outputs = sum(split_ns < time_ns <= CRASH_NS + after_ns for time_ns, _ in world.issued)
+        assert world.summary.get("outputs_while_split", 0) == outputs * (after_ns == 60 * MS)
 
 
 @pytest.mark.parametrize("kind", MECHANISMS)

@@ -28,8 +28,9 @@ class Lockstep(Record):
     ``pending`` are packets that the new primary is to send.  ``replayed_ns`` is the execution of earlier secondaries,
     and ``waited_ns`` how long the ``released`` outputs of earlier pairs waited, ``longest_wait_ns`` the longest.
 
-    The secondary declares the last loss of the channel at ``loss_declared_ns``; what this loss has kept from it has
-    left again by ``resent_ns`` and arrives at ``resent_arrival_ns``.
+    The secondary declares the last loss of the channel at ``loss_declared_ns``; ``second`` is the token of its going
+    live beside the primary.  What this loss has kept from it has left again by ``resent_ns`` and arrives at
+    ``resent_arrival_ns``.
 
     The rest are parameters: sizes of entries, what they cost the primary, buffers, the speed of the secondary, and what
     a failover takes.
@@ -43,6 +44,7 @@ class Lockstep(Record):
     is_full: bool
     is_cut: bool
     is_backup_dead: bool
+    second: int
     loss_declared_ns: int
     resent_ns: int
     resent_arrival_ns: int

@@ -1,6 +1,6 @@
 """The records of mechanisms that send states of a guest to a backup, and what such a mechanism implements."""
 
-from vftsim.kernel import Fifo, Record, Sim, Table
+from vftsim.kernel import Fifo, Record, Sim, Table, part
 from vftsim.platform.protection.guard import Guard, guards, protection
 
 UNPROTECTED, PROTECTED, BROKEN, FAILING_OVER, SPLIT = 1, 2, 3, 4, 5
@@ -18,7 +18,7 @@ class Replication(Record):
 
     ``is_cut``: the guest has come to the end of a life that a crash to come destroys.  ``step`` is the token of the
     mechanism's next event, ``piece`` that of the next piece of a state on a shared wire; ``alarm`` that of the backup's
-    timeout, at ``alarm_ns``; ``alone`` that of the primary's, at ``alone_ns``; ``live`` that of the takeover.
+    timeout, at ``alarm_ns``; ``alone`` that of the primary's, at ``alone_ns``; ``live`` that of its going live.
     ``pending`` are packets that the backup sends when it goes live.
     """
 
@@ -50,6 +50,12 @@ class Replication(Record):
 
 
 replications = Table("replications", Replication, beside=guards)
+
+
+@part
+def can_take_over(replication: Replication) -> bool:
+    """Tell whether there is a backup that takes over if the primary fails now."""
+    return replication.state in (PROTECTED, BROKEN) and not replication.is_backup_dead and not replication.is_split
 
 
 @protection.slot

@@ -13,6 +13,7 @@ from vftsim.platform.protection.guard import Guard, guards
 class Moment(Record):
     """An entry of the timeline: what happened to a guard's machine at an instant, which may be still to come."""
 
+    next_row: int
     time_ns: int
     guard: int
     event: int
@@ -28,6 +29,7 @@ class Tally(Record):
 
 moments = Table("moments", Moment, 1 << 20, "let fewer faults strike")
 tallies = Table("tallies", Tally, 1 << 14)
+moment_list = Chain(moments, "next_row")
 tally_list = Chain(tallies, "next_row")
 
 WORDS: dict[int, str] = {}
@@ -51,16 +53,33 @@ def word(text: str) -> int:
 @part
 def note(sim: Sim, guard: Guard, event: int) -> None:
     """Put this instant on the timeline."""
-    note_at(sim, guard, sim.now_ns, event)
+    write(sim, guard, sim.now_ns, event)
 
 
 @part
 def note_at(sim: Sim, guard: Guard, time_ns: int, event: int) -> None:
-    """Put an instant on the timeline."""
-    moment = moments(sim)[moments.new(sim)]
+    """Put an instant on the timeline at which the backup will do something, unless it dies before."""
+    moment_list.push(sim, guard.foretold, write(sim, guard, time_ns, event))
+
+
+@part
+def write(sim: Sim, guard: Guard, time_ns: int, event: int) -> int:
+    """Write an entry of the timeline; return its row."""
+    row = moments.new(sim)
+    moment = moments(sim)[row]
     moment.time_ns = time_ns
     moment.guard = guard.row
     moment.event = event
+    return row
+
+
+@part
+def take_back(sim: Sim, guard: Guard) -> None:
+    """Take what is still to come from the timeline: the backup, which would have done it, is dead."""
+    while guard.foretold.length > 0:
+        moment = moments(sim)[moment_list.pop(sim, guard.foretold)]
+        if moment.time_ns > sim.now_ns:
+            moment.guard = 0
 
 
 @part

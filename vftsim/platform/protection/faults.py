@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Sort, Table, entry, event, part
 from vftsim.platform.protection import audit, machine, mechanism
-from vftsim.platform.protection.account import note, word
+from vftsim.platform.protection.account import note, take_back, word
 from vftsim.platform.protection.channel import channels, lossy_rate
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.mechanism import NO_DURATION
@@ -295,6 +295,7 @@ class BackupCrash(FaultSpec):
 def crash_backup(sim: Sim, blow: Fault) -> None:
     # The auditor before the mechanism, here and below: it must know what had arrived before anybody acts on the fault.
     audit.lose_backup(sim, guards(sim)[blow.guard].audit)
+    take_back(sim, guards(sim)[blow.guard])
     mechanism.backup_crash(sim, guards(sim)[blow.guard])
 
 

@@ -28,8 +28,8 @@ class Guard(Record):
     Outputs that find the path out full when they are released wait for room, ``most_waiting`` at most; the others count
     in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.  ``exits``
     counts those to the hypervisor that packets have caused at the ports, ``request_pages`` the pages they have dirtied.
-    ``card_lost`` is the row of ``drops`` of packets that a dead network card has not carried.  ``audit`` is what
-    the auditor of its promise knows.
+    ``card_lost`` is the row of ``drops`` of packets that a dead network card has not carried.  ``foretold`` is what was
+    noted before its instant.  ``audit`` is what the auditor of its promise knows.
     """
 
     row: int
@@ -52,6 +52,7 @@ class Guard(Record):
     offered: int
     exits: int
     request_pages: float
+    foretold: Fifo
     tallies: Fifo
     audit: Audit
 

@@ -183,6 +183,10 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
     """Hold outputs until the primary notices and continues alone; end the service if the primary has failed already."""
     note(sim, guard, account.BACKUP_CRASH)
     vlockstep = locksteps(sim)[guard.row]
+    if vlockstep.state == SPLIT and vlockstep.second != 0:
+        # It was about to live beside the primary, and never does: see on_second_live().
+        vlockstep.is_backup_dead = True
+        vlockstep.state = UNPROTECTED
     if vlockstep.state == UNPROTECTED:
         reprotection.start(sim, guard)
         return
@@ -362,7 +366,7 @@ def plan_second(sim: Sim, guard: Guard, vlockstep: Lockstep, limit_ns: int) -> N
     commit.copy_uncertain(sim, pair, limit_ns, pair.log.last_depart_ns, plans(sim)[row].packets)
     declared_ns = loss_declared_ns(sim, guard, sim.now_ns, True)
     live_ns = max(declared_ns, pair.secondary.end_ns) + vlockstep.go_live_ns
-    at(sim, live_ns, EventKind.CONTROL, ENTITY, on_second_live, row)
+    vlockstep.second = at(sim, live_ns, EventKind.CONTROL, ENTITY, on_second_live, row)
 
 
 @event
@@ -371,6 +375,8 @@ def on_second_live(sim: Sim, plan_row: int, token: int) -> None:
     plan = plans(sim)[plan_row]
     guard = guards(sim)[plan.guard]
     vlockstep = locksteps(sim)[plan.guard]
+    if token == vlockstep.second:
+        vlockstep.second = 0
     if plan.pair != vlockstep.begun or vlockstep.is_backup_dead:
         discard_all(sim, plan.packets)
     else:

@@ -33,6 +33,7 @@ from vftsim.platform.protection._replication_records import (
     Replication,
     abandon,
     acknowledged,
+    can_take_over,
     channel_restored,
     go_alone,
     outputs_at_risk,
@@ -45,7 +46,6 @@ from vftsim.platform.protection.channel import change, channels, left_by_ns, los
 from vftsim.platform.protection.detection import last_heard_ns
 from vftsim.platform.protection.guard import LOST, Guard, guards, note_input, protection, release, release_all
 from vftsim.platform.protection.memory import memories
-from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.rollback import (
     Finding,
     fenced_ns,
@@ -316,12 +316,6 @@ def crash_followed_primary(sim: Sim, guard: Guard) -> None:
 
 
 @part
-def can_take_over(replication: Replication) -> bool:
-    """Tell whether there is a backup that takes over if the primary fails now."""
-    return replication.state in (PROTECTED, BROKEN) and not replication.is_backup_dead and not replication.is_split
-
-
-@part
 def lose_primary(sim: Sim, guard: Guard, replication: Replication) -> None:
     """Lose a primary that nobody takes over."""
     replication.step = 0
@@ -376,8 +370,7 @@ def fail_over(sim: Sim, guard: Guard, replication: Replication, declared_ns: int
     lock_ns = locked_ns(sim, guard, replication.is_fenced, declared_ns, replication.storage_ns)
     restored_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + replication.activation_ns
     note_at(sim, guard, declared_ns, account.DECLARED)
-    if restored_ns < NEVER_NS:
-        note_at(sim, guard, restored_ns, RESTORED)
+    note_at(sim, guard, restored_ns, RESTORED)
     replication.live = at(
         sim, max(sim.now_ns, restored_ns + replication.go_live_ns), EventKind.CONTROL, ENTITY, on_live, guard.row
     )
@@ -401,12 +394,15 @@ def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:
 
 @event
 def on_live(sim: Sim, guard_row: int, token: int) -> None:
-    """The backup goes live where the guest was cut."""
+    """The backup goes live where the guest was cut, or beside its primary."""
     guard = guards(sim)[guard_row]
     replication = replications(sim)[guard_row]
     if token != replication.live:
         return
     replication.live = 0
+    if replication.is_split:
+        note(sim, guard, account.LIVE_TOO)
+        return
     # The state first: what is released below, and what the guest then does, is no longer held.
     replication.state = UNPROTECTED
     replication.is_cut = False
@@ -451,7 +447,7 @@ def live_beside(sim: Sim, guard: Guard, replication: Replication) -> None:
     lock_ns = sim.now_ns + replication.storage_ns
     live_ns = max(lock_ns, state_stream.applied_by_ns(sim, guard)) + replication.activation_ns + replication.go_live_ns
     note(sim, guard, account.DECLARED)
-    note_at(sim, guard, live_ns, account.LIVE_TOO)
+    replication.live = at(sim, live_ns, EventKind.CONTROL, ENTITY, on_live, guard.row)
     replication.is_split = True
     audit.live_beside(sim, guard.audit)
     if replication.state == PROTECTED:
@@ -469,20 +465,24 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
     """Lose the backup; the primary continues alone when it notices."""
     replication = replications(sim)[guard.row]
     note(sim, guard, account.BACKUP_CRASH)
+    # A dead backup waits for nothing, and does not come to live beside its primary.
+    replication.alarm = 0
+    if replication.is_split and replication.live != 0:
+        replication.live = 0
+        replication.is_split = False
+        if replication.state == SPLIT:
+            replication.state = UNPROTECTED
     if replication.state == UNPROTECTED:
         reprotection.start(sim, guard)
-    elif replication.state == PROTECTED:
-        replication.state = BROKEN
-        # A dead backup waits for nothing.
+    elif can_take_over(replication):
         replication.is_backup_dead = True
-        replication.alarm = 0
-        state_stream.lose(sim, guard)
-        miss_heartbeats(sim, guard, replication)
-    elif replication.state == BROKEN and not replication.is_split:
-        replication.is_backup_dead = True
-        replication.alarm = 0
-        # The channel was lost before: whatever the backup had received, its acknowledgement never comes.
-        state_stream.lose_acknowledgements(sim, guard)
+        if replication.state == PROTECTED:
+            replication.state = BROKEN
+            state_stream.lose(sim, guard)
+            miss_heartbeats(sim, guard, replication)
+        else:
+            # The channel was lost before: whatever the backup had received, its acknowledgement never comes.
+            state_stream.lose_acknowledgements(sim, guard)
     elif replication.state == FAILING_OVER:
         replication.state = UNPROTECTED
         replication.is_cut = False
