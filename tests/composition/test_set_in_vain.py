@@ -10,7 +10,10 @@ from vftsim.composition.without_effect import remarks, without_effect
 P, Q = "domains.a.applications.p", "domains.a.applications.q"
 DISK = "domains.a.disks.data"
 BATCH = {"kind": "batch", "demand": "1 ms", "think": "1 ms", "disk_operations": 1}
+OWN, LOCKSTEP = "domains.a.protection", {"kind": "lockstep"}
+UNREAD = {**LOCKSTEP, "log": {"disk_reads": False}}
 WRITES = {"kind": "disk_bound", "reads": "0 %", "processes": 2, "compute": "100 us"}
+READS = {**WRITES, "reads": "50 %"}
 ARRAY = {"kind": "array", "disks": 1, "service": "1 ms"}
 SERVICE = {"kind": "service", "demand": "100 us", "reads": 1}
 WEB = {"kind": "prefork_web_server", "script": "1 ms"}
@@ -19,12 +22,20 @@ OPEN = {"u": {"kind": "httperf", "to": "a.p", "rate": "100 /s", "connections": 1
 CASES = {
     f"{P}.disk_wait=3 ms": ({P: {**BATCH, "disk_operations": 0}}, {P: BATCH}),
     f"{P}.disk_cv=1.0": ({P: {**BATCH, "disk_operations": 0}}, {P: BATCH}),
+    f"{P}.disk_size=1 MiB": ({P: BATCH, OWN: UNREAD}, {P: BATCH, OWN: LOCKSTEP}),
+    f"{P}.disk_size=64 KiB": ({P: {**BATCH, "disk_reads": "0 %"}, OWN: LOCKSTEP}, {P: BATCH, OWN: LOCKSTEP}),
+    f"{P}.disk_reads=100 %": ({P: BATCH, OWN: {"kind": "checkpoint"}}, {P: BATCH, OWN: LOCKSTEP}),
+    f"{P}.disk_reads=0 %": ({P: BATCH}, {P: BATCH, OWN: LOCKSTEP}),
     f"{P}.think_cv=1.0": ({P: {**BATCH, "think": "0 s"}}, {P: BATCH}),
     f"{P}.flush_every=2": (
         {P: WRITES, DISK: ARRAY},
         {P: WRITES, DISK: {"kind": "local", "writes": "buffered", "service": "1 ms"}},
     ),
     f"{P}.size=1 MiB": ({P: WRITES, DISK: ARRAY}, {P: WRITES, DISK: {"kind": "local", "service": "1 ms"}}),
+    f"{P}.size=2 MiB": (
+        {P: READS, DISK: ARRAY, OWN: {"kind": "checkpoint"}},
+        {P: READS, DISK: ARRAY, OWN: LOCKSTEP},
+    ),
     f"{P}.transfer_size=1 MiB": (
         {P: SERVICE, DISK: ARRAY, "workloads": USERS},
         {P: SERVICE, DISK: {"kind": "local"}, "workloads": USERS},

@@ -251,8 +251,10 @@ def _disk_of(domain: DomainSpec, program: ApplicationSpec) -> DiskSpec | None:
 
 def _of_program(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
     disk = _disk_of(domain, program)
-    unread = {} if disk is None else disk.unread(domain.protection.protects)
+    unread = {} if disk is None else disk.unread(domain.protection.records_reads)
     of_disk = {key: why for key, why in unread.items() if hasattr(program, key)}
+    if not domain.protection.records_reads:
+        of_disk |= dict.fromkeys(program.of_reads, "no mechanism records what programs of this domain read")
     return {**of_disk, **program.without_effect(), **_of_no_states(domain, program)}
 
 

@@ -244,6 +244,7 @@ class BatchSpec(ApplicationSpec):
     part = batch
     entries = (start_batch,)
     outcomes = (BatchWork,)
+    of_reads = ("disk_size", "disk_reads")
 
     kind: Literal["batch"] = "batch"
     processes: int = Field(1, ge=1, le=1000, description="Processes, users or threads, each with one transaction.")
@@ -266,8 +267,8 @@ class BatchSpec(ApplicationSpec):
 
     def without_effect(self) -> Mapping[str, str]:
         """Name what no disk operation and no pause reads."""
-        of_disk = ("disk_wait", "disk_cv", "disk_size", "disk_reads")
-        return unread_without(self, {"disk_operations": of_disk, "think": ("think_cv",)})
+        of_disk = ("disk_wait", "disk_cv", *self.of_reads)
+        return unread_without(self, {"disk_reads": ("disk_size",), "disk_operations": of_disk, "think": ("think_cv",)})
 
     def events_per_s(self, vcpus: int) -> float:
         """Each process is at a transaction, at its speed alone on a CPU; as many as the vCPUs have time for.

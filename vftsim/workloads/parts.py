@@ -186,6 +186,8 @@ class ApplicationSpec(Spec):
     """Protocol of the packets it takes; empty: it takes none."""
     uses_disks: ClassVar[bool] = False
     """Whether it reads or writes disks of its domain; those that no program uses are refused."""
+    of_reads: ClassVar[tuple[str, ...]] = ()
+    """Keys that only a mechanism looks at that records what is read from disks."""
     kinds: ClassVar[tuple[Kind, ...]] = ()
     """Further kinds that its kernel needs: of flows of its own."""
     outcomes: ClassVar[tuple[type[Outcome], ...]] = ()

@@ -112,6 +112,11 @@ class LockstepFields(LockstepParameters):
         """The secondary replays."""
         return True
 
+    @property
+    def records_reads(self) -> bool:
+        """What is read travels over the log, or the secondary reads it, too; charged by counted events only."""
+        return self.cost.is_counted and (self.log.disk_reads or self.secondary.disk is not None)
+
     def prices(self) -> list[Priced]:
         """Leave out those of clock reads where none are logged, and of counted events where costs are factors."""
         prices, log = super().prices(), self.log

@@ -114,6 +114,11 @@ class ProtectionSpec(Spec):
         return None
 
     @property
+    def records_reads(self) -> bool:
+        """Whether it takes note of what programs read from disks, and of how much that is."""
+        return False
+
+    @property
     def disk_write_rate(self) -> int | None:
         """Bytes that go to the backup's disk for a second of the guest's CPU time; None: it sends it no writes."""
         return None
