@@ -57,6 +57,13 @@ def test_the_parts_of_an_outage_make_the_whole(engine_type):
     assert played.run.summary["failovers"] == 1
 
 
+def test_what_a_rollback_undoes_is_in_nanoseconds_and_counts_have_no_unit():
+    plant = run(CRASH).run
+    units = {entry.column: entry.unit for entry in plant.spec.measured(plant.engine, plant.guard).entries()}
+    assert (units["rollback_ns"], units["execution_lost_ns"]) == ("ns", "ns")
+    assert (units["outputs_lost_at_crash"], units["failovers"]) == ("", "")
+
+
 @pytest.mark.parametrize("engine_type", ENGINES)
 def test_a_second_crash_after_protection_was_restored(engine_type):
     played = run(CRASH, {"kind": "primary_crash", "at": "703.3 ms"}, until_ns=S, engine_type=engine_type)

@@ -69,8 +69,11 @@ class Entry:
 
     @property
     def unit(self) -> str:
-        """Unit of the figure; of a variance its square."""
-        unit, is_square = self.figure.unit, isinstance(self.figure, Series) and self.path[-1] == "variance"
+        """Unit of the figure, or of its part; of a variance its square."""
+        unit, is_square = (
+            self.figure.units.get(self.path[-1], self.figure.unit),
+            isinstance(self.figure, Series) and self.path[-1] == "variance",
+        )
         return f"({unit})^2" if unit and is_square else unit
 
     @property
@@ -107,6 +110,8 @@ class Figure(ABC):
     ----------
     unit, label : str
         As a table shows them; the label is the name in words if not given.
+    units : mapping, optional
+        Of a mapping: units of its parts by their names, where they are not all of one.
     headline : bool or tuple of str
         Whether it leads; of a distribution, which statistics do; of a total also ``("any",)``: where there is any.
     better : str
@@ -140,6 +145,7 @@ class Figure(ABC):
         self,
         *,
         unit: str = "",
+        units: Mapping[str, str] | None = None,
         label: str = "",
         short: str = "",
         part: str = "",
@@ -154,7 +160,13 @@ class Figure(ABC):
         source: Callable[[Any], Any] | None = None,
     ) -> None:
         self.unit, self.label, self.headline, self.better, self.known_as = unit, label, headline, better, known_as
-        self.by, self.joined, self.source, self.name = by, joined, source, ""
+        self.by, self.joined, self.source, self.name, self.units = (
+            by,
+            joined,
+            source,
+            "",
+            {} if units is None else units,
+        )
         self.short, self.part, self.limit, self.is_load = short, part, limit, is_load
         self.observed_as = observed_as
 

@@ -34,10 +34,12 @@ tally_list = Chain(tallies, "next_row")
 
 WORDS: dict[int, str] = {}
 """The words by their numbers."""
+UNITS: dict[str, str] = {}
+"""Units of counters that have one, by their words."""
 
 
-def word(text: str) -> int:
-    """Return the number of a word for timelines or counters.
+def word(text: str, unit: str = "") -> int:
+    """Return the number of a word for timelines or counters; ``unit`` is what such a counter counts in.
 
     Raises
     ------
@@ -47,6 +49,8 @@ def word(text: str) -> int:
     number = crc32(text.encode())
     if WORDS.setdefault(number, text) != text:
         raise TypeError(f"'{text}' and '{WORDS[number]}' have the same number; choose another word")
+    if unit:
+        UNITS[text] = unit
     return number
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from vftsim.kernel import Engine
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.protection import machine
-from vftsim.platform.protection.account import counters
+from vftsim.platform.protection.account import UNITS, counters
 from vftsim.platform.protection.guard import guards
 
 
@@ -37,7 +37,7 @@ class Protection(Outcome):
     first_breach: dict[str, int] | None = attribute()
     """Of the first of these in the run: the row of its flow, and in ns up to when the backup had to know the guest for
     it, when it left, and up to when the backup knew the guest then."""
-    counted: dict[str, float] = declare.total(by="name", joined="nothing", known_as=("",))
+    counted: dict[str, float] = declare.total(by="name", joined="nothing", known_as=("",), units=UNITS)
     """What the mechanism counts by its own names: failovers, outputs issued again, states."""
     output_held = declare.ratio(
         held_ns,

@@ -22,8 +22,8 @@ NEEDS_A_PASS = Failure(
     "a crash rolls this guest back to a state that the run had not foreseen; play it in passes "
     "(vftsim.platform.protection.passes)"
 )
-ROLLED_BACK = word("rollback_ns")
-EXECUTION_LOST = word("execution_lost_ns")
+ROLLED_BACK = word("rollback_ns", unit="ns")
+EXECUTION_LOST = word("execution_lost_ns", unit="ns")
 OUTPUTS_LOST = word("outputs_lost_at_crash")
 UNDERIVABLE = word("outputs_underivable")
 PASSES_DIFFER = Failure("two passes of one run disagree on the state that a backup has received: a defect")
