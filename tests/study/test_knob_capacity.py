@@ -263,3 +263,16 @@ def test_a_crash_that_rolls_the_guest_back_is_played_in_passes(tmp_path):
     found = turned(load_model(path), asking(objectives=("app.answers >= 1",), budget=20))
     assert found.result.estimate.low >= 200
     assert not found.resources.empty
+
+
+@pytest.mark.parametrize(
+    ("step", "said"), [("1", "even one is too much"), ("2", "a lower --resolution tries lower ones")]
+)
+def test_a_count_of_which_even_the_least_is_too_much_asks_for_no_more_runs(server, capsys, step, said):
+    """A request takes 1 ms, so that even one client alone waits longer than 0.5 ms."""
+    words = ["--objective", "latency_p95_ms <= 0.5", "--probability", "0.5", "--budget", "200", "--resolution", step]
+    assert main(["capacity", server.label, *words, "-q", "-j", "1"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"Capacity: below {step} " in printed
+    assert said in printed
+    assert "--budget" not in printed

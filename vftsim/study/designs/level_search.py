@@ -283,7 +283,7 @@ def _answer(search: LevelSearch) -> Answer:
 
 def _doubts(search: LevelSearch) -> list[Note]:
     """Return what a reader of a search's answer must know beside it."""
-    result, interrupted, missing = search.result, search.interrupted, search.missing
+    result, names, interrupted, missing = search.result, search.names, search.interrupted, search.missing
     ended = result.budget_ended and not interrupted
     is_open = (missing is None and result.answer != "between") or (ended and not result.resolved)
     is_open = is_open and not (result.is_bounded and result.answer == "at least")
@@ -291,7 +291,7 @@ def _doubts(search: LevelSearch) -> list[Note]:
     texts = (
         (interrupted, "interrupted: the search had not come to its end"),
         (missing is not None, str(missing)),
-        (is_open, _next_step(result)),
+        (is_open, _next_step(result, names.is_counted)),
         (by_chance, "not resolved further: runs at the loads between pass and fail by chance"),
         (result.non_monotone, "warning: a higher load passed more often than a lower one"),
     )
@@ -309,13 +309,17 @@ def of_prices(with_prices: Estimate | None, band: Band | None, unit: str) -> lis
     return [Note(text), Cards([Card("with prices over their ranges", with_prices, unit)])]
 
 
-def _next_step(result: CapacityResult) -> str:
+def _next_step(result: CapacityResult, is_counted: bool) -> str:
     """Return what is missing for a capacity, and what to do about it."""
     spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
     if result.answer == "at least":
         return f"{spent}--budget raises it" if spent else "no load that was tried ever failed: is the limit reached?"
     if result.answer == "between":
         return f"{spent}--budget narrows the interval"
+    if result.answer == "below" and result.resolved:
+        if is_counted and result.estimate.high <= 1.0:
+            return "even one is too much: mend what else is in the model, or the limit"
+        return "the lowest load that a search tries failed: a lower --resolution tries lower ones"
     return (
         f"{spent}a load passes after {result.runs_to_pass} runs without a failure at least: --budget "
         f"{10 * result.runs_to_pass} or more, or a lower --probability"
