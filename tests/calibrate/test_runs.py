@@ -4,6 +4,7 @@ import json
 
 import pytest
 from pydantic import ValidationError
+from ruamel.yaml import YAML
 
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN, VALIDATION
 from vftsim._version import __version__
@@ -252,6 +253,51 @@ def test_what_was_measured_and_the_model_does_not_have_is_said(own, capsys):
         "warning: 'cpu.larger' was measured in bare/even, bare/odd, capped/even, but the model does not have it there; "
         "nothing is compared; did you mean 'cpu.large'?" in capsys.readouterr().err
     )
+
+
+ALONE = """\
+networks: {lan: {rate: 10 Gbit/s, latency: 50 us}}
+domains:
+  server:
+    interfaces: {eth0: {path: {kind: moderated, moderation: 0 us}}}
+    applications: {pages: {kind: service, demand: 2 ms}}
+workloads: {pages: {kind: open_requests, to: server, rate: 20 /s, gap_cv: 0}}
+measure: {warm_up: 100 ms, duration: 1 s}
+"""
+OF_IMPORT = """\
+name: alone
+model: alone.yaml
+dataset: lab
+environments: {bare: []}
+fitted: []
+predicted: [bare/r20]
+quantities: ["*/p50"]
+targets: [{quantities: ["*/p50"], median: 6 %}]
+replications: 2
+"""
+
+
+def test_statistics_of_an_import_meet_the_figures_of_a_model_without_sip(tmp_path, capsys):
+    """A request finds nobody before it: 2 ms of work and 50 us there and back, in each of SIPp's 20 calls 2.2 ms."""
+    (tmp_path / "alone.yaml").write_text(ALONE)
+    (tmp_path / "validation.yaml").write_text(OF_IMPORT)
+    calls = "".join(f"{50 * number};2.2;1\n" for number in range(1, 21))
+    (tmp_path / "calls_rtt.csv").write_text(f"Date_ms;response_time_ms;rtd_no\n{calls}")
+    for more, said in (
+        ([], "it has pages.latency/p50, server.pages.response/p50, server.pages.wait/p50 (rename"),
+        (["--rename", "rtd1=pages.latency"], "median error of */p50 at most 6 % met 4.5 % over 1"),
+    ):
+        imported = ["import", str(tmp_path / "calls_rtt.csv"), "-o", str(tmp_path / "lab"), "-e", "bare"]
+        assert main([*imported, "--phase", "r20", *more]) == 0
+        main(["validate", str(tmp_path / "validation.yaml"), "-q", "-j", "1"])
+        printed = capsys.readouterr()
+        assert said in " ".join((printed.out + printed.err).split())
+    seen = observe(ModelSpec.model_validate(YAML(typ="safe").load(ALONE)), 1, 0)
+    assert seen["measured", "pages.latency/p50"] == seen["measured", "pages.latency_p50_ms"]
+    assert (
+        seen["measured", "pages.latency"] == seen["measured", "pages.latency_mean_ms"] == pytest.approx(2.1, abs=0.01)
+    )
+    assert (unit_of_figure("pages.latency/p50"), unit_of_figure("bulk.throughput")) == ("ms", None)
 
 
 def test_a_run_is_fitted_or_predicted_and_not_both(own, capsys):

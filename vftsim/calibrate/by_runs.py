@@ -14,7 +14,7 @@ import numpy as np
 
 from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, rows_of
 from vftsim.calibrate.definition import run_of
-from vftsim.calibrate.figures import unit_of_figure
+from vftsim.calibrate.figures import others, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.left_out import left_out, system_of
 from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT, Base, known
@@ -26,7 +26,7 @@ from vftsim.calibrate.validation import RunTarget, RunValidationSpec
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.named_files import node_at
 from vftsim.labs.ramps import shipped_ramps
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import listing, shown
 from vftsim.spec.yaml_source import Node
 from vftsim.study.runs.model import Model
 
@@ -94,7 +94,7 @@ def not_given(spec: RunValidationSpec, data: Observations, seen: Mapping[str, Se
             runs_of.setdefault(quantity, []).append(run)
     return [
         f"{shown(quantity)} was measured in {listing(runs)}, but the model does not have it there; nothing is compared"
-        f"{did_you_mean(quantity, (name for _, name in given))}"
+        f"{others(quantity, (name for _, name in given))}"
         for quantity, runs in runs_of.items()
     ]
 

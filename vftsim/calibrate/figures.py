@@ -3,12 +3,14 @@
 A figure whose declaration has a name for datasets bears it: ``cpu.<domain>`` is the CPU of a domain in percent of one
 CPU; of a SIP lab ``cpu``, ``ihs/<scenario>`` and ``ihs/global``, ``retransmissions``, ``touches``, ``<delay>/<p>`` and
 so on.  Any other that a workload or program measured in the whole run is ``<workload>.<figure>``, as ``figures.csv``
-has it.  Where the model plays steps every figure has the name of its step, elsewhere that of the one measured phase,
+has it, and as an import has it: statistics after a slash (``pages.latency/p95``; ``pages.latency`` is the mean).
+
+Where the model plays steps every figure has the name of its step, elsewhere that of the one measured phase,
 ``measured``.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -53,28 +55,33 @@ def observations_of(record: RunRecord) -> Observations:
     for owner, outcome in record.whole.outcomes.items():
         if is_service(owner) and owner not in stepped:
             label = phases[-1].name if phases else WHOLE
+            observed |= {(label, name): value for name, value in observed_in(owner, outcome, True).items()}
             observed |= {(label, f"{short_owner(owner)}.{name}"): value for name, value in outcome.columns().items()}
     return observed
 
 
-def observed_in(owner: str, outcome: Outcome) -> dict[str, float]:
-    """Return what an outcome says of figures that datasets have a name for; a share of nothing is 0, as in reports."""
+def observed_in(owner: str, outcome: Outcome, by_figure: bool = False) -> dict[str, float]:
+    """Return what an outcome says of figures that datasets have a name for; a share of nothing is 0, as in reports.
+
+    ``by_figure``: of all its figures, by their own names.
+    """
     observed = {}
-    for name, entry in _named(owner, outcome):
+    for name, entry in _named(owner, outcome, by_figure):
         value = entry.value(outcome)
         if math.isfinite(value) or isinstance(entry.figure, Quotient):
             observed[name] = value if math.isfinite(value) else 0.0
     return observed
 
 
-def _named(owner: str, outcome: Outcome | type[Outcome]) -> Iterator[tuple[str, Entry]]:
+def _named(owner: str, outcome: Outcome | type[Outcome], by_figure: bool = False) -> Iterator[tuple[str, Entry]]:
     """Yield the figures of an outcome, or of its declaration, that datasets have a name for."""
     for figure in outcome.declared.values():
-        if not figure.observed_as:
+        named = f"{ANY}.{figure.name}" if by_figure else figure.observed_as
+        if not named:
             continue
         entries = [*figure.entries(outcome if isinstance(outcome, Outcome) else None)]
         entries += [entry for word in _FURTHER if (entry := figure.further(word)) is not None]
-        base = figure.observed_as.replace(ANY, short_owner(owner))
+        base = named.replace(ANY, short_owner(owner))
         for entry in entries:
             part = entry.path[1] if len(entry.path) > 1 else ""
             if isinstance(figure, Delays):
@@ -88,17 +95,18 @@ def _named(owner: str, outcome: Outcome | type[Outcome]) -> Iterator[tuple[str, 
 
 @cache
 def _units() -> dict[str, str]:
-    """Return the unit of every declared figure by the names that datasets have for it, or its column."""
+    """Return the unit of every declared figure by the names that datasets have for it, its own, or its column."""
     discover_parts()
+    owner, kinds = f"domains.{ANY}", list(Outcome.kinds.values())
+    own = [(name.removeprefix(f"{ANY}."), entry) for kind in kinds for name, entry in _named(owner, kind, True)]
     units: dict[str, str] = {}
-    for kind in list(Outcome.kinds.values()):
-        units |= {entry.column: entry.unit for entry in kind.patterns()}
-        units |= {name: entry.unit for name, entry in _named(f"domains.{ANY}", kind)}
-    return units
+    for name, entry in own + [(entry.column, entry) for kind in kinds for entry in kind.patterns()]:
+        units[name] = entry.unit if units.get(name, entry.unit) == entry.unit else ""
+    return units | {name: entry.unit for kind in kinds for name, entry in _named(owner, kind)}
 
 
 def unit_of_figure(quantity: str) -> str | None:
-    """Return the unit that a figure is in; ``None``: it is not declared, a dataset's is taken as it is."""
+    """Return the unit that a figure is in; ``None``: it has none, or several bear the name, and a dataset's counts."""
     units, (head, dot, last) = _units(), quantity.partition(".")
     for name in (quantity, f"{head}.{ANY}" if dot and "/" not in last else quantity, last):  # cpu.vm/n is a count
         if units.get(name):
@@ -128,13 +136,21 @@ def delay_percentiles() -> frozenset[str]:
     )
 
 
+def others(quantity: str, given: Iterable[str]) -> str:
+    """Return the end of a message about a quantity that a model does not have: of those it has the same statistic."""
+    names, statistic = sorted(set(given)), quantity.partition("/")[2]
+    alike = [name for name in names if name.partition("/")[2] == statistic] or names
+    return f"{instead(quantity, alike, 'it has')} (rename: in the dataset, --rename of an import)"
+
+
 def check_present(seen: Observations, keys: Mapping[tuple[str, str], object]) -> None:
     """Refuse quantities that a run did not give, the nearest name first."""
     for phase, quantity in keys:
         given = {name for label, name in seen if label == phase}
         if given and quantity not in given:
-            others = instead(quantity, sorted(given), "it has")
-            raise UsageError(f"the fit is to {shown(quantity)}, which the model does not have in '{phase}'{others}")
+            raise UsageError(
+                f"the fit is to {shown(quantity)}, which the model does not have in '{phase}'{others(quantity, given)}"
+            )
 
 
 def measured(path: Path, environment: str) -> Observations:
