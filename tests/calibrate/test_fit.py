@@ -91,7 +91,7 @@ def test_cpu_is_compared_at_the_measured_traffic():
         ("step_1", "touches"): 8.0,
         ("step_1", "SES1/p50"): 7.0,
     }
-    brought = at_measured_traffic(seen, {("step_1", "load"): 55.0, ("step_1", "touches"): 9.0})
+    brought = at_measured_traffic(seen, {("step_1", "load"): 55.0, ("step_1", "touches"): 9.0}, {"": lab()})
     assert brought["step_1", "cpu"] == pytest.approx(49.5)
     assert brought["step_1", "SES1/p50"] == 7.0
 
@@ -132,7 +132,7 @@ def test_quantities_and_phases_that_the_model_does_not_have_are_refused():
 
 def test_without_a_mix_cpu_is_brought_to_the_measured_load():
     seen = {("step_1", "cpu"): 40.0, ("step_1", "load"): 50.0, ("step_1", "touches"): 8.0}
-    assert at_measured_traffic(seen, {("step_1", "load"): 55.0})["step_1", "cpu"] == pytest.approx(44.0)
+    assert at_measured_traffic(seen, {("step_1", "load"): 55.0}, {"": lab()})["step_1", "cpu"] == pytest.approx(44.0)
 
 
 def test_a_phase_that_is_played_at_far_another_load_is_told():
@@ -150,18 +150,31 @@ def test_a_cpu_that_was_measured_full_does_not_follow_the_load():
     seen = {("step_1", "cpu"): 88.0, ("step_1", "load"): 50.0}
     for there, brought in ((90.0, 96.8), (91.0, 88.0)):
         data = {("step_1", "load"): 55.0, ("step_1", "cpu"): there}
-        assert at_measured_traffic(seen, data, 90.0)["step_1", "cpu"] == pytest.approx(brought)
+        assert at_measured_traffic(seen, data, {"": lab()}, 90.0)["step_1", "cpu"] == pytest.approx(brought)
+
+
+def test_cpu_is_brought_to_no_more_than_the_processors_that_the_server_can_use():
+    """99 % at 50 attempts a second is 108.9 % at 55: of one vCPU 100, of two that have two processors all of it."""
+    seen = {("a/r1", "cpu"): 99.0, ("a/r1", "cpu.sut"): 99.0, ("a/r1", "cpu.other"): 20.0, ("a/r1", "load"): 50.0}
+    data = {("a/r1", "load"): 55.0}
+    two = lab().model_dump(mode="json")
+    two["domains"]["sut"]["vcpus"] = 2
+    beside = {**two, "hosts": {name: {**host, "pcpus": 2} for name, host in two["hosts"].items()}}
+    for model, brought in ((lab(), 100.0), (two, 100.0), (beside, 108.9)):
+        found = at_measured_traffic(seen, data, {"a/r1": ModelSpec.model_validate(model), "b/r1": lab()})
+        assert (found["a/r1", "cpu"], found["a/r1", "cpu.sut"]) == pytest.approx((brought, brought))
+        assert found["a/r1", "cpu.other"] == 20.0
 
 
 def test_a_validation_compares_cpu_by_the_rule_of_the_fits(monkeypatch):
-    """Every step is simulated at 40 % and a tenth of its measured load: 400 %, where the record is below 90 %."""
+    """Every step is simulated at 40 % and half of its measured load: 80 %, where the record is below 90 %."""
     data = measured(ROOT / "calibration" / "sip-lab" / "data" / "dataset.yaml", "native")
-    seen = {key: value / 10.0 if key[1] == "load" else value for key, value in data.items()}
+    seen = {key: value / 2.0 if key[1] == "load" else value for key, value in data.items()}
     seen |= {key: 40.0 for key in data if key[1] == "cpu"}
     monkeypatch.setattr(validate, "played", lambda *_: {"native": [{**seen, STOP_STEP: 11.0}]})
     rows = validate.run_validation("sip-lab/validation", ["native"], 1, Execution(jobs=1)).rows
     found = {row.phase: row.predicted for row in rows if row.quantity == "cpu"}
-    assert found["step_9"] == pytest.approx(400.0)
+    assert found["step_9"] == pytest.approx(80.0)
     assert found["step_11"] == 40.0
 
 

@@ -84,7 +84,7 @@ def _judge_ramp(
     environment, ramp = spec.environments[name], ramp_of(model)
     # Memory falls with every attempt served: shortened steps serve fewer.
     shortened = spec.step_duration < ramp.transient_ns + ramp.step_ns()
-    brought = [labelled(name, at_measured_traffic(run, data, spec.targets.cpu_up_to)) for run in runs]
+    brought = [labelled(name, at_measured_traffic(run, data, {"": model}, spec.targets.cpu_up_to)) for run in runs]
     rows = compared(name, environment, data, brought, without=("load", "memory") if shortened else ("load",))
     result.rows += rows
     result.add(name, verdicts(environment, spec.targets, rows))

@@ -50,7 +50,7 @@ def planned(
 def judge(result: Validated, spec: RunValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
     """Hold what was played against what was measured."""
     data, dataset = plays.data[""], plays.dataset
-    brought = {name: [at_measured_traffic(one, data) for one in runs] for name, runs in seen.items()}
+    brought = {name: [at_measured_traffic(one, data, plays.models) for one in runs] for name, runs in seen.items()}
     result.rows = compared(spec, data, brought, alone_of(spec, dataset))
     result.warnings += [*not_given(spec, data, brought), *at_other_loads(together(seen.values()), data)]
     result.warnings += silent_nulls(spec, result.rows)

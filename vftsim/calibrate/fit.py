@@ -26,6 +26,7 @@ from vftsim.calibrate.intervals import End, Fit, fit_at, note_ends, replications
 from vftsim.calibrate.patterns import matches
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.without_effect import running_vcpus
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations
 from vftsim.sampling.streams import Streams
@@ -224,22 +225,41 @@ class Search:
         return End(values, float(end.cost), int(end.nfev))
 
 
-def at_measured_traffic(seen: Observations, data: Observations, up_to: float = math.inf) -> Observations:
-    """Return the run's numbers with CPU brought to the measured load and mix of each phase.
+def at_measured_traffic(
+    seen: Observations, data: Observations, models: Mapping[str, ModelSpec], up_to: float = math.inf
+) -> Observations:
+    """Return the run's numbers with the server's CPU brought to the measured load and mix of each phase.
 
     Arrivals are random: load and mix of a short step are off by their standard errors, and CPU with them in proportion
-    to the messages a second; to the attempts a second where the mix was not measured.  A phase whose measured CPU in
-    percent is beyond ``up_to`` is left as it is: a CPU that is full does not follow the load.
+    to the messages a second; to the attempts a second where the mix was not measured.  ``models`` are by phase, or one
+    for all by the empty name.  A CPU that is full does not follow the load: none is brought beyond what the model's
+    server can use, and a phase whose measured CPU in percent is beyond ``up_to`` is left as it is.
     """
-    return {
-        (phase, quantity): value * _traffic(data, phase, data) / _traffic(seen, phase, data)
-        if quantity == "cpu"
-        and (phase, "load") in data
-        and _traffic(seen, phase, data) > 0
-        and data.get((phase, "cpu"), 0.0) <= up_to
-        else value
-        for (phase, quantity), value in seen.items()
-    }
+    servers = {name: _server(spec) for name, spec in models.items()}
+    brought = dict(seen)
+    for (phase, quantity), value in seen.items():
+        server, most = servers.get(phase) or servers.get("") or ("", math.inf)
+        if (
+            quantity in ("cpu", f"cpu.{server}")
+            and (phase, "load") in data
+            and (phase, "load") in seen
+            and _traffic(seen, phase, data) > 0
+            and data.get((phase, quantity), 0.0) <= up_to
+        ):
+            there = value * _traffic(data, phase, data) / _traffic(seen, phase, data)
+            brought[phase, quantity] = min(there, max(value, most))
+    return brought
+
+
+def _server(spec: ModelSpec) -> tuple[str, float] | None:
+    """Return the domain that a benchmark of SIP is directed at, and the CPU in percent that its vCPUs can use at most.
+
+    ``None`` for a model without one.
+    """
+    if spec.ramp is None:
+        return None
+    server, _, _ = spec.target_of(spec.workloads[spec.phased or ""])
+    return server, 100.0 * running_vcpus(spec, server)
 
 
 def at_other_loads(runs: Sequence[Observations], data: Observations) -> list[str]:
@@ -294,7 +314,7 @@ class Problem:
 
     def against(self, seen: Observations) -> Array:
         """Return the residuals of what was seen against the data."""
-        of, data = at_measured_traffic(seen, self.data), self.data
+        of, data = at_measured_traffic(seen, self.data, self.specs), self.data
         return np.array([residual(self.definition, q, of.get((p, q), 0.0), data[p, q]) for p, q in self.keys])
 
     def observed(self, x: Array, seed: int, replication: int) -> Observations:
