@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from vftsim.cli.main import main
 from vftsim.composition.run import run_model
 from vftsim.errors import RunFailure
 from vftsim.platform.protection.audit import VARIABLE
 from vftsim.study.runs.model import load_model
 from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
+from vftsim.tracing import trace
 
 from .breaches import PLANTED
 
@@ -138,6 +140,22 @@ def spoil(run: Any) -> None:
 def test_strict_ends_a_run_and_names_the_first_output(tmp_path: Any) -> None:
     with pytest.raises(RunFailure, match=r"domain 'vm': .* promise is broken; the first, of flow 1, left at 0\.\d+ s"):
         run_model(exchange(tmp_path).spec, 1, 0, "simpy", prepare=spoil)
+
+
+def test_strict_names_it_also_where_a_window_of_a_run_is_looked_at(
+    tmp_path: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    """As ``trace`` and ``explain`` do."""
+
+    class Spoilt(trace.Run):
+        def start(self) -> None:
+            spoil(self)
+            super().start()
+
+    monkeypatch.setattr(trace, "Run", Spoilt)
+    exchange(tmp_path)
+    assert main(["explain", str(tmp_path / "exchange.yaml"), "--of", "output", "--engine", "simpy", "--strict"]) == 2
+    assert "domain 'vm': an output left before" in capsys.readouterr().err
 
 
 def test_otherwise_a_run_goes_on_and_counts(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

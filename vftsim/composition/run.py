@@ -120,7 +120,7 @@ class Run:
             else:
                 self._measure()
         except RunFailure as error:
-            raise self._named(error) from None
+            raise self.named(error) from None
 
     def branch_off(self, number: int) -> None:
         """Go on with random numbers of a branch's own, wherever nothing has been made of them yet."""
@@ -180,7 +180,7 @@ class Run:
             cpu.check_conservation(engine, host.row)
         return in_flight
 
-    def _named(self, error: RunFailure) -> RunFailure:
+    def named(self, error: RunFailure) -> RunFailure:
         """Return a failure; of a broken promise it names the domain and the first output."""
         for name, guard in self.built.guards.items():
             measured = self.built.protection_of(name).measured(self.engine, guard)

@@ -15,7 +15,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
-from vftsim.errors import UsageError
+from vftsim.errors import RunFailure, UsageError
 from vftsim.kernel.columns import columns_of
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note_count, notes
 from vftsim.platform.cpu.records import BLOCKED
@@ -245,7 +245,10 @@ class _Traced:
         """Run to the end of the window, and take down what was seen."""
         run = self.run
         run.start()
-        run.engine.run(self._end_ns)
+        try:
+            run.engine.run(self._end_ns)
+        except RunFailure as error:
+            raise run.named(error) from None
         for listener in run.listeners:
             listener.read()
         if run.phased:
