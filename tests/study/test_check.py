@@ -49,6 +49,21 @@ def test_a_file_that_cannot_be_read_is_not_said_to_be_missing(tiny_path, tmp_pat
     assert {"'manifest.json' cannot be read", "'summary.csv' is missing"} <= texts
 
 
+def test_a_file_that_was_edited_is_said_to_be_kept_and_written_again_as_it_then_is(tiny_path, tmp_path):
+    """Edited, ``manifest.json`` is no record of the run any more."""
+    vftsim.run(tiny_path, 1, directory=tmp_path / "s")
+    whole = (tmp_path / "s/manifest.json").read_text()
+    (tmp_path / "s/manifest.json").write_text(whole + " ")
+    (note,) = check(tmp_path / "s").notes
+    assert note == (
+        "'manifest.json' was changed after it was written, and may say another thing than what was run; the same "
+        "command with --resume writes it again, and keeps yours beside it"
+    )
+    vftsim.run(tiny_path, 1, directory=tmp_path / "s", resume=True)
+    assert (tmp_path / "s/manifest.json.kept").read_text() == whole + " "
+    assert "changed" not in "".join(check(tmp_path / "s").notes)
+
+
 def test_a_database_that_may_not_be_read_is_not_said_to_be_damaged(tmp_path, monkeypatch):
     filled(tmp_path / "s")
     opened = Path.open

@@ -232,7 +232,10 @@ def _look_at_files(contents: _Contents, report: CheckReport) -> None:
             what = "cannot be read" if (report.folder / name).exists() else "is missing"
             report.notes.append(f"'{name}' {what}; {_remedy(report.command)} writes it again")
         elif sha256 not in digests:
-            report.notes.append(f"'{name}' was changed after it was written and is treated as yours")
+            report.notes.append(
+                f"'{name}' was changed after it was written, and may say another thing than what was run; "
+                f"{_remedy(report.command)} writes it again, and keeps yours beside it"
+            )
     if not written and report.whole:
         report.notes.append(f"tables are not written yet; {_remedy(report.command)} goes on")
     ours = {*written, *database.OUR_NAMES, database.DATABASE, f"{database.DATABASE}-wal", f"{database.DATABASE}-shm"}
