@@ -109,21 +109,35 @@ def test_ctrl_c_ends_worker_processes():
         Workers(_stop_the_parent, 2).in_order(list(range(2000)))
 
 
-MASKS = """
-import signal
+AS_A_COMMAND = """
+import signal, warnings
+from vftsim.cli import output
+from vftsim.kernel.cache_files import CacheWarning
 from vftsim.study.runs.workers import Workers
 
-def mask(_):
+def mask(task):
+    if task:
+        warnings.warn(f"no room for {task}", CacheWarning)
     return sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ())))
 
+output.prepare()
 print(Workers(mask, 2).in_order([1, 2]), mask(0))
 """
 
 
-def test_workers_never_see_what_ends_the_command():
+@pytest.fixture(scope="module")
+def of_a_command():
+    return subprocess.run([sys.executable, "-c", AS_A_COMMAND], capture_output=True, text=True, check=True)
+
+
+def test_workers_never_see_what_ends_the_command(of_a_command):
     """Not even while they start, when they would print the traceback of an import."""
-    done = subprocess.run([sys.executable, "-c", MASKS], capture_output=True, text=True, check=True)
-    assert done.stdout == "[[1, 2, 15], [1, 2, 15]] []\n", "of the workers, and of the command afterwards"
+    assert of_a_command.stdout == "[[1, 2, 15], [1, 2, 15]] []\n", "of the workers, and of the command afterwards"
+
+
+def test_workers_warn_as_the_command_does(of_a_command):
+    """Without place and category, which are for who calls Python."""
+    assert sorted(of_a_command.stderr.splitlines()) == ["vftsim: no room for 1", "vftsim: no room for 2"]
 
 
 class DiesOnce:

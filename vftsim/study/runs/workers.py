@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -199,7 +200,12 @@ def _parallel(
             jobs,
             timeout=_IDLE_S,
             initializer=_begin_worker,
-            initargs=(os.getpid(), threading.current_thread() is threading.main_thread(), gc.get_threshold()),
+            initargs=(
+                os.getpid(),
+                threading.current_thread() is threading.main_thread(),
+                gc.get_threshold(),
+                _own_hook(),
+            ),
             env={name: os.environ.get(name, "1") for name in _THREADS},
         )
     to_do = iter(indices)
@@ -266,9 +272,17 @@ def _passing_on_a_blocked_mask() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin_worker(parent: int, parent_thread_stays: bool, collecting: tuple[int, int, int]) -> None:
-    """Leave interruptions to the coordinating process, collect garbage as it does, and end with it however it ends."""
+def _own_hook() -> Any:
+    """Return what this process warns by, if that is a function of ours; else what Python has."""
+    hook = warnings.showwarning
+    return hook if hook.__module__.startswith("vftsim.") else None
+
+
+def _begin_worker(parent: int, parent_thread_stays: bool, collecting: tuple[int, int, int], hook: Any) -> None:
+    """Leave interruptions to the coordinating process, collect garbage and warn as it does, and end with it."""
     gc.set_threshold(*collecting)
+    if hook is not None:
+        warnings.showwarning = hook
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     if parent_thread_stays and sys.platform == "linux":
