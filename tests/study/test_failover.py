@@ -265,3 +265,20 @@ def test_less_fails_where_the_guest_does_more_without_its_protection(tmp_path):
         assert most - 0.4 * 4 / 0.02 < -each.failed["load"] < most
     text = " ".join(as_text(found.blocks(), 100).split())
     assert "The guest goes on without protection after a takeover" in text
+
+
+@pytest.mark.parametrize(("after_ns", "cut_short"), [(50 * MS, 2), (2 * S, 2), (12 * S, 0)])
+def test_a_run_that_ends_during_a_takeover_says_so(tmp_path, after_ns, cut_short):
+    """A checkpoint's silence of 3 s is not over after 50 ms or 2 s.
+
+    Clients, who wait twice as long each time, ask again after 6 s.
+    """
+    path = tmp_path / "loop.yaml"
+    path.write_text(
+        CLOSED_LOOP.replace("{kind: checkpoint}", "{kind: checkpoint, failover: {detection: {timeout: 3 s}}}")
+    )
+    found = failover_study(load_model(path), Crashes(2, after_ns=after_ns, span_ns=100 * MS), Execution(1, 1))
+    assert (len(found.recovered), sum(each.is_cut_short for each in found.failovers)) == (2 - cut_short, cut_short)
+    assert all(time_s < 0.2 + after_ns / S for each in found.failovers for time_s, _ in each.timeline)
+    text = " ".join(as_text(found.blocks(), 1000).split())
+    assert ("After 2 of them the run ended while a takeover was under way" in text) is (cut_short == 2)

@@ -213,6 +213,10 @@ class FailoverStudy(Printed):
             blocks.append(
                 Note(f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}", True)
             )
+        if cut_short := sum(each.is_cut_short for each in self.failovers):
+            blocks.append(
+                Note(f"After {cut_short} of them the run ended while a takeover was under way: {CUT_SHORT}", True)
+            )
         figures = self.figures()
         times = [_row(self, name, values) for name, values in figures.items() if self.share(name) is None]
         counts = [_row(self, name, values) for name, values in figures.items() if self.share(name) is not None]
@@ -451,6 +455,7 @@ ASK_AGAIN = (
     "clients that lose an answer wait for ever (their workload's retry, or timeout, is off), or longer than the runs "
     "go on (--after)."
 )
+CUT_SHORT = "what follows is not known, and stands as if nothing did; let runs go on longer after a crash (--after)."
 FEWER_FAILED = (
     "Failed or lost, below 0: less than in the same traffic without the crash. The guest goes on without protection "
     "after a takeover, and does more in that time than under it, so that the figure falls with how long runs go on "
