@@ -29,6 +29,7 @@ from vftsim.platform.cpu.jobs import submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
@@ -495,6 +496,10 @@ class FarmCallsSpec(WorkloadSpec):
     def wire(self) -> Wire:
         """Each call by itself."""
         return FarmWire()
+
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
+        """A message is one packet."""
+        return never_fits({"message_size": self.message_size}, queue_bytes)
 
     def packets(self, profile: RunProfile) -> float:
         """Every message of every call, through balancer and front end, and what it makes them ask and read."""

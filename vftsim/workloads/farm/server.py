@@ -479,7 +479,11 @@ class FarmServerSpec(ApplicationSpec):
     @property
     def ways(self) -> Sequence[Way]:
         """As its operations say; the balancer's by any."""
-        asks = [Way(ask.to, ask.via) for operation in self.operations.values() for ask in operation.asks]
+        asks = [
+            Way(ask.to, ask.via, f"operations.{message}.asks.{n}", ask.size)
+            for message, operation in self.operations.items()
+            for n, ask in enumerate(operation.asks)
+        ]
         return [*asks, *(Way(peer) for peer in (self.passes_to,) if peer is not None)]
 
     @property

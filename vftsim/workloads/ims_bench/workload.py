@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from vftsim.kernel import Engine
 from vftsim.outcome import Phase
 from vftsim.platform.delays import install_buckets
+from vftsim.platform.io.link import never_fits
 from vftsim.spec import DurationNs, Percent, PeriodNs, PositiveDurationNs, format_duration
 from vftsim.workloads.common import fill_row
 from vftsim.workloads.ims_bench.agents import ims_bench
@@ -20,9 +21,10 @@ from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, Step
 from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
 from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.ramp import RampSpec, ramp_end
 from vftsim.workloads.sip.application import SipServerProgram, SipServerSpec
+from vftsim.workloads.sip.messages import SIZE_BYTES
 from vftsim.workloads.sip.wire import SipWire
 from vftsim.workloads.wire import Wire
 
@@ -181,6 +183,10 @@ class ImsBenchSpec(RampSpec):
         begun = load * self.mix.ims_uac / 100.0 * min(mean_ns, end_ns) / _S
         calls = max(min(begun, self.subscribers / 2), 1.0)
         return round(max(mean_ns + sd_ns * (math.log(calls) + _EULER - 1.0), 0.0))
+
+    def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
+        """A message is one packet, also the longest."""
+        return never_fits({"to: a SIP message": max(SIZE_BYTES)}, queue_bytes)
 
     def packets(self, profile: RunProfile) -> float:
         """Messages that the server receives, 4 an attempt and 2 a registration."""
