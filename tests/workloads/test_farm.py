@@ -209,6 +209,26 @@ def test_invites_of_calls_that_were_given_up_are_no_repetitions_of_other_calls(m
     assert (found.offered, found.failed, found.answered, found.active_calls) == (19, 4, 15, 0)
 
 
+def test_a_late_invite_does_not_make_a_server_forget_that_of_the_call_which_has_the_row_now(make):
+    """Repeats are free here, so each front end pays 25 ms for every call that it was given, and for none twice.
+
+    The first one stands still until 5 ms after call 8 has begun at the second one, in the row of call 1, which was
+    given up (Timer B, 640 ms).  It meets seven INVITEs of call 1 before that of call 8 is repeated.
+    """
+    base = copy.deepcopy(PLAIN)
+    base["domains"]["front"] |= {
+        "count": 2,
+        "applications": {
+            "sip": {"kind": "farm_server", "operations": {"invite": {"demand": "25 ms"}}, "repeat_share": 0}
+        },
+    }
+    base["faults"] = [{"kind": "pause", "at": "50 ms", "duration": "755 ms", "domain": "front-1"}]
+    record, found = measured(make("workloads.calls.t1=10 ms", base=base))
+    assert (found.offered, found.failed, found.answered) == (9, 1, 8)
+    cpu = record.pcpus()
+    assert [cpu["front-1"] * 1e3, cpu["front-2"] * 1e3] == pytest.approx([5 * 25, 4 * 25], abs=1e-3)
+
+
 def test_a_balancer_passes_on_what_belongs_to_calls_that_are_over(make):
     """It stands still for 1 s: all INVITEs that waited for it, of calls that were given up too, cost a front end CPU.
 

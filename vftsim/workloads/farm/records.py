@@ -208,7 +208,8 @@ class Call(Record):
 
     ``uses`` is its serial number, ``stage`` what the caller waits for (0: nobody's row).  ``front`` is the port of the
     server that handles it (0: not chosen), ``known`` tells that server and its boot that the INVITE of the call
-    ``known_serial`` has been taken, which may have had the row before.
+    ``known_serial`` has been taken, which may have had the row before; ``late`` and ``late_serial`` are the same of one
+    that had it still earlier, whose INVITEs may come now.
     The caller asked first at ``asked_ns`` for what it waits for, repeats it after ``wait_ns``, and rechecks at
     ``due_ns``; an event is planned for ``timer_ns``.  ``turn`` says in which of the user agents' domains it is.
     """
@@ -221,6 +222,8 @@ class Call(Record):
     turn: int
     known: int
     known_serial: int
+    late: int
+    late_serial: int
     start_ns: int
     asked_ns: int
     wait_ns: int

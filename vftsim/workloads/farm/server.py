@@ -139,6 +139,14 @@ def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
     call = farm.calls(sim)[invite.stream]
     known, serial = server.row * BOOTS + server.boots + 1, farm.serial_of(invite.message)
     # The row may be another call's by now: the INVITE of one that was given up says nothing of that of the next.
+    if serial < call.known_serial:
+        is_known = call.late == known and call.late_serial == serial
+        call.late = known
+        call.late_serial = serial
+        return is_known
+    if serial > call.known_serial:
+        call.late = call.known
+        call.late_serial = call.known_serial
     is_known = call.known == known and call.known_serial == serial
     call.known = known
     call.known_serial = serial
