@@ -86,6 +86,17 @@ def test_a_load_is_raised_no_higher_than_the_model_can_have(server, capsys):
     assert "at least 1000 (workloads.load.clients), no load failed, and the model can have no higher one" in said
 
 
+CAPACITY = ["capacity", "-q", "-j", "1", "--probability", "0.5", "--vary", "domains.server.vcpus"]
+
+
+def test_a_value_is_raised_no_higher_than_the_host_can_have(server, capsys):
+    """Without a hypervisor each vCPU needs a pCPU of its own, and there are three; each value does what is asked."""
+    words = ["--objective", "load.rate >= 1", "--set", "hosts.host.pcpus=3"]
+    assert main([*CAPACITY, server.label, *words]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "at least 3 (domains.server.vcpus), no load failed, and the model can have no higher one" in said
+
+
 def test_a_load_far_below_1_is_searched_as_finely_as_any_other(tmp_path):
     """A request of 10 s each 20 s is half a CPU: 0.082 a second are 82 %."""
     path = tmp_path / "slow.yaml"

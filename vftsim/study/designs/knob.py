@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from vftsim.composition.model import ModelSpec
+from vftsim.composition.model import WITH_HOSTS, ModelSpec
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.spec.units import number_and_unit, quantity_of
@@ -41,7 +41,7 @@ class Knob:
             holder = holder[_index(holder, key)]
         holder[_index(holder, last)] = self.written(level)
         try:
-            return ModelSpec.model_validate(data)
+            return ModelSpec.model_validate(data, context=WITH_HOSTS)
         except ValidationError as error:
             why = error.errors(include_url=False)[0]["msg"]
             at = f"{level:g} {self.unit}".rstrip()
