@@ -83,6 +83,9 @@ def test_a_job_has_no_load_to_turn(tmp_path):
         ("round_trip=1 ms", "two different values above 0"),
         ("round_trip=1 ms,2 MB", "round_trip: 'MB' in '2 MB' is not a unit"),
         ("load=0,1", "two different values above 0"),
+        ("load=1,2 /s", "load: '2 /s' is no number; write a factor, such as 0.5"),
+        ("load=inf,1", "load: 'inf' is no number"),
+        ("all=1,2", "all=1,2: each setting has values of its own"),
     ],
 )
 def test_settings_that_are_none_are_refused(tmp_path, text, said):

@@ -11,7 +11,7 @@ from vftsim.composition.hosts import DomainSpec
 from vftsim.errors import UsageError
 from vftsim.spec import DURATION
 from vftsim.spec.suggest import did_you_mean, listing
-from vftsim.spec.units import RATE, Quantity
+from vftsim.spec.units import RATE, Quantity, number_and_unit
 from vftsim.study.designs.knob import Knob, knob_of
 from vftsim.study.designs.protections import KEYS
 from vftsim.study.runs.model import Model
@@ -83,6 +83,8 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
         if name not in (ALL, *_SORTS):
             hint = did_you_mean(name, _SORTS) or ";"
             raise UsageError(f"--crossovers: no setting '{name}'{hint} settings: {listing(list(_SORTS))}, or all")
+        if name == ALL and values:
+            raise UsageError(f"--crossovers {text}: each setting has values of its own; name it, as in 'load=0.5,1,2'")
         named[name] = values
     having = [name for name in _SORTS if any(_has(name, model, entry) for model in models.values())]
     for name in named:
@@ -113,7 +115,7 @@ def _read(name: str, values: str) -> tuple[float, ...]:
     sort = _SORTS[name]
     try:
         values_read = [
-            float(text) if sort.quantity is None else sort.quantity.parse(text.strip()) / sort.size
+            _factor(text) if sort.quantity is None else sort.quantity.parse(text.strip()) / sort.size
             for text in values.split(",")
         ]
     except ValueError as error:
@@ -121,6 +123,13 @@ def _read(name: str, values: str) -> tuple[float, ...]:
     if len(set(values_read)) < 2 or min(values_read) <= 0.0:
         raise UsageError(f"--crossovers {name}: two different values above 0 at least, got '{values}'")
     return tuple(sorted(set(values_read)))
+
+
+def _factor(text: str) -> float:
+    number, unit = number_and_unit(text) or (0.0, text)
+    if unit:
+        raise ValueError(f"'{text.strip()}' is no number; write a factor, such as 0.5")
+    return number
 
 
 def _value_of(domain: DomainSpec, name: str) -> float | None:
