@@ -22,6 +22,7 @@ from vftsim.study.designs.optimize import (
     Request,
     Search,
     candidates_of,
+    price_units,
     read_choice,
     verdict_of,
 )
@@ -68,12 +69,12 @@ def test_a_cost_is_the_sum_of_its_parts():
         keys={"domains.dom0.weight": 0.5},
         parts={"hosts.host.scheduler.kind=credit": 7.0, "hosts.host.scheduler.kind=credit2": 1000.0},
     )
-    cost, paid = cost_of(table, spec)
+    cost, paid = cost_of(table, spec, {"domains.dom0.weight": ""})
     assert cost == 100.0 + 10.0 * spec.hosts["host"].pcpus + 0.5 * spec.domains["dom0"].weight + 7.0
     assert paid["hosts.host.scheduler.kind=credit2"] == 0.0
     assert "vcpu" not in paid, "what has no price is not shown"
     with pytest.raises(UsageError, match="no 'dom9'"):
-        cost_of(PriceTable(name="t", keys={"domains.dom9.weight": 1.0}), spec)
+        cost_of(PriceTable(name="t", keys={"domains.dom9.weight": 1.0}), spec, {"domains.dom9.weight": ""})
 
 
 @pytest.mark.parametrize(
@@ -87,15 +88,42 @@ def test_a_cost_is_the_sum_of_its_parts():
 def test_a_price_of_a_part_that_there_is_not_is_refused(part, message):
     spec = load_model("xen-media").spec
     with pytest.raises(UsageError, match=message):
-        cost_of(PriceTable(name="t", parts={part: 1.0}), spec)
+        cost_of(PriceTable(name="t", parts={part: 1.0}), spec, {})
     of_another_kind = PriceTable(name="t", parts={"domains.dom0.protection.interval=25 ms": 1.0})
-    assert cost_of(of_another_kind, spec)[0] == 0.0, "without protection there is no interval"
+    assert cost_of(of_another_kind, spec, {})[0] == 0.0, "without protection there is no interval"
 
 
 def test_a_value_of_a_part_is_that_of_the_model_with_or_without_a_space():
     spec = load_model("lab-virtual", ["domains.sut.protection={kind: checkpoint, interval: 25 ms}"]).spec
     for value in ("25ms", "25 ms"):
-        assert cost_of(PriceTable(name="t", parts={f"domains.sut.protection.interval={value}": 7.0}), spec)[0] == 7.0
+        table = PriceTable(name="t", parts={f"domains.sut.protection.interval={value}": 7.0})
+        assert cost_of(table, spec, {})[0] == 7.0
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "costs", "said"),
+    [
+        # The model's own latency is 10 us.
+        (
+            "networks.lan.latency",
+            ("0 us", "900 us", "1 ms", "1000 us"),
+            [0, 900, 1000, 1000],
+            "us of networks.lan.latency",
+        ),
+        # Here 4 GiB.
+        ("domains.media.memory_available", ("512 MiB", "2 GiB"), [0.5, 2], "GiB of domains.media.memory_available"),
+        # No mechanism is in the model: the unit of the first choice.
+        ("domains.media.protection.interval", ("900 us", "2 ms"), [900, 2000], "us of domains.media.protection."),
+    ],
+)
+def test_a_price_of_a_key_is_of_one_unit_however_values_are_written(key, values, costs, said):
+    choices = {"domains.media.protection.kind": ("checkpoint",), key: values}
+    asked = replace(request(choices=choices), prices=PriceTable(name="t", keys={key: 1.0}))
+    found, refused = candidates_of(asked)
+    assert not refused
+    assert [each.cost for each in found] == costs
+    units = price_units(asked, [each.point for each in found])
+    assert f"{units[key]} of {key}".startswith(said)
 
 
 def test_prices_are_read_from_a_file_with_a_schema(tmp_path):

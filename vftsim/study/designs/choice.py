@@ -25,6 +25,7 @@ from vftsim.study.designs.optimize import (
     Search,
     fresh_seed,
     fronts,
+    price_units,
 )
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame
@@ -258,5 +259,9 @@ def _notes(decision: Decision) -> list[str]:
     )
     prices = request.prices
     source = f" ({prices.source})" if prices.source else ""
-    notes.append(f"Prices: {prices.name}{source}. Looks are few runs: a front's figures are estimates with ranges.")
+    units = price_units(request, [each.point for each in decision.candidates])
+    of_each = "".join(f", of each {unit} of {key}" for key, unit in units.items() if unit)
+    notes.append(
+        f"Prices: {prices.name}{source}{of_each}. Looks are few runs: a front's figures are estimates with ranges."
+    )
     return notes

@@ -28,7 +28,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import Estimate, bonferroni
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.designs.points import Span, StudyPoint, change_for, points_at, read_range
-from vftsim.study.designs.prices import PriceTable, cost_of, read_prices
+from vftsim.study.designs.prices import PriceTable, cost_of, read_prices, units_of
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.designs.sweep_grid import split_values
@@ -384,8 +384,17 @@ def candidates_of(request: Request) -> tuple[list[Candidate], dict[str, str]]:
     if not points:
         raise UsageError(f"no configuration is possible: {next(iter(refused.values()))}")
     varied = frozenset(name for name, of_choice in choices.items() if len(of_choice) > 1)
-    candidates = [Candidate(point, *cost_of(request.prices, point.model.spec), varied=varied) for point in points]
+    units = price_units(request, points)
+    candidates = [
+        Candidate(point, *cost_of(request.prices, point.model.spec, units), varied=varied) for point in points
+    ]
     return sorted(candidates, key=lambda each: (each.cost, each.number)), refused
+
+
+def price_units(request: Request, points: Sequence[StudyPoint]) -> dict[str, str]:
+    """Return of which unit each key's price is: that of the model, or where it has none of the first configuration."""
+    ordered = sorted(points, key=lambda point: point.number)
+    return units_of(request.prices, [request.base.spec, *(point.model.spec for point in ordered)])
 
 
 def verdict_of(

@@ -1,7 +1,7 @@
 """Cost of a configuration by a table of prices: hosts, cores, vCPUs, memory, network, any key of the model."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +16,11 @@ from vftsim.spec.registry import TAG
 from vftsim.spec.shape import Shape
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import instead, shown
-from vftsim.study.designs.knob import knob_of
+from vftsim.spec.units import quantity_of
+from vftsim.study.designs.knob import number_of, value_at
 from vftsim.study.designs.study_spec import ROOM
 
+_KEYS = "prices: keys:"
 _GIB, _GBIT = 2.0**30, 1e9
 FOLDER, DEFAULT = "prices", "example"
 Price = Annotated[float, Field(ge=0.0, le=1e12)]
@@ -36,7 +38,8 @@ class PriceTable(Spec):
     memory: Price = Field(0.0, description="Each GiB of every domain's memory, and of the copy that protects it.")
     network: Price = Field(0.0, description="Each Gbit/s of networks, and of a channel of protection of its own.")
     keys: dict[str, Price] = Field(
-        default_factory=dict, description="Of each unit of the number at a key of the model, as it is written."
+        default_factory=dict,
+        description="Of each unit of the number at a key, in the unit in which the model states it (10 ms: each ms).",
     )
     parts: dict[str, Price] = Field(
         default_factory=dict, description="Once for a value of a key: domains.sut.protection.kind=lockstep."
@@ -72,8 +75,31 @@ def quantities_of(spec: ModelSpec) -> dict[str, float]:
     }
 
 
-def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]]:
-    """Return what a model costs in all, and the quantities that it pays for.
+def units_of(table: PriceTable, specs: Sequence[ModelSpec]) -> dict[str, str]:
+    """Return of which unit each key's price is: that in which the first of the models with a number there states it."""
+    found = {key: (_number_at(spec, key) for spec in specs) for key in table.keys}
+    return {key: next((unit for number, unit in numbers if number), "") for key, numbers in found.items()}
+
+
+def _number_at(spec: ModelSpec, key: str) -> tuple[float, str]:
+    try:
+        return number_of(value_at(spec, key, _KEYS)) or (0.0, "")
+    except UsageError:
+        return 0.0, ""
+
+
+def _amount(spec: ModelSpec, key: str, unit: str) -> float:
+    """Return the number at a key in a unit; refuse a key without a number."""
+    value = value_at(spec, key, _KEYS)
+    number, own = number_of(value) or (0.0, "")
+    if own == "" and not isinstance(value, int | float):
+        raise UsageError(f"{_KEYS} {key}: {shown(value)} is no number")
+    quantity = quantity_of(own, unit)
+    return number if quantity is None else number * float(quantity.units[own] / quantity.units[unit])
+
+
+def cost_of(table: PriceTable, spec: ModelSpec, units: Mapping[str, str]) -> tuple[float, dict[str, float]]:
+    """Return what a model costs in all, and the quantities that it pays for; numbers at keys in their ``units``.
 
     Raises
     ------
@@ -83,7 +109,7 @@ def cost_of(table: PriceTable, spec: ModelSpec) -> tuple[float, dict[str, float]
     quantities = quantities_of(spec)
     cost = math.fsum(getattr(table, name) * amount for name, amount in quantities.items())
     for key, price in table.keys.items():
-        quantities[key] = knob_of(spec, key, "prices: keys:").value
+        quantities[key] = _amount(spec, key, units[key])
         cost += price * quantities[key]
     data = spec.model_dump(mode="json") if table.parts else {}
     for text, price in table.parts.items():
