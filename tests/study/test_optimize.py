@@ -93,11 +93,11 @@ def test_a_price_of_a_part_that_there_is_not_is_refused(part, message):
     assert cost_of(of_another_kind, spec, {})[0] == 0.0, "without protection there is no interval"
 
 
-def test_a_value_of_a_part_is_that_of_the_model_with_or_without_a_space():
+def test_a_value_of_a_part_is_that_of_the_model_however_it_is_written():
     spec = load_model("lab-virtual", ["domains.sut.protection={kind: checkpoint, interval: 25 ms}"]).spec
-    for value in ("25ms", "25 ms"):
+    for value, cost in (("25ms", 7.0), ("25 ms", 7.0), ("25000 us", 7.0), ("0.025 s", 7.0), ("25 us", 0.0)):
         table = PriceTable(name="t", parts={f"domains.sut.protection.interval={value}": 7.0})
-        assert cost_of(table, spec, {})[0] == 7.0
+        assert cost_of(table, spec, {})[0] == cost
 
 
 @pytest.mark.parametrize(

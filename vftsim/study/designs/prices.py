@@ -136,7 +136,15 @@ def _has(data: Mapping[str, Any], text: str) -> bool:
             names = here if isinstance(here, Mapping) else ()
             raise UsageError(f"prices: parts: '{text}': there is no '{key}'{instead(key, names, 'it has')}")
         here, shape = here[key], shape.child(key, here) if shape is not None else None
-    return str(here).replace(" ", "") == value.replace(" ", "")  # 25ms is 25 ms
+    return _is_same(here, value)
+
+
+def _is_same(here: object, value: str) -> bool:
+    """Tell whether a value of a model is what is written so: 25ms and 25000 us are 25 ms."""
+    quantity = quantity_of(*(each[1] if (each := number_of(one)) else "" for one in (here, value)))
+    if quantity is None:
+        return str(here).replace(" ", "") == value.replace(" ", "")
+    return quantity.parse(here) == quantity.parse(value)
 
 
 def _channel_bit_s(protection: ProtectionSpec) -> float:
