@@ -195,6 +195,7 @@ def test_the_first_example_of_the_page_is_planned_as_it_stands(tmp_path, capsys)
         ("  streams: [1]\n  load: {key: workloads.media.streams, values: [2]}\n", "", "'streams' and 'load' both set"),
         ("  strems: [1]\n", "", "did you mean 'streams'"),
         ("  domains.dom0.wieght: [1]\n", "", "did you mean 'weight'"),
+        ("  domains.dom0.vcpus: [1, 0]\n", "", "^factors: domains.dom0.vcpus=0: 'vcpus' must be >= 1, got 0$"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_runs(tmp_path, factors, design, why):

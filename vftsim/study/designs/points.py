@@ -235,9 +235,11 @@ def points_at(
         try:
             point.made()  # one that nothing can run is refused now, not in the middle of the work
         except ModelFileError as error:
+            place = option if error.file == ORIGIN else error.file  # the settings hold at all points
+            wrong = ModelFileError(error.message, place, error.line, error.key)
             if refused is None:
-                raise
-            refused[point.name] = str(error).replace(ORIGIN, option, 1)  # the settings hold at all points
+                raise wrong from None
+            refused[point.name] = str(wrong)
             continue
         points.append(point)
     return points
