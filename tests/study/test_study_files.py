@@ -39,6 +39,7 @@ factors:
 responses: [media.loss, domains.dom0.cpu]
 replications: 2
 """
+COUNT = "replications: 2\n"
 FILES = ("results.csv", "replications.csv", "points.json", "charts.png")
 
 
@@ -252,7 +253,7 @@ def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("text", [SMALL, SMALL + "precision: {percent: 20 %, of: [domains.dom0.cpu]}\n"])
+@pytest.mark.parametrize("text", [SMALL, SMALL.replace(COUNT, "precision: {percent: 20 %, of: [domains.dom0.cpu]}\n")])
 def test_merged_shards_are_the_whole(tmp_path, text, capsys):
     written(tmp_path, text)
     shards = [tmp_path / f"s{n}" for n in (1, 2)]
@@ -269,7 +270,10 @@ def test_merged_shards_are_the_whole(tmp_path, text, capsys):
 @pytest.mark.thorough
 def test_a_precision_takes_as_many_replications_as_its_point_needs(tmp_path):
     text = SMALL.replace("streams: [10, 20]", "streams: [4, 400]").replace("media.loss", "media.delay.p99")
-    spec, found = points(tmp_path, text + "precision: {percent: 5 %, most: 22, of: [media.delay.p99]}\n")
+    rule = "precision: {percent: 5 %, most: 22, of: [media.delay.p99]}\n"
+    with pytest.raises(ModelFileError, match=r"replications and precision: .* leave one out"):
+        points(tmp_path, text + rule)
+    spec, found = points(tmp_path, text.replace(COUNT, rule))
     result = run_study_file(spec, found, tmp_path / "s", Execution(1, 1))
     counts = list(map(len, result.responses.done))
     assert counts[0] == 15, "the first look, and five that confirm it"

@@ -167,6 +167,8 @@ class StudySpec(Spec):
 
     @model_validator(mode="after")
     def _of_known_responses(self) -> StudySpec:
+        if self.precision is not None and "replications" in self.model_fields_set:
+            raise ValueError("replications and precision: each point has as many as its figures need; leave one out")
         for name in self.precision.of if self.precision else ():
             if name not in self.responses:
                 raise ValueError(f"precision is of '{name}', which is no response; {_there(name, self.responses)}")
@@ -233,7 +235,7 @@ def _search(first: Path, name: str) -> Path:
 
 def changed(spec: StudySpec, points: int | None, replications: int | None, seed: int | None) -> StudySpec:
     """Return a study with what the command says instead of the file; refuse what means nothing in it."""
-    data = spec.model_dump()
+    data = spec.model_dump(exclude_unset=True)
     if points is not None:
         if not isinstance(spec.design, LatinHypercube | Sobol):
             kind = spec.design.kind
