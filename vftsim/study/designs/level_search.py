@@ -318,7 +318,7 @@ def _next_step(result: CapacityResult, is_counted: bool) -> str:
         return f"{spent}--budget narrows the interval"
     if result.answer == "below" and result.resolved:
         if is_counted and result.estimate.high <= 1.0:
-            return "even one is too much: mend what else is in the model, or the limit"
+            return "not even one passes, and a search is for the largest that does: change what else is in the model"
         return "the lowest load that a search tries failed: a lower --resolution tries lower ones"
     return (
         f"{spent}a load passes after {result.runs_to_pass} runs without a failure at least: --budget "
