@@ -145,7 +145,7 @@ BUSY = (
     [
         ("xen-media", [FEW]),
         ("three-tier", []),
-        ("sip-farm-lockstep", []),
+        pytest.param("sip-farm-lockstep", [], marks=pytest.mark.slow),
         ("job-database", ["domains.vm.protection.kind=checkpoint"]),
     ],
 )

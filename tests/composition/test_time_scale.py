@@ -69,6 +69,10 @@ CASES = {
 }
 
 
+BY_NIGHT = {"micro checkpoints, an error of the guest", "restart", "web in a KVM guest", "TCP that loses", "disks"}
+"""Cases of mechanisms and paths that others have in part."""
+
+
 def in_longer_times(value, factor):
     """Return settings as they are written, all times ``factor`` times as long."""
     if isinstance(value, dict):
@@ -94,7 +98,7 @@ def power_of_time(unit):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] if c in BY_NIGHT else []) for c in CASES])
 def test_twice_the_times_are_twice_the_delays(case):
     name, settings = CASES[case]
     spec = vftsim.load(name, settings).spec

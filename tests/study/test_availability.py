@@ -142,7 +142,7 @@ def test_what_nobody_asks_for_meanwhile_does_not_wait():
     assert of_backup("lockstep", {"rate": "0.01 /s"}) == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("kind", ["lockstep", "checkpoint"])
+@pytest.mark.parametrize("kind", ["lockstep", pytest.param("checkpoint", marks=pytest.mark.slow)])
 def test_a_year_is_the_chain_of_single_faults_measured_apart(kind):
     """Effects of both hosts' failures in episodes of years, from packet to packet at instants of their own."""
     model = load_model(MIXED, ["faults=[]", "workloads.load.gap_cv=0"])
