@@ -70,10 +70,8 @@ class Entry:
     @property
     def unit(self) -> str:
         """Unit of the figure, or of its part; of a variance its square."""
-        unit, is_square = (
-            self.figure.units.get(self.path[-1], self.figure.unit),
-            isinstance(self.figure, Series) and self.path[-1] == "variance",
-        )
+        unit = self.figure.units.get(self.path[-1], self.figure.unit)
+        is_square = isinstance(self.figure, Series) and self.path[-1] == "variance"
         return f"({unit})^2" if unit and is_square else unit
 
     @property
@@ -160,13 +158,8 @@ class Figure(ABC):
         source: Callable[[Any], Any] | None = None,
     ) -> None:
         self.unit, self.label, self.headline, self.better, self.known_as = unit, label, headline, better, known_as
-        self.by, self.joined, self.source, self.name, self.units = (
-            by,
-            joined,
-            source,
-            "",
-            {} if units is None else units,
-        )
+        self.by, self.joined, self.source, self.name = by, joined, source, ""
+        self.units: Mapping[str, str] = {} if units is None else units
         self.short, self.part, self.limit, self.is_load = short, part, limit, is_load
         self.observed_as = observed_as
 
