@@ -42,7 +42,7 @@ def test_what_once_failed_is_answered(experiment, path):
     assert experiment.answer(experiment.Input.from_data(json.loads(path.read_text()))).defects == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_changed_is_accepted_unchanged(experiment):
     from kinds import valid
 

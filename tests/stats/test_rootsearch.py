@@ -43,7 +43,7 @@ def test_interval_covers_the_truth():
     assert not any(r.non_monotone or r.budget_ended for r in results)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_interval_covers_without_common_random_numbers():
     results = [capacity_search(independent_oracle(seed), 10, 200, 1.0, independent_levels=True) for seed in range(100)]
     assert sum(r.estimate.low <= TRUTH <= r.estimate.high for r in results) >= 88
