@@ -192,7 +192,7 @@ def _of_backup(task: CrashTask, crashed: _Crashed, undisturbed: _Crashed, silenc
     return BackupFailure(
         outage_s=outage_s if is_pair and undisturbed.gaps else 0.0,
         unprotected_s=_unprotected_s(task, crashed, alone_ns),
-        failed=_more_failed(task, crashed.record, undisturbed.record),
+        failed=_more_failed(_of_domain(task, crashed.record), _of_domain(task, undisturbed.record)),
     )
 
 
@@ -315,7 +315,7 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         first_packet_s=first_s,
         outage_s=(gap.end_ns - gap.begin_ns) / _S if gap is not None and recovered else math.inf,
         unprotected_s=_unprotected_s(task, crashed, live_ns),
-        failed=_more_failed(task, record, undisturbed),
+        failed=_more_failed(seen, of_none),
         lost=_lost(seen, of_none),
         retransmissions=_repeated(seen) - _repeated(of_none),
         figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
@@ -360,9 +360,8 @@ def _of_domain(task: CrashTask, record: RunRecord) -> RunRecord:
     return replace(record, phases=tuple(phases))
 
 
-def _more_failed(task: CrashTask, record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    seen, of_none = _of_domain(task, record), _of_domain(task, undisturbed)
-    return _failed(seen, of_none) | _not_done(seen, of_none)
+def _more_failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    return _failed(record, undisturbed) | _not_done(record, undisturbed)
 
 
 def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
