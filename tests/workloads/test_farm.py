@@ -341,6 +341,33 @@ def test_the_run_begins_in_the_steady_state_and_holds_a_row_for_each_call(make):
     assert sum(own.handled for own in servers[1:4]) == pytest.approx(0.5 * 400 * 6, abs=12)
 
 
+def test_calls_of_before_the_run_take_no_turn_of_those_that_begin_in_it(make):
+    """Both come evenly, one after the other: of 200 that begin and 200 that end each of two front ends has a half."""
+    changes = ["domains.front.count=2", "workloads.calls.rate=200 /s", "workloads.calls.hold=60 s"]
+    record, _ = measured(make("workloads.calls.established=true", *changes))
+    # INVITE, 180, 200, ACK of a call that begins: 500 us; BYE and its 200: 200 us.
+    cpu = record.pcpus()
+    assert [cpu["front-1"], cpu["front-2"]] == pytest.approx([100 * 700e-6] * 2, rel=0.02)
+
+
+@pytest.mark.parametrize("calls_held", [200, 201])
+def test_established_calls_hang_up_where_calls_of_the_run_would(make, calls_held):
+    """A long BYE is in the way of an INVITE or not: its server is that of the call begun as long ago as one is held."""
+    changes = [
+        "domains.front.count=2",
+        "domains.front.applications.sip.operations.bye={demand: 900 us}",
+        f"{CLUSTER}.operations.lookup.disk_operations=0",
+        "workloads.calls.rate=1000 /s",
+        f"workloads.calls.hold={1000 * calls_held} us",
+        "measure.duration=100 ms",
+    ]
+    _, established = measured(make("workloads.calls.established=true", *changes))
+    _, begun = measured(make("measure.warm_up=300 ms", *changes))
+    # It differs by where in the gap a BYE falls: half a gap after a call here, after the response there.
+    assert established.response.mean == pytest.approx(begun.response.mean, rel=0.1)
+    assert (begun.response.mean > MS) == (calls_held % 2 == 1)
+
+
 def test_mistakes_are_said_with_their_place(make):
     own = "domains.front.applications.sip.operations.invite.asks.0.to"
     with pytest.raises(ModelFileError, match="names no domain; did you mean 'back'"):

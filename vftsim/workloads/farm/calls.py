@@ -61,7 +61,7 @@ def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
     """Begin a call, and plan the next."""
     load = farm.loads(sim)[farm_load_row]
     load.begun += 1
-    call = farm.calls(sim)[open_call(sim, load)]
+    call = farm.calls(sim)[open_call(sim, load, load.begun)]
     if is_measured(load, call):
         load.offered += 1
     begin_stage(sim, load, call, farm.REGISTERING if load.registered else farm.INVITING)
@@ -73,8 +73,9 @@ def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
 def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
     """Let a call hang up that was begun before the run, and plan the next such."""
     load = farm.loads(sim)[farm_load_row]
+    # It began as long ago as one is held: so many gaps.
+    call = farm.calls(sim)[open_call(sim, load, load.earlier - load.hold_ns // load.gap_ns)]
     load.earlier += 1
-    call = farm.calls(sim)[open_call(sim, load)]
     call.start_ns = sim.now_ns - load.hold_ns
     call.is_answered = True
     call.is_acknowledged = True
@@ -85,7 +86,7 @@ def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
 
 
 @part
-def open_call(sim: Sim, load: farm.FarmLoad) -> int:
+def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     """Take a row for a call."""
     row = farm.calls.new(sim)
     call = farm.calls(sim)[row]
@@ -93,7 +94,7 @@ def open_call(sim: Sim, load: farm.FarmLoad) -> int:
     call.uses += 1
     call.load = load.row
     call.front = 0 if load.is_balanced else load.port
-    call.turn = load.begun + load.earlier
+    call.number = number
     call.start_ns = sim.now_ns
     call.timer = 0
     call.is_answered = False
@@ -164,7 +165,7 @@ def is_from_callee(message: int) -> bool:
 def agent_of(load: farm.FarmLoad, call: farm.Call, is_callee: bool) -> int:
     """Return the domain in which a call's user agent runs: calls take turns, its two ends are half a round apart."""
     ahead = load.agents // 2 if is_callee else 0
-    return load.first_agent + (call.turn + ahead) % load.agents
+    return load.first_agent + (call.number + ahead) % load.agents
 
 
 @work_done

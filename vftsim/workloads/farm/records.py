@@ -211,7 +211,9 @@ class Call(Record):
     ``known_serial`` has been taken, which may have had the row before; ``late`` and ``late_serial`` are the same of one
     that had it still earlier, whose INVITEs may come now.
     The caller asked first at ``asked_ns`` for what it waits for, repeats it after ``wait_ns``, and rechecks at
-    ``due_ns``; an event is planned for ``timer_ns``.  ``turn`` says in which of the user agents' domains it is.
+    ``due_ns``; an event is planned for ``timer_ns``.  ``number`` counts a workload's calls as they began, from 1 for
+    the first of the run, 0 for the last before it: their turns among the user agents' domains, and of those from before
+    the run among a balancer's servers.
     """
 
     row: int
@@ -219,7 +221,7 @@ class Call(Record):
     load: int
     stage: int
     front: int
-    turn: int
+    number: int
     known: int
     known_serial: int
     late: int

@@ -274,11 +274,18 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
 
 
 @part
-def choose_server(sim: Sim, server: farm.FarmServer, call: int) -> None:
+def choose_server(sim: Sim, server: farm.FarmServer, call_row: int) -> None:
     """Choose whose turn it is for a call that has no server yet."""
-    if farm.calls(sim)[call].front == 0:
-        farm.calls(sim)[call].front = routes(sim)[server.first_route + server.turn].to_port
-        server.turn = (server.turn + 1) % server.routes
+    call = farm.calls(sim)[call_row]
+    if call.front != 0:
+        return
+    turn = server.turn
+    if call.is_answered:
+        # It got its server before the run: it takes no turn of those that begin now.
+        turn = (call.number - 1) % server.routes
+    else:
+        server.turn = (turn + 1) % server.routes
+    call.front = routes(sim)[server.first_route + turn].to_port
 
 
 @farm.farm_server.implements(go_on)
