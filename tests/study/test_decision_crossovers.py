@@ -137,9 +137,32 @@ def test_prices_of_those_that_do_not_meet_what_is_asked_change_no_order():
     asked = Objective("price", "<=", 25.0)
     found = order_of(SharedKnob("load", "", (1.0, 4.0)), points, ["a", "b"], [asked])
     (change,) = found.changes
-    # Its replications rise from 10 to 30 and from 11 to 31 over a factor of four, linearly in its logarithm.
     assert (change.figure, change.before, change.after) == (str(asked), "a", "")
-    assert change.at.mean == pytest.approx(4.0 ** ((15.0 + 14.0) / 2.0 / 20.0))
+
+
+def with_waits(points, waits):
+    """Return mechanisms whose wait is known too, the same in both replications."""
+    return {
+        place: {
+            kind: replace(each, computed={**each.computed, "wait": dict.fromkeys((0, 1), waits[place])})
+            for kind, each in by_kind.items()
+        }
+        for place, by_kind in points.items()
+    }
+
+
+def test_a_power_of_the_setting_crosses_a_limit_where_it_does():
+    """A wait of 10 x^3 is 80 at 2, the middle of 1 and 4 in the logarithm; a line between 10 and 640 has 80 at 1.17."""
+    points = {1.0: at_prices(a=1.0), 4.0: at_prices(a=1.0)}
+    knob, asked = SharedKnob("load", "", (1.0, 4.0)), Objective("wait", "<=", 80.0)
+    (change,) = order_of(knob, with_waits(points, {1.0: 10.0, 4.0: 640.0}), ["a"], [asked]).changes
+    assert change.at.mean == pytest.approx(2.0)
+    # Where it is 0 at a value, and against a limit of 0, no logarithm is taken: 80 is an eighth of 0 to 640.
+    (change,) = order_of(knob, with_waits(points, {1.0: 0.0, 4.0: 640.0}), ["a"], [asked]).changes
+    assert change.at.mean == pytest.approx(4.0 ** (1 / 8))
+    none = Objective("wait", "<=", 0.0)
+    (change,) = order_of(knob, with_waits(points, {1.0: -10.0, 4.0: 10.0}), ["a"], [none]).changes
+    assert change.at.mean == pytest.approx(2.0)
 
 
 @pytest.fixture(scope="module")

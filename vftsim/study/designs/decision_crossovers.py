@@ -3,7 +3,8 @@
 A setting is put to a few values, and every mechanism is played at each with the same replications; where the cheapest
 of those that meet what is asked changes between two values, all are played in the middle (of the logarithm) too, twice.
 Two things change an order: two prices cross, or a figure that is asked for crosses its limit.  Where: replication by
-replication, linear between the values over the setting's logarithm (:mod:`.crossovers`).
+replication, linear between the values over the setting's logarithm (:mod:`.crossovers`): a price itself, the logarithm
+of a figure that is positive everywhere, which near saturation grows by factors.
 
 Where nothing is asked, the mechanisms that have a backup are compared.  A ramp is played as one step at its first load,
 unless its capacity is asked for.  Crashes are played where what they show is asked for.  The interval of a place is of
@@ -333,7 +334,10 @@ def _of_objectives(
     for one in objectives:
         for kind in wanted:
             samples = _samples([by_kind[kind] for by_kind in points.values()], one.figure)
-            for where in crossovers(_logs(points), samples, [[one.value] * len(each) for each in samples], CONFIDENCE):
+            limits = [[one.value] * len(sample) for sample in samples]
+            if not any(value <= 0.0 for sample in (*samples, *limits) for value in sample):
+                samples, limits = ([_logs(sample) for sample in each] for each in (samples, limits))
+            for where in crossovers(_logs(points), samples, limits, CONFIDENCE):
                 meets_before = where.first_is_lower_before == one.relation.startswith("<")
                 yield _change(str(one), (kind, "") if meets_before else ("", kind), where, points)
 
@@ -359,8 +363,8 @@ def _change(figure: str, sides: tuple[str, str], where: Crossover, points: Itera
     return Change(figure, *sides, crossing, near[where.low], near[where.high], is_of_cheapest=False)
 
 
-def _logs(points: Iterable[float]) -> list[float]:
-    return [math.log(value) for value in points]
+def _logs(values: Iterable[float]) -> list[float]:
+    return [math.log(value) for value in values]
 
 
 def _samples(each: Sequence[Protected], figure: str) -> list[list[float]]:
@@ -391,8 +395,9 @@ def crossover_blocks(orders: Sequence[Order], kinds: Sequence[str]) -> Iterator[
     ]
     if changes:
         caption = (
-            "Linear between the values that were played, over the logarithm, replication by replication; all of them "
-            f"agree on the order at the two values given. {INTERVALS}"
+            "Linear between the values that were played, over the logarithm (of a figure above 0 that is asked for its "
+            "logarithm too), replication by replication; all of them agree on the order at the two values given. "
+            f"{INTERVALS}"
         )
         yield Table(["what changes (* the cheapest)", "at", "between"], changes, "", caption)
     if orders:
