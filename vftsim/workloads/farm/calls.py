@@ -73,8 +73,9 @@ def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
 def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
     """Let a call hang up that was begun before the run, and plan the next such."""
     load = farm.loads(sim)[farm_load_row]
-    # It began as long ago as one is held: so many gaps.
-    call = farm.calls(sim)[open_call(sim, load, load.earlier - load.hold_ns // load.gap_ns)]
+    # It began as long ago as one is held: so many gaps, to the nearest.
+    held = (load.hold_ns + load.gap_ns // 2) // load.gap_ns
+    call = farm.calls(sim)[open_call(sim, load, load.earlier - held)]
     load.earlier += 1
     call.start_ns = sim.now_ns - load.hold_ns
     call.is_answered = True
