@@ -10,8 +10,8 @@ runs are too few to tell.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields
+from functools import cache, cached_property, lru_cache
 from typing import Literal
 
 from vftsim.records.definition import Statement
@@ -23,7 +23,7 @@ VERDICTS = (HOLDS, NOISE, UNDECIDED, MISSED)
 """What can be said of a statement; ``within noise`` is shown to be no difference, ``undecided`` is not known."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Outcome:
     """Results of one experiment, a value for each replication."""
 
@@ -32,12 +32,12 @@ class Outcome:
     delay_p95_ms: Sequence[float]
     delay_p99_ms: Sequence[float]
 
-    @property
+    @cached_property
     def loss(self) -> float:
         """Mean loss in percent."""
         return _mean(self.loss_percent)
 
-    @property
+    @cached_property
     def delay(self) -> float:
         """Mean delay in ms; infinite if nothing came through."""
         return _mean(self.delay_mean_ms)
@@ -60,6 +60,7 @@ class Judged:
 
 
 _MARGINAL_POINTS = 5.0
+_PAIRS = 1 << 14
 _NO_WORD = {"", "not_stated", "similar"}
 
 
@@ -166,7 +167,7 @@ def _reference(target: str, key: str, outcomes: Mapping[str, Outcome]) -> Outcom
     def mean_of(name: str) -> list[float]:
         return [_mean(column) for column in zip(*(getattr(o, name) for o in members), strict=True)]
 
-    return Outcome(*map(mean_of, Outcome.__slots__))
+    return Outcome(*(mean_of(each.name) for each in fields(Outcome)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,18 +179,29 @@ class _Compared:
 
     def sign(self, mine: Outcome, other: Outcome, *, is_more: bool) -> str:
         """Whether differences have the stated sign; the sign of most of them where a delay is infinite."""
-        differences = self.differences(mine, other)
-        stated = differences if is_more else [-d for d in differences]
-        if not all(map(math.isfinite, stated)):
-            return HOLDS if sum(d > 0.0 for d in stated) > len(stated) / 2 else MISSED
-        return lead_verdict(stated, same=self.margin)
+        return _sign(self, mine, other, is_more)
 
     def same(self, mine: Outcome, other: Outcome, *, only_less: bool) -> str:
         """Whether differences are shown to be within the margin; ``only_less``: not below it."""
-        differences = self.differences(mine, other)
-        if not all(map(math.isfinite, differences)):
-            return HOLDS if only_less and max(differences) > 0.0 else MISSED
-        return same_verdict(differences, self.margin, only_less=only_less)
+        return _same(self, mine, other, only_less)
+
+
+# Shuffled labels compare the same pairs again and again.
+@lru_cache(_PAIRS)
+def _sign(compared: _Compared, mine: Outcome, other: Outcome, is_more: bool) -> str:
+    differences = compared.differences(mine, other)
+    stated = differences if is_more else [-d for d in differences]
+    if not all(map(math.isfinite, stated)):
+        return HOLDS if sum(d > 0.0 for d in stated) > len(stated) / 2 else MISSED
+    return lead_verdict(stated, same=compared.margin)
+
+
+@lru_cache(_PAIRS)
+def _same(compared: _Compared, mine: Outcome, other: Outcome, only_less: bool) -> str:
+    differences = compared.differences(mine, other)
+    if not all(map(math.isfinite, differences)):
+        return HOLDS if only_less and max(differences) > 0.0 else MISSED
+    return same_verdict(differences, compared.margin, only_less=only_less)
 
 
 def _ratio(mine: float, other: float) -> float:
