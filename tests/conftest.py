@@ -19,24 +19,11 @@ from vftsim.__main__ import COLLECT_AFTER
 settings.register_profile("vftsim", deadline=None)
 settings.load_profile("vftsim")
 
-# What runs whole models runs them as users do.  What makes parts by themselves runs as plain Python, which stops at a
-# wrong index or value; a kernel of a few parts would take longer to compile than to run.
-_AS_USERS_DO = (
-    "calibrate",
-    "cli",
-    "docs",
-    "labs",
-    "malformed",
-    "outcome",
-    "records",
-    "report",
-    "shipped",
-    "study",
-    "tracing",
-    "ui",
-)
 _SKETCHED = ("calibrate", "cli", "docs", "malformed", "records", "study", "ui")
-_CHOSEN = os.environ.get("VFTSIM_ENGINE")
+
+# Models run as users run them.  Labs of a few parts mostly run as plain Python, which stops at a wrong index or value:
+# their kernels take longer to compile than to run.
+os.environ.setdefault("VFTSIM_ENGINE", "compiled")
 
 # An output that leaves before the backup can take over is a defect, unless a test plants it.
 os.environ.setdefault("VFTSIM_STRICT", "1")
@@ -82,12 +69,6 @@ def pytest_sessionfinish():
     """End the worker processes that a study left for the next one, or the end of this process would wait for them."""
     if (workers := sys.modules.get("vftsim.study.runs.workers")) is not None:
         workers.LocalProcesses(1).stop()
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item):
-    room = item.path.relative_to(_HERE).parts[0]
-    os.environ["VFTSIM_ENGINE"] = _CHOSEN or ("compiled" if room in _AS_USERS_DO else "simpy")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,7 +15,7 @@ CASES = ("compare", "import again", "check --repair")
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="compiles a library to preload")
 def test_faults_lose_nothing_and_are_said_in_one_message():
-    words = [sys.executable, str(SCRIPT), "--every", "150", *(word for case in CASES for word in ("--case", case))]
+    words = [sys.executable, str(SCRIPT), "--every", "300", *(word for case in CASES for word in ("--case", case))]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     for case in CASES:

@@ -53,13 +53,13 @@ EVERYTHING = {
 
 def test_a_lone_packet_crosses_the_link_twice() -> None:
     """238 bytes at 1 Gbit/s take 1.904 us, each way 10 us more; 18 us of the relay."""
-    media = run_model(ModelSpec.model_validate(ONE_STREAM), 1, 0, "simpy").of("workloads.media")
+    media = run_model(ModelSpec.model_validate(ONE_STREAM), 1, 0).of("workloads.media")
     assert media.delay.min == media.delay.max == 2 * (1_904 + 10 * US) + 18 * US
     assert media.delivered == 50
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_every_workload_at_once_behind_a_driver_domain(engine: str) -> None:
     record = run_model(ModelSpec.model_validate(EVERYTHING), 1, 0, engine)
     figures = {short_owner(owner): each.columns() for owner, each in record.whole.outcomes.items() if is_service(owner)}

@@ -69,7 +69,7 @@ def both_ways(data: dict[str, Any]) -> list[list[tuple[int, ...]]]:
     """Return the accounts of the vCPUs, as they are and where hosts are observed, so that nothing is hidden."""
     found = []
     for observed in (False, True):
-        made = Run(checked(data), 1, 0, engine="simpy", observed=observed)
+        made = Run(checked(data), 1, 0, observed=observed)
         made.run()
         rows = made.engine.rows(run.vcpus)
         found.append(

@@ -115,7 +115,7 @@ def test_figures_of_a_mechanism_are_of_the_measured_time():
             "faults": [{"kind": "channel_loss", "at": "500 ms", "duration": "300 ms"}],
         }
     )
-    own = run_model(spec, 1, 0, "simpy").whole.outcomes["domains.vm.protection"]
+    own = run_model(spec, 1, 0).whole.outcomes["domains.vm.protection"]
     assert (own.seconds, own.states) == (1.0, 40)
     assert 0 < own.output_held <= own.longest_held_ns / 1e6 < 40
     assert own.stopped_ns == pytest.approx(40 * own.pause * 1e6, rel=0.03)

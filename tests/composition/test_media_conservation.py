@@ -61,7 +61,7 @@ def check_system(kind, scheduler, pcpus, streams, calls, placement, ring, cap, c
         driver={"placement": placement},
         nics={"eth0": nic},
     )
-    whole = Run(measured_for(system, 70 * MS), 3, 0, engine="simpy")
+    whole = Run(measured_for(system, 70 * MS), 3, 0)
     result = whole.run()
     found = {owner.partition(".")[2]: each for _, owner, each in result.of_kind(FlowResult)}
     sent = sum(whole.engine.rows(nics)[row].admitted for row in whole.built.hosts["host"].io.nics.values())
@@ -72,7 +72,7 @@ def check_system(kind, scheduler, pcpus, streams, calls, placement, ring, cap, c
 
 
 def test_the_check_sees_a_lost_packet():
-    whole = Run(measured_for(host({"kind": "native"}, streams=10), 50 * MS), 3, 0, engine="simpy")
+    whole = Run(measured_for(host({"kind": "native"}, streams=10), 50 * MS), 3, 0)
     whole.built.drivers["media"].record.all_delivered -= 1
     with pytest.raises(ConservationError, match="delivered"):
         whole.run()

@@ -41,7 +41,7 @@ def model(protection=REMUS, **server):
 
 
 def played(spec):
-    run = Run(spec, 1, 0, engine="simpy")
+    run = Run(spec, 1, 0)
     return run, run.run().whole.outcomes["domains.server.protection"]
 
 
@@ -69,7 +69,7 @@ def test_a_batch_dirties_what_its_transactions_write():
     jobs = {"kind": "batch", "processes": 1, "demand": "2 ms", "demand_cv": 0.0, "disk_operations": 0, "pages": 7}
     server = {"applications": {"jobs": jobs}, "interfaces": {}, "protection": REMUS}
     spec = checked({"domains": {"server": server}, "workloads": {}, "measure": {"warm_up": 0, "duration": "500 ms"}})
-    run = Run(spec, 1, 0, engine="simpy")
+    run = Run(spec, 1, 0)
     record = run.run()
     written = record.whole.outcomes["domains.server.applications.jobs"].pages_written
     assert written > 7 * 200

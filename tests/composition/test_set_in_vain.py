@@ -78,7 +78,7 @@ def model(settings) -> ModelSpec:
 
 @pytest.mark.parametrize("assignment", CASES)
 def test_a_key_that_another_one_makes_idle_is_named_and_no_other(assignment):
-    check_named_where_idle(assignment, CASES[assignment], model, "simpy")
+    check_named_where_idle(assignment, CASES[assignment], model)
 
 
 def behind(path, driver, **settings) -> ModelSpec:
@@ -106,7 +106,7 @@ def behind(path, driver, **settings) -> ModelSpec:
 def test_a_driver_domain_without_processes_has_no_use_for_their_scheduler(path, placement, is_idle):
     """Interrupts take no turns; packets that any vCPU may carry, and device models, do."""
     spec, plain = behind(path, {"placement": placement}, quantum="10 us"), behind(path, {"placement": placement})
-    assert (outcome(spec, "simpy") == outcome(plain, "simpy")) == is_idle
+    assert (outcome(spec) == outcome(plain)) == is_idle
     why = f"domains.dom0.quantum: with driver.placement {placement} its work is that of interrupts"
     assert without_effect(spec) == ([why] if is_idle else [])
 
@@ -118,7 +118,7 @@ def test_a_card_whose_ring_no_path_uses_is_named(path, is_idle):
     data = plain.model_dump(mode="json")
     data["hosts"]["host"]["nics"] = {"eth0": {"coalescing_time": "1 ms", "coalescing_packets": 64}}
     spec = ModelSpec.model_validate(data)
-    assert (outcome(spec, "simpy") == outcome(plain, "simpy")) == is_idle
+    assert (outcome(spec) == outcome(plain)) == is_idle
     keys = ("coalescing_time", "coalescing_packets") if is_idle else ()
     said = [f"hosts.host.nics.eth0.{key}: no path takes packets from its ring" for key in keys]
     assert [line for line in without_effect(spec) if ".nics." in line] == said
@@ -128,7 +128,7 @@ def test_a_card_whose_ring_no_path_uses_is_named(path, is_idle):
 def test_a_driver_domain_that_nothing_leads_through_is_named(path, is_idle):
     why = "no path of its host's domains leads through it"
     spec = behind(path, {"receive_cost": "9 us"}, quantum="10 us")
-    assert (outcome(spec, "simpy") == outcome(behind(path, {}), "simpy")) == is_idle
+    assert (outcome(spec) == outcome(behind(path, {}))) == is_idle
     said = [f"domains.dom0.quantum: {why}", f"domains.dom0.driver.receive_cost: {why}"] if is_idle else []
     assert without_effect(spec) == said
 
@@ -136,7 +136,7 @@ def test_a_driver_domain_that_nothing_leads_through_is_named(path, is_idle):
 def test_interrupts_cannot_be_spread_over_one_vcpu():
     said = "domains.dom0.driver.placement: spread is one here, as the domain has one vCPU"
     spread, one = (behind("paravirtual", {"placement": placement}) for placement in ("spread", "one"))
-    assert outcome(spread, "simpy") == outcome(one, "simpy")
+    assert outcome(spread) == outcome(one)
     assert (remarks(spread), remarks(one)) == ([said], [])
     assert remarks(behind("paravirtual", {"placement": "spread"}, vcpus=2)) == []
 
@@ -148,7 +148,7 @@ def test_writes_that_no_state_carries_are_told(rate):
     protection = {"kind": "checkpoint", "interval": "20 ms", "disk": mirror}
     settings = {P: {**WRITES, "size": "64 KiB"}, DISK: ARRAY, "domains.a.protection": protection}
     spec = model(settings)
-    outcomes = run_model(spec, 1, 0, engine="simpy").whole.outcomes
+    outcomes = run_model(spec, 1, 0).whole.outcomes
     said = "domains.a.protection.disk.write_rate is 0: no state carries what its programs write to disks"
     assert remarks(spec) == ([said] if rate == "0 B" else [])
     carried = outcomes["domains.a.protection"].backup_disk_bytes

@@ -155,8 +155,8 @@ def changed(base, path, value):
     return ModelSpec.model_validate(data)
 
 
-def outcome(spec, engine) -> str:
-    return json.dumps(run_model(spec, 1, 0, engine=engine).to_dict(), sort_keys=True, default=str)
+def outcome(spec) -> str:
+    return json.dumps(run_model(spec, 1, 0).to_dict(), sort_keys=True, default=str)
 
 
 def with_settings(data, settings) -> ModelSpec:
@@ -170,26 +170,26 @@ def with_settings(data, settings) -> ModelSpec:
     return ModelSpec.model_validate(data)
 
 
-def check_named_where_idle(assignment, idle_and_needed, model, engine) -> None:
+def check_named_where_idle(assignment, idle_and_needed, model) -> None:
     """Check that a setting is named where it changes nothing, to the last event, and not where it does."""
     key, _, text = assignment.partition("=")
     value = YAML(typ="safe").load(text)
     for settings, is_idle in zip(idle_and_needed, (True, False), strict=True):
         spec, plain = model({**settings, key: value}), model(settings)
         assert any(said.startswith(f"{key}: ") for said in without_effect(spec)) == is_idle
-        assert (outcome(spec, engine) == outcome(plain, engine)) == is_idle
+        assert (outcome(spec) == outcome(plain)) == is_idle
 
 
-def idle(name: str, engine: str, assignments=()) -> list[str]:
+def idle(name: str, assignments=()) -> list[str]:
     """Return the settings of a model that no value changes anything of, and for which nobody gives a reason."""
     spec = load_model(name, [*SHORT[name.split("-", maxsplit=1)[0]], *assignments]).spec
-    base, reference = spec.model_dump(mode="json"), outcome(spec, engine)
+    base, reference = spec.model_dump(mode="json"), outcome(spec)
     return [
         ".".join(map(str, path))
         for path, value in leaves(base)
         if path[0] not in SAID_ONLY
         and not PARTS & set(path)
-        and not has_effect(base, path, value, reference, engine)
+        and not has_effect(base, path, value, reference)
         and not (path[-1] == "switch_cost" and is_alone(spec, path[1]))
     ]
 
@@ -201,7 +201,7 @@ def is_alone(spec, host) -> bool:
     return all(domain.vcpus == 1 for domain in own) and (len(own) == 1 or len(pins) == len({*pins}) == len(own))
 
 
-def has_effect(base, path, value, reference, engine) -> bool:
+def has_effect(base, path, value, reference) -> bool:
     key = ".".join(map(str, path))
     if any(fnmatch.fnmatch(key, pattern) for pattern in REASONS):
         return True
@@ -211,7 +211,7 @@ def has_effect(base, path, value, reference, engine) -> bool:
             spec = changed(base, path, other)
             if any(said.startswith(f"{key}: ") for said in without_effect(spec)):
                 return True
-            if outcome(spec, engine) != reference:
+            if outcome(spec) != reference:
                 return True
             is_accepted = True
         except (ValidationError, UsageError):
@@ -229,7 +229,7 @@ def chosen(name: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in shipped_models() if chosen(name)])
 def test_every_setting_of_a_shipped_model_has_an_effect_or_a_reason(name):
-    assert idle(name, "compiled") == []
+    assert idle(name) == []
 
 
 @pytest.mark.thorough
@@ -237,7 +237,6 @@ def test_every_setting_of_a_small_server_has_an_effect_or_a_reason():
     assert (
         idle(
             "xen-media-native",
-            "simpy",
             ["workloads.media.streams=150", "measure.warm_up=20 ms", "measure.duration=100 ms"],
         )
         == []
@@ -309,7 +308,7 @@ def small(scheduler, settings) -> ModelSpec:
 @pytest.mark.parametrize("assignment", OTHERS_DECIDE)
 def test_a_setting_that_another_one_makes_idle_is_named_and_no_other(assignment):
     scheduler, *settings = OTHERS_DECIDE[assignment]
-    check_named_where_idle(assignment, settings, partial(small, scheduler), "compiled")
+    check_named_where_idle(assignment, settings, partial(small, scheduler))
 
 
 def test_networks_that_nothing_uses_and_queues_in_which_nothing_waits_are_named():
@@ -320,7 +319,7 @@ def test_networks_that_nothing_uses_and_queues_in_which_nothing_waits_are_named(
     # Media packets are drawn beforehand: none of them is dropped, however short the queue.
     drawn, short = (load_model("xen-media-native", [*SHORT["xen"], *more]).spec for more in ((), (SHORT_QUEUE,)))
     assert without_effect(short) == ["networks.lan.queue: its link is not simulated packet by packet"]
-    assert outcome(short, "compiled") == outcome(drawn, "compiled")
+    assert outcome(short) == outcome(drawn)
 
 
 @pytest.mark.parametrize("switched", [False, True])

@@ -14,7 +14,7 @@ from vftsim.workloads.flow import FlowResult
 from .composed import BENCH, checked, interface, media_model, relay, server, sip_model, streams
 
 
-def run(data, engine="simpy"):
+def run(data, engine="auto"):
     made = Run(checked(data), 3, 0, engine=engine)
     return made, made.run()
 

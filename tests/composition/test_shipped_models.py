@@ -43,7 +43,7 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         short = SHORT_JOB
     if name.endswith("-tier"):
         short = SHORT_TIERS
-    run = Run(load_model(name, short).spec, 1, 0, engine="simpy")
+    run = Run(load_model(name, short).spec, 1, 0)
     record = run.run()
     run.check_conservation()
     if short is SHORT_STEPS:

@@ -241,7 +241,7 @@ def test_a_host_that_cannot_have_its_domains_is_refused_by_name_when_the_model_i
     assert "hosts.second: " in str(caught.value)
     assert said in str(caught.value)
     with pytest.raises(UsageError, match=r"hosts\.second: "):
-        run_model(ModelSpec.model_validate(model), 1, 0, engine="simpy")
+        run_model(ModelSpec.model_validate(model), 1, 0)
     model["domains"]["a"]["count"] = 1
     ModelSpec.model_validate(model, context=WITH_HOSTS)
 
@@ -346,7 +346,7 @@ def test_a_message_that_no_queue_takes_is_refused(case):
     """It was dropped each time it was sent, and nobody was answered; a queue that just holds it lets it through."""
     model, least, said = MESSAGES[case]
     model |= {"networks": {"lan": {"queue": f"{least} B"}}, "measure": {"warm_up": "0 s", "duration": "300 ms"}}
-    outcomes = run_model(ModelSpec.model_validate(model), 1, 0, engine="simpy").whole.outcomes
+    outcomes = run_model(ModelSpec.model_validate(model), 1, 0).whole.outcomes
     (seen,) = (outcomes[f"workloads.{clients}"] for clients in model["workloads"])
     assert getattr(seen, "answers", None) or seen.response.count
     with pytest.raises(ValidationError, match=said):

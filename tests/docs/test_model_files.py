@@ -70,7 +70,7 @@ def test_the_complete_example_runs(tmp_path):
     path.write_text(next(BLOCK.finditer(page))["body"], encoding="utf-8")
     spec = load(path, ModelSpec)
     assert list(spec.expanded()) == ["dom0", "sip", "batch-1", "batch-2"]
-    record = run_model(spec, seed=1, replication=0, engine="simpy")
+    record = run_model(spec, seed=1, replication=0)
     phases = {phase.name: phase for phase in record.played()}
     assert list(phases) == ["pre_registration", "step_1", "step_2"]
     slowest_ms = {name: phase.delays["SES1"].max / 1e6 for name, phase in phases.items() if name != "pre_registration"}

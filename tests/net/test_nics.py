@@ -60,7 +60,7 @@ def _model(interface: dict[str, str]) -> ModelSpec:
 
 def test_interfaces_without_a_network_use_the_first_and_directions_are_apart() -> None:
     for interface, name in (({}, "vmnic0"), ({"network": "vmnic1"}, "vmnic1")):
-        run = Run(_model(interface), 1, 0, engine="simpy")
+        run = Run(_model(interface), 1, 0)
         built = run.built.hosts["host"].cards
         assert set(built) == {name, "vmnic2"}, "cards that nothing uses are left out"
         card = run.engine.rows(cards)[built[name]]
@@ -88,7 +88,7 @@ def test_background_traffic_of_one_name_on_two_networks_is_on_both() -> None:
     """Of what is sent every 10 ms a second has 100 bursts, and 99 before its end."""
     sizes = {"lan": 1_000, "san": 3_000}
     networks = {name: {"background": {"storage": {"burst": f"{b} B", "period": "10 ms"}}} for name, b in sizes.items()}
-    run = Run(ModelSpec.model_validate({"networks": networks, "domains": {"idle": {}}}), 1, 0, engine="simpy")
+    run = Run(ModelSpec.model_validate({"networks": networks, "domains": {"idle": {}}}), 1, 0)
     run.built.start()
     run.engine.run(1_000 * _MS - 1)
     for name, card in run.built.hosts["host"].cards.items():

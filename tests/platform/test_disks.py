@@ -195,7 +195,7 @@ def test_as_many_processes_as_there_may_be_begin_at_one_instant_and_again_after_
         "faults": [{"kind": "primary_crash", "at": "1 s"}],
         "measure": {"warm_up": "0 s", "duration": "3 s"},
     }
-    outcomes = run_model(ModelSpec.model_validate(model), 1, 0, engine="simpy").whole.outcomes
+    outcomes = run_model(ModelSpec.model_validate(model), 1, 0).whole.outcomes
     # Silent for 1 s, placed and booted in 200 ms: it works for 1.8 s of the three.
     assert outcomes["domains.a.protection"].stopped_ns == 1_200 * MS
     assert outcomes["domains.a.applications.job"].transfers == pytest.approx(1_800 / 4, abs=3)

@@ -49,7 +49,7 @@ def shared(path: Any, kind: str, *changes: str) -> ModelSpec:
     return load_model(str(path), [f"domains.vm.protection={channel}", *changes]).spec
 
 
-def played(path: Any, kind: str, *changes: str, engine: str = "simpy") -> tuple[Run, dict[str, Any]]:
+def played(path: Any, kind: str, *changes: str, engine: str = "auto") -> tuple[Run, dict[str, Any]]:
     run = Run(shared(path, kind, *changes), 1, 0, engine=engine)
     return run, dict(run.run().whole.outcomes)
 
@@ -93,7 +93,7 @@ def test_an_idle_link_is_as_quick_as_a_channel_of_its_rate_and_latency(kind: str
     path = tmp_path / "own.yaml"
     path.write_text(MODEL, encoding="utf-8")
     channel = KINDS[kind].replace("CHANNEL", "channel: {rate: 100 Mbit/s, latency: 50 us}")
-    own = run_model(load_model(str(path), [f"domains.vm.protection={channel}"]).spec, 1, 0, engine="simpy")
+    own = run_model(load_model(str(path), [f"domains.vm.protection={channel}"]).spec, 1, 0)
     own_ms = hold_ms(dict(own.whole.outcomes))
     _, idle = played(tmp_path, kind)
     longer_ms = ANSWER_BYTES * 8 / 100_000 if kind == "lockstep" else 1e-9
@@ -118,7 +118,7 @@ FAULTS = [
 def test_the_promise_holds_where_the_shared_link_is_lost_on_a_states_way(kind: str, tmp_path: Any) -> None:
     """The channel fails, then the card with all that it carries, then the host; the backup goes on."""
     beats = [] if "checkpoint" in kind else ["domains.vm.protection.failover.detection.heartbeat_interval=50 ms"]
-    record = run_model(shared(tmp_path, kind, FULL, *FAULTS, *beats), 1, 0, engine="simpy")
+    record = run_model(shared(tmp_path, kind, FULL, *FAULTS, *beats), 1, 0)
     found = record.whole.outcomes["domains.vm.protection"]
     assert found.judged >= 10
     assert found.breaches == 0

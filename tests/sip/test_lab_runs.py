@@ -186,7 +186,7 @@ def test_nothing_is_lost_or_made_up_in_any_small_lab(
         {"stir": StirSpec(duration=0)},
         path,
     )
-    lab, phases = run(spec, seed, engine="simpy")
+    lab, phases = run(spec, seed)
     for phase in phases:
         for scenario in Scenario:
             assert 0 <= phase.inadequate[scenario] <= phase.attempts[scenario]

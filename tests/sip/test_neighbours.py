@@ -23,7 +23,7 @@ SIP_MODELS = ["lab-native", "lab-virtual", "lab-virtual-ft", "lab-virtual-shared
 
 
 def play(name, *changes):
-    lab = Run(load_model(name, (*SHORT, *changes)).spec, 7, 0, engine="simpy")
+    lab = Run(load_model(name, (*SHORT, *changes)).spec, 7, 0)
     return lab, lab.run().played()
 
 
@@ -79,8 +79,8 @@ def test_impossible_placements_are_refused():
 def test_what_nobody_sees_is_accounted_for_as_if_it_had_run():
     """The vmkernel alone on its pCPU: computed in one run, simulated in the other, which is observed."""
     spec = load_model("lab-virtual", (*SHORT, "hosts.host.switch_cost=3 us")).spec
-    computed = Run(spec, 7, 0, engine="simpy")
-    simulated = Run(spec, 7, 0, engine="simpy", observed=True)
+    computed = Run(spec, 7, 0)
+    simulated = Run(spec, 7, 0, observed=True)
     phases, others = computed.run().played(), simulated.run().played()
     assert computed.engine.events < simulated.engine.events - 5_000
     assert [phase.series for phase in phases] == [phase.series for phase in others]
@@ -97,7 +97,7 @@ def test_an_unseen_load_is_accounted_for_at_any_instant(stop_ns):
     spec = load_model("lab-virtual", (*SHORT, "hosts.host.switch_cost=3 us")).spec
     found = []
     for observed in (False, True):
-        lab = Run(spec, 7, 0, engine="simpy", observed=observed)
+        lab = Run(spec, 7, 0, observed=observed)
         lab.built.start()
         lab.engine.run(stop_ns)
         lab.built.settle()

@@ -14,7 +14,7 @@ def run_under(tmp_path, protection):
     path = tmp_path / "protected.yaml"
     steps = "{initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 1}"
     path.write_text(tiny(steps=steps).replace("  sut:\n", f"  sut:\n    protection: {protection}\n"))
-    return run_model(load_model(path).spec, 1, 0, engine="simpy")
+    return run_model(load_model(path).spec, 1, 0)
 
 
 def costs(record):

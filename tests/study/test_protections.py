@@ -177,7 +177,7 @@ def test_faults_of_devices_keep_every_packet_accounted_for(tmp_path, kind, fault
         with pytest.raises(ModelFileError, match="needs a"):
             load_model(path)
         return
-    record = run_model(load_model(path).spec, 1, 0, engine="simpy")
+    record = run_model(load_model(path).spec, 1, 0)
     words = [what for _, what in record.timelines["sut"]]
     assert {"nic_loss": "network card lost", "storage_loss": "storage lost", "slow_backup": "backup slow"}[
         fault

@@ -124,7 +124,7 @@ class Lab:
     def __init__(
         self,
         kernel,
-        engine="simpy",
+        engine="compiled",
         *,
         pcpus=1,
         latency_ns=50_000,

@@ -23,7 +23,7 @@ class Jobs(lab.Lab):
         return self.installed.outcome()
 
 
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_a_transaction_is_the_sum_of_its_parts_to_the_nanosecond(engine):
     """3 ms of CPU time in three shares, two disk operations of 8 ms, 1 ms of pause: 20 ms a round."""
     jobs = Jobs({"demand": 3 * MS, "disk_operations": 2, "think": MS, "pages": 7}, 200 * MS + 1, engine=engine)

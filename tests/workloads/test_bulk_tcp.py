@@ -54,7 +54,7 @@ class Bulk(lab.Lab):
         ]
 
 
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 @pytest.mark.parametrize("direction", ["upload", "download"])
 def test_one_client_fills_the_line(engine, direction):
     """1448 of 1538 bytes of each frame: 941.5 Mbit/s, both ways round."""

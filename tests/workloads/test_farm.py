@@ -88,12 +88,12 @@ def make(tmp_path):
     return lambda *changes, base=PLAIN: loaded(tmp_path, base, changes)
 
 
-def measured(spec, engine="simpy"):
+def measured(spec, engine="auto"):
     record = run_model(spec, 1, 0, engine=engine)
     return record, record.whole.outcomes["workloads.calls"]
 
 
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_an_answer_takes_the_sum_of_its_parts_to_the_nanosecond(make, engine):
     """INVITE: client, balancer, front, back twice with a disk, callee; then RINGING holds up OK on the one vCPU."""
     record, found = measured(make(), engine)
@@ -280,7 +280,7 @@ def restarted(domain):
 
 
 def run_to_the_end(spec):
-    run = Run(spec, 1, 0, engine="simpy")
+    run = Run(spec, 1, 0)
     run.run()
     rows = run.engine.rows
     return run, rows(loads)[1], [own for own in rows(servers)[1:] if own.row]

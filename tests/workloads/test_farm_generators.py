@@ -21,7 +21,7 @@ def make(tmp_path):
     return lambda *changes: loaded(tmp_path, model, changes)
 
 
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_an_answer_waits_for_four_pieces_of_work(make, engine):
     """INVITE said and heard, RINGING said, OK heard; what is said after RINGING is done while a server handles that."""
     _, free = measured(make("workloads.calls.message_cost=0 us"), engine)

@@ -29,7 +29,7 @@ class Loop(lab.Lab):
         return self.clients.outcome()
 
 
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_a_round_is_the_sum_of_its_parts_to_the_nanosecond(engine):
     """Request 200 B and answer 1000 B at 8 ns a byte, 50 us each way, 30 us of CPU time."""
     loop = Loop({"demand": 30_000, "answer_size": 1000}, {"request_size": 200, "turn_around": 20_000}, engine=engine)

@@ -432,7 +432,7 @@ def test_threads_take_at_one_instant_what_came_during_a_stop():
         "faults": [{"kind": "pause", "at": "10 ms", "duration": "380 ms"}],
         "measure": {"warm_up": "0 s", "duration": "500 ms"},
     }
-    seen = run_model(ModelSpec.model_validate(model), 1, 0, engine="simpy").whole.outcomes["workloads.load"]
+    seen = run_model(ModelSpec.model_validate(model), 1, 0).whole.outcomes["workloads.load"]
     assert seen.dropped == 0
     assert 350 < seen.answers <= seen.offered <= seen.answers + 1
     # Those of the stop waited for what was left of it, half of it on average.

@@ -124,7 +124,7 @@ class XenLab:
         return self
 
 
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_threads_sleep_while_the_ring_is_full(engine):
     """Sixteen clients, four threads: the back-end's 50 us a packet bound the rate, and no answer is lost."""
     xen = XenLab(ServiceSpec(threads=4, demand=US), engine=engine)

@@ -40,14 +40,14 @@ def make(tmp_path):
     return made
 
 
-def transfer_ms(spec, engine="simpy"):
+def transfer_ms(spec, engine="auto"):
     """Mean of the two transfer times."""
     figures = run_model(spec, 1, 0, engine=engine).whole.outcomes["workloads.load"]
     assert figures.replies == 2
     return figures.transfer_ms
 
 
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 @pytest.mark.parametrize("kind", ["cfs", "eevdf"])
 def test_a_process_that_puts_out_keeps_its_half_of_the_cpu(make, kind, engine):
     """Seven pieces of 12.5 ms at half the speed while the other computes, at full speed when it is alone."""
@@ -64,7 +64,7 @@ def test_no_more_processes_than_there_are_work_at_once(make):
     """One process: the second request is served when the first is over, by the same."""
     one = {"start_servers": 1, "min_spare": 1, "max_spare": 2, "max_clients": 1}
     spec = make({"kind": "cfs"}, **one)
-    figures = run_model(spec, 1, 0, engine="simpy").whole.outcomes["workloads.load"]
+    figures = run_model(spec, 1, 0).whole.outcomes["workloads.load"]
     assert figures.transfer_ms == pytest.approx(7 * 12.5, rel=0.01)
     assert figures.duration_s == pytest.approx(0.8, rel=0.01)
 

@@ -34,7 +34,7 @@ class Web(lab.Lab):
         return int(self.engine.rows(drops)[self.server.accept_full].count)
 
 
-@pytest.mark.parametrize("engine", ["simpy", pytest.param("compiled", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 def test_a_connection_is_the_sum_of_its_parts_to_the_nanosecond(engine):
     """SYN and its answer 90 B each; request 156 B; 1000 B of reply in one segment; 8 ns a byte, 50 us each way."""
     web = Web({"script": 20 * MS, "reply_size": 1000}, engine=engine)
