@@ -96,7 +96,7 @@ def test_items_of_an_agenda_come_in_the_order_of_events(make: type[SimpyEngine] 
     assert done == [(7_000, "first", 0), (7_000, "second", 1), (_TURN_NS * 3, "later", 1)]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_more_events_than_the_wheel_holds_are_a_matter_of_the_model() -> None:
     engine = CompiledEngine(_linked())
     mark = engine.number(on_mark)

@@ -229,11 +229,15 @@ ABSURD = ("inf", "-inf", "nan", "0", "1e308", "1e999", "9" * 30, "9" * 400, "9" 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_no_number_of_a_file_crashes_its_importer(name):
-    """Infinite, huge or no number, in each of many places and in all at once."""
+    """Infinite, huge or no number, in each of many places a third of them and in all places at once."""
     text = (FILES / name).read_text(encoding="utf-8")
     places = list(re.finditer(r"\d+(?:\.\d+)?", text))
     spans = [place.span() for place in places[:: max(len(places) // 60, 1)]]
-    texts = [text[:begin] + absurd + text[end:] for begin, end in spans for absurd in ABSURD]
+    texts = [
+        text[:begin] + absurd + text[end:]
+        for number, (begin, end) in enumerate(spans)
+        for absurd in ABSURD[number % 3 :: 3]
+    ]
     texts += [re.sub(r"\d+(?:\.\d+)?", absurd, text) for absurd in ABSURD]
     for changed in texts:
         try:

@@ -147,6 +147,7 @@ def _where(task):
     return os.getpid(), begin, time.monotonic()
 
 
+@pytest.mark.slow
 def test_a_worker_with_threads_simulates_one_at_a_time(cluster):
     cluster.add(1, threads=4)
     cluster.wait_for(1)
@@ -169,6 +170,7 @@ def test_another_source_is_refused_by_name(cluster):
     assert len(said) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_comes_later_takes_part(cluster):
     said = []
     with on_cluster(cluster.address) as used:

@@ -92,7 +92,12 @@ def test_a_run_stops_where_the_level_reaches_its_limit_and_goes_on_from_there(pa
     ("event", "settings", "exact"),
     [
         ("queue.held >= 10", (), chance(10)),
-        ("queue.lost >= 1", ("domains.server.applications.queue.backlog=8",), chance(9, lost=True)),
+        pytest.param(
+            "queue.lost >= 1",
+            ("domains.server.applications.queue.backlog=8",),
+            chance(9, lost=True),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_interval_holds_the_exact_chance(path, event, settings, exact):

@@ -35,7 +35,7 @@ def _z(values, expected):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("demand", ["exponential", "hyperexponential"])
+@pytest.mark.parametrize("demand", [pytest.param("exponential", marks=pytest.mark.slow), "hyperexponential"])
 def test_a_short_quantum_is_processor_sharing(demand):
     """M/G/1-PS: mean sojourn = E[S] / (1 - load), whatever the distribution of S."""
     rng = np.random.default_rng(7)

@@ -85,7 +85,15 @@ def test_nobody_starves(case: Case):
 
 @pytest.mark.thorough
 @each(lambda case: case.weights is not None)
-@pytest.mark.parametrize("weights", [(256, 512), (256, 1024), (200, 400, 600, 800), (256, 256, 512)])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        (256, 1024),
+        (200, 400, 600, 800),
+        pytest.param((256, 512), marks=pytest.mark.slow),
+        pytest.param((256, 256, 512), marks=pytest.mark.slow),
+    ],
+)
 def test_shares_follow_weights_under_saturation(case: Case, weights: tuple[int, ...]):
     """Over 20 s, every domain with a hog on as many vCPUs as there are pCPUs: within 1 % of the machine."""
     assert case.weights is not None
