@@ -111,7 +111,8 @@ CASES = {
     ),
     "two owners of a nic": (
         media_model(domains={"media": relay(), "other": relay()}),
-        "NIC 'nic0' belongs to both 'media' and 'other'; add another",
+        "NIC 'nic0' belongs to both 'media' and 'other', and each needs one for itself: plug another into the network "
+        "(hosts.host.nics), or take a path that guests share (moderated)",
     ),
     "path without driver domain": (
         media_model(domains={"media": BEHIND_DRIVER}),

@@ -448,7 +448,10 @@ class ModelSpec(Spec):
                 user = (self.driver_of(host) or "") if interface.path.needs_driver_domain else name
                 nic = self.nic_of(domain, interface)
                 if owners.setdefault((host, nic), user) != user:
-                    yield f"NIC '{nic}' belongs to both '{owners[host, nic]}' and '{user}'; add another"
+                    yield (
+                        f"NIC '{nic}' belongs to both '{owners[host, nic]}' and '{user}', and each needs one for itself: "
+                        f"plug another into the network (hosts.{host}.nics), or take a path that guests share (moderated)"
+                    )
 
     def _workload_problems(self, name: str, workload: WorkloadSpec) -> Iterator[str]:
         try:
