@@ -449,8 +449,9 @@ class ModelSpec(Spec):
                 nic = self.nic_of(domain, interface)
                 if owners.setdefault((host, nic), user) != user:
                     yield (
-                        f"NIC '{nic}' belongs to both '{owners[host, nic]}' and '{user}', and each needs one for itself: "
-                        f"plug another into the network (hosts.{host}.nics), or take a path that guests share (moderated)"
+                        f"NIC '{nic}' belongs to both '{owners[host, nic]}' and '{user}', and each needs one for "
+                        f"itself: plug another into the network (hosts.{host}.nics), or take a path that guests share "
+                        "(moderated)"
                     )
 
     def _workload_problems(self, name: str, workload: WorkloadSpec) -> Iterator[str]:

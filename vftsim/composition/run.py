@@ -273,7 +273,7 @@ class Run:
         running_ns: dict[int, int] = {}
         for name, _, row in built.vcpu_rows():
             vcpu: Any = rows(vcpus)[row]
-            more_ns = uncharged_ns(vcpu, now_ns)
+            more_ns = int(uncharged_ns(vcpu, now_ns))
             running_ns[int(vcpu.pcpu)] = more_ns
             domain_ns[name] += int(vcpu.run_ns) + more_ns
         outcomes: dict[str, Outcome] = {}

@@ -6,7 +6,7 @@ its ring and raises no interrupt.
 """
 
 from vftsim.kernel import Engine, EventKind, Sim, at, part
-from vftsim.platform.cpu import jobs
+from vftsim.platform.cpu import jobs, records
 from vftsim.platform.cpu.records import domains, uncharged_ns, vcpus
 from vftsim.platform.io import packet
 from vftsim.platform.io.packet import applications, ports
@@ -25,15 +25,7 @@ ENTITY = 2
 @part
 def run_ns(sim: Sim, guard: Guard) -> int:
     """Return the CPU time that the guest has used up to now."""
-    domain = domains(sim)[guard.domain]
-    total_ns = 0
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        vcpu = vcpus(sim)[row]
-        total_ns += vcpu.run_ns
-        # Not charged yet; during the switch to it (dispatched_ns ahead) it has run nothing.
-        if vcpu.pcpu != 0 and vcpu.dispatched_ns < sim.now_ns:
-            total_ns += sim.now_ns - vcpu.dispatched_ns
-    return total_ns
+    return records.run_ns(sim, domains(sim)[guard.domain])
 
 
 def used_ns(engine: Engine, guard: int) -> int:
@@ -41,7 +33,7 @@ def used_ns(engine: Engine, guard: int) -> int:
     domain = engine.rows(domains)[engine.rows(guards)[guard].domain]
     first = int(domain.first_vcpu)
     of_guest = (engine.rows(vcpus)[row] for row in range(first, first + int(domain.vcpus)))
-    return sum(int(vcpu.run_ns) + uncharged_ns(vcpu, engine.now_ns) for vcpu in of_guest)
+    return sum(int(vcpu.run_ns) + int(uncharged_ns(vcpu, engine.now_ns)) for vcpu in of_guest)
 
 
 @part

@@ -10,7 +10,7 @@ others have displaced, process switches and waiting for locks would do so; none 
 """
 
 from vftsim.kernel import Sim, part
-from vftsim.platform.cpu.records import RUNNING, Domain, domains, vcpus
+from vftsim.platform.cpu.records import domains, run_ns
 from vftsim.workloads.sip.records import SipServer, sip_rules
 
 
@@ -29,15 +29,3 @@ def busy_factor(sim: Sim, server: SipServer) -> float:
         server.looked_ns = sim.now_ns
         server.ran_before_ns = ran_ns
     return 1.0 + rules.growth_with_utilization * min(server.utilization, rules.growth_up_to)
-
-
-@part
-def run_ns(sim: Sim, domain: Domain) -> int:
-    """Return the CPU time of a domain up to now."""
-    total_ns = 0
-    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        vcpu = vcpus(sim)[row]
-        total_ns += vcpu.run_ns
-        if vcpu.state == RUNNING:
-            total_ns += max(sim.now_ns - vcpu.dispatched_ns, 0)
-    return total_ns
