@@ -9,7 +9,6 @@ import pytest
 
 from vftsim.testing.plant import MS, US, play
 
-from .crashes import engine_of_many
 from .sets import A
 from .test_coarse_lockstep import parameters as coarse
 from .test_event_sync import parameters as events
@@ -43,7 +42,6 @@ def gaps(kind, *faults):
         chunk_is_output=True,
         until_ns=500 * MS,
         faults=list(faults),
-        engine_type=engine_of_many(),
     ).run
     times = [time_ns for time_ns, _ in world.seen if time_ns > 50 * MS]
     return max(later - before for before, later in pairwise([*times, world.until_ns])), world.moments

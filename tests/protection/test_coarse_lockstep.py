@@ -13,7 +13,7 @@ from vftsim.platform.protection import coarse_lockstep as mechanism
 from vftsim.platform.protection.mechanism import protections
 from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S
 
-from .crashes import engine_of_many, quarters
+from .crashes import quarters
 from .spoilt import replaced
 
 CHUNK_NS = 1_700_001
@@ -137,7 +137,7 @@ def run(crash_ns: int = 0, spoil: Any = None, **more: Any) -> Plant:
         faults=faults,
         until_ns=until_ns,
         spoil=spoil,
-        **{"engine_type": engine_of_many(spoil), **more},
+        **more,
     ).run()
 
 

@@ -13,7 +13,7 @@ from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.event_sync import event_sync
 from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S, play, watched
 
-from .crashes import engine_of_many, quarters
+from .crashes import quarters
 from .sets import A, Setting
 from .spoilt import replaced
 
@@ -138,7 +138,6 @@ def run(**fields: Any) -> dict[str, Any]:
         "chunk_ns": CHUNK_NS,
         "chunk_is_output": True,
         "part": watched_sync,
-        "engine_type": engine_of_many(fields.get("spoil")),
         **fields,
     }
 

@@ -10,7 +10,7 @@ from vftsim.platform.protection import hypervisor_epoch as mechanism
 from vftsim.platform.protection.hypervisor_epoch import hypervisor_epoch
 from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S, watched
 
-from .crashes import engine_of_many, quarters
+from .crashes import quarters
 from .spoilt import replaced
 
 ROUND_TRIP_NS = 150 * US
@@ -140,7 +140,6 @@ PER_PHASE = 35
 
 
 def plant(protocol: str, **fields: Any) -> Plant:
-    fields = {"engine_type": engine_of_many(fields.get("spoil")), **fields}
     return Plant(parameters(protocol), asks=ASKS, chunk_ns=CHUNK_NS, chunk_is_output=True, part=watched_epoch, **fields)
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from vftsim.testing.plant import ENGINES, MS, OWN, US, play
 
-from .crashes import engine_of_many
 from .sets import A
 from .test_coarse_lockstep import parameters as coarse
 from .test_event_sync import parameters as events
@@ -50,7 +49,7 @@ def run(kind, *faults, until_ns=400 * MS, **more):
         chunk_is_output=True,
         until_ns=until_ns,
         faults=list(faults),
-        **{"engine_type": engine_of_many(), **more},
+        **more,
     ).run
 
 

@@ -10,7 +10,7 @@ from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.micro_checkpoint import micro_checkpoint
 from vftsim.testing.plant import MS, OWN, US, Plant, play, watched
 
-from .crashes import engine_of_many, quarters
+from .crashes import quarters
 from .sets import A
 from .spoilt import replaced
 from .state_oracle import Oracle, Rules, State
@@ -36,7 +36,6 @@ def plant(shipped: bool, **fields: Any) -> dict[str, Any]:
         "chunk_ns": CHUNK_NS,
         "chunk_is_output": True,
         "part": seen_micro,
-        "engine_type": engine_of_many(fields.get("spoil")),
         **fields,
     }
 

@@ -300,8 +300,10 @@ class Plant:
     until_ns : int
     part : Kind, optional
         Other functions in the place of the mechanism's own.
+    engine_type : type, optional
+        Default: compiled, or as plain Python where there is a ``spoil``.
     spoil : callable, optional
-        Called with the engine before it runs.
+        Called with the engine before it runs, to replace functions of it.
     """
 
     protection: dict[str, Any] = field(default_factory=dict)
@@ -319,7 +321,7 @@ class Plant:
     part: Kind | None = None
     size_bytes: int = 200
     seed: int = 7
-    engine_type: type[Engine] = SimpyEngine
+    engine_type: type[Engine] | None = None
     guest_runs: bool = True
     spoil: Callable[[Engine], None] | None = None
     mechanism: ProtectionSpec | None = None
@@ -330,7 +332,8 @@ class Plant:
         spec: Any = self.mechanism
         if spec is None:
             spec = spec_type(self.protection["kind"], self.part).model_validate(self.protection)
-        self.engine = engine = self.engine_type(kernel)
+        engine_type = self.engine_type or (CompiledEngine if self.spoil is None else SimpyEngine)
+        self.engine = engine = engine_type(kernel)
         self.host = build.add_host(engine, 1, scheduling())
         self.domain = build.add_domain(engine, self.host, DomainScheduling(), 1, None, 1 << 60)
         engine.add(flows, row=1, workload=engine.number(clients), port=1)
