@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.stats import Decision, capacity_search
+from vftsim.stats import Decision, capacity_search, larger_eases
 from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
 from vftsim.stats.probing import Prober, is_non_monotone
 
@@ -67,6 +67,35 @@ def test_bracket_is_extended_to_where_the_capacity_is(capacity):
     result = capacity_search(lambda level, _: level <= capacity, 40, 60, 1.0)
     assert result.estimate.low <= capacity <= result.estimate.high
     assert result.resolved
+
+
+@pytest.mark.parametrize("needed", [3.5, 30.5, 50.5, 799.5])
+def test_where_larger_levels_ease_the_smallest_that_passes_is_found(needed):
+    result = capacity_search(lambda level, _: level >= needed, 40, 60, 1.0, eases=True)
+    assert (result.estimate.low, result.estimate.high) == (needed - 0.5, needed + 0.5)
+    assert (result.answer, result.resolved, result.non_monotone) == ("between", True, False)
+
+
+@pytest.mark.thorough
+def test_a_rising_curve_is_covered_as_a_falling_one_is():
+    """The oracle's curve turned round, 100 trials: see the first test."""
+    oracles = [common_oracle(seed) for seed in range(100)]
+    results = [capacity_search(lambda x, n, f=f: f(140 - x, n), 10, 200, 1.0, eases=True) for f in oracles]
+    assert sum(r.estimate.low <= 140 - TRUTH <= r.estimate.high for r in results) >= 88
+    assert abs(np.mean([r.estimate.mean for r in results]) - (140 - TRUTH)) <= 0.5
+
+
+def test_what_is_known_of_one_side_only_where_larger_levels_ease():
+    lowest = capacity_search(lambda *_: True, 40, 60, 1.0, eases=True, allows=lambda level: level >= 7)
+    assert (lowest.answer, lowest.estimate.high, lowest.is_bounded) == ("below", 7.0, True)
+    highest = capacity_search(lambda *_: False, 40, 60, 1.0, eases=True, allows=lambda level: level <= 90)
+    assert (highest.answer, highest.estimate.low, highest.is_bounded) == ("at least", 90.0, True)
+
+
+@pytest.mark.parametrize("at", [3.5, 30.5, 50.5, 799.5])
+def test_single_runs_say_whether_larger_levels_ease(at):
+    assert larger_eases(lambda level: level >= at, 40, 60, 1.0)
+    assert not larger_eases(lambda level: level <= at, 40, 60, 1.0)
 
 
 def test_bracket_far_from_the_capacity_grows_by_doubling():

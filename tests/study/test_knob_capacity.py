@@ -13,8 +13,10 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
+from vftsim.report.blocks import Answer
 from vftsim.study.designs.find_capacity import knob_capacity
 from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.level_search import level_blocks
 from vftsim.study.designs.search_levels import CapacityRequest
 from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.objective import Objective, read_objective
@@ -95,6 +97,26 @@ def test_a_value_is_raised_no_higher_than_the_host_can_have(server, capsys):
     assert main([*CAPACITY, server.label, *words]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "at least 3 (domains.server.vcpus), no load failed, and the model can have no higher one" in said
+
+
+@pytest.mark.parametrize("own", [1, 8])
+def test_of_cpus_the_fewest_that_do_are_found(server, own):
+    """60 clients that ask each 21 ms for 1 ms fill 2.9 CPUs: two are behind for ever, three are never full."""
+    values = ["hosts.host.pcpus=8", "workloads.load.clients=60", "domains.server.applications.app.threads=60"]
+    model = load_model(server.label, [*values, f"domains.server.vcpus={own}"])
+    asked = asking(vary="domains.server.vcpus", resolution=None, objectives=("load.latency.p95 <= 5",))
+    found = turned(model, asked)
+    assert (found.result.estimate.low, found.result.estimate.high, found.result.eases) == (2.0, 3.0, True)
+    answer = next(block.text for block in level_blocks(found) if isinstance(block, Answer))
+    assert answer == "3 (domains.server.vcpus); 2 falls short"
+
+
+def test_it_is_said_that_no_value_does(server, capsys):
+    words = ["--objective", "load.latency.p95 <= 0.5", "--set", "hosts.host.pcpus=3"]
+    assert main([*CAPACITY, server.label, *words]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "below 1 (domains.server.vcpus), no load passed" in said
+    assert "not even one passes; single runs at larger ones failed too" in said
 
 
 def test_a_load_far_below_1_is_searched_as_finely_as_any_other(tmp_path):
@@ -271,7 +293,7 @@ def test_a_crash_that_rolls_the_guest_back_is_played_in_passes(tmp_path):
     text = SERVER.replace("load: {kind: request_response, to: server, clients: 15, turn_around: 20 ms}", load)
     text = text.replace("    vcpus: 1\n", "    vcpus: 1\n    protection: {kind: checkpoint, interval: 50 ms}\n")
     path.write_text(text + "faults: [{kind: primary_crash, at: 150 ms}]\n")
-    found = turned(load_model(path), asking(objectives=("app.answers >= 1",), budget=20))
+    found = turned(load_model(path), asking(objectives=("server.cpu <= 200",), budget=20))
     assert found.result.estimate.low >= 200
     assert not found.resources.empty
 

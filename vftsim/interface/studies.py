@@ -118,8 +118,8 @@ def capacity(
     labs : --labs FILE
         Ramp: systems of your own whose ramps were measured, beside the shipped ones.
     vary : --vary KEY
-        Find the largest value of this key of the model, e.g. workloads.web.rate; by default the load that its workload
-        declares.
+        Find the largest value of this key of the model that does, e.g. workloads.web.rate, or the smallest where larger
+        ones make it easier, e.g. domains.server.vcpus; by default the load that its workload declares.
     objectives : --objective 'FIGURE <= NUMBER'
         What a run must achieve, e.g. 'web.answered >= 90' (repeatable: all of them).
     prices : --prices/--no-prices

@@ -20,7 +20,7 @@ from vftsim.stats.intervals import (
 from vftsim.stats.percentiles import Sections, percentile_interval, sections
 from vftsim.stats.probing import Decision, Probe
 from vftsim.stats.replications import ReplicationResult, StoppingRule, replicate, run_replications
-from vftsim.stats.rootsearch import CapacityResult, capacity_search
+from vftsim.stats.rootsearch import CapacityResult, capacity_search, larger_eases
 from vftsim.stats.warmup import WarmUp, mser5, warm_up
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "bonferroni",
     "capacity_search",
     "central_range",
+    "larger_eases",
     "mean_interval",
     "median_interval",
     "mser5",

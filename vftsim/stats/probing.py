@@ -158,13 +158,13 @@ class Prober:
         return Decision.UNDECIDED
 
 
-def is_non_monotone(prober: Prober) -> bool:
-    """Tell whether a higher level passed significantly more often than a lower one.
+def is_non_monotone(prober: Prober, *, eases: bool = False) -> bool:
+    """Tell whether a higher level passed significantly more often than a lower one; the other way if larger ones ease.
 
     Either a level that fails lies below one that passes, or, among the replications run at both
     levels, those that fail at the lower and pass at the higher one are too many for chance.
     """
-    probes = prober.probes()
+    probes = prober.probes()[::-1] if eases else prober.probes()
     pairs = list(combinations(probes, 2))
     for below, above in pairs:
         if below.decision is Decision.FAIL and above.decision is Decision.PASS:

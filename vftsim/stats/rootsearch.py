@@ -7,10 +7,12 @@ at a random place without saying so.  Here a level is decided by a sequential te
 one, *fail* when it says the opposite, *undecided* when the runs allowed per level do not settle it.
 The answer is the interval from the highest level that passes to the lowest that fails.
 
-Levels are taken from a grid of the stated resolution.  The search bisects; around an undecided level
-it closes in from both sides.  The end of the range is tested first, as it fails cheaply; a bracket that
-does not hold the capacity is extended.  Until a level has passed, one at which a run failed leaves so many
-runs of the budget as a lower one takes to pass.
+Levels are taken from a grid of the stated resolution.  The search bisects; around an undecided level it closes in from
+both sides.  The end of the range is tested first, as it fails cheaply; a bracket that does not hold the capacity is
+extended.  Where a larger level *eases* the objective (a buffer, a number of CPUs), the answer is the smallest level
+that passes: the interval goes from the highest that fails to the lowest that passes, by the same search with the two
+verdicts in each other's place.  Until a level has passed, one at which a run failed leaves so many runs of the budget
+as a lower one takes to pass.
 
 Assumption: with common random numbers a replication that passes at some level passes at every lower
 one.  Then a wrong decision at any level implies a wrong decision at the capacity itself, and the error
@@ -39,7 +41,7 @@ from vftsim.stats.probing import BudgetUsedUp, Decision, Mapper, Probe, Prober, 
 Answer = Literal["between", "at least", "below", "unknown"]
 
 MAXIMUM_DOUBLINGS = 6
-LOWER_CHECK_RUNS = 10
+CHECK_RUNS = 10
 LOWER_CHECKS = 3
 UPPER_CHECKS = 5
 
@@ -63,15 +65,38 @@ class CapacityResult:
     runs_to_pass: int
     """Runs that a level takes to pass when none of them fails."""
     is_bounded: bool = False
-    """Whether the highest level tried is the highest there can be."""
+    """Whether the highest level tried is the highest there can be; where larger ones ease and it passes, the lowest."""
+    eases: bool = False
+    """Whether larger levels are the easier ones: those above the interval pass, and those below it fail."""
 
     @property
     def answer(self) -> Answer:
-        """What is known: the capacity lies between two levels, or is at least or below one, or nothing is."""
-        has_passed = any(probe.decision is Decision.PASS and probe.level <= self.estimate.low for probe in self.probes)
+        """What is known: the level lies between two, or is at least or below one, or nothing is."""
+        below = Decision.FAIL if self.eases else Decision.PASS
+        is_above = any(probe.decision is below and probe.level <= self.estimate.low for probe in self.probes)
         if math.isfinite(self.estimate.high):
-            return "between" if has_passed else "below"
-        return "at least" if has_passed else "unknown"
+            return "between" if is_above else "below"
+        return "at least" if is_above else "unknown"
+
+
+def larger_eases(
+    passes: Callable[[float], bool],
+    low: float,
+    high: float,
+    resolution: float,
+    allows: Callable[[float], bool] = lambda _: True,
+) -> bool:
+    """Tell whether larger levels are the easier ones, by single runs at levels ever farther apart.
+
+    ``passes(level)`` is always of the same replication.  Where it is the same at all levels, there is nothing to find
+    in reach, and the answer is no.
+    """
+    at_low = passes(low)
+    for doubling in range(MAXIMUM_DOUBLINGS + 1):
+        for level in (high * 2.0**doubling, low / 2.0 ** (doubling + 1)):
+            if level >= resolution and allows(level) and passes(level) != at_low:
+                return at_low == (level < low)
+    return False
 
 
 def capacity_search(
@@ -89,8 +114,11 @@ def capacity_search(
     mapper: Mapper = map,
     batch: int = 1,
     allows: Callable[[float], bool] = lambda _: True,
+    eases: bool = False,
 ) -> CapacityResult:
     """Search for the highest level at which runs still pass with the required probability.
+
+    If larger levels ease the objective, the lowest.
 
     Parameters
     ----------
@@ -108,7 +136,7 @@ def capacity_search(
     runs_per_level, budget : int
         Largest number of runs at one level and in all.
     floor : float
-        A level known to pass without a test: no load at all.
+        A level known to pass without a test: no load at all; to fail, if larger levels ease the objective.
     independent_levels : bool
         Do not rely on runs being ordered from level to level.
     mapper : callable
@@ -116,7 +144,9 @@ def capacity_search(
     batch : int
         Runs started together.  The answer does not depend on it.
     allows : callable
-        Whether there can be such a level; if not, there is none above it.
+        Whether there can be such a level: from some level on, up to another.
+    eases : bool
+        Whether larger levels are the easier ones.
     """
     if not (floor <= low < high and 0.0 < resolution <= high - low):
         raise UsageError(
@@ -140,7 +170,7 @@ def capacity_search(
         mapper=mapper,
         batch=batch,
     )
-    search = _Search(prober, floor, low, high, resolution, allows)
+    search = _Search(prober, floor, low, high, resolution, allows, eases)
     budget_ended = False
     try:
         search.run()
@@ -161,6 +191,7 @@ class _Search:
         high: float,
         resolution: float,
         allows: Callable[[float], bool],
+        eases: bool,
     ) -> None:
         self._prober = prober
         self._allows = allows
@@ -170,55 +201,79 @@ class _Search:
         self._resolution = resolution
         self._span = math.ceil((high - low) / resolution * (1.0 - 1e-12))
         self._floor_index = -math.ceil((low - floor) / resolution * (1.0 - 1e-12))
-        self._passed = self._floor_index
-        self._failed: int | None = None
+        near = (0, 1, *(self._floor_index + (1 << n) for n in reversed(range((-self._floor_index).bit_length()))))
+        self._inside = next((index for index in near if allows(self._level(index))), 0)
+        lowest = self._floor_index + 1
+        self._floor_index = self._last_allowed(lowest) - 1
+        self._is_bounded_below = self._floor_index >= lowest
+        self._eases = eases
+        self._verdict_below, self._verdict_above = Decision.PASS, Decision.FAIL
+        if eases:
+            self._verdict_below, self._verdict_above = Decision.FAIL, Decision.PASS
+        self._below = self._floor_index
+        self._above: int | None = None
         self._undecided: set[int] = set()
 
     def run(self) -> None:
-        """Find the highest level that passes and the lowest that fails."""
-        lowest = min(0, self._bracket_from_above())
-        self._bisect(lowest)
-        # The lower end is tested only if nothing above it passed: passing takes many runs.
+        """Find the highest level that passes and the lowest that fails; if larger levels ease, the other way round.
+
+        The end that fails is tested first: passing takes many runs.
+        """
+        if self._eases:
+            lowest = self._bracket_from_below(0)
+            if self._above is None:
+                self._bracket_from_above()
+        else:
+            lowest = min(0, self._bracket_from_above())
+            self._bisect(lowest)
+            lowest = self._bracket_from_below(lowest)
+        self._bisect(max(lowest, self._below))
+
+    def check_outside(self) -> None:
+        """Probe levels away from the answer, where a monotone response has nothing new to say."""
+        runs_below, runs_above = (None, CHECK_RUNS) if self._eases else (CHECK_RUNS, None)
+        below = self._below - self._floor_index
+        for j in range(1, LOWER_CHECKS + 1):
+            self._probe(self._floor_index + j * below // (LOWER_CHECKS + 1), runs_below)
+        if self._above is None:
+            return
+        lowest, above = self._above, max(self._span - self._above, UPPER_CHECKS + 1)
+        for j in range(1, UPPER_CHECKS + 1):
+            index = lowest + j * above // (UPPER_CHECKS + 1)
+            if self._allows(self._level(index)):
+                self._probe(index, runs_above)
+
+    def result(self, probability: float, confidence: float, budget_ended: bool) -> CapacityResult:
+        probes = self._prober.probes()
+        low = self._level(self._below)
+        high = math.inf if self._above is None else self._level(self._above)
+        point = min(max(_crossing(probes, probability, low, eases=self._eases), low), high)
+        runs = sum(probe.runs for probe in probes)
+        estimate = Estimate(point, (high - low) / 2.0, low, high, runs, confidence, "capacity search")
+        resolved = self._above is not None and self._above - self._below <= 1
+        flags = (resolved, is_non_monotone(self._prober, eases=self._eases), budget_ended)
+        is_lowest = self._eases and self._is_bounded_below and self._above == self._floor_index + 1
+        bounded = self._is_bounded or is_lowest
+        return CapacityResult(estimate, probes, *flags, self._prober.runs_to_pass(), bounded, self._eases)
+
+    def _bracket_from_below(self, lowest: int) -> int:
+        """Lower the level until it is below the answer, or there is none below it; return the index of the last."""
         step = self._span
-        while self._passed < lowest:
-            if self._probe(lowest) is Decision.PASS:
+        while self._below < lowest:
+            if self._probe(lowest) is self._verdict_below:
                 break
             lowest = max(lowest - step, self._floor_index)
             step *= 2
             if lowest == self._floor_index:
                 break
-        self._bisect(max(lowest, self._passed))
-
-    def check_outside(self) -> None:
-        """Probe levels away from the answer, where a monotone response has nothing new to say."""
-        below = self._passed - self._floor_index
-        for j in range(1, LOWER_CHECKS + 1):
-            self._probe(self._floor_index + j * below // (LOWER_CHECKS + 1), LOWER_CHECK_RUNS)
-        if self._failed is None:
-            return
-        failed, above = self._failed, max(self._span - self._failed, UPPER_CHECKS + 1)
-        for j in range(1, UPPER_CHECKS + 1):
-            index = failed + j * above // (UPPER_CHECKS + 1)
-            if self._allows(self._level(index)):
-                self._probe(index)
-
-    def result(self, probability: float, confidence: float, budget_ended: bool) -> CapacityResult:
-        probes = self._prober.probes()
-        low = self._level(self._passed)
-        high = math.inf if self._failed is None else self._level(self._failed)
-        point = min(max(_crossing(probes, probability, low), low), high)
-        runs = sum(probe.runs for probe in probes)
-        estimate = Estimate(point, (high - low) / 2.0, low, high, runs, confidence, "capacity search")
-        resolved = self._failed is not None and self._failed - self._passed <= 1
-        flags = (resolved, is_non_monotone(self._prober), budget_ended)
-        return CapacityResult(estimate, probes, *flags, self._prober.runs_to_pass(), self._is_bounded)
+        return lowest
 
     def _bracket_from_above(self) -> int:
-        """Raise the level until it fails, or there is none above it; return the index of the last."""
+        """Raise the level until it is above the answer, or there is none above it; return the index of the last."""
         index = highest = self._span
         for _ in range(MAXIMUM_DOUBLINGS + 1):
-            highest = self._highest_allowed(index)
-            if self._probe(highest) is Decision.FAIL:
+            highest = self._last_allowed(index)
+            if self._probe(highest) is self._verdict_above:
                 break
             if highest < index:
                 self._is_bounded = True
@@ -226,39 +281,40 @@ class _Search:
             index *= 2
         return highest
 
-    def _highest_allowed(self, index: int) -> int:
-        """Return an index, or the highest below it at which there can be a level."""
-        lowest, highest = self._floor_index, index + 1
+    def _last_allowed(self, index: int) -> int:
+        """Return an index, or the closest to it at which there can be a level."""
+        allowed, refused = self._inside, index
         if self._allows(self._level(index)):
             return index
-        while highest - lowest > 1:
-            middle = (lowest + highest) // 2
-            lowest, highest = (middle, highest) if self._allows(self._level(middle)) else (lowest, middle)
-        return lowest
+        while abs(refused - allowed) > 1:
+            middle = (allowed + refused) // 2
+            allowed, refused = (middle, refused) if self._allows(self._level(middle)) else (allowed, middle)
+        return allowed
 
     def _bisect(self, lowest: int) -> None:
-        while self._failed is not None:
-            bottom = max(self._passed, lowest)
-            inside = [k for k in self._undecided if bottom < k < self._failed]
-            first, last = (min(inside), max(inside)) if inside else (self._failed, self._failed)
+        while self._above is not None:
+            bottom = max(self._below, lowest)
+            inside = [k for k in self._undecided if bottom < k < self._above]
+            first, last = (min(inside), max(inside)) if inside else (self._above, self._above)
             if first - bottom > 1:
                 self._probe((bottom + first) // 2)
-            elif inside and self._failed - last > 1:
-                self._probe((last + self._failed) // 2)
+            elif inside and self._above - last > 1:
+                self._probe((last + self._above) // 2)
             else:
                 return
 
     def _probe(self, index: int, runs: int | None = None) -> Decision:
         if index <= self._floor_index:
-            return Decision.PASS
-        # Until a level has passed, one that may fail must not take the runs of a lower one that may pass.
+            return self._verdict_below
+        # Until a level has passed, one that may fail must not take the runs of another that may pass.
         to_pass = self._prober.runs_to_pass()
-        keeping = to_pass if self._passed == self._floor_index and self._prober.left > to_pass else 0
+        has_passed = self._above is not None if self._eases else self._below > self._floor_index
+        keeping = to_pass if not has_passed and self._prober.left > to_pass else 0
         decision = self._prober.decide(self._level(index), runs, keeping=keeping)
-        if decision is Decision.PASS and (self._failed is None or index < self._failed):
-            self._passed = max(self._passed, index)
-        elif decision is Decision.FAIL and index > self._passed:
-            self._failed = index if self._failed is None else min(self._failed, index)
+        if decision is self._verdict_below and (self._above is None or index < self._above):
+            self._below = max(self._below, index)
+        elif decision is self._verdict_above and index > self._below:
+            self._above = index if self._above is None else min(self._above, index)
         elif decision is Decision.UNDECIDED:
             self._undecided.add(index)
         return decision
@@ -269,10 +325,13 @@ class _Search:
         return float(f"{self._low + index * self._resolution:.12g}")
 
 
-def _crossing(probes: Sequence[Probe], probability: float, default: float) -> float:
-    """Return where the falling curve closest to the probes (isotonic regression) meets ``probability``."""
+def _crossing(probes: Sequence[Probe], probability: float, default: float, *, eases: bool) -> float:
+    """Return where the curve closest to the probes (isotonic regression) meets ``probability``.
+
+    It falls over the level, or rises if larger levels ease.
+    """
     blocks: list[list[float]] = []  # runs, passed, first level, last level
-    for probe in probes:
+    for probe in reversed(probes) if eases else probes:
         blocks.append([probe.runs, probe.passed, probe.level, probe.level])
         while len(blocks) > 1 and blocks[-2][1] * blocks[-1][0] <= blocks[-1][1] * blocks[-2][0]:
             runs, passed, _, last = blocks.pop()

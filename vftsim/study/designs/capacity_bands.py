@@ -1,8 +1,9 @@
 """The band of a protected server's capacity over the ranges of its mechanism's prices.
 
 By the ramp: one ramp is played at each end of each price.  By a search: replication 0 is within the limit up to some
-load, and beyond it above; that load is found at the prices in use and at each end of each price, in quarters of the
-search's resolution.  How far it moves is taken as how far the capacity does, whatever share of runs a search asks for.
+load, and beyond it above (the other way round where larger loads ease); that load is found at the prices in use and at
+each end of each price, in quarters of the search's resolution.  How far it moves is taken as how far the capacity does,
+whatever share of runs a search asks for.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -71,7 +72,7 @@ def with_band(search: LevelSearch, execution: Execution, study: LevelStudy) -> L
     step = resolution_of(study.saturated, search.settings, whole=counted) / _STEPS
     if counted:
         step = max(1.0, step // 1.0)
-    play = _Turns(study, step, execution)
+    play = _Turns(study, step, execution, search.result.eases)
     execution.progress.total(runs_of_bands(search.model))
     try:
         (in_use,) = play([search.model], max(1, round(search.result.estimate.mean / step)))
@@ -117,6 +118,8 @@ class _Turns:
     study: LevelStudy
     step: float
     execution: Execution
+    eases: bool
+    """Whether larger loads are the easier ones: then up to which load it is beyond."""
 
     def __call__(self, models: Sequence[Model], start: int) -> list[int]:
         """Return the loads in steps, beginning to look at one of them."""
@@ -142,7 +145,7 @@ class _Turns:
         runs = together(at_levels, workers, [{0: task} for task in tasks.values()])
         for _ in runs:
             self.execution.progress.advance("prices at their ends")
-        return {number: bool(run) for number, (run,) in zip(tasks, runs, strict=True)}
+        return {number: bool(run) != self.eases for number, (run,) in zip(tasks, runs, strict=True)}
 
     def _level(self, level: int) -> float:
         return float(f"{level * self.step:.12g}")

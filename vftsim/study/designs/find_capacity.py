@@ -15,10 +15,12 @@ of runs of two.  Calls go with the streams in the proportion of the model file, 
 study go through the media server (60 calls/s with 720 streams, Patnaik 2009, 6.4).  Phases and clocks of the first
 streams are the same at every load, and calls come at the same draws, only denser: common random numbers.
 
-**The largest value of any key** at which runs still meet what is asked: ``vftsim capacity net-kvm --vary
-workloads.web.rate --objective 'web.answered >= 90'``.  A workload declares what its load is and what its clients ask
-for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another key, or ask for something else.  The
-search begins between the model's own value and twice that, and goes further where the answer is not there.
+**The largest value of any key** at which runs still meet what is asked, or the smallest of one that makes it easier:
+``vftsim capacity net-kvm --vary workloads.web.rate --objective 'web.answered >= 90'``.  A workload declares what its
+load is and what its clients ask for (:class:`~vftsim.workloads.parts.WorkloadSpec`); the user may turn another key, or
+ask for something else.  The search begins between the model's own value and twice that, and goes further where the
+answer is not there.  Which way it is follows from single runs there and ever farther away, up to the first whose
+verdict is another.
 """
 
 import math
@@ -130,7 +132,10 @@ def meets(record: RunRecord, objectives: Sequence[Objective]) -> tuple[dict[str,
 
 
 def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
-    """Search for the largest value of the knob that was asked for, or that the model's first workload declares."""
+    """Search for the last value that does of the knob that was asked for, or that the model's first workload declares.
+
+    That is the largest, or the smallest where larger ones make it easier.
+    """
     if request.method == "ramp":
         raise UsageError("--method ramp: only a SIP benchmark has steps; here the capacity is found by search")
     request.refuse("the limit is said with --objective here", "ihs_limit_percent", "loss_limit_percent")
@@ -164,6 +169,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
         beside=beside,
         is_counted=knob.is_whole,
         fewest_judged=fewest,
+        may_ease=bool(request.objectives),
     )
     turned = partial(at_knob, knob=knob, workload=loaded) if fewest else knob.at
     load = JudgedLoad(model.spec, execution.seed, turned, partial(meets, objectives=objectives), offered)

@@ -34,6 +34,7 @@ from vftsim.study.designs.search_levels import (
     JudgedRun,
     SearchMapper,
     SearchSettings,
+    next_failed,
     probe_table,
     search_from_plain,
     search_levels,
@@ -82,6 +83,8 @@ class LoadNames:
     """Whether the load is a whole number."""
     fewest_judged: int = 0
     """A run measures until so many have been offered, if that is longer than the model says."""
+    may_ease: bool = False
+    """Whether a larger load may be the easier one, as a number of CPUs is: single runs say which it is."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,12 @@ class LevelSearch:
     figures: dict[float, dict[str, list[float]]]
     """The judged figures of every run, by load and name."""
     watched_level: float
-    """Load whose resources were watched: the lowest that failed, or the highest that passed if none did."""
+    """Load whose resources were watched: the one beside the answer that failed, or the highest that passed."""
     resources: DataFrame
     """Use of the resources there, the limiting one first; empty after an interruption, and of a search with a stop."""
     interrupted: bool = False
     missing: Missing | None = None
-    """Traffic that was not offered at the lowest load that failed."""
+    """Traffic that was not offered at the load beside the answer that failed."""
     band: Band | None = None
     """The band of the capacity over the ranges of a mechanism's prices."""
 
@@ -195,12 +198,18 @@ def search_level(model: Model, execution: Execution, settings: SearchSettings, s
     """Search for the capacity, and watch the resources at the limit; what was judged before an interruption counts."""
     mapper = SearchMapper(execution, study.names.unit, study.cache(model, execution))
     result, missing = search_levels(
-        study.load, study.saturated, settings, mapper, whole=study.names.is_counted, allows=study.load.allows
+        study.load,
+        study.saturated,
+        settings,
+        mapper,
+        whole=study.names.is_counted,
+        allows=study.load.allows,
+        may_ease=study.names.may_ease,
     )
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
-    failed = [p.level for p in result.probes if p.level >= result.estimate.high]
-    watched = failed[0] if failed else result.probes[-1].level if missing is None else result.estimate.low
+    failed = next_failed(result)
+    watched = failed.level if failed else result.probes[-1].level if missing is None else result.estimate.low
     watched = watched or result.probes[0].level
     resources, interrupted = frame(), mapper.interrupted
     if study.is_watched and not interrupted:
@@ -252,7 +261,9 @@ def level_blocks(search: LevelSearch) -> list[Block]:
     if search.resources.empty:
         return blocks
     highest = "the highest load tried" if search.missing is None else "the highest load judged"
-    judged = "the lowest load that fails" if search.watched_level >= result.estimate.high else highest
+    failed = next_failed(result)
+    beside = "highest" if result.eases else "lowest"
+    judged = f"the {beside} load that fails" if failed and failed.level == search.watched_level else highest
     # Where a figure of a ramp is judged it may be one of another step.
     step = ", in step 1" if search.model.spec.ramp is not None and names.key != SAPS else ""
     blocks.append(Note(f"Limiting resource{step}: {limit_in_words(search.resources)}"))
@@ -268,17 +279,26 @@ def _answer(search: LevelSearch) -> Answer:
         text = f"{value:{form}}"
         return text if of_load is None else marked_text(of_load, value, text)
 
-    bound = "no load failed, and the model can have no higher one" if search.result.is_bounded else "no load failed"
-    bound = bound if search.missing is None else f"above it: {search.missing.word.lower()}"
-    between = f"{load(e.mean, '.0f' if names.is_counted else '.4g')} {names.unit}, in [{load(e.low)}, {load(e.high)}]"
-    text = {
-        "between": between,
-        "at least": f"at least {load(e.low)} {names.unit}, {bound}",
-        "below": f"below {load(e.high)} {names.unit}, no load passed",
-        "unknown": f"not found: no load passed or failed, up to {search.loads[-1]:g} {names.unit} were tried",
-    }[search.result.answer]
+    unit, is_counted, bounded = names.unit, names.is_counted, search.result.is_bounded
+    last = f", and the model can have no {'lower' if e.high < math.inf else 'higher'} one" if bounded else ""
+    missing = None if search.missing is None else search.missing.word.lower()
+    untried = f"not found: no load passed or failed, up to {search.loads[-1]:g} {unit} were tried"
+    passing = {
+        "between": f"{load(e.mean, '.0f' if is_counted else '.4g')} {unit}, in [{load(e.low)}, {load(e.high)}]",
+        "at least": f"at least {load(e.low)} {unit}, {f'above it: {missing}' if missing else f'no load failed{last}'}",
+        "below": f"below {load(e.high)} {unit}, no load passed",
+        "unknown": untried,
+    }
+    needed = {
+        "between": f"{load(e.high)} {unit}; {load(e.low)} falls short",
+        "at least": f"more than {load(e.low)} {unit}, no load passed{last}",
+        "below": f"at most {load(e.high)} {unit}, {f'below it: {missing}' if missing else f'no load failed{last}'}",
+        "unknown": untried,
+    }
+    text, title = (needed, "Needed") if search.result.eases else (passing, names.title)
     share = f"{100 * search.settings.probability:g} % of runs {names.within}"
-    return Answer(text, names.title, f"({100 * search.settings.confidence:g} %, {e.n} runs; {share})")
+    more = f"({100 * search.settings.confidence:g} %, {e.n} runs; {share})"
+    return Answer(text[search.result.answer], title, more)
 
 
 def _doubts(search: LevelSearch) -> list[Note]:
@@ -286,14 +306,15 @@ def _doubts(search: LevelSearch) -> list[Note]:
     result, names, interrupted, missing = search.result, search.names, search.interrupted, search.missing
     ended = result.budget_ended and not interrupted
     is_open = (missing is None and result.answer != "between") or (ended and not result.resolved)
-    is_open = is_open and not (result.is_bounded and result.answer == "at least")
+    is_open = is_open and not (result.is_bounded or (result.eases and names.is_counted and result.estimate.high <= 1.0))
     by_chance = not (result.resolved or interrupted or ended) and result.answer == "between"
+    irregular, regular = ("lower", "higher") if result.eases else ("higher", "lower")
     texts = (
         (interrupted, "interrupted: the search had not come to its end"),
         (missing is not None, str(missing)),
-        (is_open, _next_step(result, names.is_counted)),
+        (is_open, _next_step(result, names)),
         (by_chance, "not resolved further: runs at the loads between pass and fail by chance"),
-        (result.non_monotone, "warning: a higher load passed more often than a lower one"),
+        (result.non_monotone, f"warning: a {irregular} load passed more often than a {regular} one"),
     )
     return [Note(text, warns=True) for holds, text in texts if holds]
 
@@ -309,17 +330,20 @@ def of_prices(with_prices: Estimate | None, band: Band | None, unit: str) -> lis
     return [Note(text), Cards([Card("with prices over their ranges", with_prices, unit)])]
 
 
-def _next_step(result: CapacityResult, is_counted: bool) -> str:
+def _next_step(result: CapacityResult, names: LoadNames) -> str:
     """Return what is missing for a capacity, and what to do about it."""
     spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
     if result.answer == "at least":
-        return f"{spent}--budget raises it" if spent else "no load that was tried ever failed: is the limit reached?"
+        never = "passed: is something else the limit?" if result.eases else "failed: is the limit reached?"
+        return f"{spent}--budget raises it" if spent else f"no load that was tried ever {never}"
     if result.answer == "between":
         return f"{spent}--budget narrows the interval"
     if result.answer == "below" and result.resolved:
-        if is_counted and result.estimate.high <= 1.0:
-            return "not even one passes, and a search is for the largest that does: change what else is in the model"
-        return "the lowest load that a search tries failed: a lower --resolution tries lower ones"
+        too = "; single runs at larger ones failed too" if names.may_ease and not result.eases else ""
+        if names.is_counted and result.estimate.high <= 1.0:
+            return f"not even one passes{too}: change what else is in the model"
+        verdict = "passed" if result.eases else "failed"
+        return f"the lowest load that a search tries {verdict}{too}: a lower --resolution tries lower ones"
     return (
         f"{spent}a load passes after {result.runs_to_pass} runs without a failure at least: --budget "
         f"{10 * result.runs_to_pass} or more, or a lower --probability"

@@ -18,7 +18,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, capacity_search, sequential_binomial_interval
+from vftsim.stats import CapacityResult, Probe, capacity_search, larger_eases, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import Missing, mean_missing
@@ -161,17 +161,20 @@ def search_levels(
     *,
     whole: bool = False,
     allows: Callable[[float], bool] = lambda _: True,
+    may_ease: bool = False,
 ) -> tuple[CapacityResult, Missing | None]:
     """Search for the capacity around the load that saturates a system, among loads that the model ``allows``.
 
-    Returns it with what was not offered at the lowest load that failed, if anything.  ``passes(load, replication)``
-    returns a :class:`JudgedRun`, and is picklable.  ``whole`` loads are counted, not measured.
+    Returns it with what was not offered at the load next to it that failed, if anything.  ``passes(load, replication)``
+    is picklable.  ``whole`` loads are counted, not measured.  Where larger ones ``may_ease``, single runs say which
+    way.
     """
     resolution = resolution_of(saturated, settings, whole=whole)
     low = settings.low or max(resolution, _down(0.5 * saturated, resolution))
     high = settings.high or max(_down(saturated, resolution), low) + resolution
     if not 0.0 < resolution <= high - low:
         raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
+    eases = may_ease and larger_eases(lambda level: bool(passes(level, 0)), low, high, resolution, allows)
     mapper.execution.progress.total(settings.budget)
     result = capacity_search(
         passes,
@@ -185,6 +188,7 @@ def search_levels(
         mapper=mapper,
         batch=mapper.execution.worker_count,
         allows=allows,
+        eases=eases,
     )
     if mapper.interrupted and not result.probes:
         raise Interrupted("no run had finished")
@@ -208,6 +212,7 @@ def answer_columns(result: CapacityResult) -> dict[str, Any]:
         "resolved": result.resolved,
         "non_monotone": result.non_monotone,
         "budget_ended": result.budget_ended,
+        "eases": result.eases,
     }
 
 
@@ -326,17 +331,28 @@ def _of_judged(record: RunRecord, name: str, judged: Collection[str]) -> Offer:
 def without_short_offers(
     result: CapacityResult, outcomes: Mapping[float, Sequence[JudgedRun]], load: str
 ) -> tuple[CapacityResult, Missing | None]:
-    """Return a search's answer, and what was not offered at the lowest load that failed.
+    """Return a search's answer, and what was not offered at the load next to it that failed.
 
     Where no run there went beyond the limit, the load failed only because it was not offered: the answer is a bound.
     """
-    failed = [probe for probe in result.probes if probe.level >= result.estimate.high]
-    if not failed:
+    failed = next_failed(result)
+    if failed is None:
         return result, None
-    runs = outcomes[failed[0].level][: failed[0].runs]
-    what = f"the load at {failed[0].level:g} {load}"
+    runs = outcomes[failed.level][: failed.runs]
+    what = f"the load at {failed.level:g} {load}"
     missing = mean_missing(what, [run.short for run in runs if run.short is not None])
     if missing is None or not all(run.is_within for run in runs):
         return result, missing
-    low = result.estimate.low
-    return replace(result, estimate=replace(result.estimate, mean=low, high=math.inf, half_width=math.inf)), missing
+    estimate = result.estimate
+    if result.eases:
+        bound = replace(estimate, mean=estimate.high, low=0.0, half_width=estimate.high / 2.0)
+    else:
+        bound = replace(estimate, mean=estimate.low, high=math.inf, half_width=math.inf)
+    return replace(result, estimate=bound), missing
+
+
+def next_failed(result: CapacityResult) -> Probe | None:
+    """Return the level beside the answer that failed."""
+    if result.eases:
+        return next((probe for probe in reversed(result.probes) if probe.level <= result.estimate.low), None)
+    return next((probe for probe in result.probes if probe.level >= result.estimate.high), None)
