@@ -144,7 +144,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     request.refuse(_BUDGETED, "replications")
     key = _key(model, request)
     knob = knob_of(model.spec, key)
-    objectives = whole_objectives(_texts(model.spec, key, request), model.spec)
+    objectives = whole_objectives(_texts(model.spec, key, request), [model.spec])
     if not objectives:
         leading = [address for address in catalogue(model.spec) if address.entry.leads]
         such_as = f"{leading[0].text} <= 100 {leading[0].entry.unit}".rstrip() if leading else "FIGURE <= NUMBER"

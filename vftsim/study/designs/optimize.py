@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from vftsim.errors import UsageError
@@ -83,21 +84,37 @@ class Request:
         chosen = [read_choice(text) for text in choose]
         if len({name for name, _ in chosen}) < len(chosen):
             raise UsageError("--choose: a name is given twice; put all its values into one")
-        whole = whole_objectives(objectives, base.spec)
-        request = cls(model, tuple(settings), base, dict(chosen), whole, read_prices(prices), **limits)
+        if not chosen:
+            raise UsageError("optimize: nothing to choose; --choose NAME=V,V")
+        request = cls(model, tuple(settings), base, dict(chosen), (), read_prices(prices), **limits)
+        specs = [base.spec, *(point.model.spec for point in request.points[0])]
+        request = replace(request, objectives=whole_objectives(objectives, specs))
         request.check()
         return request
 
     def check(self) -> None:
         """Refuse what makes no sense."""
-        if not self.choices:
-            raise UsageError("optimize: nothing to choose; --choose NAME=V,V")
         if not self.objectives:
             raise UsageError("optimize: nothing to meet; --objective 'figure <= number'")
         if not 0.5 < self.confidence < 1.0:
             raise UsageError(f"--confidence: above 50 and below 100 %, got {100 * self.confidence:g} %")
         if self.looks < 1 or self.budget < STEPS[-1]:
             raise UsageError(f"--looks: at least 1; --budget: at least {STEPS[-1]} runs")
+
+    @cached_property
+    def points(self) -> tuple[list[StudyPoint], dict[str, str]]:
+        """The configurations that the model can have, and why the others cannot be."""
+        choices, refused = self.choices, dict[str, str]()
+        if (count := math.prod(map(len, choices.values()))) > MOST:
+            raise UsageError(f"--choose: {count} configurations; at most {MOST}")
+        values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
+        factors, change = dict.fromkeys(choices, Factor()), change_for(self.quick)
+        points = points_at(
+            self.model, self.base.label, self.settings, values, factors, change, refused=refused, option="--choose"
+        )
+        if not points:
+            raise UsageError(f"no configuration is possible: {next(iter(refused.values()))}")
+        return points, refused
 
     @property
     def figures(self) -> tuple[str, ...]:
@@ -373,17 +390,8 @@ class Candidate:
 
 def candidates_of(request: Request) -> tuple[list[Candidate], dict[str, str]]:
     """Return the configurations that the model can have, the cheapest first, and why the others cannot be."""
-    choices, refused = request.choices, dict[str, str]()
-    if (count := math.prod(map(len, choices.values()))) > MOST:
-        raise UsageError(f"--choose: {count} configurations; at most {MOST}")
-    values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
-    factors, change = dict.fromkeys(choices, Factor()), change_for(request.quick)
-    points = points_at(
-        request.model, request.base.label, request.settings, values, factors, change, refused=refused, option="--choose"
-    )
-    if not points:
-        raise UsageError(f"no configuration is possible: {next(iter(refused.values()))}")
-    varied = frozenset(name for name, of_choice in choices.items() if len(of_choice) > 1)
+    points, refused = request.points
+    varied = frozenset(name for name, of_choice in request.choices.items() if len(of_choice) > 1)
     units = price_units(request, points)
     candidates = [
         Candidate(point, *cost_of(request.prices, point.model.spec, units), varied=varied) for point in points

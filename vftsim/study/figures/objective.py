@@ -91,10 +91,17 @@ def read_objective(text: str) -> Objective:
     return Objective(match["figure"], match["relation"], value, match["unit"] or "")
 
 
-def whole_objectives(texts: Iterable[str], spec: ModelSpec) -> tuple[Objective, ...]:
-    """Return the objectives that a user wrote, on whole addresses of a model's figures and in the units of these."""
-    as_written = [read_objective(text) for text in texts]
-    return tuple(replace(one, figure=one_figure(one.figure, spec)) for one in in_units(as_written, [spec]))
+def whole_objectives(texts: Iterable[str], specs: Sequence[ModelSpec]) -> tuple[Objective, ...]:
+    """Return the objectives that a user wrote, on whole addresses of figures and in the units of these.
+
+    A name is one of the first model that has such a figure: without protection no output is held.
+    """
+    whole = list[Objective]()
+    for one in map(read_objective, texts):
+        having = [each for each in specs if meant_by(one.figure, catalogue(each))][:1]
+        (in_unit,) = in_units([one], having or specs)
+        whole.append(replace(in_unit, figure=one_figure(one.figure, having[0])))
+    return tuple(whole)
 
 
 def in_units(
