@@ -9,10 +9,11 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.points import price_ranges, read_range, span_of, values_outside
-from vftsim.study.designs.runner import simulate
-from vftsim.study.designs.sensitivity import Request, sensitivity, shortened
+from vftsim.study.designs.runner import Evaluator, simulate
+from vftsim.study.designs.sensitivity import COMMAND, Request, _one_at_a_time, sensitivity, shortened
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
+from vftsim.study.store.resumable import resumable_store
 
 SHORT = ("workloads.signaling=null", "workloads.media.streams=40", "measure.duration=100 ms", "measure.warm_up=50 ms")
 DOM0 = "domains.dom0.cpu"
@@ -124,6 +125,35 @@ def test_what_makes_no_sense_is_refused(change, why):
     asked = Request(**{**data, "base": load_model("xen-media", SHORT), **change})
     with pytest.raises(UsageError, match=why):
         asked.check()
+
+
+def test_a_step_may_be_named_by_its_number(tiny_path, tmp_path):
+    """Of step 1, whose load one of the factors turns: CPU time goes with the load and with the inflation."""
+    first = span_of("", "9 /s", "11 /s")
+    spans = {"workloads.calls.steps.initial": first, "domains.sut.cpu_inflation": span_of("", 1.0, 1.1)}
+    shorter = ("workloads.calls.steps.most=1", "workloads.calls.steps.duration=20 s")
+    base, figure = load_model(str(tiny_path), shorter), "sut.step_1.cpu"
+    asked = Request(str(tiny_path), shorter, figure, spans, base, replications=1)
+    asked.check()
+    with resumable_store(tmp_path / "s", COMMAND, force=False) as store:
+        in_use, ends, _ = _one_at_a_time(asked, figure, Evaluator((figure,), 0.95, Execution(1, 1, store=store)))
+    assert in_use.mean == pytest.approx(34.0, rel=0.2), "10 attempts of 8.5 touches of 4 ms"
+    low, high = ends["workloads.calls.steps.initial"]
+    assert low.mean < -1.0
+    assert high.mean > 1.0
+
+
+@pytest.mark.parametrize(
+    ("figure", "why"),
+    [
+        ("calls.step_6.setup.p95", r"nearest: .*workloads\.calls\.at_"),
+        ("calls.at_60.setup.p95", r"nearest: .*workloads\.calls\.at_"),
+        ("calls.setup.p95", "ambiguous"),
+    ],
+)
+def test_a_step_that_the_model_has_not_is_refused_before_any_run(tiny, figure, why):
+    with pytest.raises(UsageError, match=why):
+        Request("tiny", (), figure, SPANS, tiny).check()
 
 
 def test_ranges_are_read_as_a_user_writes_them():

@@ -280,8 +280,9 @@ def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n
         if (reason := responses.refused.get(position)) is not None:
             results.append(replace(one, n=0, verdict=REFUSED, reason=reason))
             continue
-        figures = {name: each for name in request.figures if (each := responses.estimate(position, name)) is not None}
-        values = {name: list(responses.values(position, name).values()) for name in figures}
+        at = {name: responses.address(position, name) for name in request.figures}
+        figures = {name: each for name in at if (each := responses.estimate(position, at[name])) is not None}
+        values = {name: list(responses.values(position, at[name]).values()) for name in figures}
         results.append(replace(one, n=n, figures=figures, verdict=verdict_of(request.objectives, figures, values)))
     return results
 

@@ -185,13 +185,17 @@ class Responses:
         self.refused: dict[int, str] = {}
         """Why points cannot be run, by number."""
         self._meant: dict[str, dict[str, Address]] = {name: {} for name in self.names}
+        self._single: list[dict[str, str]] = [{} for _ in range(count)]
 
     def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:
         """Keep what a run of a point says."""
         one, point = Summary("", [(replication, RunRecord.from_dict(data))]), self.points[number]
         texts = [text for text, row in one.rows.items() if isinstance(row.address.entry.figure, Verdict)]
         for name in self.names:
-            for address in one.find(name):
+            found = one.find(name)
+            if len(found) == 1:
+                self._single[number][name] = found[0].text
+            for address in found:
                 self._meant[name].setdefault(address.text, address)
                 texts.append(address.text)
         for text in dict.fromkeys(texts):
@@ -211,6 +215,10 @@ class Responses:
     def of(self, name: str) -> list[Address]:
         """Return the figures that a name means."""
         return list(self._meant[name].values())
+
+    def address(self, number: int, name: str) -> str:
+        """Return the address of the one figure of a point that a name means: that of step 2 is by the load there."""
+        return self._single[number].get(name, name)
 
     def estimate(self, number: int, address: str) -> Estimate | None:
         """Return a figure of a point."""
@@ -253,7 +261,7 @@ class Evaluator:
         """Return a figure of a point; refuse a point that cannot be run, or says nothing of it."""
         if (why := responses.refused.get(number)) is not None:
             raise UsageError(f"{point.name} cannot be run: {why}")
-        estimate = responses.estimate(number, name)
+        estimate = responses.estimate(number, responses.address(number, name))
         if estimate is None:
             raise UsageError(f"'{name}' says nothing at {point.name}; choose a figure, or ranges, where it always does")
         return estimate.mean

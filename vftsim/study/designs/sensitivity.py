@@ -256,12 +256,13 @@ def _one_at_a_time(
     responses = evaluate(points, request.replications)
     for point in points:
         evaluate.single(responses, point.number, figure, point)
-    in_use = responses.estimate(0, figure)
+    at = [responses.address(point.number, figure) for point in points]
+    in_use = responses.estimate(0, at[0])
     assert in_use is not None
     first = responses.points[0]
-    gaps = [first.difference(responses.points[number], figure) for number in range(1, len(points))]
+    gaps = [first.difference(responses.points[number], at[0], at[number]) for number in range(1, len(points))]
     pairs = {name: (gaps[2 * n], gaps[2 * n + 1]) for n, name in enumerate(request.spans)}
-    return in_use, pairs, first.rows[figure].address.entry.unit
+    return in_use, pairs, first.rows[at[0]].address.entry.unit
 
 
 def _outputs(

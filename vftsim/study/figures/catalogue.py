@@ -4,10 +4,11 @@ Names that only a run knows (clients' numbers, counters, loads of steps) stand a
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
-from vftsim.outcome import Outcome
+from vftsim.outcome import Outcome, Phase
 from vftsim.outcome.declare import ANY, percent_of
 from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
 from vftsim.study.figures.names import Address, ambiguous, find, unknown
@@ -36,7 +37,10 @@ def meant_by(name: str, known: Sequence[Address]) -> list[Address]:
 
 
 def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
-    """Return the whole address of the figure that a name means, where a run need not tell; refuse none, or several."""
+    """Return the whole address of the figure that a name means, where a run need not tell; refuse none, or several.
+
+    Of a ramp that is the figure of one of its steps, by either name of it.
+    """
     known = catalogue(spec)
     meant = meant_by(name, known)
     if not meant:
@@ -44,6 +48,12 @@ def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
     if len(meant) > 1:
         raise ambiguous(name, meant, option)
     address = meant[0].text
+    if ANY in meant[0].phase:
+        of_steps = _of_steps(meant[0], spec)
+        if len(played := meant_by(name, of_steps)) > 1:
+            raise ambiguous(name, played, option)
+        if not played:
+            raise unknown(name, of_steps, option)
     if ANY in address:
         return name
     return address if find(name, known) else f"{address.rpartition('.')[0]}.{name.rpartition('.')[2]}"
@@ -81,6 +91,13 @@ def _owners(spec: ModelSpec) -> Iterator[tuple[str, str, str, type[Outcome]]]:
         if not issubclass(outcome, RESOURCES):
             yield owner, "", "", outcome
         yield from ((owner, phase, step, outcome) for phase, step in _PHASES)
+
+
+def _of_steps(address: Address, spec: ModelSpec) -> list[Address]:
+    """Return the addresses of a figure in the steps that a model may play."""
+    loads = spec.workloads[spec.phased].step_loads() if spec.phased else ()
+    steps = [Phase(f"step_{number}", load, 0, 0, {}) for number, load in enumerate(loads, 1)]
+    return [replace(address, phase=step.word, step=step.name) for step in steps]
 
 
 _PHASES = ((f"at_{ANY}", f"step_{ANY}"), ("pre_registration", ""))

@@ -112,12 +112,12 @@ class Summary:
             return {}
         return {number: row.address.entry.estimator.single(each) for number, each in row.observed.items()}
 
-    def difference(self, other: Summary, address: str) -> Estimate | None:
+    def difference(self, other: Summary, address: str, its_address: str = "") -> Estimate | None:
         """Return how much higher another model's figure is, by the replications that both have.
 
-        None where one has no such figure, or another of the same address.
+        None where one has no such figure, or another of the same address.  The other may have it at another one.
         """
-        mine, its = self.rows.get(address), other.rows.get(address)
+        mine, its = self.rows.get(address), other.rows.get(its_address or address)
         if mine is None or its is None or mine.kind is not its.kind:
             return None
         common = sorted(mine.observed.keys() & its.observed.keys())
