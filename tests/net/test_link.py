@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from network import Network, reserve_now
@@ -76,6 +77,16 @@ def test_a_frame_beyond_the_queue_is_dropped_and_leaves_no_trace() -> None:
     assert link.arrivals(frames) == [(8 * _US, 0), (16 * _US, 1), (24 * _US, 2), (32 * _US, 4)]
     assert (link.link.sent, link.dropped, link.link.delivered, link.in_flight) == (6, 2, 4, 0)
     assert link.link.sent_bytes == 4000
+
+
+@pytest.mark.parametrize(
+    ("queue_bytes", "later_us", "dropped"), [(1000, 0, 1), (1000, 7, 1), (1000, 8, 0), (1500, 4, 0)]
+)
+def test_a_frame_counts_until_its_last_bit_has_left(queue_bytes: int, later_us: int, dropped: int) -> None:
+    """1000 bytes take 8 us; after 4 us half of the first is left, and 1500 bytes hold that and the second."""
+    link = Wire(_GBIT, 0, queue_bytes)
+    link.arrivals([(0, 1000), (later_us * _US, 1000)])
+    assert link.dropped == dropped
 
 
 def test_frames_in_flight_are_accounted_for() -> None:

@@ -55,7 +55,11 @@ class NetworkSpec(Spec):
         description="One-way delay of a host's link beside transmission: switch, driver, interrupt. What goes from "
         "host to host crosses the links of both.",
     )
-    queue: Annotated[ByteCount, Field(gt=0)] = Field(256 * 1024, description="Transmit queue of a link's end.")
+    queue: Annotated[ByteCount, Field(gt=0)] = Field(
+        256 * 1024,
+        description="Transmit queue of a link's end, with what is left of the frame in transmission: of two messages "
+        "of this size at once the second is dropped.",
+    )
     background: dict[str, BackgroundTrafficSpec] = Field(
         default_factory=dict, description="Traffic that a host sends beside the workloads, by what it is."
     )

@@ -1,7 +1,10 @@
 """A link: a transmitter with a bounded queue, a rate and a propagation delay; one record a direction.
 
-Frames leave in order at the link's rate; a frame that would make the backlog longer than the queue
-allows is dropped.  Nothing else is lost: the lab's switched gigabit network is not known to drop.
+Frames leave in order at the link's rate; a frame that would make the backlog longer than the queue allows is dropped.
+The backlog has what is left of the frame in transmission, as the memory of a card's ring or a switch's port holds a
+frame until its last bit has left.  Linux's queueing disciplines (``bfifo``) count only what has not been handed to the
+card: of the same size they take one frame more.  Nothing else is lost: the lab's switched gigabit network is not known
+to drop.
 """
 
 from collections.abc import Mapping
