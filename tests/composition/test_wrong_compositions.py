@@ -40,6 +40,16 @@ def passes(to):
     return {"passes_to": to}
 
 
+def behind_a_balancer(queue):
+    """A balancer on two networks, and the server that it passes calls on to on one, with a short queue."""
+    made = {**farm(front=passes("back"), back={}), "networks": {"outside": {}, "inside": {"queue": queue}}}
+    inside = {"inside": {"network": "inside", "path": {"kind": "moderated"}}}
+    outside = {"outside": {"network": "outside", "path": {"kind": "moderated"}}}
+    made["domains"]["front"]["interfaces"] = outside | inside
+    made["domains"]["back"]["interfaces"] = inside
+    return made
+
+
 CASES = {
     "a server that passes calls on to itself": (
         farm(front=passes("front")),
@@ -57,6 +67,11 @@ CASES = {
     "calls through a farm whose messages no queue takes": (
         {**farm(message="8 kB", front={}), "networks": {"lan": {"queue": "7999 B"}}},
         "workloads.calls.message_size: 8 kB are one packet here, which never fits into the network's queue of 7999 B",
+    ),
+    "calls through a balancer that no queue behind it takes": (
+        behind_a_balancer("499 B"),
+        "workloads.calls.message_size: 500 B are one packet here, which never fits into the network's queue of 499 B "
+        "(network 'inside')",
     ),
     "a stream of more than the line carries": (
         media_model(workloads={"media": {**streams("media", 1), "interval": "1 us"}}),

@@ -354,27 +354,39 @@ class ModelSpec(Spec):
         return network in used or alike > 1 or bool(self.networks[network].background)
 
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
-        networks = [self.network_of(domain, interface) for interface in domain.interfaces.values()]
         for peer, via, key, size_bytes in program.ways:
             try:
                 self.programs_of(peer)
             except ValueError as error:
                 yield f"{where}: {error}"
                 continue
-            other = self.domains[peer.partition(".")[0]]
             if self.program_of(peer).speaks != program.speaks:
                 yield f"{where}: '{peer}' does not take {program.speaks} traffic"
                 continue
-            of_other = {self.network_of(other, interface) for interface in other.interfaces.values()}
-            shared = [network for network in networks if network in of_other]
+            shared = self._shared_networks(domain, peer)
             if not shared:
-                yield f"{where}: '{peer}' is on none of its networks: {listing(sorted({*networks})) or 'it has none'}"
+                own = sorted({self.network_of(domain, interface) for interface in domain.interfaces.values()})
+                yield f"{where}: '{peer}' is on none of its networks: {listing(own) or 'it has none'}"
             elif via is not None and via not in shared:
                 yield f"{where}: via '{via}' is no network of both it and '{peer}': {listing(sorted({*shared}))}"
             elif key:
                 sizes = {"size": size_bytes, "to: an answer (answer_size)": self.program_of(peer).answer_bytes}
                 if why := never_fits(sizes, self.networks[via or shared[-1]].queue):
                     yield f"{where}.{key}.{why}"
+
+    def _shared_networks(self, domain: DomainSpec, peer: str) -> list[str]:
+        """Return the networks that a domain is on and an application of another, too, in the order of its own."""
+        other = self.domains[peer.partition(".")[0]]
+        of_other = {self.network_of(other, interface) for interface in other.interfaces.values()}
+        own = [self.network_of(domain, interface) for interface in domain.interfaces.values()]
+        return [network for network in own if network in of_other]
+
+    def _networks_behind(self, domain: DomainSpec, program: ApplicationSpec) -> list[str]:
+        """Return the network on which those that a program forwards to are reached, and speak past it."""
+        to = program.forwards_to
+        if to is None or to.partition(".")[0] not in self.domains:
+            return []
+        return self._shared_networks(domain, to)[:1]
 
     def _circle_problems(self) -> Iterator[str]:
         """Yield applications that wait for one that waits for them: nobody would ever answer."""
@@ -468,9 +480,12 @@ class ModelSpec(Spec):
                 f"{listing(reached)}"
             )
         else:
-            network = self.networks[workload.via or reached[0]]
-            if problem := workload.incompatibility(application, network.rate, network.queue):
-                yield f"workloads.{name}.{problem}"
+            first = workload.via or reached[0]
+            for each in dict.fromkeys([first, *self._networks_behind(domain, application)]):
+                network, behind = self.networks[each], "" if each == first else f" (network '{each}')"
+                if problem := workload.incompatibility(application, network.rate, network.queue):
+                    yield f"workloads.{name}.{problem}{behind}"
+                    break
         if workload.longest_ns() and domain.count > 1:
             yield (
                 f"workloads.{name}.to: '{workload.to}' is in {domain.count} domains; a workload with phases of its own "
