@@ -60,6 +60,10 @@ CASES = {
         "domains.front.applications.sip: "
         "front.sip -> middle.sip -> back.sip -> front.sip is a circle; one of them must answer by itself",
     ),
+    "a balancer behind a balancer, which chooses once for a call": (
+        farm(front=passes("middle"), middle=passes("back"), back={}),
+        "domains.front.applications.sip: 'middle' passes on to 'back' itself; name the servers that answer",
+    ),
     "calls whose longest message no queue takes": (
         sip_model(networks={"lan": {"queue": "1099 B"}}),
         "workloads.calls.to: a SIP message: 1100 B are one packet here, which never fits into the network's queue of",

@@ -389,7 +389,7 @@ class ModelSpec(Spec):
         return self._shared_networks(domain, to)[:1]
 
     def _circle_problems(self) -> Iterator[str]:
-        """Yield applications that wait for one that waits for them: nobody would ever answer."""
+        """Yield applications that wait for one that waits for them, and balancers of balancers: nobody would answer."""
         for name, key in ((name, key) for name, domain in self.domains.items() for key in domain.applications):
             program = f"{name}.{key}"
             routes = {after: f"{program} -> {after}" for after in self._asked(program, is_awaited=True)}
@@ -400,6 +400,10 @@ class ModelSpec(Spec):
             if program in routes:
                 circle = f"{routes[program]} is a circle"
                 yield f"domains.{name}.applications.{key}: {circle}; one of them must answer by itself"
+            behind = self.domains[name].applications[key].forwards_to
+            if behind is not None and program not in routes and (to := self.program_of(behind).forwards_to) is not None:
+                why = f"'{behind}' passes on to '{to}' itself; name the servers that answer"
+                yield f"domains.{name}.applications.{key}: {why}"
 
     def _asked(self, program: str, *, is_awaited: bool = False) -> list[str]:
         """Return the applications that one speaks to (without which it cannot answer), as ``domain.application``."""
