@@ -92,6 +92,9 @@ def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     row = farm.calls.new(sim)
     call = farm.calls(sim)[row]
     call.row = row
+    if call.front != 0:
+        call.former = call.front
+        call.former_serial = call.uses
     call.uses += 1
     call.load = load.row
     call.front = 0 if load.is_balanced else load.port
@@ -227,12 +230,12 @@ def take_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """A packet has left a server: on from the balancer to the call's server, or to the user agent it is for."""
     tagged = packets(sim)[packet].message
     call = farm.calls(sim)[packets(sim)[packet].stream]
-    if farm.is_forwarded(tagged) and call.front != 0:
+    if farm.is_forwarded(tagged):
         # Also what is over by now: a balancer knows of packets, not of calls.
         packets(sim)[packet].message = -tagged
-        packets(sim)[packet].port = call.front
+        packets(sim)[packet].port = farm.visits(sim)[packet].forward_to
         send_to_host(sim, packet)
-    elif farm.is_forwarded(tagged) or call.stage == 0 or call.uses != farm.serial_of(tagged):
+    elif call.stage == 0 or call.uses != farm.serial_of(tagged):
         packets.free(sim, packet)
     elif farm.loads(sim)[flow.state_row].message_cost_ns > 0:
         load = farm.loads(sim)[flow.state_row]

@@ -129,7 +129,10 @@ class Ask(Record):
 
 
 class Visit(Record):
-    """A packet in a server's hand: how far it is.  ``serial`` 0: it is in nobody's hand."""
+    """A packet in a server's hand: how far it is.  ``serial`` 0: it is in nobody's hand.
+
+    ``forward_to`` is the port of the server to which a balancer sends it on.
+    """
 
     begin_ns: int
     server: int
@@ -139,6 +142,7 @@ class Visit(Record):
     disk_left: int
     ask: int
     ask_left: int
+    forward_to: int
 
 
 class Request(Record):
@@ -207,9 +211,10 @@ class Call(Record):
     """A call, at both ends.
 
     ``uses`` is its serial number, ``stage`` what the caller waits for (0: nobody's row).  ``front`` is the port of the
-    server that handles it (0: not chosen), ``known`` tells that server and its boot that the INVITE of the call
-    ``known_serial`` has been taken, which may have had the row before; ``late`` and ``late_serial`` are the same of one
-    that had it still earlier, whose INVITEs may come now.
+    server that handles it (0: not chosen), ``former`` that of call ``former_serial``, which had the row before and
+    whose messages may come now.  ``known`` tells that server and its boot that the INVITE of the call ``known_serial``
+    has been taken, which may have had the row before; ``late`` and ``late_serial`` are the same of one that had it
+    still earlier, whose INVITEs may come now.
     The caller asked first at ``asked_ns`` for what it waits for, repeats it after ``wait_ns``, and rechecks at
     ``due_ns``; an event is planned for ``timer_ns``.  ``number`` counts a workload's calls as they began, from 1 for
     the first of the run, 0 for the last before it: their turns among the user agents' domains, and of those from before
@@ -221,6 +226,8 @@ class Call(Record):
     load: int
     stage: int
     front: int
+    former: int
+    former_serial: int
     number: int
     known: int
     known_serial: int

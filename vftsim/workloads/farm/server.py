@@ -266,7 +266,7 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         farm.requests(sim)[made.stream].state = farm.ANSWERED
         made.message += farm.Message.ANSWER - message
     elif server.routes > 0:
-        choose_server(sim, server, made.stream)
+        choose_server(sim, server, packet)
         made.message = -made.message
     elif message == farm.Message.REGISTER:
         made.message += farm.Message.REGISTERED - farm.Message.REGISTER
@@ -274,18 +274,30 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
 
 
 @part
-def choose_server(sim: Sim, server: farm.FarmServer, call_row: int) -> None:
-    """Choose whose turn it is for a call that has no server yet."""
-    call = farm.calls(sim)[call_row]
-    if call.front != 0:
+def choose_server(sim: Sim, server: farm.FarmServer, packet: int) -> None:
+    """Send a message on to its call's server; choose whose turn it is for a call that has none yet."""
+    message, visit = packets(sim)[packet], farm.visits(sim)[packet]
+    call, serial = farm.calls(sim)[message.stream], farm.serial_of(message.message)
+    is_current = serial == call.uses
+    if is_current and call.front != 0:
+        visit.forward_to = call.front
+        return
+    if not is_current and call.former_serial == serial:
+        visit.forward_to = call.former
         return
     turn = server.turn
-    if call.is_answered:
+    if is_current and call.is_answered:
         # It got its server before the run: it takes no turn of those that begin now.
         turn = (call.number - 1) % server.routes
     else:
         server.turn = (turn + 1) % server.routes
-    call.front = routes(sim)[server.first_route + turn].to_port
+    visit.forward_to = routes(sim)[server.first_route + turn].to_port
+    if is_current:
+        call.front = visit.forward_to
+    else:
+        # The row is another call's by now; this one was given up before it had a server.
+        call.former = visit.forward_to
+        call.former_serial = serial
 
 
 @farm.farm_server.implements(go_on)
