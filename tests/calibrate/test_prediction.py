@@ -312,6 +312,10 @@ def test_the_function_gives_the_figures_that_the_command_prints(here, capsys):
     assert str(found) == capsys.readouterr().out
     every = vftsim.predict(here / "tiny.yaml", [str(here / "fit.json")], draws=2, figures=["*"])
     assert len(every.figures) > 10 * len(found.figures)
+    assert [each.name for each in every.listed] == [each.name for each in found.figures]
+    said = " ".join(str(every).split())
+    assert f"{len(found.figures)} of {len(every.figures)} figures, those usually asked for" in said
+    assert len(every.to_pandas()) == len(every.figures)
 
 
 def test_steps_outside_of_what_was_calibrated_are_marked(here, capsys):

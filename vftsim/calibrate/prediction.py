@@ -62,7 +62,7 @@ FEW_DRAWS, MOST_ATTEMPTS = 20, 100
 RANGE_PERCENT = 90.0
 USUAL_OF_RAMP, USUAL = ("ramp/passes", "cpu", "ihs/global"), ("cpu.*", "*.loss_percent", "*.delay_p99_ms", "*_per_s")
 """Figures that a table for people has if none are named; any of them may be missing."""
-_MOST_CHARTS = 6
+_MOST_CHARTS, _MOST_ROWS = 6, 100
 _MAY_BE_MISSING = (*USUAL, *USUAL_OF_RAMP, "*")
 
 
@@ -139,6 +139,14 @@ class Prediction(Printed):
         """Figures of steps whose load is outside of what the model was fitted to."""
         return tuple(f.name for f in self.figures if _is_outside(self.model.spec, f.name.partition("/")[0]))
 
+    @property
+    def listed(self) -> tuple[Figure, ...]:
+        """Figures that people are shown: of very many the usual ones."""
+        if len(self.figures) <= _MOST_ROWS:
+            return self.figures
+        chosen = set(named(usual(self.model), [[{figure.name: figure.mean for figure in self.figures}]]))
+        return tuple(figure for figure in self.figures if figure.name in chosen)[:_MOST_ROWS]
+
     def to_pandas(self) -> DataFrame:
         """Return one row a figure."""
         return frame([{field: getattr(f, field) for field in Figure.__slots__} for f in self.figures])
@@ -160,7 +168,8 @@ class Prediction(Printed):
         )
 
     def blocks(self) -> list[Block]:
-        """Return every figure with what makes it uncertain."""
+        """Return the figures with what makes them uncertain."""
+        listed = self.listed
         advised_draws = 5 * DEFAULT_DRAWS if self.draws < FEW_DRAWS else 0
         several = len(self.structures) > 1
         columns = [
@@ -171,10 +180,10 @@ class Prediction(Printed):
             *(["structures"] if several else []),
             "nine of ten runs",
         ]
-        learned = any(figure.learned_from for figure in self.figures)
+        learned = any(figure.learned_from for figure in listed)
         table = Table(
             [*columns, *(["with structure error"] if learned else []), "n"],
-            [_predicted(figure, several, learned, figure.name in self.outside) for figure in self.figures],
+            [_predicted(figure, several, learned, figure.name in self.outside) for figure in listed],
             "Prediction",
             f"{self.draws} points of {self.runs} runs"
             + (f" in each of {len(self.structures)} structures: {', '.join(self.structures)}" if several else "")
@@ -183,7 +192,7 @@ class Prediction(Printed):
             + (", of the widest structure" if several else "")
             + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
         )
-        first = next((figure for figure in self.figures if figure.name.startswith("ramp/")), self.figures[0])
+        first = next((figure for figure in listed if figure.name.startswith("ramp/")), listed[0])
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
             Answer(
@@ -191,8 +200,8 @@ class Prediction(Printed):
                 f"What will {first.name} be?",
                 f"mean {first.mean:.4g}, with the chance of the traffic and of the fitted numbers",
             ),
-            Cards([Card(each.name, _ranged(each)) for each in self.figures[:4]]),
-            *_figures_by_step(self.figures),
+            Cards([Card(each.name, _ranged(each)) for each in listed[:4]]),
+            *_figures_by_step(listed),
             table,
             *(Note(line) for line in _remarks(self, advised_draws)),
             *(outside_notes(self.model) if self.outside else []),
@@ -449,7 +458,12 @@ def _remarks(prediction: Prediction, advised_draws: int) -> list[str]:
     ]
     if advised_draws:
         lines[0] += f"; few points: with --draws {advised_draws} the ranges may come out wider or narrower"
-    counts = [figure.learned_from for figure in prediction.figures if figure.learned_from]
+    if len(prediction.listed) < len(prediction.figures):
+        lines.append(
+            f"{len(prediction.listed)} of {len(prediction.figures)} figures, those usually asked for; --figure shows "
+            "others, --csv and to_pandas() have all"
+        )
+    counts = [figure.learned_from for figure in prediction.listed if figure.learned_from]
     if counts:
         lines.append(
             f"With structure error: the wider of that range and of the errors of {min(counts)} to {max(counts)} "
