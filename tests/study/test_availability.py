@@ -225,7 +225,7 @@ def test_fewer_failed_attempts_are_no_number_of_a_year():
     )
     assert long.rows[0]["failed_per_year"] < short.rows[0]["failed_per_year"] < 0.0
     text = as_text(short.blocks(), 1000)
-    (year,) = (line for line in text.splitlines() if line.startswith("checkpoint") and "below 0" in line)
+    (year,) = (line for line in text.splitlines() if line.startswith("checkpoint") and "fewer than without" in line)
     assert "-" not in year
     assert "falls with how long runs go on (--after)" in text
 

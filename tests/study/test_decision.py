@@ -111,6 +111,14 @@ def test_what_never_comes_back_loses_more_than_any_limit(tmp_path):
     assert "no: all from then on" in as_text(found.blocks(), 100)
 
 
+def test_fewer_lost_than_without_a_crash_are_said_in_words(web):
+    """Unprotected after the takeover, four clients get an answer each 20 ms, and not one an epoch of 200 ms."""
+    assert web.estimate("checkpoint", "requests_lost").mean < 0.0
+    text = " ".join(as_text(web.blocks(), 1000).split())
+    assert "fewer than without" in text
+    assert "the guest goes on without protection after a takeover" in text
+
+
 def test_the_difference_is_that_of_pairs(web):
     name = "workloads.load.latency.mean"
     own = [web.protected[kind].summary.values(name) for kind in ("lockstep", "none")]

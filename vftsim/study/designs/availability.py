@@ -30,6 +30,7 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.crash import BackupFailure
 from vftsim.study.designs.failover import (
     ASK_AGAIN,
+    FEWER,
     FEWER_FAILED,
     Crashes,
     FailoverStudy,
@@ -356,7 +357,7 @@ def _nines(value: float) -> str:
 
 def _of_year(row: Mapping[str, Any], name: str, figure: str) -> Estimate | float | str | None:
     """Return a figure of a year; where fewer attempts fail, in words: how many fewer hangs on how long runs go on."""
-    return "below 0" if row[figure] < 0.0 else interval_of_year(row, name, row[figure]) or _known(row[figure])
+    return FEWER if row[figure] < 0.0 else interval_of_year(row, name, row[figure]) or _known(row[figure])
 
 
 def interval_of_year(row: Mapping[str, Any], name: str, mean: float) -> Estimate | None:

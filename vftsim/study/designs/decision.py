@@ -35,6 +35,7 @@ from vftsim.study.designs.decision_figures import (
     COST,
     FAILURE,
     NONE,
+    OF_FAILED,
     OUTAGE,
     PRICE,
     SERVICE,
@@ -45,7 +46,7 @@ from vftsim.study.designs.decision_figures import (
     quantities,
     undeclared_units,
 )
-from vftsim.study.designs.failover import ALL, FEWER_FAILED, Crashes, ended_beside, protected_domain
+from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, ended_beside, protected_domain
 from vftsim.study.designs.protections import fitting
 from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -470,6 +471,8 @@ def _cell(decision: Decision, kind: str, name: str) -> Cell:
         return _without_end(each, len(crashes)).get(name) if crashes else None
     if name == CAPACITY and each.capacity is not None and 2 * each.capacity.unfailed >= estimate.n:
         return f"at least {estimate.mean:.4g}"
+    if name in OF_FAILED and estimate.mean < 0.0:
+        return FEWER
     is_meant = name.endswith(".breaches") and estimate.mean and each.breaks_promise
     return f"{shown(estimate)[0]} by design" if is_meant else estimate
 
@@ -500,8 +503,8 @@ def _notes(decision: Decision) -> Iterator[str]:
             "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "
             "together: 95 % of what prices drawn from them make (--no-prices: none)."
         )
-    lost = (decision.estimate(kind, "requests_lost") for kind in decision.protected)
-    if any(each is not None and each.mean < 0.0 for each in lost):
+    failed = (decision.estimate(kind, name) for kind in decision.protected for name in OF_FAILED)
+    if any(each is not None and each.mean < 0.0 for each in failed):
         yield FEWER_FAILED
     if ended := ended_beside(decision.base):
         yield ended

@@ -90,6 +90,8 @@ _OF_CRASH = {
     "backup_outage": ("backup_outage_s", "outage by 2nd host, s", "s"),
     "unprotected": ("unprotected_s", "unprotected, s", "s"),
 }
+OF_FAILED = ("requests_lost", "packets_lost", "failed_per_year")
+"""What is beyond the same traffic without a crash."""
 _OF_YEAR = {
     DOWNTIME: ("downtime_s_per_year", "down, s/year", "s"),
     "nines": ("nines", "nines", ""),

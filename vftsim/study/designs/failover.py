@@ -456,8 +456,10 @@ ASK_AGAIN = (
     "go on (--after)."
 )
 CUT_SHORT = "what follows is not known, and stands as if nothing did; let runs go on longer after a crash (--after)."
+FEWER = "fewer than without"
+"""What fail or are lost by a crash where it is below 0: how many fewer hangs on how long runs go on."""
 FEWER_FAILED = (
-    "Failed or lost, below 0: less than in the same traffic without the crash. The guest goes on without protection "
+    "Fewer failed or lost than in the same traffic without the crash: the guest goes on without protection "
     "after a takeover, and does more in that time than under it, so that the figure falls with how long runs go on "
     "(--after); or the crash of an overloaded guest has emptied its queues, and what comes next is served in time. "
     "Neither says how many fail by a crash."
@@ -518,6 +520,8 @@ def _row(study: FailoverStudy, name: str, values: list[float]) -> list[Cell]:
     any_in = (
         () if share is None else (Counted(str(sum(value > 0.0 for value in values)), f"({share_in_words(share)})"),)
     )
+    if known and known[0] < 0.0:
+        words += " (below 0: fewer)"
     if not known:
         return [words, "never" if share is None else ALL, "", "", "", *any_in]
     if len(known) < len(values):
