@@ -17,6 +17,7 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
 from vftsim.report.charts import ChartWarning, figure_of, svg_of
 from vftsim.report.html import fragment, page
+from vftsim.study.blocks.origin import beside
 from vftsim.study.runs.results import write_figure
 from vftsim.study.store.files import to_json
 
@@ -129,6 +130,23 @@ def test_two_results_stand_beside_each_other(made, place, monkeypatch, capsys):
     assert re.findall(r'<th scope="row"[^>]*>([^<]+)', differing) == ["domains.sut.cpu_inflation"]
     assert "run: p50" in text
     assert "slower: p50" in text
+
+
+def test_a_chart_of_several_results_has_one_meaning_on_each_axis_and_says_whose_a_mark_is(made):
+    seen, manifest = Series("measured", [Point(10.0, 1.0)], "measured"), vftsim.open(made("ramp").folder).origin
+    lines = [Series("simulated", [Point(10.0, 2.0), Point(20.0, 3.0)]), seen]
+    one = Chart("CPU", "load (/s)", "CPU (%)", lines, [(80.0, "limit")], (10.0, 15.0), at=[(10.0, "tips")])
+    other = replace(one, within=(10.0, 20.0), scale="log", at=[(20.0, "tips")])
+    weighed, slower = replace(one, x="weight"), replace(one, series=[replace(seen, points=[Point(10.0, 4.0)])])
+    parts = [[one], [other], [weighed]]
+    both, alone = (each for each in beside(parts, [manifest] * 3, "abc") if isinstance(each, Chart))
+    assert (both.x, [each.name for each in both.series]) == ("load (/s)", ["a: simulated", "b: simulated", "measured"])
+    assert (alone.x, [each.name for each in alone.series]) == ("weight", ["c: simulated", "measured"])
+    assert (both.limits, both.at) == ([(80.0, "limit")], [(10.0, "a: tips"), (20.0, "b: tips")])
+    assert (both.within, both.scale) == (None, "log"), "a shade, or a scale, of one alone would be taken for all"
+    (unlike,) = (each for each in beside([[one], [slower]], [manifest] * 2, "ab") if isinstance(each, Chart))
+    assert [each.name for each in unlike.series] == ["a: simulated", "a: measured", "b: measured"]
+    assert unlike.within == one.within
 
 
 def test_everything_is_escaped():

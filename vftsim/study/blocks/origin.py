@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from vftsim.report.blocks import Answer, Bars, Block, Cards, Chart, Facts, Listing, Note, Series, Table, Timeline
+from vftsim.report.blocks import Answer, Bars, Block, Cards, Chart, Facts, Listing, Note, Table, Timeline
 from vftsim.study.runs.model import in_yaml
 
 _DIGITS = 16
@@ -142,22 +142,48 @@ def _of(blocks: Sequence[Block], kind: type[B]) -> list[B]:
 
 
 def _charts(named: Sequence[tuple[str, Sequence[Block]]]) -> list[Block]:
-    """Return charts that all have as one with the lines of each, the others as they are."""
-    every: dict[tuple[str, Sequence[str]], list[tuple[str, Chart]]] = {}
+    """Return charts of the same axes as one with the lines of each result that has them, the others as they are."""
+    every: dict[tuple[str, str, str, Sequence[str]], list[tuple[str, Chart]]] = {}
     alone: list[Block] = []
     for label, blocks in named:
         for chart in _of(blocks, Chart):
-            every.setdefault((chart.title, tuple(chart.names)), []).append((label, chart))
+            every.setdefault((chart.title, chart.x, chart.y, tuple(chart.names)), []).append((label, chart))
         alone += [replace(bars, title=f"{bars.title}: {label}") for bars in _of(blocks, Bars)]
-    return [*(replace(charts[0][1], series=_together(charts)) for charts in every.values()), *alone]
+    return [*(_together(charts) for charts in every.values()), *alone]
 
 
-def _together(charts: Sequence[tuple[str, Chart]]) -> list[Series]:
-    """Return the lines of a chart of several results, then what was measured: so each result has its own colour."""
-    lines = [
-        replace(series, name=f"{label}: {series.name}")
-        for label, chart in charts
-        for series in chart.series
-        if series.style != "measured"
-    ]
-    return [*lines, *(series for series in charts[0][1].series if series.style == "measured")]
+def _together(charts: Sequence[tuple[str, Chart]]) -> Chart:
+    """Return a chart of several results: the lines of each, then what was measured, so each has its own colour.
+
+    It is shaded where all are shaded alike, and has a scale on which each can be read.
+    """
+    first = charts[0][1]
+    lines = [(label, series) for label, chart in charts for series in chart.series]
+    measured = _told_apart([line for line in lines if line[1].style == "measured"], len(charts))
+    return replace(
+        first,
+        series=[
+            *(replace(series, name=f"{label}: {series.name}") for label, series in lines if series.style != "measured"),
+            *(replace(series, name=whose + series.name) for whose, series in measured),
+        ],
+        limits=_marks([(label, mark) for label, chart in charts for mark in chart.limits], len(charts)),
+        at=_marks([(label, mark) for label, chart in charts for mark in chart.at], len(charts)),
+        within=first.within if all(chart.within == first.within for _, chart in charts) else None,
+        scale=max((chart.scale for _, chart in charts), key=("linear", "log", "symlog").index),
+        reach=[y for _, chart in charts for y in chart.reach],
+    )
+
+
+def _marks(marks: Sequence[tuple[str, tuple[float, str]]], count: int) -> list[tuple[float, str]]:
+    return [(value, whose + text) for whose, (value, text) in _told_apart(marks, count)]
+
+
+T = TypeVar("T")
+
+
+def _told_apart(each: Sequence[tuple[str, T]], count: int) -> list[tuple[str, T]]:
+    """Return what results have, by label: once and without one where all have it, else with that of its own."""
+    having: dict[str, list[tuple[str, T]]] = {}
+    for label, what in each:
+        having.setdefault(repr(what), []).append((f"{label}: ", what))
+    return [pair for pairs in having.values() for pair in (pairs if len(pairs) < count else [("", pairs[0][1])])]
