@@ -55,6 +55,23 @@ def test_lines_switch_off_and_points_say_what_they_are(browser, made, tmp_path):
     page.context.close()
 
 
+def test_paper_has_whole_tables_dark_ink_and_a_mark_to_each_name(browser, made, tmp_path):
+    file = tmp_path / "page.html"
+    file.write_text(made("run").page)
+    page, _, _ = seen(browser, file, "dark", 700)  # A4 between the margins
+    page.emulate_media(media="print", color_scheme="dark")
+    cut = "[...document.querySelectorAll('.scroll, pre')].filter(e => getComputedStyle(e).overflowY !== 'visible')"
+    assert page.evaluate(f"{cut}.map(e => e.tagName)") == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+    ink = page.evaluate("getComputedStyle(document.querySelector('td')).color")
+    assert sum(map(int, ink[4:-1].split(","))) < 3 * 64, "a browser prints no dark ground, so light ink is not seen"
+    marks = page.locator("figure:has-text('delays, p95') .legend i")
+    keys = [(each.get_attribute("data-mark"), each.get_attribute("style")) for each in marks.all()]
+    assert len(set(keys)) == len(keys) > 8, "there are eight colours"
+    assert all(mark for mark, _ in keys), "a ground is not printed, a character is"
+    page.context.close()
+
+
 def test_a_page_is_there_at_once(browser, made, tmp_path):
     """The quickest of three: others use the machine too."""
     file = tmp_path / "page.html"

@@ -28,7 +28,18 @@ if TYPE_CHECKING:
 
 COLORS = ("#1b6ca8", "#c04a30", "#33743d", "#7b4b94", "#946f00", "#555555", "#0b7d7f", "#a4243b")
 INK, GRID, SHADE = "#1c2328", "#c9d0d6", "#cccccc"
-_MARKERS = "osD^vP*X"
+_MARKERS = {
+    "o": "\u25cf",
+    "s": "\u25a0",
+    "D": "\u25c6",
+    "^": "\u25b2",
+    "v": "\u25bc",
+    "P": "\u271a",
+    "*": "\u2605",
+    "X": "\u2716",
+}
+_MEASURED = {"x": "\u00d7", "+": "+"}
+"""Marks of what is simulated and of what is measured, and the characters like them."""
 _WIDTH_IN, _HEIGHT_IN = 5.4, 3.3
 _LEFT_IN, _NAMES_IN = 0.95, 0.19
 _LONGEST_NAMES = 24
@@ -159,18 +170,34 @@ def _head_in(chart: Chart | Bars) -> float:
 
 def _lines_of_names(chart: Chart | Bars) -> int:
     """Return how many lines the names above a chart take: as many in each as the longest leave room for."""
-    widths_in = [0.45 + 0.066 * len(name) for name, _ in series_names(chart)]
+    widths_in = [0.45 + 0.066 * len(name) for name, *_ in series_names(chart)]
     room_in = _WIDTH_IN - _LEFT_IN - 0.1
     if len(widths_in) < 2 or sum(widths_in) <= room_in:
         return min(len(widths_in) - 1, 1)
     return math.ceil(len(widths_in) / max(1, int(room_in / max(widths_in))))
 
 
-def series_names(chart: Chart | Bars) -> list[tuple[str, bool]]:
-    """Return the names of what a chart shows, and whether it is measured."""
+def series_names(chart: Chart | Bars) -> list[tuple[str, str, str]]:
+    """Return the names of what a chart shows, each with its colour on a page and a character like its marks.
+
+    Without points there are no marks.
+    """
     if isinstance(chart, Bars):
-        return [(part, False) for part in chart.parts]
-    return [(series.name, series.style == "measured") for series in chart.series]
+        return [(part, f"c{number % len(COLORS)}", "") for number, part in enumerate(chart.parts)]
+    marks = [_marker(chart, number) for number in range(len(chart.series))]
+    return [
+        (series.name, "ink" if mark in _MEASURED else f"c{number % len(COLORS)}", (_MARKERS | _MEASURED).get(mark, ""))
+        for number, (series, mark) in enumerate(zip(chart.series, marks, strict=True))
+    ]
+
+
+def _marker(chart: Chart, number: int) -> str:
+    """Return the mark of a line: with its colour another one than those of all others; none where it has no points."""
+    style = chart.series[number].style
+    if style == "measured":
+        before = sum(series.style == style for series in chart.series[:number])
+        return [*_MEASURED][before % len(_MEASURED)]
+    return "" if style in ("curve", "steps") else [*_MARKERS][(number + number // len(COLORS)) % len(_MARKERS)]
 
 
 def _rows(chart: Chart | Bars) -> int:
@@ -245,13 +272,14 @@ def _draw_series(chart: Chart, series: Series, number: int, axes: Axes) -> None:
         made: list[Any] = axes.plot(xs, ys, color=color, label=series.name, linewidth=1.0)
         made.append(axes.fill_between(xs, lows, highs, color=color, alpha=0.25, linewidth=0))
     elif series.style == "measured":
-        made = axes.plot(xs, ys, "x", color=INK, label=series.name, markersize=7, markeredgewidth=2)
+        made = axes.plot(xs, ys, _marker(chart, number), color=INK, label=series.name, markersize=7, markeredgewidth=2)
     elif series.style == "steps":
         made = axes.step(xs, ys, where="post", color=color, label=series.name)
     else:
         style = "" if series.style == "dots" else "-"
-        marker = _MARKERS[(number + number // len(COLORS)) % len(_MARKERS)]
-        made = axes.plot(xs, ys, marker + style, color=color, label=series.name, markersize=4.5, linewidth=1.5)
+        made = axes.plot(
+            xs, ys, _marker(chart, number) + style, color=color, label=series.name, markersize=4.5, linewidth=1.5
+        )
         made += _intervals(chart, known, color, axes, series.style)
     for artist in made:
         artist.set_gid(gid)
