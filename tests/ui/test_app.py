@@ -154,9 +154,21 @@ def test_the_load_of_every_kind_of_model_can_be_asked(opened, monkeypatch, capsy
 def test_a_mistake_is_said_where_it_was_made(page):
     answer = page.get(f"{ASKED}&1.{KNOB}=0.5")
     assert answer.status_code == 400
+    assert "variant 1: " in answer.text
     assert "must be &gt;= 1" in answer.text
     assert 'value="0.5"' in answer.text
     assert page.client.post("/begin", content="x" * 40_000).status_code == 413
+
+
+@pytest.mark.parametrize("wrong", ["n=51", "seed=-1", "objective=nonsense"])
+def test_a_mistake_leaves_the_rest_of_a_form_as_it_was_typed(page, idle, wrong):
+    typed = f"model=lab-virtual&ask=failover&seed=7&1.{KNOB}=1.25&{wrong}"
+    for answer in (page.post("/begin", typed), page.get(typed)):
+        assert answer.status_code == 400
+        assert html.escape(wrong.partition("=")[2]) in answer.text
+        for kept in ("<option selected>lab-virtual", 'value="failover" checked', 'value="7"', 'value="1.25"'):
+            assert kept in answer.text
+    assert not idle
 
 
 def test_what_somebody_says_is_escaped(page):

@@ -87,7 +87,7 @@ class _Routes:
         try:
             question = self._of(request)
         except VftsimError as error:
-            return self._shown(self._desk.read(), str(error))
+            return self._shown(self._desk.readable(request.query_params.multi_items()), str(error))
         return _to(question) if request.url.query not in ("", question.address) else self._shown(question)
 
     def progress(self, request: Request) -> Response:
@@ -130,17 +130,15 @@ class _Routes:
         if len(tokens) != 1 or not hmac.compare_digest(tokens[0], self._desk.token.encode()):
             return PlainTextResponse("the token of this page is missing: open the page again", 403)
         pairs = [pair for pair in form if pair[0] != "token"]
-        question = self._desk.read()
+        pairs = parse_qsl(pairs[0][1]) if len(pairs) == 1 and pairs[0][0] == "address" else pairs
         try:
-            question = self._desk.read(
-                parse_qsl(pairs[0][1]) if len(pairs) == 1 and pairs[0][0] == "address" else pairs
-            )
+            question = self._desk.read(pairs)
             if not question.ask:
                 raise UsageError("choose a question")
             for each in self._desk.posed(question):
                 change(each.study)
         except VftsimError as error:
-            return self._shown(question, str(error))
+            return self._shown(self._desk.readable(pairs), str(error))
         return _to(question)
 
     def _of(self, request: Request) -> Question:

@@ -6,12 +6,14 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import vftsim
+from vftsim.errors import UsageError, VftsimError
 from vftsim.report.html import fragment, page
 from vftsim.spec import Document, read_document
 from vftsim.spec.shipped import is_file
@@ -20,7 +22,7 @@ from vftsim.study.runs.model import Model, model_of
 from vftsim.study.store.files import sha256_of
 from vftsim.study.store.manifest import identity
 from vftsim.ui.knobs import Knob
-from vftsim.ui.question import Question, checked, read_question
+from vftsim.ui.question import MOST_PAIRS, Question, checked, read_question
 from vftsim.ui.runs import Runs, State, Study
 
 _MOST_DRAWN = 16
@@ -69,11 +71,23 @@ class Desk:
         """Return the question of an address; refuse one that is none."""
         return read_question(pairs, list(self.models))
 
+    def readable(self, pairs: Sequence[tuple[str, str]]) -> Question:
+        """Return the question without what is wrong in it: the page keeps the rest of what somebody typed."""
+        kept: list[tuple[str, str]] = []
+        for pair in pairs[:MOST_PAIRS]:
+            with suppress(VftsimError):
+                self.read([pair])
+                kept.append(pair)
+        return self.read(kept)
+
     def posed(self, question: Question) -> list[Posed]:
         """Return the configurations of a question; refuse changes that a model cannot have."""
         path, posed = self.models[question.model], []
         for each in question.configurations:
-            model, knobs = checked(each, self._document(path), path)
+            try:
+                model, knobs = checked(each, self._document(path), path)
+            except VftsimError as error:
+                raise UsageError(f"{each.label}: {error}") from None
             model = model.quick() if question.is_quick else model
             words = question.words(each, path, has_ramp=model.spec.ramp is not None)
             alone = question.alone(each)
