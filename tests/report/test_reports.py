@@ -195,6 +195,17 @@ def test_a_picture_has_what_was_measured_the_limits_and_what_is_not_calibrated()
     assert "sampled" not in table["th"], "a curve stands in no table"
 
 
+def test_axes_have_the_units_of_their_figures_and_no_other(made, validated):
+    axes = {"optimize": "workloads.load.latency.p95 (ms)", "predict": "cpu (%)"}
+    for kind, axis in axes.items():
+        assert axis in {chart.y for chart in vftsim.open(made(kind).folder).blocks() if isinstance(chart, Chart)}
+    assert "workloads.load.latency.p95 (ms)</th>" in made("optimize").page
+    assert "<dt>replications</dt>" not in made("optimize").page, "each configuration has a number of its own"
+    validated.rows[:] = [replace(row, quantity=name) for row in validated.rows for name in ("cpu", "pages/own")]
+    charts = [block for block in validated.blocks() if isinstance(block, Chart)]
+    assert {chart.y for chart in charts} == {"predicted (%)", "predicted"}
+
+
 def test_what_is_written_beside_an_axis_is_whole():
     points = [Point(0.0, 0.0), Point(1.0, 0.001), Point(2.0, 20.0)]
     chart = Chart("of", "x", "y", [Series("loss", points)], [(0.0025, "limit 0.0025")], scale="symlog")

@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 from vftsim.calibrate.drawn import DrawableFit, accepted
-from vftsim.calibrate.figures import observations_of
+from vftsim.calibrate.figures import observations_of, unit_of_figure
 from vftsim.calibrate.structure_error import ENOUGH, StructureError
 from vftsim.composition.keys import base_unit
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.spec import format_duration
 from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
@@ -439,7 +439,8 @@ def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
     for quantity, steps in list(by_quantity.items())[:_MOST_CHARTS]:
         points = [Point.of(float(step), _ranged(figure)) for step, figure in steps]
         if len(points) > 1:
-            charts.append(Chart(quantity, "step", quantity, [Series("mean, and nine of ten runs", points)]))
+            axis = with_unit(quantity, unit_of_figure(quantity) or "")
+            charts.append(Chart(quantity, "step", axis, [Series("mean, and nine of ten runs", points)]))
     return charts
 
 

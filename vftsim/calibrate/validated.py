@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 from vftsim.calibrate.accuracy import Row, Verdict
 from vftsim.calibrate.capacities import CapacityRow, RatioRow
+from vftsim.calibrate.figures import unit_of_figure
 from vftsim.calibrate.left_out import LeftOut
 from vftsim.calibrate.summary import error_of, groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.stats import Estimate
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.store.files import codec
@@ -176,7 +177,8 @@ def _against_charts(rows: Sequence[Row]) -> list[Block]:
         }
         dots = [Series(name, of, "dots") for name, of in points.items() if of]
         equal = Series("equal", [Point(value, value) for value in (measured[0], measured[-1])], "curve")
-        charts.append(Chart(quantity, "measured", "predicted", [*dots, equal], scale=scale, x_scale=scale))
+        x, y = (with_unit(name, unit_of_figure(quantity) or "") for name in ("measured", "predicted"))
+        charts.append(Chart(quantity, x, y, [*dots, equal], scale=scale, x_scale=scale))
     return charts
 
 

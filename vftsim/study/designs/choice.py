@@ -173,7 +173,7 @@ def _chart(decision: Decision, one: Objective) -> Chart:
     return Chart(
         f"Cost against {one.figure}",
         with_unit("cost", decision.request.prices.unit),
-        one.figure,
+        _in_unit(decision, one.figure),
         [*series, Series("nothing cheaper is better", front, "steps")],
         [(one.value, str(one))],
         scale=scale_of(series),
@@ -213,8 +213,9 @@ def _why_nothing_cheaper(decision: Decision, winner: Candidate) -> str:
         return "Nothing is cheaper."
     counts = Counter(each.verdict for each in preferred)
     if len(counts) == 1:
-        why = _WHY_NOT[preferred[0].verdict][1]
-        return f"More runs cannot change that: all {len(preferred)} {named} configurations {why}."
+        (verdict, count), *_ = counts.items()
+        which = f"all {count} {named} configurations" if count > 1 else f"the one {named} configuration"
+        return f"More runs cannot change that: {which} {_WHY_NOT[verdict][count > 1]}."
     reasons = listing([f"{count} {_WHY_NOT[verdict][count > 1]}" for verdict, count in counts.items()])
     return f"More runs cannot change that: of {len(preferred)} {named} configurations {reasons}."
 
@@ -230,7 +231,8 @@ def _evidence(decision: Decision) -> Table:
             if each is not None:
                 figures: list[Cell] = [each.figures.get(name) for name in decision.request.figures]
                 table.append([f"  {words}", str(each.n), each.verdict, *figures])
-    return Table(["evidence", "runs", "verdict", *decision.request.figures], table)
+    heads = [_in_unit(decision, name) for name in decision.request.figures]
+    return Table(["evidence", "runs", "verdict", *heads], table)
 
 
 def _front(decision: Decision, name: str, front: list[Candidate]) -> Table:
@@ -238,7 +240,12 @@ def _front(decision: Decision, name: str, front: list[Candidate]) -> Table:
         [each.name, plain(each.cost), each.figures[name], each.verdict] for each in front[:_MOST_ON_FRONT]
     ]
     cost = with_unit("cost", decision.request.prices.unit)
-    return Table(["cheapest for its figure", cost, name, "verdict"], table)
+    return Table(["cheapest for its figure", cost, _in_unit(decision, name), "verdict"], table)
+
+
+def _in_unit(decision: Decision, name: str) -> str:
+    """Return a figure as a heading, with the unit that its objectives are in."""
+    return with_unit(name, next(one.unit for one in decision.request.objectives if one.figure == name))
 
 
 def _notes(decision: Decision) -> list[str]:

@@ -100,11 +100,12 @@ class StudyResult(Printed):
             table.append([f"{point.number}: {', '.join(words) or point.label}", *figures])
         heads = ["point", *(with_unit(address.text, address.entry.unit) for address in addresses)]
         description = "".join(f"{word} " for word in spec.description.split())
+        points = counted(len(self.points), "point")
         keys = dict.fromkeys(key for point in self.points for key in not_covered(point.model.spec))
         return [
             *([Note(line, warns=True)] if (line := not_covered_line([*keys])) else []),
             *not_fitted_notes(self.manifest["models"]),
-            Answer(f"{spec.name}: {description}{len(self.points)} points, {self.finished} runs."),
+            Answer(f"{spec.name}: {description}{points}, {counted(self.finished, 'run')}."),
             *_charts(self),
             Table(heads, table),
             *(Note(text) for text in _notes(self)),

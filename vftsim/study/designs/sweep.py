@@ -18,6 +18,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Marked, Note, Series, Table, with_unit
 from vftsim.report.blocks import Point as Dot
 from vftsim.spec import DURATION
+from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import INTERVALS, head, outside_notes, within
 from vftsim.study.blocks.printed import Printed
@@ -185,7 +186,7 @@ class SweepResult(Printed):
             *head([{**model, "not_covered": self.not_covered} for model in heads_of], manifest["seed"]),
             *(Note(line) for line in _about(self)),
             Answer(
-                f"{count} points, {self.finished} runs",
+                f"{counted(count, 'point')}, {counted(self.finished, 'run')}",
                 f"What {'do' if grid.axes[1:] else 'does'} {' and '.join(axis.name for axis in grid.axes)} change?",
             ),
             *_charts(self),
