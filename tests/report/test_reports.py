@@ -18,6 +18,7 @@ from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
 from vftsim.report.charts import ChartWarning, figure_of, svg_of
 from vftsim.report.html import fragment, page
 from vftsim.study.blocks.origin import beside
+from vftsim.study.blocks.printed import page_of
 from vftsim.study.runs.results import write_figure
 from vftsim.study.store.files import to_json
 
@@ -130,6 +131,7 @@ def test_two_results_stand_beside_each_other(made, place, monkeypatch, capsys):
     assert re.findall(r'<th scope="row"[^>]*>([^<]+)', differing) == ["domains.sut.cpu_inflation"]
     assert "run: p50" in text
     assert "slower: p50" in text
+    assert text.count("(x to y): lowest and highest replication") == 1, "what brackets mean, once for both"
 
 
 def test_a_chart_of_several_results_has_one_meaning_on_each_axis_and_says_whose_a_mark_is(made):
@@ -147,6 +149,16 @@ def test_a_chart_of_several_results_has_one_meaning_on_each_axis_and_says_whose_
     (unlike,) = (each for each in beside([[one], [slower]], [manifest] * 2, "ab") if isinstance(each, Chart))
     assert [each.name for each in unlike.series] == ["a: simulated", "a: measured", "b: measured"]
     assert unlike.within == one.within
+
+
+def test_a_page_says_that_a_study_ended_early_and_which_kinds_stand_beside_each_other(made):
+    part, other = (vftsim.open(made(kind).folder) for kind in ("run", "failover"))
+    part.manifest["state"] = "interrupted"
+    pages = [part.report(), part._repr_html_(), page_of([part, other], ["part", "other"])]
+    for text in pages:
+        assert "it ended before all was done" in text[: text.index("<h2>")]
+    assert "part beside other: run and failover" in pages[-1]
+    assert "ended before" not in other.report()
 
 
 def test_everything_is_escaped():

@@ -78,8 +78,9 @@ def _arranged(title: str, blocks: Sequence[Block]) -> dict[str, Any]:
     notes = [block for block in blocks if isinstance(block, Note)]
     charts = [block for block in blocks if isinstance(block, Chart | Bars)]
     apart = (Answer, Cards, Chart, Bars, Facts, Listing)
-    answer = next((n for n, block in enumerate(blocks) if isinstance(block, Answer)), 0)
-    about = [block for block in blocks[:answer] if isinstance(block, Note) and not block.warns]
+    first = next((n for n, block in enumerate(blocks) if not isinstance(block, Note)), 0)
+    first = next((n for n, block in enumerate(blocks) if isinstance(block, Answer)), first)
+    about = [block for block in blocks[:first] if isinstance(block, Note) and not block.warns]
     rest = [
         block
         for block in blocks

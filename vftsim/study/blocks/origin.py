@@ -110,12 +110,10 @@ def beside(
 ) -> list[Block]:
     """Return the blocks of several results, what each says of itself, as those of one page, called by their labels."""
     named = list(zip(labels, parts, strict=True))
+    notes = [(label, [each for each in _of(blocks, Note) if not each.warns]) for label, blocks in named]
+    behind = _told_apart([(label, note.text) for label, each in notes for note in each[1:]], len(named))
     page: list[Block] = [
-        *(
-            Note(f"{label}: {note.text}")
-            for label, blocks in named
-            for note in [each for each in _of(blocks, Note) if not each.warns][:1]
-        ),
+        *(Note(f"{label}: {note.text}") for label, each in notes for note in each[:1]),
         *(replace(a, question=f"{label}: {a.question}") for label, blocks in named for a in _of(blocks, Answer)),
         *(Note(f"{label}: {note.text}", True) for label, blocks in named for note in _of(blocks, Note) if note.warns),
         Cards(
@@ -136,6 +134,7 @@ def beside(
             for table in _of(blocks, Table)
             if table.title == title
         ]
+    page += [Note(whose + text) for whose, text in behind]
     page += [replace(each, title=f"{label}: {each.title}") for label, blocks in named for each in _of(blocks, Timeline)]
     origins = [(label, origin_blocks(manifest)) for label, manifest in zip(labels, manifests, strict=True)]
     page += [replace(e, title=f"{e.title}: {label}") for label, blocks in origins for e in _of(blocks, Facts)]

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Bars, Block, Chart
+from vftsim.report.blocks import Bars, Block, Chart, Note
 from vftsim.study.blocks.origin import beside, origin_blocks
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from xarray import Dataset
+
+
+_PART = "a part of what was asked for: it ended before all was done, and the figures rest on what had finished"
 
 
 class Printed:
@@ -33,6 +36,11 @@ class Printed:
     def interrupted(self) -> bool:
         """Whether the user ended the study before all was done."""
         return bool(self.origin["state"] == "interrupted")
+
+    def page_blocks(self) -> list[Block]:
+        """Return the blocks as a page or a notebook has them, where nobody else says that the study ended early."""
+        is_part = self.origin.get("state") == "interrupted"
+        return [*([Note(_PART, warns=True)] if is_part else []), *self.blocks()]
 
     @property
     def title(self) -> str:
@@ -96,7 +104,7 @@ class Printed:
         from vftsim.report.html import fragment
 
         try:
-            return fragment(self.title, self.blocks())
+            return fragment(self.title, self.page_blocks())
         except UsageError:  # without the extra a notebook shows the text
             return None
 
@@ -119,6 +127,7 @@ def whole(results: Sequence[Printed], labels: Sequence[str]) -> tuple[str, list[
         raise UsageError("a page is of one result or several: name a directory")
     if len(results) == 1:
         origin = results[0].origin
-        return results[0].title, [*results[0].blocks(), *(origin_blocks(origin) if origin else [])]
-    title = f"{' beside '.join(labels)}: {results[0].origin['command']}"
-    return title, beside([each.blocks() for each in results], [each.origin for each in results], labels)
+        return results[0].title, [*results[0].page_blocks(), *(origin_blocks(origin) if origin else [])]
+    commands = dict.fromkeys(str(each.origin["command"]) for each in results)
+    title = f"{' beside '.join(labels)}: {' and '.join(commands)}"
+    return title, beside([each.page_blocks() for each in results], [each.origin for each in results], labels)
