@@ -239,8 +239,20 @@ def test_a_notebook_shows_a_result_and_a_plot_is_drawn_on_its_axes(made):
     assert result.plot(axes) is axes
     assert axes.get_title("left") == "Outages in their parts, a bar a crash"
     assert result.plot(chart="Outages no longer than this").get_xlabel() == "outage as clients see it (s)"
-    with pytest.raises(UsageError, match="charts: Outages in their parts"):
+    assert result.plot(chart="OUTAGES no longer than this").get_title("left") == "Outages no longer than this"
+    with pytest.raises(UsageError, match="charts: Outages in their parts, a bar a crash; Outages no"):
         result.plot(chart="none such")
+
+
+def test_a_title_stands_above_the_names_of_its_lines_and_a_figure_has_room_for_them():
+    series = [Series(f"a long name of line {n}", [Point(1.0, n), Point(2.0, n)]) for n in range(12)]
+    axes = figure_of([Chart("lines", "x", "y", series)]).axes[0]
+    axes.figure.canvas.draw()
+    seen = axes.figure.canvas.get_renderer()
+    names, lines = (each.get_window_extent(seen) for each in (axes.get_legend(), axes.patch))
+    title = axes._left_title.get_window_extent(seen)
+    assert lines.y1 < names.y0 < names.y1 <= title.y0 < title.y1 < axes.figure.bbox.y1
+    assert lines.height > 2.5 * axes.figure.dpi
 
 
 @pytest.mark.parametrize(

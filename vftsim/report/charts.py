@@ -114,6 +114,7 @@ def draw(chart: Chart | Bars, axes: Axes, *, with_head: bool = True) -> None:
             borderaxespad=0.2,
             ncols=math.ceil(len(named) / lines),
             columnspacing=1.2,
+            labelspacing=0.35,  # a line takes _NAMES_IN
             handlelength=1.6,
             fontsize=9,
             frameon=False,
@@ -122,7 +123,7 @@ def draw(chart: Chart | Bars, axes: Axes, *, with_head: bool = True) -> None:
     axes.set_title(chart.title, fontsize=11, fontweight="bold", loc="left", pad=above)
 
 
-def empty_figure(width_in: float = 1.2 * _WIDTH_IN, height_in: float = 1.2 * _HEIGHT_IN) -> tuple[Figure, Axes]:
+def empty_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:
     """Return a figure that needs no display, and its axes."""
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)

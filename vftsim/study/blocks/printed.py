@@ -72,17 +72,19 @@ class Printed:
         return text
 
     def plot(self, ax: Axes | None = None, chart: int | str = 0) -> Axes:
-        """Draw a chart, by its number or title, on axes or a figure of its own; refuse one that there is not."""
-        from vftsim.report.charts import draw, empty_figure
+        """Draw a chart, by its number or its title on a page, on axes or a figure; refuse one that there is not."""
+        from vftsim.report.charts import draw, figure_of
 
         charts = [block for block in self.blocks() if isinstance(block, Chart | Bars)]
         titles = [each.title for each in charts]
-        number = titles.index(chart) if chart in titles else chart
-        if not isinstance(number, int) or not 0 <= number < len(charts):
-            raise UsageError(f"no chart '{chart}'; charts: {', '.join(titles) or 'none'}")
-        axes = empty_figure()[1] if ax is None else ax
-        draw(charts[number], axes)
-        return axes
+        numbers = {title.casefold(): number for number, title in reversed([*enumerate(titles)])}
+        number = numbers.get(chart.casefold()) if isinstance(chart, str) else chart
+        if number is None or not 0 <= number < len(charts):
+            raise UsageError(f"no chart '{chart}'; charts: {'; '.join(titles) or 'none'}")
+        if ax is None:
+            return figure_of([charts[number]]).axes[0]
+        draw(charts[number], ax)
+        return ax
 
     def estimates(self) -> pd.DataFrame:
         """Return the main table with the figures and their intervals."""
