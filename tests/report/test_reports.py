@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
@@ -132,6 +133,18 @@ def test_two_results_stand_beside_each_other(made, place, monkeypatch, capsys):
     assert "run: p50" in text
     assert "slower: p50" in text
     assert text.count("(x to y): lowest and highest replication") == 1, "what brackets mean, once for both"
+
+
+def test_results_in_folders_of_one_name_are_called_by_their_paths(made, place, monkeypatch):
+    made("optimize")
+    monkeypatch.chdir(made("failover").folder)
+    assert "<title>failover beside optimize: " in vftsim.report([".", "../optimize"])
+    for each in ("today", "tomorrow"):
+        shutil.copytree(made("failover").folder, place / each / "result")
+    monkeypatch.chdir(place)
+    text = vftsim.report(["today/result", "tomorrow/result"])
+    assert "<title>today/result beside tomorrow/result: failover" in text
+    assert "tomorrow/result: outage" in text
 
 
 def test_a_chart_of_several_results_has_one_meaning_on_each_axis_and_says_whose_a_mark_is(made):

@@ -48,7 +48,9 @@ def report(directories: Sequence[str | Path], path: str | Path | None = None) ->
     from vftsim.study.store.files import write_file
 
     folders = [Path(each) for each in directories]
-    text = page_of([open(folder) for folder in folders], [folder.name for folder in folders])
+    names = [folder.resolve().name for folder in folders]
+    labels = names if len(set(names)) == len(names) else [*map(str, folders)]
+    text = page_of([open(folder) for folder in folders], labels)
     if path is not None:
         write_file(Path(path), text.encode())
     return text
