@@ -13,8 +13,11 @@ from matplotlib.collections import PolyCollection
 
 import vftsim
 from tests.report.conftest import COMMANDS
+from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.validated import _measured_charts
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
+from vftsim.labs.ramps import shipped_observations
 from vftsim.report.blocks import Answer, Bars, Chart, Note, Point, Series, Table
 from vftsim.report.charts import ChartWarning, figure_of, svg_of
 from vftsim.report.html import fragment, page
@@ -229,6 +232,14 @@ def test_axes_have_the_units_of_their_figures_and_no_other(made, validated):
     validated.rows[:] = [replace(row, quantity=name) for row in validated.rows for name in ("cpu", "pages/own")]
     charts = [block for block in validated.blocks() if isinstance(block, Chart)]
     assert {chart.y for chart in charts} == {"predicted (%)", "predicted"}
+
+
+def test_a_validation_draws_cpu_failed_calls_and_delays_as_the_lab_names_them():
+    seen = shipped_observations("SIP lab, virtual")
+    rows = [Row("virtual", phase, name, "out", x, x, x, x, 5, {}) for (phase, name), x in seen.items()]
+    axes = [(chart.y, len(chart.series[1].points)) for chart in _measured_charts(rows)]
+    steps = len({phase for phase, name in seen if name == "SES1/p50"})
+    assert axes == [("cpu (%)", steps), ("ihs/global (%)", steps), ("SES1/p50 (ms)", steps), ("SES1/p95 (ms)", steps)]
 
 
 def test_what_is_written_beside_an_axis_is_whole():

@@ -150,7 +150,7 @@ def _measured_charts(rows: Sequence[Row]) -> list[Block]:
             groups.setdefault((row.environment, row.quantity), []).append((step, row))
     charts: list[Block] = []
     for environment in dict.fromkeys(where for where, _ in groups):
-        for quantity in ("cpu", "ihs/global", "PX_TRT-SES1/p50", "PX_TRT-SES1/p95"):
+        for quantity in ("cpu", "ihs/global", "SES1/p50", "SES1/p95"):
             steps = groups.get((environment, quantity), [])
             if len(steps) > 1:
                 charts.append(_beside(f"{quantity}, {environment}", quantity, steps))
@@ -186,12 +186,12 @@ def _beside(title: str, quantity: str, steps: Sequence[tuple[int, Row]]) -> Char
     predicted = [Point(float(step), row.predicted, row.low, row.high) for step, row in steps]
     measured = [Point(float(step), row.measured) for step, row in steps]
     fitted_to = [step for step, row in steps if row.sample == "in"]
-    is_delay = "/p" in quantity
+    unit = unit_of_figure(quantity) or ""
     return Chart(
         title,
         "step",
-        f"{quantity} ({'ms' if is_delay else '%'})",
+        with_unit(quantity, unit),
         [Series("predicted, central 90 %", predicted), Series("measured", measured, "measured")],
         within=(min(fitted_to), max(fitted_to)) if fitted_to else None,
-        scale="log" if is_delay else "linear",
+        scale="log" if unit == "ms" else "linear",
     )
