@@ -6,6 +6,7 @@ import pytest
 from tiny import TINY
 
 from vftsim.errors import UsageError
+from vftsim.report.blocks import Bars
 from vftsim.report.terminal import as_text
 from vftsim.study.designs import failover
 from vftsim.study.designs.decision import decide
@@ -62,6 +63,14 @@ def web(tmp_path_factory):
     objectives = ("load.latency.p95 <= 10 ms", "outage <= 5 s", "downtime <= 1 min")
     kinds = ("none", "checkpoint", "lockstep", "coarse_lockstep", "ha_restart")
     return decided(tmp_path_factory.mktemp("web"), WEB, kinds, *objectives)
+
+
+def test_an_outage_that_never_ends_is_no_bar_of_length_nought(tmp_path, web):
+    alone = decided(tmp_path, WEB, ("none",))
+    assert not [block for block in alone.blocks() if isinstance(block, Bars)]
+    (drawn,) = (block for block in web.blocks() if isinstance(block, Bars))
+    assert "none" not in dict(drawn.rows)
+    assert drawn.x == "seconds since the last packet"
 
 
 # Service

@@ -359,7 +359,8 @@ def _outages(decision: Decision) -> list[Block]:
     ending = [(kind, [each.mean for each in parts if each is not None]) for kind, parts in rows]
     known = [(kind, parts) for kind, parts in ending if len(parts) == len(names)]
     title = "Outages when the primary's host crashes"
-    return [Bars(title, "s", [name.partition(".")[2].replace("_", " ") for name in names], known)] if known else []
+    parts_of = [name.partition(".")[2].replace("_", " ") for name in names]
+    return [Bars(title, "seconds since the last packet", parts_of, known)] if known and names else []
 
 
 def _answers(decision: Decision) -> Iterator[str]:
