@@ -56,6 +56,11 @@ def test_what_waits_or_runs_can_be_stopped_and_goes_on(page, idle):
     page.post("/begin", VARIANT)
     page.until("running")
     assert [each.state.word for each in page.posed(VARIANT)] == ["running", "waiting"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page.desk.runs, "_interrupt", lambda: None)  # as one that takes its time
+        assert page.post("/stop", VARIANT).status_code == 303
+        (state, _) = (each.state for each in page.posed(VARIANT))
+        assert (state.word, state.last_line[:9]) == ("running", "stopping:")
     assert page.post("/stop", VARIANT).status_code == 303
     page.until("stopped", VARIANT)
     page.post("/begin", VARIANT)

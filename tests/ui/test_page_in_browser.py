@@ -93,7 +93,7 @@ def test_nobody_objects_to_a_page(page, address, browser, query):
     if VARIANT in query:
         page.post("/begin", VARIANT)
         page.until("done", VARIANT)
-    for scheme, width in (("light", 1280), ("dark", 400)):
+    for scheme, width in (("light", 1280), ("dark", 360)):
         window, *_ = opened(browser, f"{address}{query}", scheme, width, bypass_csp=True)
         window.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert window.evaluate("document.documentElement.scrollWidth") <= width

@@ -32,6 +32,7 @@ _NAME = re.compile(r"[0-9a-f]{20}")
 _OF = re.compile(r": (\d{1,9})/(\d{1,9})\b(?:.* - (\d{1,3}) % of number)?")
 _TAIL_BYTES, _END_S, _LOOK_S = 2000, 20.0, 0.2
 _DONE, _REFUSED, _STOPPED = 0, 2, 3
+_STOPPING = "stopping: what has finished is being written"
 _CHANGED = "vftsim: the model's file was changed since; ask again"
 Word = Literal["new", "waiting", "running", "done", "stopped", "refused"]
 
@@ -110,10 +111,10 @@ class Runs:
         with self._change:
             if study in self._waiting:
                 return State("waiting")
-            is_running = study == self._running
+            is_running, is_stopped = study == self._running, self._is_stopped
         last_line = _last_line(study.folder / _STDERR)
         if is_running:
-            return State("running", last_line, _share(last_line))
+            return State("running", _STOPPING if is_stopped else last_line, _share(last_line))
         ended = _ended(study)
         if ended is None:
             return State("new")
