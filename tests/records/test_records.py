@@ -107,6 +107,14 @@ def test_a_rule_holds_up_to_its_margin(value, rule, holds):
     assert verdict(value, **rule) == ("holds" if holds else "missed")
 
 
+def test_a_page_names_the_command_that_gives_it_again():
+    """A first look is not the record, nor is one without the rivals that were asked for."""
+    assert read("epochs").command == "vftsim record epochs"
+    assert read("epochs").quick().command == "vftsim record epochs --quick"
+    rivals = read("xen-media").with_models(["no-boost", "one-vcpu"]).quick()
+    assert rivals.command == "vftsim record xen-media --model no-boost --model one-vcpu --quick"
+
+
 def test_a_rule_is_needed_and_a_margin_too():
     with pytest.raises(ValueError, match="judged by one of near"):
         Judged()

@@ -95,7 +95,7 @@ class Judgement(Printed):
             Facts(
                 "How to get it again",
                 [
-                    ("command", f"vftsim record {self.record.name}"),
+                    ("command", self.record.command),
                     ("vftsim", __version__),
                     *((name, f"{value:g}") for name, value in self.record.budget.items()),
                 ],

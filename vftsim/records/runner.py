@@ -7,6 +7,7 @@ import importlib
 import inspect
 import math
 import pkgutil
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -66,14 +67,25 @@ class Record:
         """Return it with rivals of its model, as the command line calls them, or all; refuse one that there is not."""
         if options and self.spec.variants is None:
             raise UsageError(f"--model is of xen-media; {self.name} always shows its wrong models")
-        axis = self.spec.axes.get(self.spec.variants or "", {})
-        known = {str(case["option"]): name for name, case in axis.items() if "option" in case}
+        known = self._options()
         for option in options:
             if option != "all" and option not in known:
                 hint = did_you_mean(option, known) or ";"
                 raise UsageError(f"--model: record {self.name} has no '{option}'{hint} {listing([*known, 'all'])}")
         chosen = list(known) if "all" in options else list(dict.fromkeys(options))
         return replace(self, models=tuple(known[option] for option in chosen))
+
+    def _options(self) -> dict[str, str]:
+        axis = self.spec.axes.get(self.spec.variants or "", {})
+        return {str(case["option"]): name for name, case in axis.items() if "option" in case}
+
+    @property
+    def command(self) -> str:
+        """Return the command line that plays this, with this budget if it is that of a first look."""
+        option_of = {name: option for option, name in self._options().items()}
+        is_quick = self.budget != self.spec.budget and self.budget == {**self.spec.budget, **self.spec.quick}
+        options = [word for name in self.models for word in ("--model", option_of[name])]
+        return shlex.join(["vftsim", "record", self.name, *options, *(["--quick"] if is_quick else [])])
 
     def with_curve(self, name: str | None) -> Record:
         """Return it with the budget of a curve; refuse one that there is not."""
