@@ -150,6 +150,15 @@ def test_results_in_folders_of_one_name_are_called_by_their_paths(made, place, m
     assert "tomorrow/result: outage" in text
 
 
+def test_models_of_one_name_are_told_apart_and_what_holds_for_all_is_said_once(made):
+    text = made("decision").page
+    written = re.findall(r"<summary>(The model server.yaml, [^<]*)", text)
+    hashes = [re.search(r"sha256 (\w+)", title)[1] for title in written]
+    assert len(set(hashes)) == len(hashes) == 2
+    assert all(text.count(each) == 2 for each in hashes), "beside what was changed, and above its values"
+    assert text.count("<dt>server.yaml: fitted to</dt>") == 1
+
+
 def test_a_chart_of_several_results_has_one_meaning_on_each_axis_and_says_whose_a_mark_is(made):
     seen, manifest = Series("measured", [Point(10.0, 1.0)], "measured"), vftsim.open(made("ramp").folder).origin
     lines = [Series("simulated", [Point(10.0, 2.0), Point(20.0, 3.0)]), seen]

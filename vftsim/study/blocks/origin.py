@@ -23,13 +23,19 @@ def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
         ("Python", f"{manifest['python']} on {manifest['os']}"),
         ("packages", ", ".join(f"{name} {version}" for name, version in manifest["packages"].items() if version)),
     ]
-    trust = [fact for model in manifest["models"] for fact in _trust(model, len(manifest["models"]) > 1)]
+    models = manifest["models"]
+    labels = [model["label"] for model in models]
+    trust = [*dict.fromkeys(fact for model in models for fact in _trust(model, len(models) > 1))]
     return [
         *([Facts("How far the model is known", trust)] if trust else []),
         Facts("How to get it again", facts),
         *(
-            Listing(f"The model {model['label']}, all values written out", in_yaml(model["resolved"]))
-            for model in manifest["models"]
+            Listing(
+                f"The model {model['label']}{f', sha256 {_short(model)}' if labels.count(model['label']) > 1 else ''}, "
+                "all values written out",
+                in_yaml(model["resolved"]),
+            )
+            for model in models
         ),
     ]
 
@@ -82,7 +88,11 @@ def _version(manifest: Mapping[str, Any]) -> str:
 
 def _model(model: Mapping[str, Any]) -> tuple[str, str]:
     changed = ", ".join([*model["set"], *model["notes"]]) or "nothing changed"
-    return "model", f"{model['label']}, sha256 {model['sha256'][:_DIGITS]}, {changed}"
+    return "model", f"{model['label']}, sha256 {_short(model)}, {changed}"
+
+
+def _short(model: Mapping[str, Any]) -> str:
+    return str(model["sha256"][:_DIGITS])
 
 
 def _trust(model: Mapping[str, Any], is_one_of_several: bool) -> list[tuple[str, str]]:
