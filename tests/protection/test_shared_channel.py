@@ -87,6 +87,24 @@ def test_the_guest_waits_longer_where_other_traffic_fills_the_link_and_no_byte_i
     assert own >= 0.99 * full["domains.vm.protection"].channel_bytes > 0
 
 
+@pytest.mark.parametrize("burst_bytes", [3125, 6250])
+def test_states_without_end_take_what_the_background_leaves(burst_bytes: int, tmp_path: Any) -> None:
+    """25 or 50 of 100 Mbit/s, in bursts each ms; the queue of 256 KiB has room for a piece and what comes meanwhile."""
+    run, found = played(
+        tmp_path,
+        "checkpoint",
+        f"networks.lan.background={{bulk: {{burst: {burst_bytes} B, period: 1 ms}}}}",
+        "domains.vm.protection.memory={working_set: 4000, touch_rate: 1000000 /s}",
+        "domains.vm.applications.srv.pages_per_request=2000",
+        "workloads.load.turn_around=1 ms",
+        "measure.warm_up=200 ms",
+    )
+    lost = run.built.hosts["host"].io.drop_rows["background traffic", "queue full"]
+    assert int(run.engine.rows(drops)[lost].count) == 0
+    left_bytes = 100e6 / 8 - 1000 * burst_bytes
+    assert found["domains.vm.protection"].channel_bytes == pytest.approx(left_bytes, rel=0.02)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_idle_link_is_as_quick_as_a_channel_of_its_rate_and_latency(kind: str, tmp_path: Any) -> None:
     """Outputs wait as long; under lockstep, whose entries meet the answers themselves, up to one answer longer."""

@@ -54,8 +54,9 @@ class ChannelSpec(Spec):
     )
     latency: DurationNs | None = Field(
         None,
-        description="One way. Not given: the network's; of a card of its own 74.5 us, which with the acknowledgement "
-        "makes a round trip of 150 us at 1 Gbit/s (S2); with `hypervisor_epoch` 200 us.",
+        description="One way. Not given: the network's, once, as the link of the other host is left out; of a card of "
+        "its own 74.5 us, which with the acknowledgement makes a round trip of 150 us at 1 Gbit/s (S2); with "
+        "`hypervisor_epoch` 200 us.",
     )
     ack: ByteCount = Field(64, description="Bytes of an acknowledgement.")
 
