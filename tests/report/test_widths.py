@@ -72,8 +72,9 @@ def test_what_fits_in_no_column_is_a_figure_a_line():
 
 def test_digits_are_those_that_the_interval_carries():
     bound = Estimate(0.0, 0.0, 0.0, 0.17, 20, 0.95, "upper bound")
+    same = interval(0.14981, 1e-8)
     cells = [interval(20.1234, 0.034), interval(123456.0, 789.0), bound, Marked(50.0, " *"), Counted("3", "(> 29 %)")]
-    rows = [["", cell] for cell in (*cells, float("nan"), None)]
+    rows = [["", cell] for cell in (*cells, same, float("nan"), None)]
     lines = as_text([Table(("", "a"), rows)], 80).splitlines()[2:]
     assert [line.strip() for line in lines] == [
         "20.12 ± 0.03",
@@ -81,6 +82,7 @@ def test_digits_are_those_that_the_interval_carries():
         "< 0.170",
         "50 *",
         "3 (> 29 %)",
+        "0.1498",
         "-",
         "-",
     ]

@@ -197,7 +197,7 @@ def shown(cell: Cell) -> tuple[str, str]:
     """Return a cell's value and what stands behind or below it: an interval, or a range in round brackets.
 
     A value has the digits that its interval carries: two of the interval's half width, none rounded left of the point,
-    never a power of ten.  Where there is no interval it has four.
+    never a power of ten.  Where there is no interval it has four; one whose ends are the same in these digits is none.
     """
     if isinstance(cell, Marked):
         value, behind = shown(cell.cell)
@@ -221,10 +221,14 @@ def _estimated(e: Estimate) -> tuple[str, str]:
         return plain(e.mean), ""
     decimals = min(_decimals(half), _decimals(e.mean) + 2 if e.mean else _MOST_DECIMALS)
     value, low, high = (fixed(x, decimals) for x in (e.mean, e.low, e.high))
-    if e.kind == "range":
-        return value, f"({low} to {high})"
     is_even = abs(e.high + e.low - 2.0 * e.mean) < 0.05 * (e.high - e.low)
-    return value, f"± {fixed(half, decimals)}" if is_even else f"[{low}, {high}]"
+    if low == high:
+        behind = ""
+    elif e.kind == "range":
+        behind = f"({low} to {high})"
+    else:
+        behind = f"± {fixed(half, decimals)}" if is_even else f"[{low}, {high}]"
+    return value, behind
 
 
 def in_words(cell: Cell, unit: str = "") -> str:
