@@ -1,6 +1,7 @@
 """What a figure depends on, against a figure whose variance is known on paper."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.points import price_ranges, read_range, span_of, values_outside
 from vftsim.study.designs.runner import Evaluator, simulate
-from vftsim.study.designs.sensitivity import COMMAND, Request, _one_at_a_time, sensitivity, shortened
+from vftsim.study.designs.sensitivity import COMMAND, Index, Request, _one_at_a_time, sensitivity, shortened
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import resumable_store
@@ -68,6 +69,12 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
     assert [each.name for each in found.deciding] == names[:2]
     said = str(found)
     assert "depends on these two of 3 factors: workloads.media.streams" in " ".join(said.split())
+    assert "screened out move it by 0" in " ".join(said.split())
+    assert "is not known" not in said
+    # Of a share between nothing and a fifth nobody knows whether it decides.
+    effects = [streams, cost, replace(weight, total=Index(0.02, -0.1, 0.2))]
+    said = " ".join(str(replace(found, effects=effects)).split())
+    assert "Of domains.cpu1.weight it is not known whether the share is above 5 %; more --samples tell." in said
     table = found.to_pandas()
     assert list(table["rank"]) == [1, 2, 3]
     for name in ("sensitivity.csv", "answer.json", "charts.png", "manifest.json"):

@@ -91,6 +91,10 @@ class Request:
         return needs_of(self.base.spec).times(points * self.replications)
 
 
+_DECIDES = 0.05
+_LEAST = f"{100 * _DECIDES:g} %"
+
+
 @dataclass(frozen=True)
 class Index:
     """A measure of a factor with its interval."""
@@ -146,7 +150,12 @@ class Sensitivity(Printed):
     @property
     def deciding(self) -> list[Effect]:
         """Factors whose total share of the variance is surely above a twentieth."""
-        return [each for each in self.effects if each.total is not None and each.total.low > 0.05]
+        return [each for each in self.effects if each.total is not None and each.total.low > _DECIDES]
+
+    @property
+    def unknown(self) -> list[Effect]:
+        """Factors whose total share may be above a twentieth or below."""
+        return [each for each in self.effects if each.total and each.total.low <= _DECIDES < each.total.high]
 
     def to_pandas(self) -> DataFrame:
         """Return one row a factor."""
@@ -399,7 +408,7 @@ def _answers(result: Sensitivity) -> list[str]:
     over = f"It is {in_use}{unit} as the model stands, and {ends} over the ranges"
     if not deciding:
         return [
-            f"{result.figure}: no factor's share is known to be above 5 %; more --samples tell them apart.",
+            f"{result.figure}: no factor's share is known to be above {_LEAST}; more --samples tell them apart.",
             f"{over} (95 % of the points).",
         ]
     names = [f"{each.name} ({_percent(each)})" for each in deciding]
@@ -418,13 +427,18 @@ def _percent(one: Effect) -> str:
 
 
 def _rest(result: Sensitivity) -> str:
-    """Say what the factors that were screened out do."""
-    out = [each for each in result.effects if each.total is None]
-    if not out:
-        return "All factors were looked at to the end."
-    most = max(out, key=lambda each: each.effect.value)
-    unit = f" {result.unit}" if result.unit else ""
-    return f"The other {len(out)} screened out move it by {plain(most.effect.value)}{unit} at most ({most.name})."
+    """Say what is known of the factors that do not surely decide."""
+    out, unknown = [each for each in result.effects if each.total is None], result.unknown
+    said = []
+    if unknown:
+        names = listing([each.name for each in unknown])
+        said.append(f"Of {names} it is not known whether the share is above {_LEAST}; more --samples tell.")
+    if out:
+        most = max(out, key=lambda each: each.effect.value)
+        unit = f" {result.unit}" if result.unit else ""
+        moved = f"move it by {plain(most.effect.value)}{unit} at most ({most.name})"
+        said.append(f"The other {len(out)} screened out {moved}.")
+    return " ".join(said) or "All factors were looked at to the end."
 
 
 def _notes(result: Sensitivity) -> list[str]:
