@@ -23,7 +23,7 @@ _SKETCHED = ("calibrate", "cli", "docs", "malformed", "records", "study", "ui")
 
 # Models run as users run them.  Labs of a few parts mostly run as plain Python, which stops at a wrong index or value:
 # their kernels take longer to compile than to run.
-os.environ.setdefault("VFTSIM_ENGINE", "compiled")
+_ENGINE = os.environ.get("VFTSIM_ENGINE", "compiled")
 
 # An output that leaves before the backup can take over is a defect, unless a test plants it.
 os.environ.setdefault("VFTSIM_STRICT", "1")
@@ -69,6 +69,12 @@ def pytest_sessionfinish():
     """End the worker processes that a study left for the next one, or the end of this process would wait for them."""
     if (workers := sys.modules.get("vftsim.study.runs.workers")) is not None:
         workers.LocalProcesses(1).stop()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Choose the engine anew for each test: a command's --engine stays chosen in its process."""
+    os.environ["VFTSIM_ENGINE"] = _ENGINE
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -415,8 +415,8 @@ def _answers(result: Sensitivity) -> list[str]:
     number = _WORDS[len(deciding)] if len(deciding) < len(_WORDS) else str(len(deciding))
     which = "this one" if len(deciding) == 1 else f"these {number}"
     return [
-        f"{result.figure} depends on {which} of {count} factors: {listing(names)} of its variance with all that each "
-        "takes part in.",
+        f"{result.figure} depends on {which} of {count} factors: {listing(names)}.",
+        "In brackets: share of its variance, with all that the factor takes part in. "
         f"{over} (95 % of the points). {_rest(result)}",
     ]
 
