@@ -264,7 +264,7 @@ def test_less_fails_where_the_guest_does_more_without_its_protection(tmp_path):
         # Clients begin when they ask again: within two of their 200 ms.
         assert most - 0.4 * 4 / 0.02 < -each.failed["load"] < most
     text = " ".join(as_text(found.blocks(), 100).split())
-    assert "The guest goes on without protection after a takeover" in text
+    assert "the guest goes on without protection after a takeover" in text
 
 
 @pytest.mark.parametrize(("after_ns", "cut_short"), [(50 * MS, 2), (2 * S, 2), (12 * S, 0)])
