@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from test_knob_capacity import SERVER
 
 from tests.labs.json_schema_check import mistakes
 from vftsim.cli.main import main
@@ -323,28 +324,14 @@ def test_a_choice_that_a_mechanism_does_not_know_is_no_reason_to_refuse_it():
     assert len(refused) == 2
 
 
-SERVER = """\
-format: 2
-hosts: {host: {pcpus: 1, scheduler: {kind: native}, nics: {eth0: {}}}}
-networks: {lan: {latency: 10 us}}
-domains:
-  server:
-    vcpus: 1
-    interfaces: {eth0: {path: {kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}}}
-    applications: {app: {kind: service, demand: 1 ms}}
-workloads:
-  load: {kind: request_response, to: server, clients: 4, turn_around: 20 ms}
-measure: {duration: 100 ms, warm_up: 100 ms}
-"""
-
-
 def test_an_objective_may_be_on_a_figure_that_only_some_choices_have(tmp_path):
     """Outputs wait half of an interval on average; without protection none is held, which does not meet it."""
     path = tmp_path / "server.yaml"
     path.write_text(SERVER)
     choose = ["protection=none,checkpoint,micro_checkpoint", "checkpoint_interval=20 ms,100 ms"]
-    base = load_model(str(path))
-    asked = Request.read(str(path), (), base, choose, ["protection.output_held <= 30 ms"], None)
+    settings = ("workloads.load.clients=4",)
+    base = load_model(str(path), settings)
+    asked = Request.read(str(path), settings, base, choose, ["protection.output_held <= 30 ms"], None)
     assert asked.figures == ("domains.server.protection.output_held",)
     found = optimize(asked, tmp_path / "found", Execution(1, 1))
     verdicts = {tuple(each.point.values.values()): each.verdict for each in found.candidates if each.n}
@@ -353,7 +340,7 @@ def test_an_objective_may_be_on_a_figure_that_only_some_choices_have(tmp_path):
     assert found.winner is not None
     assert found.winner.point.values["checkpoint_interval"] == "20 ms"
     with pytest.raises(UsageError, match=r"nearest: domains\.server\.protection\.output_held"):
-        Request.read(str(path), (), base, choose, ["output_hold <= 30 ms"], None)
+        Request.read(str(path), settings, base, choose, ["output_hold <= 30 ms"], None)
 
 
 # What is refused

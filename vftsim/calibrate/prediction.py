@@ -439,7 +439,7 @@ def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
     for quantity, steps in list(by_quantity.items())[:_MOST_CHARTS]:
         points = [Point.of(float(step), _ranged(figure)) for step, figure in steps]
         if len(points) > 1:
-            axis = with_unit(quantity, unit_of_figure(quantity) or "")
+            axis = with_unit(quantity, unit_of_figure(quantity))
             charts.append(Chart(quantity, "step", axis, [Series("mean, and nine of ten runs", points)]))
     return charts
 
@@ -459,12 +459,13 @@ def _remarks(prediction: Prediction, advised_draws: int) -> list[str]:
     ]
     if advised_draws:
         lines[0] += f"; few points: with --draws {advised_draws} the ranges may come out wider or narrower"
-    if len(prediction.listed) < len(prediction.figures):
+    listed = prediction.listed
+    if len(listed) < len(prediction.figures):
         lines.append(
-            f"{len(prediction.listed)} of {len(prediction.figures)} figures, those usually asked for; --figure shows "
+            f"{len(listed)} of {len(prediction.figures)} figures, those usually asked for; --figure shows "
             "others, --csv and to_pandas() have all"
         )
-    counts = [figure.learned_from for figure in prediction.listed if figure.learned_from]
+    counts = [figure.learned_from for figure in listed if figure.learned_from]
     if counts:
         lines.append(
             f"With structure error: the wider of that range and of the errors of {min(counts)} to {max(counts)} "

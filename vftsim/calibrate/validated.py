@@ -177,7 +177,7 @@ def _against_charts(rows: Sequence[Row]) -> list[Block]:
         }
         dots = [Series(name, of, "dots") for name, of in points.items() if of]
         equal = Series("equal", [Point(value, value) for value in (measured[0], measured[-1])], "curve")
-        x, y = (with_unit(name, unit_of_figure(quantity) or "") for name in ("measured", "predicted"))
+        x, y = (with_unit(name, unit_of_figure(quantity)) for name in ("measured", "predicted"))
         charts.append(Chart(quantity, x, y, [*dots, equal], scale=scale, x_scale=scale))
     return charts
 
@@ -186,7 +186,7 @@ def _beside(title: str, quantity: str, steps: Sequence[tuple[int, Row]]) -> Char
     predicted = [Point(float(step), row.predicted, row.low, row.high) for step, row in steps]
     measured = [Point(float(step), row.measured) for step, row in steps]
     fitted_to = [step for step, row in steps if row.sample == "in"]
-    unit = unit_of_figure(quantity) or ""
+    unit = unit_of_figure(quantity)
     return Chart(
         title,
         "step",

@@ -109,19 +109,19 @@ def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
         best = rivals[rival]
         compared = _DELAY if max(mine.loss, best.loss) == 0.0 else _LOSS
         words = f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})"
-        return Judged(key, "loss", word, words, compared.sign(mine, best, is_more=False))
+        return Judged(key, "loss", word, words, _sign(compared, mine, best, is_more=False))
     other = _reference(target, key, outcomes)
     words = f"{_percent(mine.loss)} against {_percent(other.loss)}"
     if relation in {"no_change_vs", "no_improvement_vs"}:
-        verdict = _LOSS.same(mine, other, only_less=relation == "no_improvement_vs")
+        verdict = _same(_LOSS, mine, other, only_less=relation == "no_improvement_vs")
     elif relation == "marginal_improvement_vs":
         is_marginal = abs(mine.loss - other.loss) < _MARGINAL_POINTS
-        verdict = _LOSS.sign(mine, other, is_more=False) if is_marginal else MISSED
+        verdict = _sign(_LOSS, mine, other, is_more=False) if is_marginal else MISSED
     elif max(mine.loss, other.loss) == 0.0:
-        verdict = _DELAY.sign(mine, other, is_more=relation == "worse_than")
+        verdict = _sign(_DELAY, mine, other, is_more=relation == "worse_than")
         words = f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
     else:
-        verdict = _LOSS.sign(mine, other, is_more=relation == "worse_than")
+        verdict = _sign(_LOSS, mine, other, is_more=relation == "worse_than")
     return Judged(key, "loss", word, words, verdict)
 
 
@@ -132,13 +132,13 @@ def _judge_delay(key: str, word: str, row: Mapping[str, str], outcomes: Mapping[
     relation, target = _delay_relation(word, row)
     if relation == "best_in":
         other = min(_rivals(target, key, outcomes).values(), key=lambda o: o.delay)
-        verdict = _DELAY.sign(mine, other, is_more=False)
+        verdict = _sign(_DELAY, mine, other, is_more=False)
     else:
         other = _reference(target, key, outcomes)
         if relation in {"no_improvement", "no_change"}:
-            verdict = _DELAY.same(mine, other, only_less=relation == "no_improvement")
+            verdict = _same(_DELAY, mine, other, only_less=relation == "no_improvement")
         else:
-            verdict = _DELAY.sign(mine, other, is_more=relation in {"worse_than", "higher_than", "higher"})
+            verdict = _sign(_DELAY, mine, other, is_more=relation in {"worse_than", "higher_than", "higher"})
     return Judged(key, "delay", word, f"mean {mine.delay:.3g} against {other.delay:.3g} ms", verdict)
 
 
@@ -177,18 +177,11 @@ class _Compared:
     differences: Callable[[Outcome, Outcome], list[float]]
     margin: float
 
-    def sign(self, mine: Outcome, other: Outcome, *, is_more: bool) -> str:
-        """Whether differences have the stated sign; the sign of most of them where a delay is infinite."""
-        return _sign(self, mine, other, is_more)
-
-    def same(self, mine: Outcome, other: Outcome, *, only_less: bool) -> str:
-        """Whether differences are shown to be within the margin; ``only_less``: not below it."""
-        return _same(self, mine, other, only_less)
-
 
 # Shuffled labels compare the same pairs again and again.
 @lru_cache(_PAIRS)
-def _sign(compared: _Compared, mine: Outcome, other: Outcome, is_more: bool) -> str:
+def _sign(compared: _Compared, mine: Outcome, other: Outcome, *, is_more: bool) -> str:
+    """Whether differences have the stated sign; the sign of most of them where a delay is infinite."""
     differences = compared.differences(mine, other)
     stated = differences if is_more else [-d for d in differences]
     if not all(map(math.isfinite, stated)):
@@ -197,7 +190,8 @@ def _sign(compared: _Compared, mine: Outcome, other: Outcome, is_more: bool) -> 
 
 
 @lru_cache(_PAIRS)
-def _same(compared: _Compared, mine: Outcome, other: Outcome, only_less: bool) -> str:
+def _same(compared: _Compared, mine: Outcome, other: Outcome, *, only_less: bool) -> str:
+    """Whether differences are shown to be within the margin; ``only_less``: not below it."""
     differences = compared.differences(mine, other)
     if not all(map(math.isfinite, differences)):
         return HOLDS if only_less and max(differences) > 0.0 else MISSED
