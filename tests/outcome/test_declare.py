@@ -91,6 +91,16 @@ def test_a_share_of_nothing_is_unknown_and_no_delay_has_no_percentile():
     assert not {"share_percent", "wait_p50_ms", "wait_mean_ms"} & own.columns().keys()
 
 
+def test_percentiles_of_a_series_are_those_of_numpy_to_the_last_digit():
+    draws = np.random.default_rng(1)
+    for count in [*range(1, 30), 101, 200]:
+        samples = [float(each) for each in draws.exponential(7.0, count).round(count % 4)]
+        found = shop(till=samples).columns()
+        assert [found[f"p{percent}_till"] for percent in (50, 90, 95, 99)] == list(
+            np.percentile(samples, [50, 90, 95, 99])
+        )
+
+
 def test_every_figure_leads_if_it_says_so():
     assert [entry.path for entry in shop().entries() if entry.leads] == [("wait", "p50"), ("share",)]
 

@@ -165,6 +165,8 @@ class PacketReader:
         """Take over all marks since the last time."""
         log: Any = self._run.engine.rows(mark_logs)[1]
         count = int(log.written)
+        if not count:  # as at most samples
+            return
         columns = [list(getattr(log, name)[:count]) for name in Passed._fields]
         for entry in zip(*columns, strict=True):
             self._take(Passed(*map(int, entry)))

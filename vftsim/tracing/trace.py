@@ -129,6 +129,8 @@ class _Notes:
     def read(self) -> None:
         """Take over all notes since the last time."""
         count: Any = self._run.engine.rows(note_count)[1]
+        if not count.written:  # as at most samples
+            return
         fields = ("event", "pcpu", "vcpu", "time_ns", "value")
         for note in zip(*columns_of(self._run.engine, notes, fields, 1, int(count.written) + 1), strict=True):
             self._take(*note)
