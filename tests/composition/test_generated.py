@@ -12,7 +12,7 @@ from tests.composition.generated import model
 from vftsim.composition import run
 
 SLOW = pytest.mark.slow
-WHICH = [(("--lean",), 40), pytest.param(("--lean",), 500, marks=SLOW), pytest.param((), 500, marks=SLOW)]
+WHICH = [(("--lean",), 25), pytest.param(("--lean",), 500, marks=SLOW), pytest.param((), 500, marks=SLOW)]
 
 
 @pytest.fixture

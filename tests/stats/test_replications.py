@@ -92,7 +92,7 @@ def test_all_metrics_must_reach_the_target_at_bonferroni_confidence():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("studies", [250, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("studies", [120, pytest.param(1000, marks=pytest.mark.slow)])
 def test_coverage_after_sequential_stopping(studies):
     """Studies of gamma data (mean 1, cv .5) at a target of 10 %.
 

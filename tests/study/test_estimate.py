@@ -131,7 +131,7 @@ print(most[0], total([load_model(shipped).spec], runs).memory_bytes(jobs))
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads memory as Linux shows it")
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_memory_is_right_within_a_factor_of_one_and_a_half(jobs):
-    words = [sys.executable, "-c", MEMORY, "xen-media-native", "2", str(jobs)]
+    words = [sys.executable, "-c", MEMORY, "xen-media-native", str(jobs), str(jobs)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     used, said = map(float, done.stdout.splitlines()[-1].split())
     assert used / 1.5 < said < 1.5 * used

@@ -9,8 +9,10 @@ from tests.study.tiny import tiny
 from vftsim.cli.main import main
 from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
+from vftsim.report.terminal import as_text
 from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import knob_capacity, stream_capacity
+from vftsim.study.designs.level_search import level_blocks
 from vftsim.study.designs.search_levels import CapacityRequest, short_offer
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
@@ -81,10 +83,10 @@ def test_a_search_passes_no_load_that_was_not_offered(written, capsys):
     assert max(passed) <= FRAME + 0.05
     assert found.result.answer == "at least", "the guest itself lost nothing"
     assert found.missing is not None
+    text = " ".join(as_text(level_blocks(found), 100).split())
+    assert "above it: not offered" in text
+    assert "each client's own link of 1 Mbit/s is full" in text
     words = ["capacity", model.label, "--probability", "0.5", "--resolution", "0.2", "--budget", "100"]
-    said = said_by(capsys, *words)
-    assert "above it: not offered" in said
-    assert "each client's own link of 1 Mbit/s is full" in said
     said = json.loads(said_by(capsys, *words, "--json"))
     assert said["capacity"][0]["answer"] == "at least"
     assert "own link" in said[key]["not_offered"][0]["why"]

@@ -2,14 +2,28 @@
 
 import pytest
 
+from tests.study.tiny import TINY
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import mean_interval
 from vftsim.study.designs.run import precision_rule, run_study, watched_in
 from vftsim.study.runs import replicate
 from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.model import load_model
 
 pytestmark = pytest.mark.thorough
+
+
+@pytest.fixture(scope="module")
+def tiny_path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "tiny.yaml"
+    path.write_text(TINY.replace("most: 5", "most: 1"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_path):
+    return load_model(tiny_path)
 
 
 @pytest.fixture(scope="module")

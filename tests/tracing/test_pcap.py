@@ -69,7 +69,7 @@ def media():
     )
     rtp = spec.workloads["media"].model_copy(update={"interval": 5 * MS})
     spec = spec.model_copy(update={"workloads": {"media": rtp}})
-    return run_traced(spec, 1, 0, 0, 6 * S, "simpy")
+    return run_traced(spec, 1, 0, 0, 6 * S)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,8 @@ def sip(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "lab.yaml"
     path.write_text(SIP_LAB)
     spec = load_model(path).spec
-    trace = run_traced(spec, 1, 0, 0, spec.longest_ns + 20 * S, "simpy")[1]
-    return run_model(spec, 1, 0, "simpy"), trace
+    trace = run_traced(spec, 1, 0, 0, spec.longest_ns + 20 * S)[1]
+    return run_model(spec, 1, 0), trace
 
 
 @needs_tshark
