@@ -42,7 +42,7 @@ def run(tiny_path, *options, **streams):
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not FULL.exists(), reason="no full device here")
-@pytest.mark.parametrize("more", [[], ["--json"], ["--csv"]])
+@pytest.mark.parametrize("more", [[], *(pytest.param([word], marks=pytest.mark.slow) for word in ("--json", "--csv"))])
 def test_a_full_output_is_one_message_and_the_result_is_kept(tiny_path, tmp_path, more):
     with FULL.open("w") as full:
         done = run(tiny_path, *more, "-o", tmp_path / "out", stdout=full)

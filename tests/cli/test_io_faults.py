@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).parents[2] / "experiments" / "io-faults" / "io_faults.py
 CASES = ("compare", "import again", "check --repair")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow  # beside the calls that fail one by one in tests/study/test_store_faults.py
 @pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="compiles a library to preload")
 def test_faults_lose_nothing_and_are_said_in_one_message():
     words = [sys.executable, str(SCRIPT), "--every", "300", *(word for case in CASES for word in ("--case", case))]

@@ -32,7 +32,7 @@ def _mean_wait_ns(load: float, replication: int) -> float:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("load", [0.3, 0.6])
+@pytest.mark.parametrize("load", [pytest.param(0.3, marks=pytest.mark.slow), 0.6])
 def test_mean_wait_is_that_of_m_d_1(load: float) -> None:
     """20 replications of 5,000 frames: within 3.5 standard errors of rho S / (2 (1 - rho))."""
     means = [_mean_wait_ns(load, replication) for replication in range(_REPLICATIONS)]

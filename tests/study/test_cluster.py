@@ -156,6 +156,7 @@ def test_a_worker_with_threads_simulates_one_at_a_time(cluster):
     assert all(earlier[1] <= later[0] for earlier, later in itertools.pairwise(seen))
 
 
+@pytest.mark.slow  # beside test_versions_differ_by_name
 def test_another_source_is_refused_by_name(cluster):
     cluster.add(1, other=True)
     cluster.wait_for(1)

@@ -192,7 +192,7 @@ def test_want_of_memory_is_said():
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
 def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     noted = tmp_path / "pids"
     with started([sys.executable, "-c", SLEEPERS, str(noted)]) as process:

@@ -31,7 +31,7 @@ TWO_SCHEDULERS = TIERS.replace("FIRST", "sedf").replace("PATH", "direct") + HOG 
 def traced(tmp_path, text):
     path = tmp_path / "model.yaml"
     path.write_text(text)
-    return vftsim.trace(path, 1.0, 1.0)
+    return vftsim.trace(path, 0.5, 0.5)
 
 
 def test_priorities_are_those_of_the_hosts_own_scheduler(tmp_path):
@@ -55,7 +55,7 @@ def test_a_driver_domains_part_is_that_of_the_packets_own_host(tmp_path):
 @pytest.mark.parametrize("model", ["two-tier", "three-tier"])
 def test_an_exchange_is_one_request(model):
     """A client's requests one after the other are as many exchanges, none with a pause of the client in it."""
-    found = exchanges(vftsim.trace(model, 2.0, 2.0))
+    found = exchanges(vftsim.trace(model, 2.0, 0.7))
     assert len(found) > 50
     assert all(len(one.chain) == 1 for one in found)
 
