@@ -131,3 +131,31 @@ def test_a_record_is_rebuilt_from_its_data_exactly(data):
         assert ours.outcomes.keys() == theirs.outcomes.keys()
         for owner, outcome in ours.outcomes.items():
             assert theirs.outcomes[owner].columns() == outcome.columns()
+
+
+def many(count):
+    """A host for each of so many guests, with a client of its own that turns around in 3 ms."""
+    names = [f"{n}" for n in range(count)]
+    return {
+        "hosts": {f"h{n}": {"pcpus": 1, "scheduler": {"kind": "credit"}} for n in names},
+        "domains": {
+            f"v{n}": {
+                "host": f"h{n}",
+                "interfaces": interface("direct"),
+                "applications": {"s": {"kind": "service", "demand": "1 ms", "demand_cv": 0.0}},
+            }
+            for n in names
+        },
+        "workloads": {
+            f"w{n}": {"kind": "request_response", "to": f"v{n}", "clients": 1, "turn_around": "3 ms"} for n in names
+        },
+        "measure": {"warm_up": "10 ms", "duration": "100 ms"},
+    }
+
+
+def test_a_hundred_hosts_are_a_model():
+    """A round is little more than 1 ms of CPU and the 3 ms of its client."""
+    record = run(many(100))[1]
+    rates = [record.whole.outcomes[f"workloads.w{n}"].columns()["rate_per_s"] for n in range(100)]
+    assert len(rates) == 100
+    assert all(0.9 * 250 < rate < 1.01 * 250 for rate in rates), (min(rates), max(rates))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.composition.composed import checked
+from tests.composition.test_several import many
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import UsageError
 from vftsim.platform.cpu.parameters import schedulers
@@ -29,6 +31,7 @@ from vftsim.study.runs.estimate import (
     total,
 )
 from vftsim.study.runs.model import load_model, shipped_models
+from vftsim.workloads.service.application import ServiceSpec
 
 SHORT_BENCH = (
     "workloads.calls.steps.most=1",
@@ -135,6 +138,15 @@ def test_memory_is_right_within_a_factor_of_one_and_a_half(jobs):
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     used, said = map(float, done.stdout.splitlines()[-1].split())
     assert used / 1.5 < said < 1.5 * used
+
+
+@pytest.mark.parametrize("count", [4, 40])
+def test_each_workload_of_many_is_looked_at_once(count, monkeypatch):
+    """Forty were looked at 15,000 times, and 400 took longer to estimate than to play."""
+    asked, most_per_s = [], ServiceSpec.most_per_s
+    monkeypatch.setattr(ServiceSpec, "most_per_s", lambda self, *given: asked.append(1) or most_per_s(self, *given))
+    needs_of(checked(many(count)))
+    assert len(asked) == count
 
 
 def test_events_are_proportional_to_time_and_to_load():

@@ -86,11 +86,11 @@ class BuiltModel:
         self._kinds: Counter[str] = Counter()
         self._senders: list[int] = []
         self._on_phase, self._on_measure = on_phase, on_measure
-        self.specs = spec.expanded()
+        self.specs, self._guarded = spec.expanded(), guarded(spec)
         for name, host in spec.hosts.items():
             self._add_host(name, host, observed=observed)
         for name in self.specs:
-            if name in guarded(spec):
+            if name in self._guarded:
                 self._add_guard(name)
         for name, workload in spec.workloads.items():
             self._add_workload(name, workload)
@@ -162,7 +162,7 @@ class BuiltModel:
 
     def _has_one_program(self, name: str, spec: DomainSpec) -> bool:
         """Whether one application is all that a domain has to do, and nothing can stop it."""
-        if len(spec.applications) != 1 or spec.driver is not None or name in guarded(self.spec):
+        if len(spec.applications) != 1 or spec.driver is not None or name in self._guarded:
             return False
         clients = [workload.agents for workload in self.spec.workloads.values() if workload.agents]
         senders = [each.protection.sent_by for each in self.specs.values() if each.protection.sent_by]

@@ -109,7 +109,7 @@ class Client(Record):
     is_lost: bool
 
 
-exchanges = Table("exchanges", Exchange, 1024)
+exchanges = Table("exchanges", Exchange, 4096)
 clients = Table("exchange_clients", Client, 1 << 17, "use fewer clients, or a lower rate")
 
 

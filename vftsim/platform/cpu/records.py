@@ -152,7 +152,7 @@ class PcpuQueue(Record):
     queued: int
 
 
-hosts = Table("hosts", Host, 64)
+hosts = Table("hosts", Host, 256)
 pcpus = Table("pcpus", Pcpu, 4096)
 vcpus = Table("vcpus", Vcpu, 8192)
 affinities = Table("affinities", Affinity, beside=vcpus)

@@ -36,7 +36,7 @@ LOOK_AFTER = COMING // 4
 """Arrivals after which a NIC that nobody looked at admits them by itself, so that more can be drawn."""
 
 MOST_UNNOTED = 1 << 18
-MOST_NICS = 64
+MOST_NICS = 256
 
 STARVED = Failure("more packets arrived at one instant than a network interface holds beforehand; lower the load")
 

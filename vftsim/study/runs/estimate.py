@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Any, get_args
@@ -39,7 +40,7 @@ from vftsim.spec import Spec
 from vftsim.spec.units import Quantity
 from vftsim.study.runs.executor import the_cluster
 from vftsim.study.runs.workers import available_cores
-from vftsim.workloads.parts import RunProfile, WorkloadSpec
+from vftsim.workloads.parts import ApplicationSpec, RunProfile
 
 EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 60_000.0}
 """Speed of the engines beside draws, measured on the shipped models on one core of a cloud machine: 8 to 18 million."""
@@ -130,13 +131,13 @@ def engine_in_use() -> str:
 
 def needs_of(spec: ModelSpec) -> Needs:
     """Return what one replication of a model takes."""
-    profiles = {name: _profile(spec, workload) for name, workload in spec.workloads.items()}
-    samples = sum(spec.workloads[name].samples(profile) for name, profile in profiles.items())
-    under_way = sum(spec.workloads[name].in_flight(profile) for name, profile in profiles.items())
+    expected = _Expected(spec)
+    samples = sum(workload.samples(expected.profiles[name]) for name, workload in spec.workloads.items())
+    under_way = sum(workload.in_flight(expected.profiles[name]) for name, workload in spec.workloads.items())
     build_s = sum(domain.count for domain in spec.domains.values()) * _SECONDS_A_DOMAIN + under_way * _SECONDS_UNDER_WAY
     return Needs(
-        events_of(spec),
-        _SECONDS_TO_START + build_s + _playing_s(spec),
+        expected.events,
+        _SECONDS_TO_START + build_s + expected.playing_s,
         _BYTES[engine_in_use()] + under_way * _BYTES_UNDER_WAY + samples * _BYTES_A_SAMPLE,
         samples * _BYTES_A_SAMPLE,
         1.0,
@@ -145,38 +146,18 @@ def needs_of(spec: ModelSpec) -> Needs:
 
 def going_on_of(spec: ModelSpec) -> Needs:
     """Return what a run takes that goes on from a saved state: it is not built, kept, or a task of its own."""
-    return Needs(events_of(spec), _SECONDS_A_STATE + _playing_s(spec))
-
-
-def _playing_s(spec: ModelSpec) -> float:
-    """Return the time that the engine and what is drawn take."""
-    drawing_ns = sum(
-        _packets(spec, workload) * workload.drawing_ns(_profile(spec, workload)) for workload in spec.workloads.values()
-    )
-    return events_of(spec) / EVENTS_PER_S[engine_in_use()] + drawing_ns * 1e-9
+    expected = _Expected(spec)
+    return Needs(expected.events, _SECONDS_A_STATE + expected.playing_s)
 
 
 def length_ns(spec: ModelSpec) -> int:
     """Return the simulated time of a replication, about."""
-    lengths_ns = [phases_ns + under_way_ns for phases_ns, under_way_ns in _phases_ns(spec)]
-    return max(lengths_ns, default=0) or spec.measure.warm_up + spec.measure.duration
-
-
-def _phases_ns(spec: ModelSpec) -> list[tuple[int, int]]:
-    """Return by workload how long its own phases last, and what is under way after them."""
-    most_per_s = [(workload, _most_per_s(spec, workload)) for workload in spec.workloads.values()]
-    return [(workload.about_ns(most), workload.under_way_ns(most)) for workload, most in most_per_s]
-
-
-def _loaded_ns(spec: ModelSpec) -> int:
-    """Return for how long somebody sends: after a benchmark's phases nobody does, if there is nothing else."""
-    phases_ns = [phases_ns for phases_ns, _ in _phases_ns(spec)]
-    return max(phases_ns) if phases_ns and all(phases_ns) else length_ns(spec)
+    return _Expected(spec).length_ns
 
 
 def events_of(spec: ModelSpec) -> float:
     """Return the events of a replication, about."""
-    return _steady(spec) + sum(_events_of_packets(spec).values())
+    return _Expected(spec).events
 
 
 def share_by(spec: ModelSpec) -> Callable[[int], float]:
@@ -185,23 +166,148 @@ def share_by(spec: ModelSpec) -> Callable[[int], float]:
     Of a ramp the simulated time says little: its last steps have several times the events of its first.  Only packets
     count: of what has a period most is computed, or happens only where somebody competes.
     """
-    whole_ns, of_packets = max(length_ns(spec), 1), _events_of_packets(spec)
-    profiles = {name: _profile(spec, spec.workloads[name]) for name in of_packets}
+    expected = _Expected(spec)
+    whole_ns, of_packets = max(expected.length_ns, 1), expected.events_of_packets
     whole = sum(of_packets.values())
 
     def share(time_ns: int) -> float:
         if whole == 0.0:
             return min(time_ns / whole_ns, 1.0)
-        sent = {name: spec.workloads[name].share_sent(time_ns, profile) for name, profile in profiles.items()}
+        sent = {name: spec.workloads[name].share_sent(time_ns, expected.profiles[name]) for name in of_packets}
         return min(sum(events * sent[name] for name, events in of_packets.items()) / whole, 1.0)
 
     return share
 
 
-def _steady(spec: ModelSpec) -> float:
-    """Return the events of what has a period while somebody sends, and of programs that compute by themselves."""
-    recurring_per_s = sum(1.0 / period_s for period_s in _periods_s(spec)) * _EVENTS_A_PERIOD
-    return (recurring_per_s * _loaded_ns(spec) + _computed_per_s(spec) * length_ns(spec)) / 1e9
+class _Expected:
+    """What a replication of a model is expected to be; each quantity is worked out once, whoever builds on it."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.spec = spec
+
+    @cached_property
+    def _targets(self) -> dict[str, tuple[DomainSpec, ApplicationSpec]]:
+        """The domain and the application that each workload is directed at."""
+        targets = {name: self.spec.target_of(workload) for name, workload in self.spec.workloads.items()}
+        return {name: (self.spec.domains[entry], application) for name, (entry, _, application) in targets.items()}
+
+    @cached_property
+    def _most_per_s(self) -> dict[str, float]:
+        """Requests a second that each workload's application takes."""
+        most_per_s = dict[str, float]()
+        for name, (domain, application) in self._targets.items():
+            execution, exits = domain.protection.slowdown
+            speed = self.spec.hosts[self.spec.host_of(domain)].cpu_speed
+            most = application.most_per_s(domain.cpu_inflation * execution, exits)
+            most_per_s[name] = domain.vcpus * speed * most
+        return most_per_s
+
+    @cached_property
+    def _phases_ns(self) -> list[int]:
+        """How long each workload's own phases last."""
+        return [workload.about_ns(self._most_per_s[name]) for name, workload in self.spec.workloads.items()]
+
+    @cached_property
+    def length_ns(self) -> int:
+        """Simulated time, with what is under way after the phases of workloads."""
+        workloads = self.spec.workloads.items()
+        under_way_ns = [workload.under_way_ns(self._most_per_s[name]) for name, workload in workloads]
+        lengths_ns = map(sum, zip(self._phases_ns, under_way_ns, strict=True))
+        return max(lengths_ns, default=0) or self.spec.measure.warm_up + self.spec.measure.duration
+
+    @property
+    def _loaded_ns(self) -> int:
+        """For how long somebody sends: after a benchmark's phases nobody does, if there is nothing else."""
+        return max(self._phases_ns) if self._phases_ns and all(self._phases_ns) else self.length_ns
+
+    @cached_property
+    def profiles(self) -> dict[str, RunProfile]:
+        """What each workload must know of the run."""
+        profiles = dict[str, RunProfile]()
+        for name, workload in self.spec.workloads.items():
+            network = self.spec.networks[self.spec.arrival_of(workload)[1]]
+            application = self._targets[name][1]
+            profiles[name] = RunProfile(
+                self.length_ns,
+                self._most_per_s[name],
+                network.rate,
+                network.latency,
+                application,
+                self.spec.program_of,
+            )
+        return profiles
+
+    @cached_property
+    def packets(self) -> dict[str, float]:
+        """Each workload's packets; those that together would overfill a line get their part of it."""
+        workloads = self.spec.workloads.items()
+        lines = {name: self.spec.arrival_of(workload)[1] for name, workload in workloads}
+        fills = {name: workload.fills(self.profiles[name])[0] for name, workload in workloads}
+        filled = dict.fromkeys(lines.values(), 0.0)
+        for name, share in fills.items():
+            filled[lines[name]] += share
+        packets = {name: workload.packets(self.profiles[name]) for name, workload in workloads}
+        return {n: each / max(filled[lines[n]], 1.0) if fills[n] else each for n, each in packets.items()}
+
+    @property
+    def events(self) -> float:
+        return self._steady + sum(self.events_of_packets.values())
+
+    @property
+    def playing_s(self) -> float:
+        """Time that the engine and what is drawn take."""
+        drawing_ns = sum(
+            self.packets[name] * workload.drawing_ns(self.profiles[name])
+            for name, workload in self.spec.workloads.items()
+        )
+        return self.events / EVENTS_PER_S[engine_in_use()] + drawing_ns * 1e-9
+
+    @cached_property
+    def _steady(self) -> float:
+        """Events of what has a period while somebody sends, and of programs that compute by themselves."""
+        recurring_per_s = sum(1.0 / period_s for period_s in _periods_s(self.spec)) * _EVENTS_A_PERIOD
+        return (recurring_per_s * self._loaded_ns + _computed_per_s(self.spec) * self.length_ns) / 1e9
+
+    @cached_property
+    def events_of_packets(self) -> dict[str, float]:
+        """Events that each workload's packets cost."""
+        busy, events = self._utilizations, dict[str, float]()
+        for name, workload in self.spec.workloads.items():
+            domain, application = self._targets[name]
+            host, path = self.spec.host_of(domain), self._path_of(name)
+            # The host's card hands over a workload's packets together; most of a farm never see the card.
+            is_moderated = any(nic.coalescing_time > 0 for nic in self.spec.hosts[host].nics.values())
+            in_batches = path.events_a_packet_moderated if is_moderated and application.forwards_to is None else None
+            a_packet = path.events_a_packet if in_batches is None else in_batches
+            if busy[host] >= 1.0 and in_batches is None and not workload.longest_ns() and not workload.needs_link:
+                lost = max((busy[host] - 1.0) * self.packets[name], 1.0)
+                singly = min(_UNTIL_IN_BATCHES * busy[host] / lost, 1.0)
+                a_packet *= singly + (1.0 - singly) * _IN_BATCHES / busy[host]
+            if domain.protection.protects:
+                a_packet += _EVENTS_OF_PROTECTION
+            events[name] = self.packets[name] * domain.count * (a_packet + workload.events_a_packet)
+        return events
+
+    def _path_of(self, name: str) -> IoPathSpec:
+        interfaces = self._targets[name][0].interfaces
+        return interfaces[self.spec.arrival_of(self.spec.workloads[name])[2]].path
+
+    @cached_property
+    def _utilizations(self) -> dict[str, float]:
+        """CPU time that packets and programs ask for while they do, as a multiple of each host's."""
+        spec = self.spec
+        drivers = {host: spec.domains[name].driver for host in spec.hosts if (name := spec.driver_of(host))}
+        busy_pcpus = dict.fromkeys(spec.hosts, 0.0)
+        for domain in spec.domains.values():
+            busy = sum(program.busy_percent for program in domain.applications.values())
+            busy_pcpus[spec.host_of(domain)] += domain.count * busy / 100.0
+        for name, (domain, application) in self._targets.items():
+            host, path, profile = spec.host_of(domain), self._path_of(name), self.profiles[name]
+            driver = drivers.get(host) if path.needs_driver_domain else None
+            work_ns = sum(part.packet_work_ns for part in (path, application, driver) if part is not None)
+            sending_ns = max(spec.workloads[name].fills(profile)[1], 1)
+            busy_pcpus[host] += domain.count * self.packets[name] * work_ns / sending_ns
+        return {name: busy_pcpus[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
 
 
 def _computed_per_s(spec: ModelSpec) -> float:
@@ -212,84 +318,6 @@ def _computed_per_s(spec: ModelSpec) -> float:
         if not _is_alone(spec, name)
         for program in domain.applications.values()
     )
-
-
-def _events_of_packets(spec: ModelSpec) -> dict[str, float]:
-    """Return the events that each workload's packets cost."""
-    busy, events = _utilizations(spec), dict[str, float]()
-    for name, workload in spec.workloads.items():
-        entry, _, _ = spec.target_of(workload)
-        domain = spec.domains[entry]
-        in_batches = _events_in_batches(spec, domain, workload)
-        a_packet = _path_of(spec, workload).events_a_packet if in_batches is None else in_batches
-        utilization = busy[spec.host_of(domain)]
-        if utilization >= 1.0 and in_batches is None and not workload.longest_ns() and not workload.needs_link:
-            singly = min(
-                _UNTIL_IN_BATCHES * utilization / max((utilization - 1.0) * _packets(spec, workload), 1.0), 1.0
-            )
-            a_packet *= singly + (1.0 - singly) * _IN_BATCHES / utilization
-        if domain.protection.protects:
-            a_packet += _EVENTS_OF_PROTECTION
-        packets = _packets(spec, workload) * domain.count
-        events[name] = packets * (a_packet + workload.events_a_packet)
-    return events
-
-
-def _events_in_batches(spec: ModelSpec, domain: DomainSpec, workload: WorkloadSpec) -> float | None:
-    """Return the events of a packet where the host's card hands over a workload's together; None: it does not.
-
-    Most packets of a farm never see the card.
-    """
-    _, _, application = spec.target_of(workload)
-    is_moderated = any(nic.coalescing_time > 0 for nic in spec.hosts[spec.host_of(domain)].nics.values())
-    if application.forwards_to is not None or not is_moderated:
-        return None
-    return _path_of(spec, workload).events_a_packet_moderated
-
-
-def _packets(spec: ModelSpec, workload: WorkloadSpec) -> float:
-    """Return a workload's packets in a run; those that together would overfill a line get their part of it."""
-    profile = _profile(spec, workload)
-    if not workload.fills(profile)[0]:
-        return workload.packets(profile)
-    network = spec.arrival_of(workload)[1]
-    sharing = [each for each in spec.workloads.values() if spec.arrival_of(each)[1] == network]
-    return workload.packets(profile) / max(sum(each.fills(_profile(spec, each))[0] for each in sharing), 1.0)
-
-
-def _profile(spec: ModelSpec, workload: WorkloadSpec) -> RunProfile:
-    _, _, application = spec.target_of(workload)
-    network = spec.networks[spec.arrival_of(workload)[1]]
-    most_per_s = _most_per_s(spec, workload)
-    return RunProfile(length_ns(spec), most_per_s, network.rate, network.latency, application, spec.program_of)
-
-
-def _most_per_s(spec: ModelSpec, workload: WorkloadSpec) -> float:
-    entry, _, application = spec.target_of(workload)
-    domain = spec.domains[entry]
-    execution, exits = domain.protection.slowdown
-    speed = spec.hosts[spec.host_of(domain)].cpu_speed
-    return domain.vcpus * speed * application.most_per_s(domain.cpu_inflation * execution, exits)
-
-
-def _path_of(spec: ModelSpec, workload: WorkloadSpec) -> IoPathSpec:
-    return spec.domains[spec.target_of(workload)[0]].interfaces[spec.arrival_of(workload)[2]].path
-
-
-def _utilizations(spec: ModelSpec) -> dict[str, float]:
-    """Return the CPU time that packets and programs ask for while they do, as a multiple of each host's."""
-    busy_pcpus = dict.fromkeys(spec.hosts, 0.0)
-    for domain in spec.domains.values():
-        busy = sum(program.busy_percent for program in domain.applications.values())
-        busy_pcpus[spec.host_of(domain)] += domain.count * busy / 100.0
-    for workload in spec.workloads.values():
-        entry, _, application = spec.target_of(workload)
-        domain = spec.domains[entry]
-        host, profile, path = spec.host_of(domain), _profile(spec, workload), _path_of(spec, workload)
-        driver = spec.domains[spec.driver_of(host) or entry].driver if path.needs_driver_domain else None
-        work_ns = sum(part.packet_work_ns for part in (path, application, driver) if part is not None)
-        busy_pcpus[host] += domain.count * _packets(spec, workload) * work_ns / max(workload.fills(profile)[1], 1)
-    return {name: busy_pcpus[name] / host.pcpus / host.cpu_speed for name, host in spec.hosts.items()}
 
 
 def _is_alone(spec: ModelSpec, name: str) -> bool:

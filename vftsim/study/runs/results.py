@@ -273,14 +273,14 @@ def figures_of_run(summary: Summary, *, everything: bool) -> list[Address]:
 
 def figures_table(summary: Summary, *, everything: bool = False) -> Table:
     """Return the figures of the whole run, those of one place together: the leading ones, or all."""
-    rows: list[list[Cell]] = []
     addresses = figures_of_run(summary, everything=everything)
-    for prefix in dict.fromkeys(address.prefix for address in addresses):
-        estimates = [(each, summary.estimate(each.text)) for each in addresses if each.prefix == prefix]
-        known = [(each, estimate) for each, estimate in estimates if estimate is not None]
-        if known:
-            rows.append([prefix])
-            rows += [[f"  {each.entry.words}", estimate] for each, estimate in known]
+    places: dict[str, list[list[Cell]]] = {address.prefix: [] for address in addresses}
+    for address in addresses:
+        if (estimate := summary.estimate(address.text)) is not None:
+            places[address.prefix].append([f"  {address.entry.words}", estimate])
+    rows: list[Sequence[Cell]] = []
+    for place, known in places.items():
+        rows += [[place], *known] if known else []
     return Table(["", "estimate"], rows)
 
 
