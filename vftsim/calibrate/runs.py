@@ -1,10 +1,11 @@
 """Measured runs that are runs of the model by themselves: ``environment/phase``, each with its own settings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
 
+from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import check_units, restated
+from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Observations, read_dataset
@@ -14,24 +15,11 @@ from vftsim.spec.yaml_source import Node
 from vftsim.study.runs.model import load_model
 
 
-class Settings(Protocol):
-    """What says how the runs of a dataset are made with a model: settings as with ``--set``."""
-
-    @property
-    def overrides(self) -> Sequence[str]:
-        """Of all runs."""
-
-    @property
-    def environments(self) -> Mapping[str, Sequence[str]]:
-        """Of the runs of an environment."""
-
-    @property
-    def phases(self) -> Mapping[str, Sequence[str]]:
-        """Of the runs of a phase, in whichever environment."""
-
-
 def run_models(
-    tree: Node, settings: Settings, runs: Iterable[tuple[str, str]], further: Sequence[str] = ()
+    tree: Node,
+    settings: CalibrationSpec | RunValidationSpec,
+    runs: Iterable[tuple[str, str]],
+    further: Sequence[str] = (),
 ) -> dict[str, ModelSpec]:
     """Return the model of each run, by ``environment/phase``; settings of other runs are checked too.
 
