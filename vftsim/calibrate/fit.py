@@ -170,7 +170,7 @@ class Search:
 
         def objective(units: Array) -> Array:
             self.steps += 1
-            (value,) = self.evaluate([self.low + units * self.span], replications, check=self.steps == 1)
+            (value,) = self.residuals([units], replications, check=self.steps == 1)
             if self.progress is not None:
                 self.progress(self.steps, float(0.5 * value @ value))
             return value
@@ -185,14 +185,14 @@ class Search:
             ftol=2e-3,
         )
 
-    def residuals(self, points: Sequence[Array], replications: int) -> list[Array]:
+    def residuals(self, points: Sequence[Array], replications: int, check: bool = False) -> list[Array]:
         """Return mean residuals at points, in shares of the box."""
-        return self.evaluate([self.low + units * self.span for units in points], replications)
+        return self.evaluate([self.low + units * self.span for units in points], replications, check)
 
     def stay(self, values: Array, replications: int) -> Any:
         """Return, at values, what a search that ends there says."""
         units = np.clip((values - self.low) / self.span, 0.0, 1.0)
-        (value,) = self.evaluate([self.low + units * self.span], replications, check=True)
+        (value,) = self.residuals([units], replications, check=True)
         matrix = self._jacobian(units, replications)
         return SimpleNamespace(x=units, fun=value, jac=matrix, cost=0.5 * float(value @ value), nfev=1)
 
@@ -214,9 +214,8 @@ class Search:
 
     def _jacobian(self, units: Array, replications: int) -> Array:
         steps = np.where(units + _STEP <= 1.0, _STEP, -_STEP)
-        points = [units] + [units + np.eye(len(units))[i] * steps[i] for i in range(len(units))]
-        columns = self.evaluate([self.low + point * self.span for point in points], replications)
-        return np.array([(columns[i + 1] - columns[0]) / steps[i] for i in range(len(units))]).T
+        here, *moved = self.residuals([units, *(units + np.diag(steps))], replications)
+        return np.array([(there - here) / step for there, step in zip(moved, steps, strict=True)]).T
 
     def _end(self, end: Any) -> End:
         """Return where a search ended."""
@@ -349,17 +348,12 @@ class Evaluations:
         numbers = {number_of(x.tolist(), r): (x, r) for x in points for r in range(replications)}
         tasks = {n: (self.problem, *at, check) for n, at in numbers.items() if n not in self.known}
         self.known.update(zip(tasks, self.cache.in_order(Workers(_residuals, self.jobs), tasks), strict=True))
-        return [self._mean(self.apart(x, replications)) for x in points]
+        nothing = np.zeros(len(self.problem.keys))
+        return [sum(self.apart(x, replications), nothing) / replications for x in points]
 
     def apart(self, x: Array, replications: int) -> list[Array]:
         """Return residuals at a point that was evaluated, replication by replication."""
         return [np.array(self.known[number_of(x.tolist(), r)]) for r in range(replications)]
-
-    def _mean(self, residuals_of_runs: list[Array]) -> Array:
-        total = np.zeros(len(self.problem.keys))
-        for residuals in residuals_of_runs:
-            total += residuals
-        return total / len(residuals_of_runs)
 
 
 def _residuals(task: tuple[Problem, Array, int, bool]) -> list[float]:
