@@ -149,7 +149,7 @@ class Prediction(Printed):
 
     def to_pandas(self) -> DataFrame:
         """Return one row a figure."""
-        return frame([{field: getattr(f, field) for field in Figure.__slots__} for f in self.figures])
+        return frame([asdict(figure) for figure in self.figures])
 
     @classmethod
     def opened(cls, folder: Path) -> Prediction:
@@ -373,31 +373,21 @@ def _check_quantities(patterns: Sequence[str], first: Sequence[Mapping[str, floa
 
 def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], runs: int) -> Figure:
     """Return the prediction of a figure from every structure's runs, those of a point side by side."""
-    means, inner, outer, low, high, count, of = [], [], [], [], [], 0, 0
-    for of_structure in structures:
-        values = [run[name] for run in of_structure if name in run]
-        of += len(of_structure)
-        count += len(values)
-        if not values:
-            continue
-        means.append(statistics.fmean(values))
-        if len(values) == len(of_structure):
-            between, within = parts(values, runs)
-            outer.append(between)
-            inner.append(within)
-        ends = central_range(values, RANGE_PERCENT / 100.0)
-        low.append(ends[0])
-        high.append(ends[1])
-    whole = count == of
+    values_of = [[run[name] for run in of_structure if name in run] for of_structure in structures]
+    of, count = sum(map(len, structures)), sum(map(len, values_of))
+    known = [values for values in values_of if values]
+    means = [statistics.fmean(values) for values in known]
+    ends = [central_range(values, RANGE_PERCENT / 100.0) for values in known]
+    spreads = [parts(values, runs) for values in known] if count == of else [(math.nan, math.nan)]
     return Figure(
         name,
         statistics.fmean(means),
-        max(inner) if whole else math.nan,
-        max(outer) if whole else math.nan,
+        max(within for _, within in spreads),
+        max(between for between, _ in spreads),
         min(means),
         max(means),
-        min(low),
-        max(high),
+        min(low for low, _ in ends),
+        max(high for _, high in ends),
         count,
         of,
     )
