@@ -28,7 +28,8 @@ from vftsim.labs.dataset import Observations
 from vftsim.study.runs.workers import Workers
 
 Array = NDArray[np.float64]
-POSITIONS = 9
+POSITIONS = tuple(n / 8.0 for n in range(9))
+"""Of a profile, in shares of the box."""
 FIRST_SEED = 7000
 _EDGE = 1e-9
 
@@ -41,21 +42,17 @@ def profiles_of(search: Search, units: Array, matrix: Array, replications: int) 
     problem = search.evaluate.problem
     (at_fit,) = search.residuals([units], replications)
     least = max(float(at_fit @ at_fit), 1e-12)
-    points = [_held(units, at_fit, matrix, i, position) for i in range(len(units)) for position in _positions()]
+    points = [_held(units, at_fit, matrix, i, position) for i in range(len(units)) for position in POSITIONS]
     ratios = [float(r @ r) / least for r in search.residuals(points, replications)]
     freedom = max(len(problem.keys) - len(units), 1)
     limit = 1.0 + float(fdtri(1, freedom, 0.95)) / freedom
-    profiles = []
+    profiles, count = [], len(POSITIONS)
     for i, parameter in enumerate(problem.definition.parameters):
-        pairs = [(float(units[i]), 1.0), *zip(_positions(), ratios[i * POSITIONS : (i + 1) * POSITIONS], strict=True)]
+        pairs = [(float(units[i]), 1.0), *zip(POSITIONS, ratios[i * count : (i + 1) * count], strict=True)]
         values, squares = zip(*sorted(pairs), strict=True)
         in_units = (float(search.low[i] + value * search.span[i]) for value in values)
         profiles.append(Profile(parameter.path, tuple(in_units), tuple(squares), limit))
     return profiles
-
-
-def _positions() -> list[float]:
-    return [n / (POSITIONS - 1) for n in range(POSITIONS)]
 
 
 def _held(units: Array, residuals: Array, matrix: Array, i: int, position: float) -> Array:

@@ -102,12 +102,10 @@ class DrawableFit:
         return {name: self._stretched(name, float(z)) for name, z in zip(names, point, strict=True)}
 
     def _stretched(self, name: str, z: float) -> float:
-        value = self.values[name]
+        value, (low, high) = self.values[name], self.bounds[name]
         if name in self.undetermined:
-            low, high = self.bounds[name]
             return low + (high - low) * (1.0 + math.erf(z / math.sqrt(2.0))) / 2.0
         reach = (self.high[name] - value if z > 0 else value - self.low[name]) / _PER_SIGMA
-        low, high = self.bounds[name]
         return min(max(value + z * reach, low), high)
 
     @cached_property

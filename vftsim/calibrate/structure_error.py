@@ -192,7 +192,7 @@ def sections(validated: Iterable[Row]) -> list[str]:
     """Return the table with what it says, as Markdown; nothing without held-out rows."""
     if not (rows := held_out(validated)):
         return []
-    judged = [(each.environment, each.kind, *astuple(each)[2:]) for each in each_left_out(rows)]
+    judged = [astuple(each) for each in each_left_out(rows)]
     totals = [
         _total(name, [each for each in judged if each[0] == name]) for name in dict.fromkeys(e[0] for e in judged)
     ]
