@@ -113,7 +113,7 @@ class Record:
             "round": round,
             "len": len,
             "steps": _steps,
-            "mean_of": mean_of,
+            "mean_of": fmean,
             "known": lambda value, otherwise: otherwise if math.isnan(value) else value,
             "cell": partial(cell, self.folder),
             "axis": self.axis,
@@ -283,11 +283,6 @@ def _figure(record: RunRecord, asked: list[str], address: str) -> float:
 def _steps(low: float, high: float, by: float) -> list[float]:
     """Return the numbers from one to another, both among them."""
     return [float(low + n * by) for n in range(round((high - low) / by) + 1)]
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """Return the mean as records have it: the sum over the number."""
-    return fmean(values)
 
 
 # Tables that lie beside a record: what a source states

@@ -4,10 +4,10 @@ What is judged, and what was fitted, is in ``calibration/networks/protocol.md``.
 """
 
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from statistics import fmean, median
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -16,7 +16,7 @@ from vftsim.composition.run import run_model
 from vftsim.records.forms import networks_claims as claims
 from vftsim.records.forms.networks_claims import Results
 from vftsim.records.judge import in_counts
-from vftsim.records.runner import cell, mean_of, rows_of
+from vftsim.records.runner import cell, rows_of
 from vftsim.spec import load, shipped_dir
 
 TIMEOUT_S, TEST_S = 5.0, 20.0
@@ -74,10 +74,10 @@ def udp_figures(record: RunRecord) -> dict[str, float]:
     flows = record.of("workloads.udp")
     lost = [100.0 * flows.lost[n] / flows.datagrams[n] if came else 100.0 for n, came in flows.received.items()]
     return {
-        "sent_mbit_per_s": mean_of(list(flows.sent.values())),
-        "received_mbit_per_s": mean_of(list(flows.received.values())),
-        "jitter_us": 1e3 * mean_of(list(flows.difference.values())),
-        "loss_percent": mean_of(lost),
+        "sent_mbit_per_s": fmean(flows.sent.values()),
+        "received_mbit_per_s": fmean(flows.received.values()),
+        "jitter_us": 1e3 * fmean(flows.difference.values()),
+        "loss_percent": fmean(lost),
     }
 
 
@@ -156,8 +156,8 @@ def _swept(runs_at: Mapping[int, Sequence[Any]]) -> dict[str, float]:
         "rate_per_s": float(best),
         "onset_per_s": float(min(failing, default=max(runs_at))),
         "reply_rate_per_s": best * _answered(runs_at[best]) if best else 0.0,
-        "errors": mean_of([_errors(one) for one in runs_at[after]]),
-        "low_errors": mean_of([_errors(one) for one in runs_at[1]]),
+        "errors": fmean([_errors(one) for one in runs_at[after]]),
+        "low_errors": fmean([_errors(one) for one in runs_at[1]]),
     }
 
 
@@ -242,9 +242,9 @@ def cannot_tell(results: Results) -> str:
 def example_rows(results: Results) -> list[tuple[str, ...]]:
     """Return httperf's printed example beside every model of the web server, the right one first."""
     models = [name for name in results if name.startswith("example ")]
-    values = {key: [mean_of(results[name][key]) for name in models] for key in ("replies", "first_5_s", *PRINTED)}
+    values = {key: [fmean(results[name][key]) for name in models] for key in ("replies", "first_5_s", *PRINTED)}
     off = {key: [v / printed("httperf_example", key) - 1.0 for v in each] for key, each in values.items()}
-    medians = [statistics.median(abs(off[key][n]) for key in PRINTED) for n in range(len(models))]
+    medians = [median(abs(off[key][n]) for key in PRINTED) for n in range(len(models))]
     worst = [max(PRINTED, key=lambda key, n=n: abs(off[key][n])) for n in range(len(models))]  # type: ignore[misc]
     kept = [
         m <= _MEDIAN_LIMIT and abs(off[w][n]) <= _WORST_LIMIT

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
+from statistics import fmean
 
 from vftsim.records.definition import Claims, Metric
 from vftsim.records.judge import HOLDS, MISSED, NOISE, Row, lead_verdict
@@ -76,7 +77,7 @@ class _Found:
         pairs = []
         for n in counts:
             pairs += [(series[n], other) for other in self._others(row, platform, metric, n)]
-        against = [f"{_mean(a):.4g}/{_mean(b):.4g}" for a, b in pairs]
+        against = [f"{fmean(a):.4g}/{fmean(b):.4g}" for a, b in pairs]
         return f"{platform}: {' '.join(against)}", _compare_all(relation, metric, pairs)
 
     def _others(self, row: Mapping[str, str], platform: str, metric: Metric, clients: int) -> list[Sequence[float]]:
@@ -112,24 +113,24 @@ def compare(relation: str, metric: Metric, mine: Sequence[float], other: Sequenc
     if not any(difference):
         return NO_MECHANISM
     if relation in ("nearly_equal_to", "equal_to", "no_change_vs"):
-        return HOLDS if abs(_mean(difference)) <= _limit(metric, metric.alike, other) else MISSED
+        return HOLDS if abs(fmean(difference)) <= _limit(metric, metric.alike, other) else MISSED
     if relation == "negligible":
-        return HOLDS if _mean(mine) < _mean(other) / 5.0 else MISSED
+        return HOLDS if fmean(mine) < fmean(other) / 5.0 else MISSED
     is_less = relation in ("lower_than", "much_lower_than", "slightly_lower_than", "lowest")
     lead = [-x for x in difference] if is_less else difference
-    size, margin = _mean(lead), _limit(metric, metric.margin, other)
+    size, margin = fmean(lead), _limit(metric, metric.margin, other)
     verdict = lead_verdict(lead, beyond=margin, against=margin)
     slightly = math.inf if metric.slightly is None else metric.slightly
     if verdict == HOLDS and "slightly" in relation and size > _limit(metric, slightly, other):
         return MISSED
-    if verdict == HOLDS and "much" in relation and size < 0.5 * min(abs(_mean(mine)), abs(_mean(other))):
+    if verdict == HOLDS and "much" in relation and size < 0.5 * min(abs(fmean(mine)), abs(fmean(other))):
         return MISSED
     return verdict
 
 
 def _limit(metric: Metric, size: float, other: Sequence[float]) -> float:
     """Return a margin in the metric's own unit."""
-    return size * abs(_mean(other)) if metric.is_relative else size
+    return size * abs(fmean(other)) if metric.is_relative else size
 
 
 Series = Mapping[int, Sequence[float]]
@@ -144,7 +145,7 @@ def trend(metric: Metric, series: Series, counts: Sequence[int], *, rises: bool)
 
 
 def _little(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return HOLDS if all(_mean(series[n]) < metric.little for n in counts) else MISSED
+    return HOLDS if all(fmean(series[n]) < metric.little for n in counts) else MISSED
 
 
 def _zero(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
@@ -153,14 +154,14 @@ def _zero(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
 
 def _shared(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
     """Whether clients together have what one has alone."""
-    alone = _mean(series[1])
-    sums = [(n, n * _mean(series[n])) for n in counts]
+    alone = fmean(series[1])
+    sums = [(n, n * fmean(series[n])) for n in counts]
     limits = [0.1 * alone if metric.is_relative else n * metric.margin for n, _ in sums]
     return HOLDS if all(abs(x - alone) <= limit for (_, x), limit in zip(sums, limits, strict=True)) else MISSED
 
 
 def _up_to(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return HOLDS if any(60.0 <= _mean(series[n]) <= 90.0 for n in counts) else MISSED
+    return HOLDS if any(60.0 <= fmean(series[n]) <= 90.0 for n in counts) else MISSED
 
 
 _ALONE: dict[str, Callable[[Metric, Series, Sequence[int]], Verdict]] = {
@@ -183,8 +184,4 @@ def _in_words(row: Mapping[str, str]) -> str:
 
 
 def _listed(series: Sequence[Sequence[float]]) -> str:
-    return " ".join(f"{_mean(values):.4g}" for values in series)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+    return " ".join(f"{fmean(values):.4g}" for values in series)

@@ -12,11 +12,12 @@ account it costs a single server ``registered_s``, of which a farm's back end ta
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.records.runner import cell, mean_of, rows_of
+from vftsim.records.runner import cell, rows_of
 from vftsim.spec import shipped_dir
 
 CPUS_A_SERVER = 2.0
@@ -156,8 +157,7 @@ def generators_bound(message_cost_s: float, layout: Layout) -> float:
 
 def limit(bound_of: Mapping[str, float]) -> tuple[str, float]:
     """Return the resource with the least bound, and that bound."""
-    name = min(bound_of, key=lambda each: bound_of[each])
-    return name, bound_of[name]
+    return min(bound_of.items(), key=lambda each: each[1])
 
 
 def balanced_split(costs: Costs, layout: Layout) -> float:
@@ -259,7 +259,7 @@ def _callers(cpu: Mapping[str, float]) -> float:
 def own_limit(figures: Mapping[str, Sequence[float]]) -> tuple[str, float]:
     """Return the resource with the least bound among those that an experiment found, and that bound."""
     known = [name for name in (*RESOURCES, STORAGE) if name in figures]
-    return limit({name: mean_of(figures[name]) for name in known})
+    return limit({name: fmean(figures[name]) for name in known})
 
 
 def agreements(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, str, float, float, bool]]:
@@ -269,12 +269,12 @@ def agreements(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tup
         forms = bounds(costs_after(), layout)
         least = limit(forms)[0]
         figures = results[f"bounds {run}"]
-        rows += [(run, name, mean_of(figures[name]), value, name == least) for name, value in forms.items()]
+        rows += [(run, name, fmean(figures[name]), value, name == least) for name, value in forms.items()]
     for name, figures in results.items():
         if name.startswith("saturated "):
             run = name.removeprefix("saturated ")
             resource, value = limit(bounds(costs_after(), RUNS[run]))
-            rows.append((run, f"{resource}, saturated", mean_of(figures["calls_per_s"]), value, True))
+            rows.append((run, f"{resource}, saturated", fmean(figures["calls_per_s"]), value, True))
     return rows
 
 

@@ -83,9 +83,7 @@ def bounds(model: ModelSpec, direction: str, acks: float) -> dict[str, float]:
 
 def binding(model: ModelSpec, direction: str, acks: float) -> tuple[str, float]:
     """Return what allows least, and how much."""
-    bound_of = bounds(model, direction, acks)
-    name = min(bound_of, key=lambda each: bound_of[each])
-    return name, bound_of[name]
+    return min(bounds(model, direction, acks).items(), key=lambda each: each[1])
 
 
 def guest_costs(model: ModelSpec, direction: str) -> tuple[float, float, float]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -20,7 +21,7 @@ from vftsim.platform.outcomes import HostUse
 from vftsim.records.forms import xen_nulls
 from vftsim.records.forms.xen_statements import VERDICTS, Judged, Outcome
 from vftsim.records.judge import Judgement, table_of, texts_of
-from vftsim.records.runner import mean_of, rows_of
+from vftsim.records.runner import rows_of
 from vftsim.report.blocks import Chart, Point, Series, Table
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import load, shipped_dir
@@ -131,7 +132,7 @@ def curve_figures(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, Any
 def known_mean(values: Sequence[float | None]) -> float | None:
     """Mean over the replications that have a value (voice quality has none outside the E-model's validity)."""
     known = [value for value in values if value is not None]
-    return mean_of(known) if known else None
+    return fmean(known) if known else None
 
 
 def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
@@ -297,7 +298,7 @@ def duty_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
 
 def load_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
     """Return delay over the number of streams; loss is written where there is any."""
-    lost = [(p["streams"], loss) for p in points if (loss := mean_of(p["loss_percent"])) > 0.0]
+    lost = [(p["streams"], loss) for p in points if (loss := fmean(p["loss_percent"])) > 0.0]
     return Chart(
         "Delay over the streams",
         "media streams",
@@ -312,4 +313,4 @@ def load_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
 
 def _line(name: str, x: str, y: str, points: Sequence[Mapping[str, Any]]) -> Series:
     """Return means of replications between the lowest and the highest."""
-    return Series(name, [Point(p[x], mean_of(p[y]), min(p[y]), max(p[y])) for p in points])
+    return Series(name, [Point(p[x], fmean(p[y]), min(p[y]), max(p[y])) for p in points])
