@@ -19,8 +19,9 @@ import numpy as np
 from vftsim.errors import UsageError
 from vftsim.records.definition import Fit
 from vftsim.records.expressions import Names, evaluate
-from vftsim.records.runner import Record, in_order, read
+from vftsim.records.runner import Record, read
 from vftsim.study.runs.progress import Silent
+from vftsim.study.runs.workers import Workers
 from vftsim.study.store.files import write_file
 
 Values = tuple[float, ...]
@@ -68,9 +69,7 @@ class Case:
 
     def points(self, grid: Iterable[Values], budget: Mapping[str, float], jobs: int) -> list[Point]:
         """Play the points of a grid."""
-        tasks = [(self, values, budget) for values in grid]
-        points: list[Point] = in_order(_point, tasks, [""] * len(tasks), jobs, Silent())
-        return points
+        return Workers(_point, jobs, Silent().say).in_order([(self, values, budget) for values in grid])
 
     def search(self, jobs: int) -> list[Point]:
         """Return the points of the last grids, the best first."""

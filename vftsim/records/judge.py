@@ -302,7 +302,7 @@ def lead_verdict(lead: Sequence[float], *, beyond: float = 0.0, against: float =
         return HOLDS
     if interval.high < 0.0 and interval.mean <= -against:
         return MISSED
-    return NOISE if same is None or _is_within(lead, same) else UNDECIDED
+    return NOISE if same is None or same_verdict(lead, same) == HOLDS else UNDECIDED
 
 
 def same_verdict(differences: Sequence[float], margin: float, *, only_less: bool = False) -> str:
@@ -312,8 +312,3 @@ def same_verdict(differences: Sequence[float], margin: float, *, only_less: bool
         return HOLDS
     outside = interval.high < -margin or (interval.low > margin and not only_less)
     return MISSED if outside else UNDECIDED
-
-
-def _is_within(differences: Sequence[float], margin: float) -> bool:
-    interval = t_interval(differences, _ONE_SIDED)
-    return -margin < interval.low and interval.high < margin
