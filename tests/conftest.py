@@ -68,7 +68,7 @@ def pytest_collection_finish():
 def pytest_sessionfinish():
     """End the worker processes that a study left for the next one, or the end of this process would wait for them."""
     if (workers := sys.modules.get("vftsim.study.runs.workers")) is not None:
-        workers.LocalProcesses(1).stop()
+        workers.end_processes()
 
 
 @pytest.hookimpl(tryfirst=True)

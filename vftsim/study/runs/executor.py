@@ -1,7 +1,8 @@
-"""Executors of the tasks of a study: one interface, and the cluster that this process uses.
+"""What the tasks of a study are done by: the cluster that this process uses, if there is one.
 
 A study hands over a function and its tasks and takes results as they come; it never knows where they were made.
-Here is the interface and its simplest form; local processes are in :mod:`.workers`, a Dask cluster in :mod:`.cluster`.
+Here is what a cluster has to offer; this process and local ones are in :mod:`.workers`, a Dask cluster in
+:mod:`.cluster`.
 """
 
 import gc
@@ -44,27 +45,6 @@ class Executor(Protocol):
             Workers are lost again and again, or whoever leads them is, or there is not enough memory.
         """
         ...
-
-    def stop(self) -> None:
-        """End what is under way."""
-        ...
-
-
-class InProcess:
-    """The process itself."""
-
-    def count(self) -> int:
-        return 1
-
-    def map_unordered(
-        self, function: Callable[[T], R], tasks: Sequence[T], _: Notify = silent
-    ) -> Iterator[tuple[int, R]]:
-        """Yield the results in the order of the tasks."""
-        for index, task in enumerate(tasks):
-            yield index, applied(function, task)
-
-    def stop(self) -> None:
-        """Leave everything as it is: nothing is under way between two results."""
 
 
 def applied(function: Callable[[Any], Any], task: Any) -> Any:

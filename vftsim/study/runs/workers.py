@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 from vftsim.composition.one_kernel import make_ready
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study.figures.frames import import_meanwhile
-from vftsim.study.runs.executor import Executor, InProcess, Notify, applied, silent, the_cluster
+from vftsim.study.runs.executor import Notify, applied, silent, the_cluster
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -108,21 +108,21 @@ class Workers(Generic[T, R]):
 
     def unordered(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result) as results arrive; see :meth:`.executor.Executor.map_unordered`."""
-        for numbered in executor(self.jobs, len(tasks)).map_unordered(self.function, tasks, self.notify):
+        for numbered in self._done(tasks):
             if self.on_result is not None:
                 self.on_result()
             yield numbered
 
+    def _done(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        if (cluster := the_cluster()) is not None:
+            return cluster.map_unordered(self.function, tasks, self.notify)
+        if is_here(self.jobs, len(tasks)):
+            return ((index, applied(self.function, task)) for index, task in enumerate(tasks))
+        return in_processes(self.function, tasks, self.jobs, self.notify)
+
     def in_order(self, tasks: Sequence[T]) -> list[R]:
         """Return the results in the order of the tasks."""
         return [result for _, result in sorted(self.unordered(tasks), key=lambda pair: pair[0])]
-
-
-def executor(jobs: int, tasks: int) -> Executor:
-    """Return what does so many tasks: the cluster that this process uses, else so many processes of this machine."""
-    if (cluster := the_cluster()) is not None:
-        return cluster
-    return InProcess() if is_here(jobs, tasks) else LocalProcesses(jobs)
 
 
 def is_here(jobs: int, tasks: int) -> bool:
@@ -130,60 +130,52 @@ def is_here(jobs: int, tasks: int) -> bool:
     return the_cluster() is None and (jobs == 1 or tasks == 1)
 
 
-@dataclass(frozen=True)
-class LocalProcesses:
-    """So many processes of this machine, which stay when idle: a capacity search comes back for more at once."""
+def in_processes(
+    function: Callable[[T], R], tasks: Sequence[T], jobs: int, notify: Notify = silent
+) -> Iterator[tuple[int, R]]:
+    """Yield (index of the task, result) as results arrive from so many processes of this machine.
 
-    jobs: int
+    They stay when idle: a capacity search comes back for more at once.  Ctrl-C ends them and is passed on.  Those that
+    somebody kills are replaced, and what they were at is computed again.
 
-    def count(self) -> int:
-        """Return how many processes there are."""
-        return self.jobs
+    Raises
+    ------
+    WorkerLostError
+        They are killed again and again, or there is not enough memory.
+    """
+    from loky.process_executor import BrokenProcessPool
 
-    def map_unordered(
-        self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify = silent
-    ) -> Iterator[tuple[int, R]]:
-        """Yield (index of the task, result) as results arrive; Ctrl-C ends the workers and is passed on.
+    left, losses = dict.fromkeys(range(len(tasks))), 0
+    while left:
+        # What was under way when a worker was lost is suspect; where nothing else is left, one at a time tells.
+        alone = losses > 0 and len(left) <= jobs
+        batches = [[index] for index in left] if alone else [list(left)]
+        try:
+            for index, result in chain.from_iterable(_parallel(function, tasks, batch, jobs) for batch in batches):
+                del left[index]
+                losses = 0
+                yield index, result
+        except BrokenProcessPool:
+            end_processes()
+            losses += 1
+            if losses == _MOST_LOSSES:
+                raise WorkerLostError(_LOST) from None
+            left, jobs = _suspects_last(left, 1 if alone else jobs), max(2, jobs // 2)
+            notify(f"a worker process was killed from outside; {jobs} new ones go on")
+        except MemoryError:
+            end_processes()
+            raise WorkerLostError(_NO_MEMORY) from None
+        except BaseException:
+            # Also when whoever takes the results gives up: nobody wants the rest.
+            end_processes()
+            raise
 
-        Workers that somebody kills are replaced, and what they were at is computed again.
 
-        Raises
-        ------
-        WorkerLostError
-            They are killed again and again, or there is not enough memory.
-        """
-        from loky.process_executor import BrokenProcessPool
+def end_processes() -> None:
+    """End all worker processes, whatever they are doing."""
+    from loky import get_reusable_executor
 
-        left, jobs, losses = dict.fromkeys(range(len(tasks))), self.jobs, 0
-        while left:
-            # What was under way when a worker was lost is suspect; where nothing else is left, one at a time tells.
-            alone = losses > 0 and len(left) <= jobs
-            batches = [[index] for index in left] if alone else [list(left)]
-            try:
-                for index, result in chain.from_iterable(_parallel(function, tasks, batch, jobs) for batch in batches):
-                    del left[index]
-                    losses = 0
-                    yield index, result
-            except BrokenProcessPool:
-                self.stop()
-                losses += 1
-                if losses == _MOST_LOSSES:
-                    raise WorkerLostError(_LOST) from None
-                left, jobs = _suspects_last(left, 1 if alone else jobs), max(2, jobs // 2)
-                notify(f"a worker process was killed from outside; {jobs} new ones go on")
-            except MemoryError:
-                self.stop()
-                raise WorkerLostError(_NO_MEMORY) from None
-            except BaseException:
-                # Also when whoever takes the results gives up: nobody wants the rest.
-                self.stop()
-                raise
-
-    def stop(self) -> None:
-        """End all worker processes, whatever they are doing."""
-        from loky import get_reusable_executor
-
-        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+    get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
 
 
 def _parallel(
