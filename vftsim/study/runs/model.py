@@ -72,14 +72,14 @@ class Model:
             raise UsageError(f"a scale of {factor:g} makes no sense; 0.1 measures a tenth of the time")
         if factor == 1.0:
             return self
-        return self._noting(shorten(self.spec, factor))
+        return self._noting(*shorten(self.spec, factor))
 
     def quick(self, least_ns: int = 0) -> Model:
         """Return the model shortened for a first look, to no less than what those beside it need (`first_look_ns`)."""
-        return self._noting(quick(self.spec, least_ns))
+        return self._noting(*quick(self.spec, least_ns))
 
-    def _noting(self, short: Shortened) -> Model:
-        return replace(self, spec=short.spec, notes=(*self.notes, short.note) if short.note else self.notes)
+    def _noting(self, spec: ModelSpec, note: str) -> Model:
+        return replace(self, spec=spec, notes=(*self.notes, note) if note else self.notes)
 
 
 def load_model(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Model:
@@ -141,14 +141,8 @@ def models_schema() -> dict[str, Any]:
 
 _QUICK_STEP_NS = 60_000_000_000
 QUICK_NS = 500_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Shortened:
-    """A spec with less simulated time, and what was changed, in words for the user (empty: nothing)."""
-
-    spec: ModelSpec
-    note: str
+Shortened = tuple[ModelSpec, str]
+"""A spec with less simulated time, and what was changed, in words for the user (empty: nothing)."""
 
 
 def shorten(spec: ModelSpec, factor: float) -> Shortened:
@@ -167,16 +161,16 @@ def quick(spec: ModelSpec, least_ns: int = 0) -> Shortened:
     Faults keep their instants.
     """
     if spec.faults:
-        return Shortened(spec, "--quick shortens nothing: faults have their instants")
+        return spec, "--quick shortens nothing: faults have their instants"
     if spec.phased is not None:
         longest_ns = max(workload.step_ns() for workload in spec.workloads.values())
-        short = _with_steps(spec, min(1.0, _QUICK_STEP_NS / longest_ns))
+        short, note = _with_steps(spec, min(1.0, _QUICK_STEP_NS / longest_ns))
     else:
-        short = _measured_for(spec, min(spec.measure.duration, max(_needed_ns(spec), least_ns)))
-    if not short.note:
-        return Shortened(spec, "--quick shortens nothing: the model is as short as its workloads allow")
-    saved = 100.0 * (1.0 - events_of(short.spec) / max(events_of(spec), 1.0))
-    return replace(short, note=f"{short.note}; about {saved:.0f} % of the work saved")
+        short, note = _measured_for(spec, min(spec.measure.duration, max(_needed_ns(spec), least_ns)))
+    if not note:
+        return spec, "--quick shortens nothing: the model is as short as its workloads allow"
+    saved = 100.0 * (1.0 - events_of(short) / max(events_of(spec), 1.0))
+    return short, f"{note}; about {saved:.0f} % of the work saved"
 
 
 def first_look_ns(models: Iterable[Model]) -> int:
@@ -200,7 +194,7 @@ def _with_steps(spec: ModelSpec, factor: float) -> Shortened:
     scaled = {name: workload.scaled(factor) for name, workload in spec.workloads.items()}
     note = "; ".join(change for _, change in scaled.values() if change)
     workloads = {name: workload for name, (workload, _) in scaled.items()}
-    return Shortened(spec.model_copy(update={"workloads": workloads}) if note else spec, note)
+    return spec.model_copy(update={"workloads": workloads}) if note else spec, note
 
 
 def _measured_for(spec: ModelSpec, measured_ns: int) -> Shortened:
@@ -212,7 +206,7 @@ def _measured_for(spec: ModelSpec, measured_ns: int) -> Shortened:
             f"{format_duration(LONGEST_NS)}"
         )
     if measured_ns == before_ns:
-        return Shortened(spec, "")
+        return spec, ""
     _refuse_to_end_before_faults(spec, spec.measure.warm_up + measured_ns)
     measure = spec.measure.model_copy(update={"duration": measured_ns})
     note = (
@@ -221,7 +215,7 @@ def _measured_for(spec: ModelSpec, measured_ns: int) -> Shortened:
     )
     if measured_ns < before_ns:
         note += "; losses come in bursts, so shorter runs differ more"
-    return Shortened(spec.model_copy(update={"measure": measure}), note)
+    return spec.model_copy(update={"measure": measure}), note
 
 
 def _refuse_to_end_before_faults(spec: ModelSpec, ends_ns: int) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord as Record
@@ -54,27 +55,22 @@ def _simulate(task: Task, on_time: Callable[[int], int] | None = None) -> Record
     return run_model(task.spec, task.seed, task.replication, on_time=on_time)
 
 
-class _SimulatesWithProgress:
-    """Simulates in this process, and shows how far a replication is."""
+def _simulate_shown(progress: Progress, task: Task) -> Record:
+    """Simulate in this process, and show how far the replication is."""
+    share = share_by(task.spec)
+    part_ns, last_s = _FIRST_PART_NS, time.monotonic()
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def on_time(now_ns: int) -> int:
+        nonlocal part_ns, last_s
+        passed_s, last_s = time.monotonic() - last_s, time.monotonic()
+        if passed_s < _SHORT_S:
+            part_ns *= 2
+        elif passed_s > _LONG_S:
+            part_ns = max(part_ns // 2, 1)
+        progress.part(min(share(now_ns), 0.99))
+        return part_ns
 
-    def __call__(self, task: Task) -> Record:
-        share = share_by(task.spec)
-        part_ns, last_s = _FIRST_PART_NS, time.monotonic()
-
-        def on_time(now_ns: int) -> int:
-            nonlocal part_ns, last_s
-            passed_s, last_s = time.monotonic() - last_s, time.monotonic()
-            if passed_s < _SHORT_S:
-                part_ns *= 2
-            elif passed_s > _LONG_S:
-                part_ns = max(part_ns // 2, 1)
-            self._progress.part(min(share(now_ns), 0.99))
-            return part_ns
-
-        return _simulate(task, on_time)
+    return _simulate(task, on_time)
 
 
 def fewer_crashes(model: Model, crashes: int | None, default: int, quick: bool) -> tuple[Model, int]:
@@ -138,7 +134,8 @@ def _simulated(
     tasks = [Task(models[number].spec, execution.seed, n) for number, n in missing]
     execution.progress.total(len(tasks))
     jobs = worthwhile_jobs(execution.worker_count, (task.spec for task in tasks))
-    function = _SimulatesWithProgress(execution.progress) if is_here(jobs, len(tasks)) else _simulate
+    shown = partial(_simulate_shown, execution.progress)
+    function: Callable[[Task], Record] = shown if is_here(jobs, len(tasks)) else _simulate
     for index, record in execution.workers(function, jobs, is_counted=False).unordered(tasks):
         yield *missing[index], record
         execution.progress.advance()
