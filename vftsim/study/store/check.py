@@ -8,7 +8,7 @@ import contextlib
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +72,8 @@ class _Contents:
     """Readable content of a database."""
 
     about: dict[str, str] = field(default_factory=dict)
-    studies: dict[int, tuple[int, str, str]] = field(default_factory=dict)
+    studies: dict[int, Sequence[Any]] = field(default_factory=dict)
+    """Generation, key and identity by number."""
     rows: list[tuple[int, int, bytes, str]] = field(default_factory=list)
     files: list[tuple[str, str]] = field(default_factory=list)
 
@@ -141,14 +142,11 @@ def _copy(folder: Path) -> Iterator[sqlite3.Connection]:
 
 def _contents(connection: sqlite3.Connection, report: CheckReport) -> _Contents:
     contents = _Contents()
-    for text in ("SELECT name, value FROM about", "SELECT name, sha256 FROM files"):
-        rows = _readable(connection, text)
-        if "about" in text:
-            contents.about = dict(rows)
-        else:
-            contents.files = [(name, digest) for name, digest in rows if database.is_inside(name)]
-    for number, *study in _readable(connection, "SELECT id, generation, key, identity FROM studies"):
-        contents.studies[number] = (study[0], study[1], study[2])
+    contents.about = dict(_readable(connection, "SELECT name, value FROM about"))
+    files = _readable(connection, "SELECT name, sha256 FROM files")
+    contents.files = [(name, digest) for name, digest in files if database.is_inside(name)]
+    studies = _readable(connection, "SELECT id, generation, key, identity FROM studies")
+    contents.studies = {number: study for number, *study in studies}
     unreadable = 0
     for rowid in _rowids(connection):
         try:
@@ -310,7 +308,7 @@ def _keep_damaged(folder: Path, undo: contextlib.ExitStack) -> str:
         name = f"{database.DATABASE}.damaged-{number}"
     if not (folder / name).exists():
         undo.callback(database.remove_unfinished, folder / name)
-        _copied(folder / database.DATABASE, folder / name)
+        shutil.copyfile(folder / database.DATABASE, folder / name)
     log = folder / f"{database.DATABASE}-wal"
     if log.exists():
         log.replace(folder / f"{name}-wal")
@@ -322,12 +320,3 @@ def _keep_damaged(folder: Path, undo: contextlib.ExitStack) -> str:
 def _move_back(moved: Path, path: Path) -> None:
     with contextlib.suppress(OSError):
         moved.replace(path)
-
-
-def _copied(source: Path, target: Path) -> None:
-    try:
-        shutil.copyfile(source, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            target.unlink(missing_ok=True)
-        raise
