@@ -119,7 +119,7 @@ def read_limits(max_time: str | None, max_memory: str | None, yes: bool = False)
         if value == 0:
             raise UsageError(f"{option}: above 0")
     end_watch()
-    _watch.enter_context(ended_beyond(most_ns, None, _tell))
+    _watch.enter_context(ended_beyond(most_ns, None, say))
     return Limits(yes, most_ns, most_bytes)
 
 
@@ -148,15 +148,11 @@ def ended_beyond_memory(limits: Limits) -> Iterator[None]:
     """End what is inside when it uses more memory than it may; then its limits end."""
     from vftsim.study.runs.estimate import ended_beyond
 
-    _watch.enter_context(ended_beyond(None, limits.most_bytes, _tell))
+    _watch.enter_context(ended_beyond(None, limits.most_bytes, say))
     try:
         yield
     finally:
         end_watch()
-
-
-def _tell(text: str) -> None:
-    say(f"vftsim: {text}")
 
 
 def _agrees(question: str) -> bool:
@@ -177,7 +173,7 @@ def use_engine(engine: EngineName, cluster: str | None = None, *, strict: bool =
     if cluster is not None:
         from vftsim.study.runs.cluster import on_cluster
 
-        _cluster.enter_context(on_cluster(cluster, _tell))
+        _cluster.enter_context(on_cluster(cluster, say))
 
 
 _cluster = ExitStack()
@@ -192,7 +188,7 @@ def leave_cluster() -> None:
 def say_remarks(remarks: Iterable[str]) -> None:
     """Say on standard error what a user must know of a model, or of a result's directory."""
     for remark in dict.fromkeys(remarks):
-        say(f"vftsim: {remark}")
+        say(remark)
 
 
 def check_report(report: Path | None, force: bool) -> None:
@@ -211,7 +207,7 @@ def write_report(path: Path, text: str) -> None:
     from vftsim.study.store.files import write_file
 
     write_whole(path, lambda to: write_file(to, text.encode()))
-    say(f"vftsim: written: {path}")
+    say(f"written: {path}")
 
 
 def parse_seconds(option: str, text: str) -> float:

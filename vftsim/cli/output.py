@@ -68,7 +68,7 @@ _warn_by_place = warnings.showwarning
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     """Say what we warn Python code of as all else is said; a library's warning is a bug, and keeps its place."""
     if category.__module__.startswith("vftsim."):
-        say(f"vftsim: {message}")
+        say(f"{message}")
     else:
         _warn_by_place(message, category, *place, **more)
 
@@ -80,14 +80,14 @@ def _plainly(error: UnicodeError) -> tuple[str, int]:
 
 
 def say(text: str) -> None:
-    """Print a line on standard error; where that cannot be written there is nobody to tell."""
+    """Say a line on standard error, under our name; where that cannot be written there is nobody to tell."""
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(f"vftsim: {text}", file=sys.stderr, flush=True)
 
 
 def stopped(message: str, code: int) -> int:
     """Say why a command ends; return its exit code."""
-    say(f"vftsim: {' '.join(_shortened(word) for word in message.split())}")
+    say(" ".join(_shortened(word) for word in message.split()))
     return code
 
 

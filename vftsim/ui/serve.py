@@ -14,7 +14,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def serve(
-    named: Sequence[str], store: Path, port: int, options: Sequence[str] = (), *, notify: Callable[[str], None] = print
+    named: Sequence[str], store: Path, port: int, options: Sequence[str], *, notify: Callable[[str], None]
 ) -> None:
     """Serve the page of the shipped models and of those named, the first of these first, until Ctrl-C.
 
@@ -49,9 +49,7 @@ def serve(
     with bound(port) as listening:
         desk = Desk(models, store, options)
         try:
-            notify(
-                f"vftsim: http://{LOOPBACK}:{listening.getsockname()[1]}/ - Ctrl-C ends it; studies are in '{store}'"
-            )
+            notify(f"http://{LOOPBACK}:{listening.getsockname()[1]}/ - Ctrl-C ends it; studies are in '{store}'")
             config = uvicorn.Config(
                 build(desk),
                 log_level="warning",
