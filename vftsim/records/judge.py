@@ -139,9 +139,7 @@ class Judgement(Printed):
 
     def span(self, run: str, figure: str, digits: int = 4) -> str:
         """Return the least and the greatest value of the replications as text."""
-        values = self.each(run, figure)
-        low, high = f"{min(values):.{digits}g}", f"{max(values):.{digits}g}"
-        return low if low == high else f"{low} to {high}"
+        return across(self.each(run, figure).tolist(), digits)
 
     @cached_property
     def groups(self) -> Mapping[str, list[Row]]:
@@ -203,6 +201,12 @@ class Judgement(Printed):
     def for_machines(self) -> dict[str, Any]:
         tables = [{"title": each.title, "columns": each.columns, "rows": each.rows} for each in self.tables()]
         return {"budget": dict(self.record.budget), "results": self.results, "tables": tables, "scores": self.scores()}
+
+
+def across(values: Sequence[float], digits: int) -> str:
+    """Return the least and the greatest value as text."""
+    low, high = f"{min(values):.{digits}g}", f"{max(values):.{digits}g}"
+    return low if low == high else f"{low} to {high}"
 
 
 def in_counts(rows: Iterable[Row]) -> str:

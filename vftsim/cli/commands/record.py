@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,6 +78,7 @@ def _experiments(record: Record, output: Path | None, jobs: int, common: Work) -
 
 def _curve(record: Record, name: str, output: Path | None, jobs: int, *, as_json: bool, quiet: bool) -> None:
     from vftsim.cli.files import write_whole
+    from vftsim.records.judge import across
     from vftsim.report.charts import figure_of
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.runs.progress import make_progress
@@ -94,14 +94,8 @@ def _curve(record: Record, name: str, output: Path | None, jobs: int, *, as_json
         print_json({"curve": name, "budget": dict(record.budget), "points": points})
         return
     figures = ("loss_percent", "delay_mean_ms", "delay_p99_ms")
-    body = [(*(f"{p[each]:g}" for each in curve.show), *(_across(p[each]) for each in figures)) for p in points]
+    body = [(*(f"{p[each]:g}" for each in curve.show), *(across(p[each], 3) for each in figures)) for p in points]
     columns = (*(each.replace("_", " ") for each in curve.show), "loss %", "mean ms", "p99 ms")
     print_table(curve.title, columns, body, record.ran, 0)
     if output is not None:
         print_text(f"Written: {output}")
-
-
-def _across(values: Sequence[float]) -> str:
-    """Return the least and the largest value of the replications."""
-    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
-    return low if low == high else f"{low} to {high}"
