@@ -38,7 +38,11 @@ def print_table(
 
 def print_text(text: str) -> None:
     """Print a line for people."""
-    _console().print(text, soft_wrap=True, highlight=False, markup=False)
+    from rich.console import Console
+
+    # On a pipe there is no width to fit.
+    console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
 def print_blocks(blocks: Sequence[Block]) -> None:
@@ -46,10 +50,3 @@ def print_blocks(blocks: Sequence[Block]) -> None:
     from vftsim.report.terminal import as_text
 
     print(as_text(blocks, shutil.get_terminal_size().columns))
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    # On a pipe there is no width to fit: tables keep their columns.
-    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)

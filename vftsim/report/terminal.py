@@ -92,9 +92,9 @@ def _laid_out(
 ) -> list[str]:
     full = [row for row in body if len(row) > 1]
     pairs = [_widths([row[n] for row in full if n < len(row)], is_below) for n in range(len(texts), len(table.columns))]
-    one_line = sum(texts) + sum(max(size, len(name)) for size, name in zip(sizes, _heads(table), strict=True))
-    if one_line + len(_GAP) * (len(texts) + len(sizes) - 1) <= width:
-        sizes = [max(size, len(name)) for size, name in zip(sizes, _heads(table), strict=True)]
+    one_line = [max(size, len(name)) for size, name in zip(sizes, _heads(table), strict=True)]
+    if sum(texts) + sum(one_line) + len(_GAP) * (len(texts) + len(sizes) - 1) <= width:
+        sizes = one_line
     lines = _heading(table, texts, sizes, pairs)
     lines.append("─" * min(width, max(len(line.rstrip()) for line in lines)))
     for row in body:
