@@ -101,17 +101,19 @@ class Growing:
         # Round trips keep the user's comments; what is read here has passed the strict reader before.
         yaml = YAML(typ="rt")
         yaml.width = 120
-        text = read_text(self.file) if self.exists else _HEAD
-        data: Any = yaml.load(text) if self.exists else _new(self.folder)
-        before = text if self.exists else ""
+        before = read_text(self.file) if self.exists else ""
+        data: Any = yaml.load(before) if self.exists else _new(self.folder)
         unchanged = True
         for name in environments:
             if name not in data.setdefault("environments", CommentedMap()):
                 data["environments"][name] = _flow({"description": ""})
                 unchanged = False
-        for name, suffix in _DIMENSIONS.values():
-            if self.rows[name] and not _described(data.setdefault("tables", CommentedMap()), f"{name}.csv"):
-                data["tables"][name] = _table(name, suffix)
+        for unit, (name, suffix) in _DIMENSIONS.items():
+            if not self.rows[name]:
+                continue
+            tables = data.setdefault("tables", CommentedMap())
+            if all(table.get("file") != f"{name}.csv" for table in tables.values()):
+                tables[name] = _table(name, suffix, unit)
                 unchanged = False
         if before and unchanged:
             return before
@@ -204,13 +206,8 @@ def _flow(values: dict[str, Any]) -> CommentedMap:
     return flow
 
 
-def _described(tables: Mapping[str, Any], file: str) -> bool:
-    return any(table.get("file") == file for table in tables.values())
-
-
-def _table(name: str, suffix: str) -> dict[str, Any]:
+def _table(name: str, suffix: str, unit: str) -> dict[str, Any]:
     """Return the description of a table that this module writes."""
-    unit = next(unit for unit, (table, _) in _DIMENSIONS.items() if table == name)
     columns = {
         column: _flow({"unit": "count" if statistic == "n" else unit, "statistic": statistic, "optional": True})
         for statistic, column in _statistic_columns(name, suffix).items()

@@ -2,35 +2,22 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html.parser import HTMLParser
 
 _MARKS = re.compile(r"</?[a-z]+>|\*\*|\\(?=[_*])", re.IGNORECASE)
 _NUMBERED = re.compile(r"#*\s*[0-9]+(\.[0-9]+)*\.?\s+\S")
 
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading and its line."""
-
-    text: str
-    line: int
+Table = list[tuple[int, list[str]]]
+"""Rows of cells, each with its line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of cells, each with its line."""
-
-    rows: list[tuple[int, list[str]]]
-
-
-def blocks(text: str) -> Iterator[Heading | Table]:
-    """Yield headings and tables in order."""
+def blocks(text: str) -> Iterator[str | Table]:
+    """Yield headings, as text, and tables in order."""
     yield from (_of_html(text) if re.search(r"<t(able|r)\b", text, re.IGNORECASE) else _of_text(text))
 
 
-def _of_text(text: str) -> Iterator[Heading | Table]:
-    rows: list[tuple[int, list[str]]] = []
+def _of_text(text: str) -> Iterator[str | Table]:
+    rows: Table = []
     for line, raw in enumerate(text.splitlines(), start=1):
         plain = _MARKS.sub("", raw)
         if "\t" in plain:
@@ -40,15 +27,15 @@ def _of_text(text: str) -> Iterator[Heading | Table]:
             rows.append((line, cells))
             continue
         if rows:
-            yield Table(rows)
+            yield rows
             rows = []
         if raw.startswith("#") or _NUMBERED.match(plain):
-            yield Heading(plain.lstrip("# ").strip(), line)
+            yield plain.lstrip("# ").strip()
     if rows:
-        yield Table(rows)
+        yield rows
 
 
-def _of_html(text: str) -> list[Heading | Table]:
+def _of_html(text: str) -> list[str | Table]:
     reader = _Reader()
     reader.feed(text)
     reader.close()
@@ -60,8 +47,8 @@ class _Reader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.blocks: list[Heading | Table] = []
-        self.rows: list[tuple[int, list[str]]] | None = None
+        self.blocks: list[str | Table] = []
+        self.rows: Table | None = None
         self.words: list[str] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -76,13 +63,13 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         text = " ".join("".join(self.words or ()).split())
         if tag == "table" and self.rows is not None:
-            self.blocks.append(Table([row for row in self.rows if row[1]]))
+            self.blocks.append([row for row in self.rows if row[1]])
             self.rows = None
         elif tag in ("td", "th") and self.rows:
             self.rows[-1][1].append(text)
             self.words = None
         elif re.fullmatch("h[1-6]", tag):
-            self.blocks.append(Heading(text, self.getpos()[0]))
+            self.blocks.append(text)
             self.words = None
 
     def handle_data(self, data: str) -> None:

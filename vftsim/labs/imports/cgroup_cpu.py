@@ -13,11 +13,18 @@ import re
 
 from vftsim.labs.importing import Figure, Source, importer, of_values
 
-_KEYS_S = {"usage_usec": 1e-6, "usage_nsec": 1e-9}
-_THROTTLED_S = {"throttled_usec": 1e-6, "throttled_time": 1e-9}
+_TOTALS_S = (
+    ("cpu", "usage_usec", 1e-6),
+    ("cpu", "usage_nsec", 1e-9),
+    ("throttled", "throttled_usec", 1e-6),
+    ("throttled", "throttled_time", 1e-9),
+)
+"""Metric, the key of its total, and the seconds of one of its units."""
 _STAMP = re.compile(r"[0-9]{9,11}(\.[0-9]+)?")
 _ENTRY = re.compile(r"(?P<key>[a-z_]+(?:\.[a-z_]+)*) (?P<value>\S+)")
 _Sample = dict[str, tuple[float, int]]
+_Step = tuple[tuple[float, _Sample], tuple[float, _Sample]]
+"""A time and what it has, and the next."""
 
 
 def _recognizes(text: str) -> bool:
@@ -37,13 +44,8 @@ def _read(source: Source) -> list[Figure]:
     if len(inside) < 2:
         return []
     steps = list(itertools.pairwise(inside))
-    figures = []
-    for key, size in _KEYS_S.items():
-        if key in inside[0][1]:
-            figures.append(_use("cpu", source, steps, key, size))
-    for key, size in _THROTTLED_S.items():
-        if key in inside[0][1]:
-            figures.append(_use("throttled", source, steps, key, size))
+    there = inside[0][1]
+    figures = [_use(metric, source, steps, key, size) for metric, key, size in _TOTALS_S if key in there]
     return figures + _throttled_periods(source, steps)
 
 
@@ -72,18 +74,14 @@ def _check_same_keys(source: Source, samples: list[tuple[float, _Sample]]) -> No
                 source.refuse(f"a later sample lacks {key}; was the file cut?", line, key)
 
 
-def _use(
-    metric: str, source: Source, steps: list[tuple[tuple[float, _Sample], tuple[float, _Sample]]], key: str, size: float
-) -> Figure:
+def _use(metric: str, source: Source, steps: list[_Step], key: str, size: float) -> Figure:
     shares = [100.0 * size * _grown(source, a[1], b[1], key) / (b[0] - a[0]) for a, b in steps]
     first, last = steps[0][0], steps[-1][1]
     mean = 100.0 * size * (last[1][key][0] - first[1][key][0]) / (last[0] - first[0])
     return of_values(metric, "%", shares, mean=mean)
 
 
-def _throttled_periods(
-    source: Source, steps: list[tuple[tuple[float, _Sample], tuple[float, _Sample]]]
-) -> list[Figure]:
+def _throttled_periods(source: Source, steps: list[_Step]) -> list[Figure]:
     first, last = steps[0][0][1], steps[-1][1][1]
     if "nr_periods" not in first or "nr_throttled" not in first:
         return []

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from vftsim.labs.importing import Figure, Source, importer
-from vftsim.labs.report_text import Heading, Table, blocks
+from vftsim.labs.report_text import Table, blocks
 
 _STATISTICS = {
     "mean": "mean",
@@ -80,11 +80,11 @@ def _read(source: Source) -> list[Figure]:
     report = _Report(source, {}, set())
     heading = ""
     for block in blocks(source.text):
-        if isinstance(block, Heading):
-            heading = block.text
-        elif len(block.rows) > 2 and any(_phase(cell) is not None for cell in block.rows[0][1][1:]):
+        if isinstance(block, str):
+            heading = block
+        elif len(block) > 2 and any(_phase(cell) is not None for cell in block[0][1][1:]):
             _summary(report, block)
-        elif any(_statistic(cell) is not None for _, row in block.rows for cell in row):
+        elif any(_statistic(cell) is not None for _, row in block for cell in row):
             _steps(report, block, heading)
     if not report.found:
         source.refuse("has no table by step; give the report of IMS Bench SIPp as HTML, or as text with tabs")
@@ -93,8 +93,8 @@ def _read(source: Source) -> list[Figure]:
 
 def _summary(report: _Report, table: Table) -> None:
     """Read the table whose columns are steps."""
-    phases = [_phase(cell) for cell in table.rows[0][1][1:]]
-    for line, row in table.rows[1:]:
+    phases = [_phase(cell) for cell in table[0][1][1:]]
+    for line, row in table[1:]:
         for pattern, metric, unit in _SUMMARY:
             match = pattern.fullmatch(row[0].lower())
             if match is None:
@@ -108,14 +108,14 @@ def _summary(report: _Report, table: Table) -> None:
 
 def _steps(report: _Report, table: Table, heading: str) -> None:
     """Read a table whose rows are steps."""
-    first = next((i for i, (_, row) in enumerate(table.rows) if _phase(row[0]) is not None), len(table.rows))
-    head = [cell for _, row in table.rows[:first] for cell in row]
+    first = next((i for i, (_, row) in enumerate(table) if _phase(row[0]) is not None), len(table))
+    head = [cell for _, row in table[:first] for cell in row]
     statistics = [statistic for cell in head if (statistic := _statistic(cell)) is not None]
     title = next((cell for cell in head if _metric(report, cell, heading)), "")
     metric = _metric(report, title, heading)
     if metric is None:
         return  # a table of something else
-    for line, row in table.rows[first:]:
+    for line, row in table[first:]:
         phase = _phase(row[0])
         values = row[2:]
         if phase is None or len(values) != len(statistics):
