@@ -27,7 +27,7 @@ from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import read_dataset
-from vftsim.labs.named_files import dataset_path, node_at
+from vftsim.labs.named_files import dataset_path
 from vftsim.report.markdown import markdown_table
 
 GROWTH = f"{PROXY}.growth_with_utilization"
@@ -62,7 +62,7 @@ def fitted(
     """Fit all parameters of the shipped fit, and further ones; print the mean square and the values; return them."""
     whole, tree = read_definition("linux-lab/base", CalibrationSpec)
     definition = whole.model_copy(update={"parameters": (*whole.parameters, *extra)})
-    data = measured_runs(dataset_path(node_at(tree, "dataset")), whole.runs)
+    data = measured_runs(dataset_path(tree.at("dataset")), whole.runs)
     models = {
         run: with_values(model, {INFLATION: (factors or {}).get(run, 1.0), **(constant or {})})
         for run, model in run_models(tree, whole, whole.runs).items()
@@ -78,7 +78,7 @@ def fitted(
 def hours(count: int) -> list[float]:
     """Return factors on all work, at even quantiles of the spread between repeats of fitted base rates."""
     _, tree = read_definition("linux-lab/base", CalibrationSpec)
-    repeats = read_dataset(dataset_path(node_at(tree, "dataset"))).repeats("base")
+    repeats = read_dataset(dataset_path(tree.at("dataset"))).repeats("base")
     squares, free = 0.0, 0
     for run in BASE:
         phase = run.partition("/")[2]
@@ -106,7 +106,7 @@ def signs(rows: Mapping[str, Sequence[Row]]) -> str:
 def by_repeats() -> str:
     """Return how far each repeat of a run is from the mean of its others, median over percentiles: the lab's noise."""
     _, tree = read_definition(NAME, RunValidationSpec)
-    dataset = read_dataset(dataset_path(node_at(tree, "dataset")))
+    dataset = read_dataset(dataset_path(tree.at("dataset")))
     lines = []
     for group in ("quota", "competitor"):
         pairs = []

@@ -27,7 +27,7 @@ from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
-from vftsim.labs.named_files import dataset_path, node_at
+from vftsim.labs.named_files import dataset_path
 from vftsim.report.markdown import markdown_table
 
 NAME = "linux-lab/validation"
@@ -56,7 +56,7 @@ class BaseRuns:
         spec, tree = read_definition(NAME, RunValidationSpec)
         runs = [run_of(name, spec.environments) for name in BASE]
         self.seed = spec.seed + 1
-        self.data = measured_runs(dataset_path(node_at(tree, "dataset")), runs)
+        self.data = measured_runs(dataset_path(tree.at("dataset")), runs)
         self.models = run_models(tree, spec, runs)
         self.measured = np.array([self.data[name, "cpu"] for name in BASE])
 
@@ -72,7 +72,7 @@ class BaseRuns:
         """Return, by predicted run, what a call costs in the base runs at its rate over what it costs in the model."""
         spec, tree = read_definition(NAME, RunValidationSpec)
         runs = [run_of(name, spec.environments) for name in spec.predicted]
-        data = measured_runs(dataset_path(node_at(tree, "dataset")), runs)
+        data = measured_runs(dataset_path(tree.at("dataset")), runs)
         loads = np.array([self.data[name, "load"] for name in BASE])
         factors = self.measured / self.cpu(1.0, 0.0)
         return {name: float(np.interp(data[name, "load"], loads, factors)) for name in spec.predicted}
@@ -112,7 +112,7 @@ def left_out(runs: BaseRuns, work: np.ndarray, waking: np.ndarray) -> str:
 def scores(rows: Mapping[str, list[Row]]) -> str:
     """Return median errors by group: percentiles in percent and CPU in points, each with the null models'."""
     spec, tree = read_definition(NAME, RunValidationSpec)
-    dataset = dataset_path(node_at(tree, "dataset"))
+    dataset = dataset_path(tree.at("dataset"))
     alone = alone_of(spec, dataset)
     data = measured_runs(dataset, [run_of(name, spec.environments) for name in spec.predicted])
     lines = []

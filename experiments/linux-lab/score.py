@@ -26,7 +26,7 @@ from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations, read_dataset
-from vftsim.labs.named_files import dataset_path, node_at
+from vftsim.labs.named_files import dataset_path
 from vftsim.report.markdown import markdown_table
 
 NAME = "linux-lab/validation"
@@ -107,7 +107,7 @@ def played(
         if every or (name not in OVERLOADED and not name.startswith(("noloop", "register")))
     ]
     runs = [run_of(name, spec.environments) for name in labels]
-    data = measured_runs(dataset_path(node_at(tree, "dataset")), runs)
+    data = measured_runs(dataset_path(tree.at("dataset")), runs)
     models = {
         name: scaled(changed(model), factors.get(name, 1.0)) for name, model in run_models(tree, spec, runs).items()
     }
@@ -135,7 +135,7 @@ def saturation(replications: int) -> None:
     """Print shares of the calls offered that are completed, measured and by the model, and where they pass 99 %."""
     spec, tree = read_definition(NAME, RunValidationSpec)
     runs = [("base", phase) for phase in ("r425", "r475", "r550", "r650")]
-    data = measured_runs(dataset_path(node_at(tree, "dataset")), runs)
+    data = measured_runs(dataset_path(tree.at("dataset")), runs)
     measured = [
         (data[f"base/{p}", "load"], data[f"base/{p}", "completed"] / data[f"base/{p}", "load"]) for _, p in runs
     ]
@@ -170,7 +170,7 @@ def main() -> None:
     count = parser.parse_args().n
     first = played({}, count)
     spec, tree = read_definition(NAME, RunValidationSpec)
-    dataset = read_dataset(dataset_path(node_at(tree, "dataset")))
+    dataset = read_dataset(dataset_path(tree.at("dataset")))
     data = {name: dataset.observations(name) for name in spec.environments}
     rows = percentiles(first)
     factors = own_prices(first)

@@ -16,7 +16,7 @@ from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, parameter_values, residual
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.keys import with_values
-from vftsim.labs.named_files import dataset_path, node_at
+from vftsim.labs.named_files import dataset_path
 
 PROXY = "domains.sut.applications.proxy"
 RATES = ("r50", "r250", "r425")
@@ -41,7 +41,7 @@ def main() -> None:
         for each in whole.parameters
         if not {"growth", "wakeup", "register"} & set(each.path.split(".")[-1].split("_"))
     )
-    data = measured_runs(dataset_path(node_at(tree, "dataset")), whole.runs)
+    data = measured_runs(dataset_path(tree.at("dataset")), whole.runs)
     models = run_models(tree, whole, whole.runs)
     for name, own in STRUCTURES.items():
         squares: list[float] = []

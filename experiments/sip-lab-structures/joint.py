@@ -33,7 +33,7 @@ from vftsim.calibrate.runs import measured_runs
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.labs.dataset import Observations
-from vftsim.labs.named_files import dataset_path, node_at
+from vftsim.labs.named_files import dataset_path
 from vftsim.report.markdown import markdown_table
 from vftsim.study.runs.model import load_model
 from vftsim.workloads.sip.messages import Scenario
@@ -157,7 +157,7 @@ def score(name: str, environments: Sequence[str]) -> dict[str, Any]:
     definition, tree = read_definition("sip-lab/growth", CalibrationSpec)
     runs = [(e, phase) for e in environments for phase in inputs(e)]
     definition = definition.model_copy(update={"in_sample": tuple("/".join(run) for run in runs)})
-    data = measured_runs(dataset_path(node_at(tree, "dataset")), runs)
+    data = measured_runs(dataset_path(tree.at("dataset")), runs)
     seeds = []
     for seed in SCORING_SEEDS:
         seen: Observations = {}

@@ -4,7 +4,7 @@ import pytest
 
 from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.labs.dataset import read_dataset
-from vftsim.labs.named_files import dataset_path, model_file, node_at
+from vftsim.labs.named_files import dataset_path, model_file
 from vftsim.study.runs.model import load_model, shipped_models
 
 ENVIRONMENT = {"linux-lab/base": "base", "own-lab/fit": "proxy"}
@@ -21,14 +21,14 @@ def fitted_loads(name):
     """Return the measured loads of the steps, or of the runs of the model as it stands, that a calibration fitted."""
     definition, tree = read_definition(name, CalibrationSpec)
     environment = definition.environment or ENVIRONMENT[name]
-    measured = read_dataset(dataset_path(node_at(tree, "dataset"))).observations(environment)
+    measured = read_dataset(dataset_path(tree.at("dataset"))).observations(environment)
     prefix = f"{environment}/" if definition.environments else ""
     phases = [
         phase.removeprefix(prefix)
         for phase in definition.in_sample
         if phase.startswith(prefix) and phase != "pre_registration"
     ]
-    return [measured[phase, "load"] for phase in phases], str(model_file(node_at(tree, "model"), "model"))
+    return [measured[phase, "load"] for phase in phases], str(model_file(tree.at("model"), "model"))
 
 
 @pytest.mark.parametrize("name", [*FITS.values(), "own-lab/fit"])

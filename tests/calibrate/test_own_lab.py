@@ -8,7 +8,7 @@ from vftsim.calibrate.definition import CalibrationSpec, read_definition
 from vftsim.calibrate.figures import measured
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
-from vftsim.labs.named_files import dataset_path, model_file, node_at
+from vftsim.labs.named_files import dataset_path, model_file
 from vftsim.spec import shipped_dir
 
 DATA = shipped_dir("calibration") / "sip-lab" / "data"
@@ -64,24 +64,24 @@ def test_paths_are_relative_to_the_file_that_names_them(own):
     (own.parent / "elsewhere" / "data").mkdir()
     for model in ("mine.yaml", "mine"):
         tree = write(own, model=model)
-        assert model_file(node_at(tree, "model"), "model") == own / "mine.yaml"
-        assert dataset_path(node_at(tree, "dataset")) == own / "data"
+        assert model_file(tree.at("model"), "model") == own / "mine.yaml"
+        assert dataset_path(tree.at("dataset")) == own / "data"
 
 
 def test_shipped_names_are_the_fallback(own):
     tree = write(own, model="lab-native", dataset="sip-lab/data")
-    assert model_file(node_at(tree, "model"), "model") == shipped_dir("models") / "lab-native.yaml"
-    assert dataset_path(node_at(tree, "dataset")) == DATA
+    assert model_file(tree.at("model"), "model") == shipped_dir("models") / "lab-native.yaml"
+    assert dataset_path(tree.at("dataset")) == DATA
 
 
 def test_a_file_of_the_working_directory_does_not_stand_in_for_a_shipped_model(own):
     (own.parent / "elsewhere" / "lab-virtual.yaml").write_text("nonsense")
     tree = write(own, model="lab-virtual.yaml")
-    assert model_file(node_at(tree, "model"), "model") == shipped_dir("models") / "lab-virtual.yaml"
+    assert model_file(tree.at("model"), "model") == shipped_dir("models") / "lab-virtual.yaml"
 
 
 def both(tree):
-    return model_file(node_at(tree, "model"), "model"), dataset_path(node_at(tree, "dataset"))
+    return model_file(tree.at("model"), "model"), dataset_path(tree.at("dataset"))
 
 
 @pytest.mark.parametrize(

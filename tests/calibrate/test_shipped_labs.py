@@ -11,7 +11,7 @@ from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.calibrate.validation import RunValidationSpec, read_validation
 from vftsim.composition.keys import read
 from vftsim.labs.dataset import read_dataset
-from vftsim.labs.named_files import dataset_path, node_at
+from vftsim.labs.named_files import dataset_path
 from vftsim.spec import shipped_dir
 
 ROOM = shipped_dir("calibration")
@@ -23,7 +23,7 @@ VALIDATIONS = {"linux-lab/base": "linux-lab/validation", "own-lab/fit": "own-lab
 def test_models_have_the_prices_of_the_fit_and_the_fit_the_data(name):
     record = json.loads((ROOM / FITTED[name]).read_text())
     definition, tree = read_definition(name, CalibrationSpec)
-    data = measured_runs(dataset_path(node_at(tree, "dataset")), definition.runs)
+    data = measured_runs(dataset_path(tree.at("dataset")), definition.runs)
     assert {(each["phase"], each["quantity"]) for each in record["residuals"]} == set(chosen(definition, data))
     assert record["data_sha256"] == data_sha256(data, chosen(definition, data))
     (model, *_) = run_models(tree, definition, definition.runs).values()
@@ -35,7 +35,7 @@ def test_models_have_the_prices_of_the_fit_and_the_fit_the_data(name):
 def test_every_measured_run_is_fitted_or_predicted_and_none_is_both(name):
     spec, tree = read_validation(VALIDATIONS[name])
     assert isinstance(spec, RunValidationSpec)
-    dataset = read_dataset(dataset_path(node_at(tree, "dataset")))
+    dataset = read_dataset(dataset_path(tree.at("dataset")))
     runs = {f"{each.environment}/{each.phase}" for each in dataset.measurements}
     assert not set(spec.fitted) & set(spec.predicted)
     assert set(spec.fitted) | set(spec.predicted) == runs

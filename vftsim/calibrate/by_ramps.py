@@ -25,7 +25,6 @@ from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec, Validation
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.labs.dataset import Observations
-from vftsim.labs.named_files import node_at
 from vftsim.labs.ramps import BEFORE_THE_STEPS, shipped_ramps
 from vftsim.spec.suggest import listing
 from vftsim.spec.yaml_source import Node
@@ -40,7 +39,7 @@ def planned(
     """Return what is played: the ramp of each environment, and its edge step."""
     plays = Plays(dataset, Path(tree.file).parent)
     for name in environments:
-        node = node_at(tree, "environments", name, "model")
+        node = tree.at("environments", name, "model")
         model, plays.models[name] = sip_model(node, f"environments.{name}.model", tuple(settings))
         plays.shown.append(model)
         plays.data[name] = measured(dataset, name)
@@ -51,7 +50,7 @@ def planned(
             loads = ramp.step_loads()
             if step > len(loads):
                 message = f"the model has {len(loads)} steps, and no step {step}"
-                raise node_at(tree, "environments", name).error(message, f"environments.{name}.edge_step")
+                raise tree.at("environments", name).error(message, f"environments.{name}.edge_step")
             edge = ramp.at_load(loads[step - 1])
             edge = edge.with_times(spec.transient, spec.edge_duration - spec.transient)
             plays.plays[f"{name}/step_{step}"] = Play(with_ramp(plays.models[name], edge), spec.edge_replications)

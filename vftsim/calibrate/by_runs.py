@@ -24,7 +24,6 @@ from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunTarget, RunValidationSpec
 from vftsim.labs.dataset import Observations, read_dataset
-from vftsim.labs.named_files import node_at
 from vftsim.labs.ramps import shipped_ramps
 from vftsim.spec.suggest import listing, shown
 from vftsim.spec.yaml_source import Node
@@ -40,7 +39,7 @@ def planned(
     labels = (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
     runs = [run for run in labels if run[0] in environments]
     plays = Plays(dataset, Path(tree.file).parent, data={"": measured_runs(dataset, runs)})
-    check_measured(node_at(tree, "quantities"), spec.quantities, read_dataset(dataset).units())
+    check_measured(tree.at("quantities"), spec.quantities, read_dataset(dataset).units())
     plays.models = run_models(tree, spec, runs, settings)
     plays.shown = [Model(name, each) for name, each in plays.models.items()]
     plays.plays = {name: Play(each, spec.replications) for name, each in plays.models.items()}

@@ -6,7 +6,6 @@ from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.drawn import accepted
 from vftsim.composition.keys import base_unit, read, with_values
 from vftsim.composition.model import ModelSpec
-from vftsim.labs.named_files import node_at
 from vftsim.spec.suggest import shown
 from vftsim.spec.units import quantity_of
 from vftsim.spec.yaml_source import Node
@@ -17,7 +16,7 @@ def units_of(definition: CalibrationSpec, tree: Node, specs: ModelSpec | Mapping
 
     Refuses a parameter that no run has, that is no number of the model, or whose bounds the model cannot have.
     """
-    units, nodes = {}, node_at(tree, "parameters").value
+    units, nodes = {}, tree.at("parameters").value
     assert isinstance(nodes, list)
     for parameter, node in zip(definition.parameters, nodes, strict=True):
         spec = specs if isinstance(specs, ModelSpec) else _model_with(parameter, node, specs)

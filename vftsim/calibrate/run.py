@@ -21,7 +21,7 @@ from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset
-from vftsim.labs.named_files import dataset_path, model_file, node_at
+from vftsim.labs.named_files import dataset_path, model_file
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec import format_duration
 from vftsim.spec.suggest import listing, shown
@@ -165,7 +165,7 @@ def run_calibration(
 
 def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec | dict[str, ModelSpec], Observations]:
     """Return the model, that of each run if they are several, and what was measured."""
-    named, dataset = node_at(tree, "model"), dataset_path(node_at(tree, "dataset"))
+    named, dataset = tree.at("model"), dataset_path(tree.at("dataset"))
     specs: ModelSpec | dict[str, ModelSpec]
     if definition.environment is not None:
         model, specs = sip_model(named, "model", definition.overrides)
@@ -174,7 +174,7 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
         model = _model(named, "model", definition.overrides)
         data, specs = measured_runs(dataset, definition.runs), run_models(tree, definition, definition.runs)
     check_measured(
-        node_at(tree, "quantities"),
+        tree.at("quantities"),
         set(definition.quantities) - {"delays"},
         [*read_dataset(dataset).units(), "touches"],
         definition.in_sample,
@@ -191,19 +191,19 @@ def _check_phases(definition: CalibrationSpec, tree: Node, data: Observations, d
     for label in definition.in_sample:
         if label not in in_fit:
             message = f"the dataset has no observations of {what} for {shown(label)}; its phases are {phases}"
-            raise node_at(tree, "in_sample").error(message, "in_sample")
+            raise tree.at("in_sample").error(message, "in_sample")
     there = {(each.environment, each.phase) for each in read_dataset(dataset).measurements}
     for label in definition.held_out:
         environments = definition.environments
         if (run_of(label, environments) if environments else (definition.environment, label)) not in there:
-            raise node_at(tree, "held_out").error(f"nothing was measured in {shown(label)}", "held_out")
+            raise tree.at("held_out").error(f"nothing was measured in {shown(label)}", "held_out")
 
 
 def _check_ratios(definition: CalibrationSpec, tree: Node, data: Observations) -> None:
     """Refuse observations in a fit that are compared by their ratio and have none."""
     for label, quantity in chosen(definition, data):
         if is_ratio(quantity) and data[label, quantity] <= 0.0:
-            raise node_at(tree, "quantities").error(
+            raise tree.at("quantities").error(
                 f"{quantity} is {data[label, quantity]:g} in '{label}', and is compared by its ratio; leave it out, or "
                 f"name it with a phase where it is above 0, as '{label}/{quantity}' is written",
                 "quantities",

@@ -9,7 +9,7 @@ from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError
 from vftsim.labs.dataset import Observations, read_dataset
-from vftsim.labs.named_files import model_file, node_at
+from vftsim.labs.named_files import model_file
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.yaml_source import Node
 from vftsim.study.runs.model import load_model
@@ -26,7 +26,7 @@ def run_models(
     The tree is the definition's values with their places; further settings of all runs are those it does not have, and
     the last word is theirs.  Refuses a model that is not there, and a setting that does not fit it.
     """
-    file, runs = model_file(node_at(tree, "model"), "model"), list(runs)
+    file, runs = model_file(tree.at("model"), "model"), list(runs)
     models = {f"{environment}/{phase}": _set(file, tree, environment, phase, further) for environment, phase in runs}
     for environment in settings.environments.keys() - {environment for environment, _ in runs}:
         _set(file, tree, environment, None)

@@ -8,7 +8,7 @@ from vftsim.calibrate.plays import played
 from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunValidationSpec, read_validation
 from vftsim.errors import UsageError
-from vftsim.labs.named_files import dataset_path, node_at
+from vftsim.labs.named_files import dataset_path
 from vftsim.study.runs.execution import Execution
 
 
@@ -32,7 +32,7 @@ def run_validation(
     chosen = [name for name in spec.environments if not environments or name in environments]
     execution = replace(execution, seed=spec.seed)
     execution.check(spec.replications)
-    validated, dataset = Validated(spec), dataset_path(node_at(tree, "dataset"))
+    validated, dataset = Validated(spec), dataset_path(tree.at("dataset"))
     if isinstance(spec, RunValidationSpec):
         plays = by_runs.planned(spec, tree, chosen, dataset, settings)
         by_runs.judge(validated, spec, plays, played(plays.plays, execution))

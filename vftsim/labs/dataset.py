@@ -105,9 +105,7 @@ def read_dataset(path: Path) -> Dataset:
 
 def _folder(tree: Node, table: str, file: Path) -> Path:
     """Return the folder that a table's file is relative to: that of the description that names it."""
-    node = tree
-    for key in ("tables", table, "file"):
-        node = node.value[key] if isinstance(node.value, dict) else node
+    node = tree.at("tables", table, "file")
     return Path(node.file).parent if node.file else file.parent
 
 

@@ -10,14 +10,6 @@ from vftsim.spec.suggest import instead, shown
 from vftsim.spec.yaml_source import Node
 
 
-def node_at(tree: Node, *keys: str) -> Node:
-    """Return the value at a key, or the nearest one above it."""
-    node = tree
-    for key in keys:
-        node = node.value.get(key, node) if isinstance(node.value, dict) else node
-    return node
-
-
 def dataset_path(node: Node) -> Path:
     """Return the dataset that a value names, a file or folder, beside its own file or shipped; refuse where none is."""
     dataset = next((path for path in _candidates(node, "calibration") if is_file(path) or path.is_dir()), None)

@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import Dataset, Observations, read_dataset
-from vftsim.labs.named_files import dataset_path, node_at
+from vftsim.labs.named_files import dataset_path
 from vftsim.spec import Document, RatePerSecond, Spec, read_document, shipped_dir
 from vftsim.spec.suggest import instead, shown
 
@@ -198,7 +198,7 @@ def shipped_observations(system: str | None) -> Observations:
     measured = document.validate(MeasuredRamps).systems.get(system or "")
     if measured is None or measured.environment is None:
         return {}
-    return read_dataset(dataset_path(node_at(document.tree, "systems", system or "", "dataset"))).observations(
+    return read_dataset(dataset_path(document.tree.at("systems", system or "", "dataset"))).observations(
         measured.environment
     )
 
@@ -213,7 +213,7 @@ def read_ramps(path: Path) -> dict[str, Ramp]:
 def _ramp(document: Document, name: str, measured: MeasuredRamp) -> Ramp:
     if measured.carried and measured.tipped and measured.full:
         return Ramp(name, (), measured.carried, measured.tipped, measured.full)
-    node = node_at(document.tree, "systems", name, "dataset")
+    node = document.tree.at("systems", name, "dataset")
     dataset = read_dataset(dataset_path(node))
     seen = dataset.observations(measured.environment or "")
     _check_counts(dataset, seen, measured)

@@ -97,11 +97,11 @@ def explain(
         if kind == "too_short" and any(_is_below(other["loc"], details["loc"]) for other in raw):
             continue  # only because its wrong items do not count
         keys = _keys_to_blame(kind, spot, details)
-        node = _deepest(tree, keys)
+        node = tree.at(*keys)
         order = (ranks.get(node.file, len(ranks)), node.line, len(problems))
         key, line = ".".join(map(str, keys)), node.line
         if not keys:
-            node = _deepest(tree, _path_said(details))
+            node = tree.at(*_path_said(details))
             line = node.line
         if node.file == ORIGIN:
             key, line = assignments[node.line - 1], 0
@@ -145,19 +145,6 @@ def _path_said(details: Any) -> tuple[Key, ...]:
     """Return the path that a message of a check across the model begins with: ``domains.sut.affinity must ...``."""
     path = re.match(r"[\w.-]*\w", str(details.get("ctx", {}).get("error", "")))
     return tuple(int(key) if key.isdigit() else key for key in path[0].split(".")) if path else ()
-
-
-def _deepest(tree: Node, keys: Sequence[Key]) -> Node:
-    """Return the node at `keys`, or the nearest above it."""
-    node = tree
-    for key in keys:
-        if isinstance(node.value, dict) and key in node.value:
-            node = node.value[str(key)]
-        elif isinstance(node.value, list) and isinstance(key, int) and 0 <= key < len(node.value):
-            node = node.value[key]
-        else:
-            break
-    return node
 
 
 def _message(details: Any, spot: Spot) -> str:

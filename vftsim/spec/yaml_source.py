@@ -66,6 +66,18 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
+    def at(self, *keys: str | int) -> "Node":
+        """Return the value at keys, or the nearest one above it."""
+        node = self
+        for key in keys:
+            if isinstance(node.value, dict) and key in node.value:
+                node = node.value[str(key)]
+            elif isinstance(node.value, list) and isinstance(key, int) and 0 <= key < len(node.value):
+                node = node.value[key]
+            else:
+                break
+        return node
+
     def error(self, message: str, key: str = "") -> ModelFileError:
         """Return what is raised about the value, with its place."""
         return ModelFileError(message, self.file, self.line, key)
