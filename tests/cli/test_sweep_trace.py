@@ -214,10 +214,11 @@ def test_record_draws_a_curve(monkeypatch, tmp_path, capsys):
     flat = {"loss_percent": [1.0], "loss_events": [1], "delay_mean_ms": [0.5], "delay_p99_ms": [2.0]}
     asked = []
 
-    def fake(self, number, case):
-        model = self.system(self.spec.curves[number].points, case)
-        job = model.domains["cpu2"].applications["job"].cycle if number == "duty" else 0
-        asked.append((number, job // 1_000_000, model.workloads["signaling"].calls_per_s))
+    def fake(self, runs, case):
+        model = self.system(runs, case)
+        name = next(name for name, curve in self.spec.curves.items() if curve.points == runs)
+        job = model.domains["cpu2"].applications["job"].cycle if name == "duty" else 0
+        asked.append((name, job // 1_000_000, model.workloads["signaling"].calls_per_s))
         return flat
 
     monkeypatch.setattr("vftsim.records.runner.Record.play", fake)

@@ -73,7 +73,7 @@ def test_a_point_of_the_fit_is_judged_by_the_stated_figures(monkeypatch, lost, o
     """45 % in weights of 2.5, within 5; 19 % in weights of 2, within 4; at most 0.1 %, in weights of that."""
     percent = dict(zip(("pinning.2.1", "turnkey2.D", "turnkey4.720"), lost, strict=True))
     figures = {name: {"dropped": [0.0, 2 * value], "known_of": [100.0, 100.0]} for name, value in percent.items()}
-    monkeypatch.setattr("vftsim.records.runner.Record.play_runs", lambda self, runs, case: figures[runs.name])
+    monkeypatch.setattr("vftsim.records.runner.Record.play", lambda self, runs, case: figures[runs.name])
     found = cases_of(RECORD)["any vCPU"].point((20.0, 18.0), RECORD.spec.fit.finer)
     assert found.figures == pytest.approx(percent)
     assert found.objective == pytest.approx(objective)
@@ -87,7 +87,7 @@ def test_a_point_that_is_far_off_is_not_played_further(monkeypatch):
         played.append(runs.name)
         return {"dropped": [100.0], "known_of": [100.0]}
 
-    monkeypatch.setattr("vftsim.records.runner.Record.play_runs", play)
+    monkeypatch.setattr("vftsim.records.runner.Record.play", play)
     assert not cases_of(RECORD)["any vCPU"].point((20.0, 18.0), RECORD.spec.fit.first).holds
     assert played == ["pinning.2.1"]
 
@@ -167,5 +167,4 @@ def test_the_shipped_verdicts_are_those_of_the_shipped_results():
 def test_every_experiment_is_a_model_under_every_structure(model):
     rivals = RECORD.with_models(["all"])
     for key in ("mixed.D", "mixed.N", "bypass.1.1", "turnkey4.720"):
-        number, case = rivals.tasks()[f"{key}, {model}"]
-        assert rivals.system(rivals.spec.runs[number], case).measure.duration == 2_000_000_000
+        assert rivals.model(f"{key}, {model}").measure.duration == 2_000_000_000

@@ -140,11 +140,11 @@ def numbers_in(found):
 @pytest.mark.parametrize("name", runner.names())
 def test_a_record_plays_one_run_of_each_kind(name):
     record = runner.read(name).quick()
-    first = dict(reversed(record.tasks().values()))
-    for number, case in first.items():
-        found = list(numbers_in(record.play(number, case)))
-        assert all(map(math.isfinite, found)), number
-        assert any(value > 0.0 for value in found), number
+    first = {runs.name: (runs, case) for runs, case in reversed(record.tasks().values())}
+    for kind, task in first.items():
+        found = list(numbers_in(record.play(*task)))
+        assert all(map(math.isfinite, found)), kind
+        assert any(value > 0.0 for value in found), kind
 
 
 @pytest.mark.parametrize("name", runner.read("xen-media").spec.axes["model"])

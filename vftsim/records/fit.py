@@ -57,7 +57,7 @@ class Case:
         figures: dict[str, float] = {}
         objective, holds = 0.0, True
         for runs in self.fit.experiments:
-            seen = {name: np.array(series) for name, series in record.play_runs(runs, at_hand).items()}
+            seen = {name: np.array(series) for name, series in record.play(runs, at_hand).items()}
             for name, target in runs.targets.items():
                 names = {**record.names, **at_hand, **seen}
                 names["value"] = figures[name] = float(evaluate(target.value, names))

@@ -142,13 +142,12 @@ class Record:
         return np.array([case[value] for case in self.cases((name,))])
 
     def model(self, experiment: str) -> ModelSpec:
-        number, case = self.tasks()[experiment]
-        return self.system(self.spec.runs[number], case)
+        return self.system(*self.tasks()[experiment])
 
-    def tasks(self) -> dict[str, tuple[int, dict[str, Any]]]:
-        """Return every experiment by name: which entry of the file, and its case."""
-        tasks: dict[str, tuple[int, dict[str, Any]]] = {}
-        for number, runs in enumerate(self.spec.runs):
+    def tasks(self) -> dict[str, tuple[Runs, dict[str, Any]]]:
+        """Return every experiment by name: its entry of the file, and its case."""
+        tasks: dict[str, tuple[Runs, dict[str, Any]]] = {}
+        for runs in self.spec.runs:
             for case in self.cases(runs.over):
                 name = write(runs.name, {**self.names, **case})
                 if name in tasks:
@@ -156,7 +155,7 @@ class Record:
                         f"record {self.name}: two experiments are called {shown(name)}; a name says in braces what is "
                         "varied"
                     )
-                tasks[name] = number, case
+                tasks[name] = runs, case
         return tasks
 
     def system(self, runs: Runs, case: Mapping[str, Any]) -> ModelSpec:
@@ -168,13 +167,7 @@ class Record:
         beside = self.folder / f"{name}.yaml"
         return load(beside if beside.is_file() else name, ModelSpec, settings)
 
-    def play(self, number: int | str, case: Mapping[str, Any]) -> Figures:
-        """Play all replications of an experiment, by its number, or of a curve's point."""
-        return self.play_runs(
-            self.spec.runs[number] if isinstance(number, int) else self.spec.curves[number].points, case
-        )
-
-    def play_runs(self, runs: Runs, case: Mapping[str, Any]) -> Figures:
+    def play(self, runs: Runs, case: Mapping[str, Any]) -> Figures:
         """Play all replications of an experiment as a file has it."""
         known = {**self.names, **case}
         spec = self.system(runs, case) if runs.model else None
@@ -200,14 +193,14 @@ class Record:
     def run(self, jobs: int, progress: Progress) -> dict[str, Figures]:
         """Play everything; return figures by name of the experiment, in their order."""
         wanted = self.tasks()
-        work = [(self.name, dict(self.budget), number, case) for number, case in wanted.values()]
+        work = [(self.name, dict(self.budget), *task) for task in wanted.values()]
         return dict(zip(wanted, in_order(_play, work, list(wanted), jobs, progress), strict=True))
 
     def run_curve(self, name: str, jobs: int, progress: Progress) -> list[dict[str, Any]]:
         """Play a curve; return its points, a value for each replication."""
         curve = self.spec.curves[name]
         cases = list(self.cases(curve.points.over))
-        work = [(self.name, dict(self.budget), name, case) for case in cases]
+        work = [(self.name, dict(self.budget), curve.points, case) for case in cases]
         labels = [write(curve.points.name, {**self.names, **case}) for case in cases]
         figures = in_order(_play, work, labels, jobs, progress)
         return [{**{k: case[k] for k in curve.show}, **f} for case, f in zip(cases, figures, strict=True)]
@@ -236,9 +229,9 @@ def in_order(
     return [results[index] for index in range(len(tasks))]
 
 
-def _play(task: tuple[str, dict[str, float], int | str, dict[str, Any]]) -> Figures:
-    name, budget, number, case = task
-    return read(name).with_budget(budget).play(number, case)
+def _play(task: tuple[str, dict[str, float], Runs, dict[str, Any]]) -> Figures:
+    name, budget, runs, case = task
+    return read(name).with_budget(budget).play(runs, case)
 
 
 def _forms(name: str | None) -> dict[str, Any]:

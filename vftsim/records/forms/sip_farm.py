@@ -11,7 +11,7 @@ account it costs a single server ``registered_s``, of which a farm's back end ta
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -101,13 +101,11 @@ def costs_before(cpus: float = CPUS_A_SERVER, *, clustered: bool = True) -> Cost
     return Costs(cpus, cpus / rate("R1"), clustering, cpus / rate("R4"))
 
 
-def costs_after(cpus: float = CPUS_A_SERVER, *, clustered: bool = True) -> Costs:
+def costs_after() -> Costs:
     """Return what is known when R3's CPU, R6 and R7 have been used too."""
-    known = costs_before(cpus, clustered=clustered)
+    known = costs_before()
     rest_s = processors_stated() / rate("R3") - known.front_s
-    return Costs(
-        cpus, known.single_s, known.clustering, known.registered_s, rest_s, cpus / rate("R6"), 1.0 / rate("R7")
-    )
+    return replace(known, rest_s=rest_s, back_s=known.cpus / rate("R6"), storage_s=1.0 / rate("R7"))
 
 
 def processors_stated() -> float:
