@@ -21,6 +21,7 @@ from vftsim.study.runs import estimate
 from vftsim.study.runs import replicate as replicate_module
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
+from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.results import RunResult, csv_text, run_answer
 from vftsim.study.store.database import DATABASE
@@ -270,11 +271,15 @@ def test_a_bug_before_the_first_replication_leaves_nothing(tiny, tmp_path, monke
 
 @pytest.mark.own_process
 def test_interruption_keeps_what_had_arrived(tiny):
-    def interrupt_after_two(_, replication, __):
-        if replication == 1:
-            os.kill(os.getpid(), signal.SIGINT)
+    class InterruptedAfterTwo(Progress):
+        done = 0
 
-    (done,) = replicate([tiny], 5, Execution(7, 1), on_result=interrupt_after_two)
+        def advance(self, text=""):
+            self.done += 1
+            if self.done == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    (done,) = replicate([tiny], 5, Execution(7, 1, InterruptedAfterTwo()))
     assert done.interrupted
     assert sorted(done.records) == [0, 1]
 

@@ -22,9 +22,6 @@ _FIRST_PART_NS = 1_000_000
 _SHORT_S, _LONG_S = 0.1, 0.4
 """Real time between two looks at a replication under way; without influence on its result."""
 
-OnResult = Callable[[int, int, Record], None]
-"""Called with (number of the model, replication, record) when a replication has arrived."""
-
 
 @dataclass(slots=True)
 class Replications:
@@ -88,12 +85,10 @@ def replicate(
     execution: Execution,
     *,
     known: Sequence[dict[int, Record]] = (),
-    on_result: OnResult | None = None,
 ) -> list[Replications]:
     """Run every model for the same replications, 0 ... n-1 of the seed: each is the same traffic for every model.
 
-    ``known`` are, for each model, records that the caller has already, which needs no store; ``on_result`` is told of
-    each record as it arrives.
+    ``known`` are, for each model, records that the caller has already, which needs no store.
     """
     execution.check(replications)
     identities = [identity(model, execution.seed) if execution.store is not None else {} for model in models]
@@ -119,8 +114,6 @@ def replicate(
                     caches[first].keep(n, record)
                     stored.add((first, n))
                 results[number].records[n] = record
-                if on_result is not None:
-                    on_result(number, n, record)
     except KeyboardInterrupt:
         for result in results:
             result.interrupted = True
