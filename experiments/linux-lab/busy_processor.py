@@ -20,7 +20,7 @@ from structures import STRUCTURES
 
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, read_definition
-from vftsim.calibrate.fit import fit, parameter_values
+from vftsim.calibrate.fit import parameter_values, search_for
 from vftsim.calibrate.patterns import matches
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.calibrate.validation import RunValidationSpec
@@ -67,7 +67,7 @@ def fitted(
         run: with_values(model, {INFLATION: (factors or {}).get(run, 1.0), **(constant or {})})
         for run, model in run_models(tree, whole, whole.runs).items()
     }
-    found = fit(definition, models, data)
+    found = search_for(definition, models, data).fit
     spec = next(iter(models.values()))
     values = [found.values[each.path] for each in definition.parameters]
     told = ", ".join(f"{path.rpartition('.')[2]} {value:.4g}" for path, value in found.values.items())

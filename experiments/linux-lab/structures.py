@@ -13,7 +13,7 @@ import numpy as np
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, read_definition
 from vftsim.calibrate.figures import as_run, observe
-from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, parameter_values, residual
+from vftsim.calibrate.fit import at_measured_traffic, chosen, parameter_values, residual, search_for
 from vftsim.calibrate.runs import measured_runs, run_models
 from vftsim.composition.keys import with_values
 from vftsim.labs.named_files import dataset_path
@@ -51,7 +51,7 @@ def main() -> None:
             definition = whole.model_copy(
                 update={"parameters": (*common, *own), "in_sample": kept, "most_evaluations": 6, "replications": 1}
             )
-            found = fit(definition, {each: models[each] for each in kept}, data)
+            found = search_for(definition, {each: models[each] for each in kept}, data).fit
             left_out = whole.model_copy(update={"in_sample": (label,), "parameters": definition.parameters})
             values = np.array([found.values[each.path] for each in definition.parameters])
             spec = with_values(models[label], parameter_values(models[label], definition.parameters, values))

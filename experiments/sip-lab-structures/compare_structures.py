@@ -18,7 +18,7 @@ from loky import get_reusable_executor
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.figures import measured
-from vftsim.calibrate.fit import at_measured_traffic, chosen, fit, observe, residual, with_values
+from vftsim.calibrate.fit import at_measured_traffic, chosen, observe, residual, search_for, with_values
 from vftsim.spec import load, shipped_dir
 from vftsim.study.runs.model import load_model
 
@@ -71,7 +71,7 @@ def candidate_score(name: str, fixed: dict[str, float]) -> dict[str, Any]:
     )
     data = measured(folder / whole.dataset, whole.environment)
     spec = with_values(load_model(whole.model, whole.overrides).spec, fixed)
-    found = fit(definition, spec, data)
+    found = search_for(definition, spec, data).fit
     fitted = with_values(spec, found.values)
     keys = chosen(definition.model_copy(update={"in_sample": (SCORED,)}), data)
     squares = {"cpu": [], "delays": []}

@@ -10,7 +10,7 @@ import pytest
 from tests.calibrate.test_fit import PROXY, definition, lab
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN
 from vftsim.calibrate import fit as fit_module
-from vftsim.calibrate.fit import fit
+from vftsim.calibrate.fit import search_for
 from vftsim.calibrate.intervals import fit_at
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
@@ -124,7 +124,8 @@ def test_a_fit_hands_over_what_each_replication_says(monkeypatch):
         },
     )
     data = {("step_1", "cpu"): 20.0, ("step_2", "cpu"): 20.002}
-    one, four = fit(definition(), lab(), data), fit(definition(replications=4), lab(), data)
+    asked = definition(), definition(replications=4)
+    one, four = (search_for(each, lab(), data).fit for each in asked)
     assert list(one.chance_share) == list(four.chance_share) == [COST]
     for found, own in ((four, 2.365 * math.sqrt(4.0 / 7.0 * 1.25)), (one, 2.365 * math.sqrt(4.0 / 7.0 * 2.0))):
         half = (found.high[COST] - found.low[COST]) / 2.0

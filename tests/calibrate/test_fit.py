@@ -9,7 +9,7 @@ import pytest
 from vftsim.calibrate import validate
 from vftsim.calibrate.definition import CalibrationSpec
 from vftsim.calibrate.figures import measured
-from vftsim.calibrate.fit import at_measured_traffic, at_other_loads, fit, observe
+from vftsim.calibrate.fit import at_measured_traffic, at_other_loads, observe, search_for
 from vftsim.calibrate.plays import STOP_STEP
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec
@@ -59,7 +59,7 @@ def definition(**changes):
 def test_known_cost_is_recovered():
     """CPU is linear in the cost of a message, so the fit must find it to the scatter of one short run."""
     truth = observe(lab(800_000), 99, 0)
-    found = fit(definition(), lab(500_000), truth)
+    found = search_for(definition(), lab(500_000), truth).fit
     # Another seed made the data: messages of a 16 s step scatter by a few percent around their mean.
     assert found.values[f"{PROXY}.touch_cost"] == pytest.approx(800_000, rel=0.06)
     assert found.low[f"{PROXY}.touch_cost"] <= found.values[f"{PROXY}.touch_cost"] <= found.high[f"{PROXY}.touch_cost"]
@@ -70,15 +70,15 @@ def test_known_cost_is_recovered():
 def test_parameter_at_its_bound_is_called_not_identified():
     truth = observe(lab(1_000_000), 99, 0)
     bounded = {"path": f"{PROXY}.touch_cost", "low": "0.3 ms", "high": "0.6 ms", "start": "0.5 ms", "meaning": "cost"}
-    found = fit(definition(parameters=[bounded]), lab(500_000), truth)
+    found = search_for(definition(parameters=[bounded]), lab(500_000), truth).fit
     assert any("at a bound" in note for note in found.not_identified)
 
 
 @pytest.mark.thorough
 def test_result_does_not_depend_on_workers():
     truth = observe(lab(700_000), 99, 0)
-    alone = fit(definition(most_evaluations=3), lab(), truth, jobs=1)
-    shared = fit(definition(most_evaluations=3), lab(), truth, jobs=2)
+    alone = search_for(definition(most_evaluations=3), lab(), truth, jobs=1).fit
+    shared = search_for(definition(most_evaluations=3), lab(), truth, jobs=2).fit
     assert alone.values == shared.values
     assert alone.residuals == shared.residuals
 
@@ -100,7 +100,7 @@ def test_unknown_key_and_empty_selection_are_refused():
     with pytest.raises(UsageError, match=r"no key 'domains\.sut\.applications\.proxy\.speed'"):
         with_values(lab(), {f"{PROXY}.speed": 1.0})
     with pytest.raises(UsageError, match="no observations"):
-        fit(definition(quantities=["nothing"]), lab(), {("step_1", "cpu"): 1.0})
+        search_for(definition(quantities=["nothing"]), lab(), {("step_1", "cpu"): 1.0})
 
 
 def test_replaced_values_keep_their_type():
@@ -116,7 +116,7 @@ def test_a_quantity_that_cpu_does_not_tell_is_called_not_identified():
     after_send = {"path": f"{PROXY}.work_after_send", "low": 0.0, "high": 0.8, "start": 0.3, "meaning": "share"}
     cost = {"path": f"{PROXY}.touch_cost", "low": "0.3 ms", "high": "1.5 ms", "start": "0.7 ms", "meaning": "cost"}
     truth = observe(lab(800_000), 99, 0)
-    found = fit(definition(parameters=[cost, after_send], most_evaluations=4), lab(), truth)
+    found = search_for(definition(parameters=[cost, after_send], most_evaluations=4), lab(), truth).fit
     assert found.undetermined == [f"{PROXY}.work_after_send"]
     assert (found.low[f"{PROXY}.work_after_send"], found.high[f"{PROXY}.work_after_send"]) == (0.0, 0.8)
     assert any(f"{PROXY}.work_after_send (nothing in the data tells it" in note for note in found.not_identified)
@@ -125,9 +125,9 @@ def test_a_quantity_that_cpu_does_not_tell_is_called_not_identified():
 
 def test_quantities_and_phases_that_the_model_does_not_have_are_refused():
     with pytest.raises(UsageError, match="the fit is to 'cpus', which the model does not have in 'step_1'; did"):
-        fit(definition(quantities=["cpus"]), lab(), {("step_1", "cpus"): 1.0})
+        search_for(definition(quantities=["cpus"]), lab(), {("step_1", "cpus"): 1.0})
     with pytest.raises(UsageError, match=r"does not reach the phase 'r50' that is in sample; it plays .*step_1"):
-        fit(definition(in_sample=["r50"]), lab(), {("r50", "cpu"): 1.0})
+        search_for(definition(in_sample=["r50"]), lab(), {("r50", "cpu"): 1.0})
 
 
 def test_without_a_mix_cpu_is_brought_to_the_measured_load():
@@ -142,7 +142,7 @@ def test_a_phase_that_is_played_at_far_another_load_is_told():
     (line,) = at_other_loads(runs, {("step_1", "load"): 500.0})
     assert line == "'step_1' was measured at 500 attempts/s and is played at 50"
     with pytest.raises(UsageError, match=r"measured at 5000 attempts/s and is played at \d+.*; give the phase"):
-        fit(definition(), lab(), {("step_1", "cpu"): 12.0, ("step_1", "load"): 5000.0})
+        search_for(definition(), lab(), {("step_1", "cpu"): 12.0, ("step_1", "load"): 5000.0})
 
 
 def test_a_cpu_that_was_measured_full_does_not_follow_the_load():
@@ -185,7 +185,7 @@ def test_one_observation_leaves_an_interval_of_the_scale_and_not_of_no_width():
     The chance of runs has the rest of the variance.
     """
     truth = {("step_2", "cpu"): 20.0}
-    found = fit(definition(in_sample=["step_2"], most_evaluations=4), lab(), truth)
+    found = search_for(definition(in_sample=["step_2"], most_evaluations=4), lab(), truth).fit
     value, low, high = (each[f"{PROXY}.touch_cost"] for each in (found.values, found.low, found.high))
     cpu_per_cost = 20.0 / value
     of_data = (high - low) / 2 * math.sqrt(1.0 - found.chance_share[f"{PROXY}.touch_cost"])

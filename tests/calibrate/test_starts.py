@@ -8,11 +8,11 @@ import pytest
 from tests.calibrate.test_fit import PROXY, definition, lab
 from tests.calibrate.two_guests import CPU, DATASET, FIT, SPIN
 from vftsim.calibrate import fit as fit_module
-from vftsim.calibrate.fit import fit, starts_of
+from vftsim.calibrate.fit import search_for, starts_of
 from vftsim.calibrate.run import _identity
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
-from vftsim.study.store.resumable import RunCache, optional_store
+from vftsim.study.store.resumable import RunCache, resumable_store
 
 COST = f"{PROXY}.touch_cost"
 LOW, SPAN = 300_000.0, 1_200_000.0
@@ -46,13 +46,13 @@ def wanted(**changes):
 
 
 def test_one_start_ends_at_the_minimum_that_is_near(played):
-    found = fit(wanted(), lab(), MEASURED)
+    found = search_for(wanted(), lab(), MEASURED).fit
     assert share(found.values[COST]) == pytest.approx(0.2, abs=0.02)
     assert found.ends == []
 
 
 def test_more_starts_find_the_lower_minimum_and_say_where_each_ended(played):
-    found = fit(wanted(starts=4), lab(), MEASURED)
+    found = search_for(wanted(starts=4), lab(), MEASURED).fit
     assert share(found.values[COST]) == pytest.approx(0.8, abs=0.01)
     assert len(found.ends) == 4
     assert share(found.ends[0].values[COST]) == pytest.approx(0.2, abs=0.02)
@@ -62,8 +62,8 @@ def test_more_starts_find_the_lower_minimum_and_say_where_each_ended(played):
 
 def test_the_best_end_goes_on_with_all_replications_and_the_others_do_not(played):
     """With all four the second step is 3 points too high: the fit moves against it, between the two residuals."""
-    found = fit(wanted(starts=4, replications=4), lab(), MEASURED)
-    first = fit(wanted(starts=4), lab(), MEASURED)
+    found = search_for(wanted(starts=4, replications=4), lab(), MEASURED).fit
+    first = search_for(wanted(starts=4), lab(), MEASURED).fit
     assert all(u > 0.5 for u, replication in played if replication)
     # Residuals 24 d and 3 d + 3 at a way d from 0.8; the search's slope of the first is a secant's, 24 + 40 * 0.08.
     way = -3.0 * 3.0 / (27.2 * 24.0 + 3.0 * 3.0)
@@ -72,7 +72,7 @@ def test_the_best_end_goes_on_with_all_replications_and_the_others_do_not(played
 
 
 def test_no_replication_of_a_point_is_played_twice(played):
-    fit(wanted(starts=4, replications=4), lab(), MEASURED)
+    search_for(wanted(starts=4, replications=4), lab(), MEASURED)
     assert set(played.values()) == {1}
 
 
@@ -80,18 +80,18 @@ def test_a_fit_with_more_starts_and_replications_goes_on_from_one_with_fewer(pla
     few, many = wanted(), wanted(starts=4, replications=2)
     identity = _identity(few, lab(), MEASURED)
     assert _identity(many, lab(), MEASURED) == identity
-    with optional_store(tmp_path / "kept", "calibration") as store:
-        fit(few, lab(), MEASURED, cache=RunCache(store, identity))
-        found = fit(many, lab(), MEASURED, cache=RunCache(store, identity))
+    with resumable_store(tmp_path / "kept", "calibration") as store:
+        search_for(few, lab(), MEASURED, cache=RunCache(store, identity))
+        found = search_for(many, lab(), MEASURED, cache=RunCache(store, identity)).fit
         assert set(played.values()) == {1}
         before = played.total()
-        assert fit(many, lab(), MEASURED, cache=RunCache(store, identity)) == found
+        assert search_for(many, lab(), MEASURED, cache=RunCache(store, identity)).fit == found
     assert played.total() == before
 
 
 def test_progress_never_passes_what_was_announced(played):
     many, counts = wanted(starts=3, replications=2, most_evaluations=3), []
-    fit(many, lab(), MEASURED, progress=lambda count, cost: counts.append(count))
+    search_for(many, lab(), MEASURED, progress=lambda count, cost: counts.append(count))
     assert counts == list(range(1, len(counts) + 1))
     assert 9 < len(counts) <= many.searches * 3 == 12
     assert (wanted(starts=3).searches, wanted(replications=2).searches) == (3, 1)
@@ -135,7 +135,7 @@ def test_ends_are_printed_and_recorded(monkeypatch, tmp_path, capsys):
 
 def test_searches_that_end_elsewhere_at_like_cost_leave_the_parameter_open(played):
     """Both minima of the first step's parabola fit alike where the second step is not asked."""
-    found = fit(wanted(starts=4, in_sample=["step_1"]), lab(), MEASURED)
+    found = search_for(wanted(starts=4, in_sample=["step_1"]), lab(), MEASURED).fit
     assert found.undetermined == [COST]
     assert (found.low[COST], found.high[COST]) == (LOW, LOW + SPAN)
     assert any("searches that end at like cost give" in note for note in found.not_identified)

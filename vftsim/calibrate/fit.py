@@ -77,18 +77,6 @@ def residual(definition: CalibrationSpec, quantity: str, predicted: float, measu
     return (predicted - measured) / definition.cpu_scale_points
 
 
-def fit(
-    definition: CalibrationSpec,
-    spec: ModelSpec | Mapping[str, ModelSpec],
-    data: Observations,
-    jobs: int = 1,
-    progress: Callable[[int, float], None] | None = None,
-    cache: RunCache | None = None,
-) -> Fit:
-    """Fit the free parameters; parameters as those of :func:`search_for`."""
-    return search_for(definition, spec, data, jobs, progress, cache).fit
-
-
 def search_for(
     definition: CalibrationSpec,
     spec: ModelSpec | Mapping[str, ModelSpec],

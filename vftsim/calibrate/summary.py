@@ -13,7 +13,6 @@ from vftsim.calibrate.nulls import NAMES, is_percentile, is_relative
 from vftsim.report.markdown import markdown_table
 
 SAMPLES = {"in": "in", "out": "held out", "input": "input"}
-_KINDS = {"cpu": ("cpu", " points"), "completed": ("completed", " /s"), "memory": ("memory", " MB")}
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Group:
         """What errors are shown in: a factor and a name."""
         if is_relative(self.rows[0].quantity):
             return 100.0, " %"
-        return 1.0, _KINDS.get(self.kind, ("", " points"))[1]
+        return 1.0, " /s" if self.rows[0].quantity == "completed" else " points"
 
     def nearer(self, null: str) -> tuple[float, int, int]:
         """Return a null model's median error, in how many rows it is nearer, and of how many it says something."""
