@@ -16,7 +16,7 @@ from vftsim.errors import UsageError
 from vftsim.stats import central_range, range_content
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.store.resumable import optional_store
+from vftsim.study.store.resumable import resumable_store
 
 COST = "domains.sut.applications.proxy.touch_cost"
 REGISTER = "domains.sut.applications.proxy.register_touch_cost"
@@ -257,9 +257,9 @@ def test_figures_are_named_by_quantity_or_whole():
 
 def test_a_prediction_does_not_depend_on_workers_and_goes_on_where_it_was(here):
     model, own = load_model(here / "tiny.yaml"), read_fit(str(here / "fit.json"))
-    with optional_store(here / "out", "predict") as store:
+    with resumable_store(here / "out", "predict") as store:
         first = predict(model, [own], draws=3, execution=Execution(jobs=2, store=store))
-    with optional_store(here / "out", "predict") as store:
+    with resumable_store(here / "out", "predict") as store:
         assert store is not None
         again = predict(model, [own], draws=4, execution=Execution(jobs=1, store=store))
         assert [count for _, count in store.studies()] == [8], "six of them from before"

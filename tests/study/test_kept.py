@@ -12,7 +12,7 @@ from vftsim.study.designs.search_levels import JudgedLoad, SearchSettings
 from vftsim.study.runs import replicate as replicate_module
 from vftsim.study.runs.workers import Interrupted, Workers
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.resumable import RunCache, optional_store, write_answer
+from vftsim.study.store.resumable import RunCache, resumable_store, write_answer
 
 SETTINGS = SearchSettings(probability=0.5, resolution=8.0, runs_per_level=8, budget=24)
 
@@ -42,12 +42,12 @@ def test_tasks_are_done_once(tmp_path):
     done = []
     tasks = {n: n for n in range(4)}
     for most in (2, 4):
-        with optional_store(tmp_path / "s", "capacity") as store:
+        with resumable_store(tmp_path / "s", "capacity") as store:
             kept = RunCache(store, {"model": "m"}, str, int)
             chosen = {n: tasks[n] for n in range(most)}
             assert kept.in_order(Workers(lambda n: done.append(n) or -n, 1), chosen) == [-n for n in range(most)]
     assert done == [0, 1, 2, 3]
-    with optional_store(tmp_path / "s", "capacity") as store:
+    with resumable_store(tmp_path / "s", "capacity") as store:
         assert RunCache(store, {"model": "m"}).at(load=2).in_order(Workers(abs, 1), {0: -5}) == [5], "another study"
 
 
@@ -68,11 +68,11 @@ def test_an_interrupted_search_goes_on_and_ends_in_the_same_answer(tiny, tmp_pat
 
     for most in (3, 7):
         monkeypatch.setattr(JudgedLoad, "__call__", stops_at(most))
-        with optional_store(tmp_path / "s", "capacity") as store:
+        with resumable_store(tmp_path / "s", "capacity") as store:
             assert search_study(tiny, 1, 1, settings=SETTINGS, store=store).interrupted
         assert stored(tmp_path / "s") == most
     monkeypatch.setattr(JudgedLoad, "__call__", stops_at(None))
-    with optional_store(tmp_path / "s", "capacity") as store:
+    with resumable_store(tmp_path / "s", "capacity") as store:
         found = search_study(tiny, 1, 1, settings=SETTINGS, store=store)
         write_answer(store, found)
     assert len(ran) == len(set(ran)), "none twice"
@@ -123,6 +123,6 @@ def test_nothing_judged_is_an_interruption_that_keeps_what_ran(tiny, tmp_path, m
         raise KeyboardInterrupt
 
     monkeypatch.setattr(JudgedLoad, "__call__", stops)
-    with pytest.raises(Interrupted), optional_store(tmp_path / "s", "capacity") as store:
+    with pytest.raises(Interrupted), resumable_store(tmp_path / "s", "capacity") as store:
         search_study(tiny, 1, 1, settings=SETTINGS, store=store)
     assert not (tmp_path / "s").exists()

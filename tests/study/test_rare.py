@@ -15,7 +15,7 @@ from vftsim.study.designs.rare import RareStudy, rare_study, read_event, read_le
 from vftsim.study.runs.estimate import needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.study.store.resumable import optional_store
+from vftsim.study.store.resumable import resumable_store
 
 QUEUE = """\
 format: 2
@@ -151,9 +151,9 @@ def test_nothing_is_more_probable_than_one(path):
 def test_workers_and_what_is_kept_change_nothing(path, tmp_path):
     request = asked(path, "queue.held >= 6", 8, 3)
     alone = rare_study(request, Execution(1, 1))
-    with optional_store(tmp_path / "out", "rare") as store:
+    with resumable_store(tmp_path / "out", "rare") as store:
         first = rare_study(asked(path, "queue.held >= 6", 8, 2), Execution(1, 1, store=store))
-    with optional_store(tmp_path / "out", "rare") as store:
+    with resumable_store(tmp_path / "out", "rare") as store:
         more = rare_study(request, Execution(1, 1, store=store))
     assert first.repetitions == alone.repetitions[:2] == more.repetitions[:2]
     assert more.levels == alone.levels

@@ -68,12 +68,14 @@ class Plan(Generic[Answered]):
 
     def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
         """Return the answer, and remarks on the directory."""
-        from vftsim.study.store.resumable import answer_in
+        from vftsim.study.store.resumable import resumable_store, write_answer
 
-        def study(store: Any) -> Any:
-            return self.study(self.executed(show, store=store), **more)
-
-        return answer_in(self.folder, self.command, self.force, study)
+        if self.folder is None:
+            return self.study(self.executed(show), **more), []
+        with resumable_store(self.folder, self.command, self.force) as store:
+            result: Any = self.study(self.executed(show, store=store), **more)
+            write_answer(store, result)
+        return result, store.remarks
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -20,8 +20,6 @@ from vftsim.study.runs.workers import Interrupted, Workers, deferred_interrupts
 from vftsim.study.store.files import codec, write_file, write_json
 from vftsim.study.store.opened import read_answer, read_data, read_manifest
 from vftsim.study.store.store import ANSWER, MANIFEST, Opening, Store
-
-Answered = TypeVar("Answered", bound=Printed)
 
 
 def _same(data: Any) -> Any:
@@ -95,21 +93,11 @@ def together(
 
 
 @contextmanager
-def optional_store(directory: Path | None, command: str, force: bool = False) -> Iterator[Store | None]:
-    """Open the directory where a study of a kind keeps what it has; None if none was named.
+def resumable_store(directory: Path, command: str, force: bool = False) -> Iterator[Store]:
+    """Open the directory where a study of a kind keeps what it has; an interruption says what is kept there.
 
     Force forgets what is there, once the new answer stands.
     """
-    if directory is None:
-        yield None
-        return
-    with resumable_store(directory, command, force) as store:
-        yield store
-
-
-@contextmanager
-def resumable_store(directory: Path, command: str, force: bool = False) -> Iterator[Store]:
-    """Open the same where one is named: an interruption says what is kept there."""
     with Store(directory, command, Opening.REPLACE if force else Opening.CONTINUE) as store:
         try:
             yield store
@@ -120,22 +108,11 @@ def resumable_store(directory: Path, command: str, force: bool = False) -> Itera
             raise Interrupted(f"{kept} finished runs are in '{directory}', the same command goes on") from None
 
 
-def answer_in(
-    directory: Path | None, command: str, force: bool, study: Callable[[Store | None], Answered]
-) -> tuple[Answered, list[str]]:
-    """Return a study's answer, its runs and itself kept in a directory if one was named, and remarks on that."""
-    with optional_store(directory, command, force) as store:
-        answer = study(store)
-        write_answer(store, answer)
-    return answer, store.remarks if store is not None else []
-
-
-def write_answer(store: Store | None, answer: Printed) -> None:
+def write_answer(store: Store, answer: Printed) -> None:
     """Write an answer's main table, where it has one, its blocks, the whole of it and the manifest beside the store."""
-    if store is not None:
-        table = getattr(answer, "to_pandas", None)
-        tables = {} if table is None else {"answer.csv": table()}
-        store.finish(lambda folder: write_result(folder, answer, tables))
+    table = getattr(answer, "to_pandas", None)
+    tables = {} if table is None else {"answer.csv": table()}
+    store.finish(lambda folder: write_result(folder, answer, tables))
 
 
 BLOCKS = "blocks.json"
