@@ -13,8 +13,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.protection.mechanism import protections
-from vftsim.study.runs.model import load_model, models_schema, shipped_models
-from vftsim.study.runs.results import model_yaml
+from vftsim.study.runs.model import in_yaml, load_model, models_schema, shipped_models
 from vftsim.workloads.parts import APPLICATIONS, WORKLOADS
 
 
@@ -39,7 +38,7 @@ def test_an_unknown_kind_names_file_line_and_the_closest_kind(tmp_path):
 
 def test_the_written_out_model_is_the_same_model(tiny, tmp_path):
     path = tmp_path / "again.yaml"
-    path.write_text(model_yaml(tiny))
+    path.write_text(in_yaml(tiny.resolved()))
     again = load_model(path)
     assert again.spec == tiny.spec
     assert again.digest() == tiny.digest()
@@ -75,7 +74,7 @@ def test_a_scale_of_nothing_is_refused(tiny):
 def test_shipped_models_are_good_and_say_all_of_themselves(name, tmp_path):
     model = load_model(name)
     path = tmp_path / "again.yaml"
-    path.write_text(model_yaml(model))
+    path.write_text(in_yaml(model.resolved()))
     assert load_model(path).spec == model.spec
 
 

@@ -21,8 +21,8 @@ from vftsim.study.designs.search_levels import CapacityRequest, SearchSettings
 from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.figures.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.model import load_model
-from vftsim.study.runs.results import RunResult, model_yaml
+from vftsim.study.runs.model import in_yaml, load_model
+from vftsim.study.runs.results import RunResult
 
 FITTED = TINY + 'hosts: {host: {pcpus: 2}}\ncalibrated: {by: "bench, steps 1 and 2", loads: [10 /s, 20 /s]}\n'
 BELOW = "* outside what was calibrated: 10 to 20 attempts/s (bench, steps 1 and 2)"
@@ -200,7 +200,7 @@ def test_an_extending_file_is_compared_with_the_one_that_was_fitted(path):
 def test_the_resolved_file_still_says_what_was_changed(path, tmp_path):
     changed = load_model(path, ["domains.sut.weight=3"])
     kept = tmp_path / "model.yaml"
-    kept.write_text(model_yaml(changed))
+    kept.write_text(in_yaml(changed.resolved()))
     assert load_model(kept).spec == changed.spec
 
 

@@ -14,16 +14,14 @@ def models(model: str | None = None, set_: list[str] | None = None, as_json: boo
         Show this model, all values written out.
     """
     from vftsim.report.screen import print_json, print_table
-    from vftsim.study.runs.model import load_model, shipped_models
+    from vftsim.study.runs.model import in_yaml, load_model, shipped_models
 
     if model is not None:
-        from vftsim.study.runs.results import model_yaml
-
         chosen = load_model(model, set_ or ())
         if as_json:
             print_json(chosen.resolved())
         else:
-            print(model_yaml(chosen), end="")
+            print(in_yaml(chosen.resolved()), end="")
         return
     if set_:
         raise UsageError("--set changes a model: name one, e.g. vftsim models lab-virtual --set ...")

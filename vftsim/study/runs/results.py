@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,7 +159,7 @@ class RunResult(Printed):
         """Write manifest, resolved model, tables and charts."""
         for name, table in {"summary": self.summary, **self.tables}.items():
             write_file(folder / f"{name}.csv", csv_text(table).encode())
-        write_file(folder / "model.yaml", model_yaml(self.model).encode())
+        write_file(folder / "model.yaml", in_yaml(self.model.resolved()).encode())
         write_charts(folder, self._charts())
         write_json(folder / MANIFEST, self.manifest)
 
@@ -195,11 +195,6 @@ def rows(table: DataFrame) -> list[dict[str, Any]]:
 def csv_text(table: DataFrame) -> str:
     """Return a table as CSV, every float with all its digits."""
     return str(table.to_csv(index=False, lineterminator="\n"))
-
-
-def model_yaml(model: Model) -> str:
-    """Return the resolved model as a file that says everything itself."""
-    return in_yaml(model.resolved())
 
 
 _MOST_CARDS = 6
@@ -287,7 +282,7 @@ def figures_table(summary: Summary, *, everything: bool = False) -> Table:
 def phase_table(summary: Summary, marked: Collection[str] = ()) -> Table:
     """Return the figures of workloads that lead, a row a phase; those marked bear an asterisk."""
     rows = [row for row in summary.rows.values() if row.address.phase and row.address.owner.startswith("workloads.")]
-    return _by_phase(summary, [row for row in rows if row.address.entry.leads], "head", marked)
+    return _by_phase(summary, [row for row in rows if row.address.entry.leads], marked)
 
 
 def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[Table]:
@@ -298,17 +293,17 @@ def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[Ta
             figure = row.address.entry.figure
             unit = f", {figure.unit}" if figure.unit else ""
             groups.setdefault((row.address.owner, f"{figure.label}{unit}"), []).append(row)
-    tables = [(f"{owner}: {label}", _by_phase(summary, rows, "", marked)) for (owner, label), rows in groups.items()]
-    return [replace(table, title=title) for title, table in tables]
+    return [_by_phase(summary, rows, marked, f"{owner}: {label}") for (owner, label), rows in groups.items()]
 
 
-def _by_phase(summary: Summary, rows: Iterable[Row], heads: str, marked: Collection[str]) -> Table:
+def _by_phase(summary: Summary, rows: Iterable[Row], marked: Collection[str], title: str = "") -> Table:
+    """Return a row a phase; the columns have their heads where the table has no title, else the names of parts."""
     columns: dict[tuple[str, ...], str] = {}
     phases: dict[str, dict[tuple[str, ...], Address]] = {}
     loads: dict[str, str] = {}
     for row in rows:
         entry, phase = row.address.entry, row.phase
-        columns[entry.path] = entry.head if heads else " ".join(entry.path[1:]) or _whole(entry.path)
+        columns[entry.path] = (" ".join(entry.path[1:]) or "all") if title else entry.head
         phases.setdefault(phase.name, {})[entry.path] = row.address
         loads[phase.name] = "" if phase.load is None else f"{phase.load:g}"
     body: list[list[Cell]] = []
@@ -316,8 +311,4 @@ def _by_phase(summary: Summary, rows: Iterable[Row], heads: str, marked: Collect
         estimates = [summary.estimate(addresses[path].text) if path in addresses else None for path in columns]
         n = max((each.n for each in estimates if each is not None), default=0)
         body.append([f"{phase_name}{MARK if phase_name in marked else ''}", loads[phase_name], *estimates, str(n)])
-    return Table(["phase", "asked", *columns.values(), "n"], body)
-
-
-def _whole(path: tuple[str, ...]) -> str:
-    return "all" if len(path) == 1 else path[-1]
+    return Table(["phase", "asked", *columns.values(), "n"], body, title)
