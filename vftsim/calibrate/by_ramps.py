@@ -143,7 +143,6 @@ def nulls_of(spec: EnvironmentSpec, data: Observations, phase: str, quantity: st
 
 
 def fitted_steps(spec: EnvironmentSpec) -> list[str]:
-    """Return the names of the load steps that the model was fitted to."""
     return [f"step_{k}" for k in range(1, spec.fitted_steps + 1)]
 
 

@@ -185,7 +185,6 @@ def accepted(spec: ModelSpec) -> str:
 
 
 def shipped_fits() -> tuple[str, ...]:
-    """Return the names of the fits that come with vftsim."""
     room = shipped_dir("calibration")
     return tuple(sorted(f"{p.parent.parent.name}/{p.stem}" for p in room.glob("*/fitted/*.json")))
 

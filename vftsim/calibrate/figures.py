@@ -33,7 +33,6 @@ _IN_POINTS = {"load", "completed", "memory", "touches"}
 
 
 def observe(spec: ModelSpec, seed: int, replication: int) -> Observations:
-    """Run the model once and return what was observed."""
     return observations_of(run_model(spec, seed, replication))
 
 

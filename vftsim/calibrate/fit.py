@@ -206,7 +206,6 @@ class Search:
         return np.array([(there - here) / step for there, step in zip(moved, steps, strict=True)]).T
 
     def _end(self, end: Any) -> End:
-        """Return where a search ended."""
         names = [p.path for p in self.evaluate.problem.definition.parameters]
         values = dict(zip(names, (self.low + end.x * self.span).tolist(), strict=True))
         return End(values, float(end.cost), int(end.nfev))

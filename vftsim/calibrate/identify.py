@@ -47,7 +47,6 @@ class Identification:
     """Largest over smallest singular value of the sensitivity matrix; infinite if that is 0."""
 
     def identified(self, parameter: int) -> bool:
-        """Return whether the data determine a parameter."""
         return self.remaining[parameter] <= MOST_REMAINING
 
 

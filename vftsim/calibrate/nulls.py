@@ -28,7 +28,6 @@ def is_relative(quantity: str) -> bool:
 
 
 def is_percentile(quantity: str) -> bool:
-    """Whether a quantity is a percentile of a delay."""
     return "/p" in quantity
 
 

@@ -26,7 +26,6 @@ _SAMPLES = {
 
 
 def page(validated: Validated, name: str) -> str:
-    """Return the report as Markdown."""
     spec = validated.spec
     parts = _of_runs(validated, spec, name) if isinstance(spec, RunValidationSpec) else []
     return "\n\n".join(parts or _of_ramps(validated, name)) + "\n"

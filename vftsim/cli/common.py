@@ -100,7 +100,6 @@ class Work:
             options.write_report(self.report, result.report())
 
     def print(self, result: Any) -> None:
-        """Print a result for people."""
         result.print_tables()
 
 
@@ -123,7 +122,6 @@ class Study(Work):
 
     @cached_property
     def limits(self) -> Limits:
-        """What the command may take."""
         return options.read_limits(self.max_time, self.max_memory, self.yes)
 
     def check_formats(self) -> None:
@@ -155,20 +153,17 @@ class Study(Work):
             yield progress
 
     def print(self, result: Any) -> None:
-        """Print a result for people, or its main table as CSV."""
         if self.as_csv:
             self.print_csv(result)
         else:
             self.print_blocks(result)
 
     def print_csv(self, result: Any) -> None:
-        """Print a result's main table as CSV."""
         from vftsim.study.runs.results import csv_text
 
         print(csv_text(result.to_pandas()), end="")
 
     def print_blocks(self, result: Any) -> None:
-        """Print a result for people."""
         super().print(result)
 
     def share(self, shard: str | None) -> Shard:

@@ -52,7 +52,6 @@ class _Parameter:
 
     @property
     def kind(self) -> Any:
-        """What is typed."""
         plain = str(self.parameter.annotation).removesuffix(" | None")
         if is_choice(self.entry["metavar"]):
             choice: Any = StrEnum
@@ -62,7 +61,6 @@ class _Parameter:
         return str if self.unit else _PLAIN.get(plain, str)
 
     def with_default(self, default: Any) -> inspect.Parameter:
-        """Return the parameter of the command."""
         if isinstance(default, tuple):
             default = None
         elif self.unit and isinstance(default, float):
@@ -75,7 +73,6 @@ class _Parameter:
         )
 
     def read(self, value: Any) -> Any:
-        """Return what the study takes."""
         if isinstance(value, Enum):
             return value.value
         if not self.unit:

@@ -99,7 +99,6 @@ _LONGEST_D = 10**12
 
 
 def prepared(name: str, overrides: list[str] | None) -> Model:
-    """Return the model that the options of a command describe."""
     from vftsim.composition.without_effect import remarks
     from vftsim.study.runs.model import load_model
 

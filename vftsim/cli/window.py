@@ -27,11 +27,9 @@ class Window:
     strict: bool = False
 
     def begin(self) -> None:
-        """Choose the engine."""
         options.use_engine(self.engine, strict=self.strict)
 
     def loaded(self, name: str) -> Model:
-        """Return the model with its changes."""
         return options.prepared(name, self.set_)
 
     def recorded(self, spec: ModelSpec) -> Trace:

@@ -52,16 +52,13 @@ class Plan(Generic[Answered]):
 
     @property
     def folder(self) -> Path | None:
-        """The directory as a path."""
         return None if self.directory is None else Path(self.directory)
 
     def needs(self, **more: Any) -> Needs:
-        """Return how much time and memory it takes."""
         assert self.takes is not None
         return self.takes(**more)
 
     def executed(self, show: Progress, **how: Any) -> Execution:
-        """Return how it is executed."""
         from vftsim.study.runs.execution import Execution
 
         return Execution(self.seed, self.jobs, show, **how)
@@ -83,7 +80,6 @@ class WrittenPlan(Plan[Answered]):
     """One whose study, of a folder too and of ``force``, writes a directory of its own form; also a share of it."""
 
     def answer(self, show: Progress, shard: Shard | None = None, **more: Any) -> tuple[Answered, Sequence[str]]:
-        """Return the answer, and remarks on the directory."""
         how = {} if shard is None else {"shard": shard}
         result: Any = self.study(self.folder, self.executed(show, **how), force=self.force, **more)
         return result, result.remarks

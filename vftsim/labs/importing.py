@@ -35,7 +35,6 @@ class Window:
         return self.start_s == 0.0 and math.isinf(self.end_s)
 
     def holds(self, begin_s: float, end_s: float) -> bool:
-        """Return whether a span of time lies inside."""
         return self.start_s <= begin_s and end_s <= self.end_s
 
 
@@ -48,18 +47,15 @@ class Source:
     window: Window = field(default_factory=Window)
 
     def refuse(self, message: str, line: int = 0, column: str = "") -> NoReturn:
-        """Say what is wrong with the file."""
         raise ModelFileError(message, self.label, line, column)
 
     def number(self, text: str, line: int, column: str) -> float:
-        """Return the number that a cell is."""
         value = number(text.strip(), self.label, line, column)
         if abs(value) > LARGEST:
             self.refuse(f"{shown(text)} is more than anybody measures", line, column)
         return value
 
     def count(self, text: str, line: int, column: str) -> int:
-        """Return the whole number that a cell is."""
         return int(self.number(text, line, column))
 
 

@@ -60,7 +60,6 @@ def number(text: str, file: str, line: int, column: str) -> float:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file of measurements."""
     label = str(path)
     try:
         with path.open("rb") as stream:

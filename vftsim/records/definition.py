@@ -214,5 +214,4 @@ class RecordSpec(Spec):
 
 
 def record_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a record's file."""
     return json_schema(RecordSpec, "vftsim record")

@@ -51,7 +51,6 @@ class Case:
     names: Mapping[str, Any]
 
     def point(self, values: Values, budget: Mapping[str, float]) -> Point:
-        """Play the experiments at a point."""
         record = read(self.study).with_budget(budget)
         at_hand = {**self.names, **dict(zip(self.fit.parameters, values, strict=True))}
         figures: dict[str, float] = {}
@@ -68,7 +67,6 @@ class Case:
         return Point(values, figures, objective, holds)
 
     def points(self, grid: Iterable[Values], budget: Mapping[str, float], jobs: int) -> list[Point]:
-        """Play the points of a grid."""
         return Workers(_point, jobs, Silent().say).in_order([(self, values, budget) for values in grid])
 
     def search(self, jobs: int) -> list[Point]:
@@ -91,7 +89,6 @@ class Case:
         return points
 
     def fitted(self, jobs: int) -> dict[str, Any]:
-        """Return the fit as plain data."""
         points = self.search(jobs)
         held = [dict(zip(self.fit.parameters, point.values, strict=True)) for point in points if point.holds]
         spans = {**{name: name for name in self.fit.parameters}, **self.fit.spans}
@@ -132,7 +129,6 @@ def _range(values: Sequence[float]) -> list[float] | None:
 
 
 def main() -> None:
-    """Fit the chosen cases and write the file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("study")
     parser.add_argument("-o", "--out", type=Path, default=Path("fit.json"))

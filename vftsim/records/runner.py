@@ -40,7 +40,6 @@ Results = Mapping[str, Figures]
 
 
 def names() -> tuple[str, ...]:
-    """Return the records that ship with vftsim."""
     files = (Path(each) for each in list_shipped("calibration"))
     return tuple(path.parent.name for path in files if path.name == FILE)
 
@@ -57,7 +56,6 @@ class Record:
     """Variants that are played beside the first."""
 
     def quick(self) -> Record:
-        """Return it with the budget of a first look."""
         return self.with_budget(self.spec.quick)
 
     def with_budget(self, changes: Mapping[str, float]) -> Record:
@@ -99,12 +97,10 @@ class Record:
 
     @property
     def ran(self) -> str:
-        """What is run, as text."""
         return write(self.spec.ran, self.names)
 
     @cached_property
     def names(self) -> Names:
-        """Return what an expression may name before anything was run."""
         plain: dict[str, Any] = {
             "abs": abs,
             "min": lambda *values: float(min(*values)),
@@ -159,7 +155,6 @@ class Record:
         return tasks
 
     def system(self, runs: Runs, case: Mapping[str, Any]) -> ModelSpec:
-        """Return the model of an experiment."""
         known = {**self.names, **case}
         further = [each for name in runs.sets for each in evaluate(name, known)]
         settings = [write(each, known) for each in (*runs.set, *further)]

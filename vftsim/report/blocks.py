@@ -237,7 +237,6 @@ def in_words(cell: Cell, unit: str = "") -> str:
 
 
 def with_unit(text: str, unit: str | None) -> str:
-    """Return a heading with the unit in brackets, if there is one."""
     return f"{text} ({unit})" if unit else text
 
 

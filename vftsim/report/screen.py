@@ -37,7 +37,6 @@ def print_table(
 
 
 def print_text(text: str) -> None:
-    """Print a line for people."""
     from rich.console import Console
 
     # On a pipe there is no width to fit.

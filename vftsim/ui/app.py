@@ -46,7 +46,6 @@ class Guard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -109,7 +108,6 @@ class _Routes:
         return HTMLResponse(text, headers={"content-disposition": 'attachment; filename="vftsim.html"'})
 
     def past(self, _: Request) -> Response:
-        """What was asked so far."""
         return HTMLResponse(past_page(self._desk))
 
     def script(self, _: Request) -> Response:

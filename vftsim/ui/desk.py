@@ -97,7 +97,6 @@ class Desk:
         return posed
 
     def own(self, name: str) -> Model:
-        """Return a model as its file has it."""
         return model_of(self._document(self.models[name]), name)
 
     def _document(self, path: str) -> Document:

@@ -60,12 +60,10 @@ def question_page(desk: Desk, question: Question, mistake: str = "") -> tuple[st
 
 
 def past_page(desk: Desk) -> str:
-    """Return the list of past studies."""
     return _template().render(_frame("Past studies"), result="", past=[_row(*each) for each in desk.runs.past()])
 
 
 def script() -> str:
-    """Return the script of both pages."""
     return f"{asset('page.js')}\n{_own('ui.js')}"
 
 

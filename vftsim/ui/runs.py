@@ -59,7 +59,6 @@ class Study:
 
     @property
     def result(self) -> Path:
-        """Directory of the result."""
         return self.folder / _RESULT
 
 

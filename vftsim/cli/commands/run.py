@@ -40,13 +40,11 @@ class Runs(ScaledStudy):
     tables: Tables = Tables.summary
 
     def print_csv(self, result: Any) -> None:
-        """Print every figure."""
         from vftsim.study.runs.results import csv_text
 
         print(csv_text(result.summary), end="")
 
     def print_blocks(self, result: Any) -> None:
-        """Print the figures that lead, or all."""
         from vftsim.report.screen import print_blocks
 
         print_blocks(result.blocks(everything=self.tables is Tables.all))

@@ -34,7 +34,6 @@ class Validating(Work):
         return None if self.report is None or self.report.suffix.lower() == ".html" else self.report
 
     def check_formats(self) -> None:
-        """Refuse a page that cannot be written."""
         from vftsim.cli.files import check_target
 
         if self.held_out is not None:

@@ -34,7 +34,6 @@ class Iperf3Stream:
 
     @property
     def seconds(self) -> float:
-        """How long it lasted."""
         return self.intervals[-1][1] if self.intervals else 0.0
 
 
@@ -139,7 +138,6 @@ class _Span(_Part):
 
     @property
     def mbit_per_s(self) -> float:
-        """Its rate."""
         return self.bits_per_second * 1e-6
 
 

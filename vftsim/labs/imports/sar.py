@@ -23,7 +23,6 @@ class Samples:
     def add(
         self, source: Source, line: int, processor: str, columns: list[str], cells: list[str], seconds: float
     ) -> None:
-        """Take one sample."""
         if len(cells) != len(columns):
             source.refuse(f"has {len(cells)} percentages, the header {len(columns)}; was the file cut?", line)
         shares = {name: source.number(cell, line, name) for name, cell in zip(columns, cells, strict=True)}

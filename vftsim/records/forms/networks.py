@@ -206,7 +206,6 @@ def rise(values: Sequence[float], margin: float) -> str:
 
 
 def spaced(values: Sequence[float]) -> str:
-    """Return values as text."""
     return " ".join(f"{value:.4g}" for value in values)
 
 

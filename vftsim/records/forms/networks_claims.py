@@ -40,7 +40,6 @@ def judge(rows: Sequence[Mapping[str, str]], results: Results, *, rivals: bool =
 
 
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the worst of several."""
     return min(verdicts, key=_WORST_FIRST.index)
 
 
@@ -61,7 +60,6 @@ class _Found:
         return Row(key, stated, "; ".join(text for text, _ in parts), verdict)
 
     def values(self, platform: str, metric: Metric, clients: int) -> Sequence[float]:
-        """Return a figure's values by replication."""
         return self.results[f"{metric.test} {self.models[platform]} {clients}"][metric.figure]
 
     def _judge_one(self, row: Mapping[str, str], platform: str, metric: Metric) -> tuple[str, Verdict]:

@@ -189,7 +189,6 @@ def bounds_but_storage(costs: Costs) -> dict[str, float]:
 
 
 def listed(bound_of: Mapping[str, float]) -> str:
-    """Return bounds as text."""
     return ", ".join(f"{name} {bound:.0f}" for name, bound in bound_of.items())
 
 
@@ -277,7 +276,6 @@ def agreements(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tup
 
 
 def agreement_rows(results: Mapping[str, Mapping[str, Sequence[float]]]) -> list[tuple[str, ...]]:
-    """Return them as cells."""
     return [
         (run, name, f"{simulated:.1f}", f"{form:.1f}", f"{simulated / form - 1.0:+.2%}", "limit" if is_limit else "")
         for run, name, simulated, form, is_limit in agreements(results)

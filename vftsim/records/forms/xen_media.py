@@ -53,7 +53,6 @@ def costs_of(model: str) -> tuple[float, float]:
 
 
 def overrides(backend_us: float, relay_us: float, structure: Sequence[str] = ()) -> list[str]:
-    """Return costs as assignments to a model."""
     backend = [
         f"domains.{domain}.interfaces.eth0.path.{cost}={backend_us} us"
         for domain in ("media", "signaling")
@@ -136,7 +135,6 @@ def known_mean(values: Sequence[float | None]) -> float | None:
 
 
 def judge_all(results: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
-    """Verdicts on every statement of the table."""
     return xen_nulls.judged_rows(measured_rows(), outcomes_of(results))
 
 
@@ -149,7 +147,6 @@ def outcomes_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
 
 
 def by_experiment(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
-    """Return statements by the experiment that they are about."""
     judged_of: dict[str, list[Judged]] = {}
     for one in judged:
         judged_of.setdefault(one.experiment, []).append(one)
@@ -170,7 +167,6 @@ def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) ->
 
 
 def score(judged: Iterable[Judged]) -> dict[str, dict[str, int]]:
-    """How many statements hold, by kind."""
     counts: dict[str, Counter[str]] = {"numbers and words": Counter(), "ordinal": Counter()}
     for one in judged:
         counts["ordinal" if one.is_ordinal else "numbers and words"][one.verdict] += 1
@@ -189,7 +185,6 @@ def separating(models: Mapping[str, Sequence[Judged]], right: str) -> list[tuple
 
 
 def in_words(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """Return a score as a line of text."""
     return "; ".join(
         f"{kind}: " + ", ".join(f"{by_verdict.get(v, 0)} {v}" for v in VERDICTS) for kind, by_verdict in counts.items()
     )
@@ -219,7 +214,6 @@ class MediaJudgement(Judgement):
 
     @property
     def ran(self) -> str:
-        """What was run, as text."""
         return f"{super().ran} {_costs(RIGHT).capitalize()} (shipped model)."
 
     def tables(self) -> list[Table]:
@@ -251,7 +245,6 @@ class MediaJudgement(Judgement):
         return [*lines, *xen_nulls.in_words(self.chance)]
 
     def markdown(self) -> str:
-        """Return the whole record as Markdown."""
         lines = [f"# {self.record.spec.title}", ""]
         lines += [f"* {name} ({_costs(name)}): {in_words(score(rows))}" for name, rows in self.judged.items()]
         lines += ["", f"## {RIGHT}", "", *table(self.models[RIGHT], self.judged[RIGHT])]

@@ -44,12 +44,10 @@ def null_outcomes(keys: Sequence[str], replications: int) -> dict[str, Outcome]:
 
 
 def judged_rows(rows: Rows, outcomes: Mapping[str, Outcome]) -> list[Judged]:
-    """Judge every statement of the measured table."""
     return [one for row in rows for one in judge(row, outcomes)]
 
 
 def held(judged: Sequence[Judged]) -> int:
-    """Return how many statements hold."""
     return sum(one.verdict == "holds" for one in judged)
 
 

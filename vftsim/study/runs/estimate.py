@@ -86,7 +86,6 @@ class Needs:
     """Replications, which are what workers share."""
 
     def times(self, count: float) -> Needs:
-        """Return what so many of it take."""
         return replace(
             self,
             events=self.events * count,
@@ -156,7 +155,6 @@ def length_ns(spec: ModelSpec) -> int:
 
 
 def events_of(spec: ModelSpec) -> float:
-    """Return the events of a replication, about."""
     return _Expected(spec).events
 
 

@@ -130,12 +130,10 @@ def in_yaml(data: dict[str, Any]) -> str:
 
 
 def shipped_models() -> tuple[str, ...]:
-    """Return the names of the models that come with vftsim."""
     return list_shipped("models")
 
 
 def models_schema() -> dict[str, Any]:
-    """Return the JSON Schema of model files."""
     return json_schema(ModelSpec, "vftsim model")
 
 

@@ -25,7 +25,6 @@ class Progress:
     """Said once, when it is told how much work there is: by then no mistake of the user's stands in the way."""
 
     def __enter__(self) -> Self:
-        """Begin to show."""
         return self
 
     def __exit__(
@@ -132,24 +131,20 @@ class Bar(Progress):
         self._task = self._bar.add_task(title, total=None, text="")
 
     def __enter__(self) -> Self:
-        """Start the live display."""
         self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the display off the screen."""
         self._bar.stop()
 
     def total(self, units: int) -> None:
-        """State how many units of work there are."""
         super().total(units)
         self._total += units
         self._bar.update(self._task, total=self._total)
 
     def advance(self, text: str = "") -> None:
-        """Count one unit as done."""
         self._done += 1
         self._bar.update(self._task, completed=self._done, text=text)
 
@@ -158,7 +153,6 @@ class Bar(Progress):
         self._bar.update(self._task, completed=self._done + share)
 
     def note(self, text: str) -> None:
-        """Say it above the bar."""
         self.say(text)
 
     def say(self, text: str) -> None:

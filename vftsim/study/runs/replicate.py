@@ -35,7 +35,6 @@ class Replications:
     """Whether the user ended the study before all were done."""
 
     def ordered(self) -> list[tuple[int, Record]]:
-        """Return (replication, record) in the order of the replications."""
         return sorted(self.records.items(), key=lambda item: item[0])
 
 

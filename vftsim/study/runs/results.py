@@ -256,7 +256,6 @@ def run_answer(result: RunResult) -> Answer:
 
 
 def _cards(summary: Summary) -> list[Block]:
-    """Return the figures of the whole run that lead."""
     cards = [Card(f"{address.owner}: {words(address)}", e, address.entry.unit) for address, e in leading(summary)]
     return [Cards(cards[:_MOST_CARDS])] if cards else []
 

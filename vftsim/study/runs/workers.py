@@ -121,7 +121,6 @@ class Workers(Generic[T, R]):
         return in_processes(self.function, tasks, self.jobs, self.notify)
 
     def in_order(self, tasks: Sequence[T]) -> list[R]:
-        """Return the results in the order of the tasks."""
         return [result for _, result in sorted(self.unordered(tasks), key=lambda pair: pair[0])]
 
 

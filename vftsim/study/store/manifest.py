@@ -32,7 +32,6 @@ def utc_now() -> str:
 
 
 def about(model: Model) -> dict[str, Any]:
-    """Return what a manifest says of a model."""
     return {
         "label": model.label,
         "workloads": list(model.workloads),
