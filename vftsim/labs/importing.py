@@ -101,6 +101,11 @@ def of_rates(metric: str, unit: str, spans: Sequence[tuple[float, float]], mean:
     return of_values(metric, unit, long_enough, over_time if mean is None else mean)
 
 
+def of_share(metric: str, part: float, whole: float) -> list[Figure]:
+    """Return the figure of what is a part of so many, in percent; none of nothing."""
+    return [Figure(metric, "%", {"n": whole, "mean": 100.0 * part / whole})] if whole else []
+
+
 Reader = Callable[[Source], list[Figure]]
 
 

@@ -11,7 +11,7 @@ Version 2 has ``usage_usec`` (Linux, Documentation/admin-guide/cgroup-v2.rst, CP
 import itertools
 import re
 
-from vftsim.labs.importing import Figure, Source, importer, of_values
+from vftsim.labs.importing import Figure, Source, importer, of_share, of_values
 
 _TOTALS_S = (
     ("cpu", "usage_usec", 1e-6),
@@ -86,8 +86,7 @@ def _throttled_periods(source: Source, steps: list[_Step]) -> list[Figure]:
     if "nr_periods" not in first or "nr_throttled" not in first:
         return []
     periods = _grown(source, first, last, "nr_periods")
-    throttled = _grown(source, first, last, "nr_throttled")
-    return [Figure("throttled_periods", "%", {"n": periods, "mean": 100.0 * throttled / periods})] if periods else []
+    return of_share("throttled_periods", _grown(source, first, last, "nr_throttled"), periods)
 
 
 def _grown(source: Source, before: _Sample, after: _Sample, key: str) -> float:

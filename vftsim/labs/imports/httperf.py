@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from string import Formatter
 from typing import Any
 
-from vftsim.labs.importing import Figure, Source, importer
+from vftsim.labs.importing import Figure, Source, importer, of_share
 
 ERRORS = ("client-timo", "socket-timo", "connrefused", "connreset", "fd-unavail", "addrunavail", "ftab-full", "other")
 
@@ -154,7 +154,7 @@ def _read(source: Source) -> list[Figure]:
         Figure("replies", "count", {"total": report.replies}),
         Figure("connection_rate", "/s", {"mean": report.connections / report.duration_s}),
         Figure("request_rate", "/s", {"mean": report.requests / report.duration_s}),
-        Figure("failed", "%", {"n": report.connections, "mean": 100.0 * report.errors_total / report.connections}),
+        *of_share("failed", report.errors_total, report.connections),
     ]
     if report.samples:
         rates = {"n": report.samples, "mean": rate_mean, "sd": rate_deviation, "min": rate_low, "max": rate_high}

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from vftsim.labs.importing import Figure, Source, importer, of_rates
+from vftsim.labs.importing import Figure, Source, importer, of_rates, of_share
 
 SUM = "SUM"
 _PREFIXES = ("", "K", "M", "G")
@@ -184,14 +184,13 @@ def _together(lines: Iterable[Iperf2Line]) -> list[tuple[float, float]]:
 
 
 def _datagrams(report: Iperf2Report) -> list[Figure]:
-    ends = [line for line in report.served or report.wholes().values() if line.total is not None]
+    lines = report.served or report.wholes().values()
+    ends = [line for line in lines if line.total is not None and line.connection != SUM]
     figures = []
     if report.sent_datagrams is not None:
         figures.append(Figure("sent", "count", {"total": report.sent_datagrams}))
-    ends = [line for line in ends if line.connection != SUM]
     total = sum(line.total or 0 for line in ends)
     if total:
-        lost = sum(line.lost or 0 for line in ends)
-        figures.append(Figure("lost", "%", {"n": total, "mean": 100.0 * lost / total}))
+        figures += of_share("lost", sum(line.lost or 0 for line in ends), total)
         figures.append(Figure("jitter", "ms", {"mean": fmean(line.jitter_ms or 0.0 for line in ends)}))
     return figures

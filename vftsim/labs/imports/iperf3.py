@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from vftsim.labs.importing import LARGEST, Figure, Source, importer, of_rates
+from vftsim.labs.importing import LARGEST, Figure, Source, importer, of_rates, of_share
 
 
 @dataclass(frozen=True)
@@ -241,10 +241,8 @@ def _loss(end: _End) -> list[Figure]:
     total = end.sum
     if total is None or total.lost_packets is None or not total.packets:
         return []
-    return [
-        Figure("lost", "%", {"n": total.packets, "mean": 100.0 * total.lost_packets / total.packets}),
-        Figure("jitter", "ms", {"mean": total.jitter_ms}),
-    ]
+    jitter = Figure("jitter", "ms", {"mean": total.jitter_ms})
+    return [*of_share("lost", total.lost_packets, total.packets), jitter]
 
 
 def _processors(test: _Test) -> list[Figure]:

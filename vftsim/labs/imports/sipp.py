@@ -6,7 +6,7 @@ All but the screens are semicolon tables with a closing semicolon.
 import re
 from collections.abc import Iterator
 
-from vftsim.labs.importing import Figure, Source, importer, of_rates, of_values
+from vftsim.labs.importing import Figure, Source, importer, of_rates, of_share, of_values
 
 _SPAN = re.compile(r"([0-9]+):([0-9]{2}):([0-9]{2})(?::([0-9]{6}))?")
 
@@ -128,8 +128,7 @@ def _read_stat(source: Source) -> list[Figure]:
     rates = {name: [(count / span, span) for count, span in zip(counts[name], spans, strict=True)] for name in _CALLS}
     figures = [of_rates(name, "/s", each) for name, each in rates.items()]
     ended = sum(counts["completed"]) + sum(counts["failed"])
-    if ended:
-        figures.append(Figure("failed", "%", {"n": ended, "mean": 100.0 * sum(counts["failed"]) / ended}))
+    figures += of_share("failed", sum(counts["failed"]), ended)
     if last is not None and source.window.whole:
         figures += _response_times(source, *last)
     return figures
@@ -217,8 +216,7 @@ def _calls(source: Source, counters: dict[str, tuple[int, str]]) -> list[Figure]
 
     figures = [Figure("load", "/s", {"mean": value("Call Rate")})]
     failed, done = value("Failed call"), value("Successful call")
-    if failed + done:
-        figures.append(Figure("failed", "%", {"n": failed + done, "mean": 100.0 * failed / (failed + done)}))
+    figures += of_share("failed", failed, failed + done)
     for name, (line, text) in counters.items():
         if name.startswith("Response Time "):
             metric = _delay_name(name.removeprefix("Response Time "))
