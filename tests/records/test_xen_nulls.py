@@ -35,16 +35,16 @@ def test_shuffled_labels_of_two_experiments_by_hand():
         BLANK | {"experiment_key": "set.1", "outcome": "minimal_loss"},
     ]
     found = shuffled(table, lossy(5.0, 0.0), 400, 1, within_sets=True)
-    assert (found.right, found.best, found.deals) == (2, 2.0, 400)
-    assert found.mean == pytest.approx(1.0, abs=3.5 / 400**0.5)
-    assert found.share == pytest.approx(0.5, abs=3.5 * 0.5 / 400**0.5)
+    assert (found["right"], found["best"], found["deals"]) == (2, 2.0, 400)
+    assert found["mean"] == pytest.approx(1.0, abs=3.5 / 400**0.5)
+    assert found["share"] == pytest.approx(0.5, abs=3.5 * 0.5 / 400**0.5)
 
 
 def test_shuffles_within_sets_keep_a_set_of_one():
     table = [BLANK | {"experiment_key": "alone.1", "outcome": "bad"}]
     outcomes = {"alone.1": lossy(5.0)["set.0"], "other.1": lossy(0.0)["set.0"]}
-    assert shuffled(table, outcomes, 50, 1, within_sets=True).mean == 1.0
-    assert 0.2 < shuffled(table, outcomes, 50, 1, within_sets=False).mean < 0.8
+    assert shuffled(table, outcomes, 50, 1, within_sets=True)["mean"] == 1.0
+    assert 0.2 < shuffled(table, outcomes, 50, 1, within_sets=False)["mean"] < 0.8
 
 
 def judged(*verdicts):
@@ -56,9 +56,9 @@ def test_mcnemar_by_hand():
     first = judged(*["holds"] * 5, "missed", "holds", "undecided")
     second = judged(*["missed"] * 5, "holds", "holds", "within noise")
     found = contest(first, second)
-    assert (found.only_first, found.only_second) == (5, 1)
-    assert found.p_value == pytest.approx(14 / 64)
-    assert contest(first, first).p_value == 1.0
+    assert (found["only_first"], found["only_second"]) == (5, 1)
+    assert found["p_value"] == pytest.approx(14 / 64)
+    assert contest(first, first)["p_value"] == 1.0
 
 
 @pytest.mark.thorough

@@ -111,7 +111,7 @@ def run_experiment(spec: ModelSpec, budget: Mapping[str, float]) -> dict[str, An
     for result in results:
         drops.update({f"{place}: {cause}": count for (place, cause), count in result.drops.items()})
     return {
-        "outcome": asdict(Outcome(**outcome)),
+        "outcome": outcome,
         "mean": {name: known_mean(outcome.get(name) or [row.get(name) for row in rows]) for name in names},
         "drops": dict(drops),
     }

@@ -8,7 +8,6 @@ Two models are told apart by the statements that only one of them holds (McNemar
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,6 @@ _DELAY_MS = 0.05
 _SHUFFLES = "records.shuffled_labels"
 DEALS = 2000
 Rows = Sequence[Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Shuffled:
-    """How many statements hold when outcomes are dealt to experiments at random."""
-
-    mean: float
-    best: float
-    """Mean over the deals, and their 95th percentile."""
-    right: int
-    """Statements that hold with the right labels."""
-    share: float
-    """Share of deals in which as many hold, the right one among them."""
-    deals: int
 
 
 def null_outcomes(keys: Sequence[str], replications: int) -> dict[str, Outcome]:
@@ -51,8 +36,14 @@ def held(judged: Sequence[Judged]) -> int:
     return sum(one.verdict == "holds" for one in judged)
 
 
-def shuffled(rows: Rows, outcomes: Mapping[str, Outcome], deals: int, seed: int, *, within_sets: bool) -> Shuffled:
-    """Deal the outcomes to the experiments at random; within a set (``weights.``, ``caps.``, ...) or over all."""
+def shuffled(
+    rows: Rows, outcomes: Mapping[str, Outcome], deals: int, seed: int, *, within_sets: bool
+) -> dict[str, float]:
+    """Deal the outcomes to the experiments at random; within a set (``weights.``, ``caps.``, ...) or over all.
+
+    Returns how many statements hold: the ``mean`` over the deals, the ``best`` of them (their 95th percentile), with
+    the ``right`` labels; and the ``share`` of ``deals`` in which as many hold, the right one among them.
+    """
     keys = list(outcomes)
     groups = _sets(keys) if within_sets else [list(range(len(keys)))]
     generator = Streams(seed, 0).generator(_SHUFFLES, int(within_sets))
@@ -67,7 +58,8 @@ def shuffled(rows: Rows, outcomes: Mapping[str, Outcome], deals: int, seed: int,
         counts.append(held(judged_rows(rows, dealt)))
     as_many = sum(count >= right for count in counts)
     best = float(np.quantile(counts, 0.95))
-    return Shuffled(float(np.mean(counts)), best, right, (1 + as_many) / (1 + deals), deals)
+    share = (1 + as_many) / (1 + deals)
+    return {"mean": float(np.mean(counts)), "best": best, "right": right, "share": share, "deals": deals}
 
 
 def _sets(keys: Sequence[str]) -> list[list[int]]:
@@ -77,23 +69,16 @@ def _sets(keys: Sequence[str]) -> list[list[int]]:
     return list(groups.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """Statements that only one of two models holds."""
+def contest(first: Sequence[Judged], second: Sequence[Judged]) -> dict[str, float]:
+    """Return how many of the same statements only the first of two models holds, and only the second.
 
-    only_first: int
-    only_second: int
-    p_value: float
-    """McNemar's exact test, two-sided: how likely such an imbalance, or a greater one, is between equals."""
-
-
-def contest(first: Sequence[Judged], second: Sequence[Judged]) -> Contest:
-    """Compare two models on the same statements."""
+    ``p_value``: McNemar's exact test, two-sided: how likely such an imbalance, or a greater one, is between equals.
+    """
     pairs = [(a.verdict == "holds", b.verdict == "holds") for a, b in zip(first, second, strict=True)]
     wins, losses = sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs)
     n, least = wins + losses, min(wins, losses)
     tail = sum(math.comb(n, k) for k in range(least + 1)) / 2.0**n
-    return Contest(wins, losses, min(1.0, 2.0 * tail))
+    return {"only_first": wins, "only_second": losses, "p_value": min(1.0, 2.0 * tail)}
 
 
 def chance(rows: Rows, models: Mapping[str, Mapping[str, Outcome]], seed: int, deals: int = DEALS) -> dict[str, Any]:
@@ -111,12 +96,10 @@ def chance(rows: Rows, models: Mapping[str, Mapping[str, Outcome]], seed: int, d
         "statements": len(judged[right]),
         "held_by_null_too": both,
         "shuffled": {
-            "over all experiments": asdict(shuffled(rows, models[right], deals, seed, within_sets=False)),
-            "within each set": asdict(shuffled(rows, models[right], deals, seed, within_sets=True)),
+            "over all experiments": shuffled(rows, models[right], deals, seed, within_sets=False),
+            "within each set": shuffled(rows, models[right], deals, seed, within_sets=True),
         },
-        "against": {
-            name: asdict(contest(judged[right], verdicts)) for name, verdicts in judged.items() if name != right
-        },
+        "against": {name: contest(judged[right], verdicts) for name, verdicts in judged.items() if name != right},
     }
 
 
