@@ -289,15 +289,6 @@ class Problem:
     keys: list[tuple[str, str]]
     data: Observations
 
-    def residuals(self, x: Array, replication: int, check: bool) -> list[float]:
-        """Play the models once at a point; with ``check``, refuse observations that they do not have."""
-        seen = self.observed(x, self.definition.seed, replication)
-        if check:
-            _check_phases(seen, self.keys)
-            check_present(seen, dict.fromkeys(self.keys))
-            _check_loads(seen, self.data, self.keys)
-        return [float(each) for each in self.against(seen)]
-
     def against(self, seen: Observations) -> Array:
         """Return the residuals of what was seen against the data."""
         of, data = at_measured_traffic(seen, self.data, self.specs), self.data
@@ -344,8 +335,14 @@ class Evaluations:
 
 
 def _residuals(task: tuple[Problem, Array, int, bool]) -> list[float]:
+    """Play the models once at a point; with ``check``, refuse observations that they do not have."""
     problem, x, replication, check = task
-    return problem.residuals(x, replication, check)
+    seen = problem.observed(x, problem.definition.seed, replication)
+    if check:
+        _check_phases(seen, problem.keys)
+        check_present(seen, dict.fromkeys(problem.keys))
+        _check_loads(seen, problem.data, problem.keys)
+    return [float(each) for each in problem.against(seen)]
 
 
 def _check_loads(seen: Observations, data: Observations, keys: list[tuple[str, str]]) -> None:

@@ -6,6 +6,7 @@ from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.drawn import accepted
 from vftsim.composition.keys import base_unit, read, with_values
 from vftsim.composition.model import ModelSpec
+from vftsim.spec import format_duration
 from vftsim.spec.suggest import shown
 from vftsim.spec.units import quantity_of
 from vftsim.spec.yaml_source import Node
@@ -23,6 +24,11 @@ def units_of(definition: CalibrationSpec, tree: Node, specs: ModelSpec | Mapping
         _check(parameter, node, spec)
         units[parameter.path] = base_unit(spec, parameter.path)
     return units
+
+
+def in_unit(value: float, unit: str) -> str:
+    """Return a parameter's number as text; a time in the unit that fits."""
+    return format_duration(value) if unit == "ns" else f"{value:.4g} {unit}".rstrip()
 
 
 def _model_with(parameter: FreeParameter, node: Node, specs: Mapping[str, ModelSpec]) -> ModelSpec:

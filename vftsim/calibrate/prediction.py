@@ -29,13 +29,13 @@ import numpy as np
 
 from vftsim.calibrate.drawn import DrawableFit, accepted
 from vftsim.calibrate.figures import observations_of, unit_of_figure
+from vftsim.calibrate.parameters import in_unit
 from vftsim.calibrate.structure_error import ENOUGH, StructureError
 from vftsim.composition.keys import base_unit
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, with_unit
-from vftsim.spec import format_duration
 from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
 from vftsim.study.blocks.head import head, outside_notes
@@ -170,19 +170,12 @@ class Prediction(Printed):
     def blocks(self) -> list[Block]:
         """Return the figures with what makes them uncertain."""
         listed = self.listed
-        advised_draws = 5 * DEFAULT_DRAWS if self.draws < FEW_DRAWS else 0
         several = len(self.structures) > 1
-        columns = [
-            "figure",
-            "mean",
-            "between runs",
-            "parameters",
-            *(["structures"] if several else []),
-            "nine of ten runs",
-        ]
         learned = any(figure.learned_from for figure in listed)
+        heads = ["figure", "mean", "between runs", "parameters", *(["structures"] if several else [])]
+        heads += ["nine of ten runs", *(["with structure error"] if learned else []), "n"]
         table = Table(
-            [*columns, *(["with structure error"] if learned else []), "n"],
+            heads,
             [_predicted(figure, several, learned, figure.name in self.outside) for figure in listed],
             "Prediction",
             f"{self.draws} points of {self.runs} runs"
@@ -203,7 +196,7 @@ class Prediction(Printed):
             Cards([Card(each.name, _ranged(each)) for each in listed[:4]]),
             *_figures_by_step(listed),
             table,
-            *(Note(line) for line in _remarks(self, advised_draws)),
+            *(Note(line) for line in _remarks(self)),
             *(outside_notes(self.model) if self.outside else []),
         ]
 
@@ -338,11 +331,8 @@ def _points(base: ModelSpec, fits: Sequence[DrawableFit], draws: int, seed: int)
 
 def _digest(base: ModelSpec, fits: Sequence[DrawableFit]) -> str:
     """Return what determines every point, however many are drawn."""
-    return sha256_of([Model("", base).digest(), [_plain(fit) for fit in fits]])
-
-
-def _plain(fit: DrawableFit) -> dict[str, Any]:
-    return {**asdict(fit), "limited": sorted(fit.limited), "undetermined": sorted(fit.undetermined)}
+    plain = [{**asdict(fit), "limited": sorted(fit.limited), "undetermined": sorted(fit.undetermined)} for fit in fits]
+    return sha256_of([Model("", base).digest(), plain])
 
 
 def usual(model: Model) -> tuple[str, ...]:
@@ -434,12 +424,7 @@ def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
     return charts
 
 
-def _value(spec: ModelSpec, key: str, value: float) -> str:
-    unit = base_unit(spec, key)
-    return format_duration(value) if unit == "ns" else f"{value:.4g} {unit}".rstrip()
-
-
-def _remarks(prediction: Prediction, advised_draws: int) -> list[str]:
+def _remarks(prediction: Prediction) -> list[str]:
     """Return what the ranges rest on, and what was drawn otherwise than the fit's interval says."""
     low, high = (f"{100 * x:.0f}" for x in prediction.range_holds)
     points, runs = prediction.draws, prediction.draws * prediction.runs
@@ -447,8 +432,8 @@ def _remarks(prediction: Prediction, advised_draws: int) -> list[str]:
         f"Nine of ten rests on the outermost of {runs} runs at {points} points: a range holds "
         f"{low} to {high} % of further runs (95 %, runs of a point counted as one)"
     ]
-    if advised_draws:
-        lines[0] += f"; few points: with --draws {advised_draws} the ranges may come out wider or narrower"
+    if points < FEW_DRAWS:
+        lines[0] += f"; few points: with --draws {5 * DEFAULT_DRAWS} the ranges may come out wider or narrower"
     listed = prediction.listed
     if len(listed) < len(prediction.figures):
         lines.append(
@@ -467,9 +452,9 @@ def _remarks(prediction: Prediction, advised_draws: int) -> list[str]:
         keys = ", ".join(prediction.undetermined)
         lines.append(f"Not told by the data, so drawn evenly from what the fit took as possible beforehand: {keys}")
     if prediction.otherwise:
-        spec = prediction.model.spec
+        units = {key: base_unit(prediction.model.spec, key) for key in prediction.otherwise}
         pairs = (
-            f"{key} ({_value(spec, key, own)}, fitted {_value(spec, key, fitted)})"
+            f"{key} ({in_unit(own, units[key])}, fitted {in_unit(fitted, units[key])})"
             for key, (own, fitted) in prediction.otherwise.items()
         )
         lines.append(

@@ -14,7 +14,7 @@ from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import is_ratio, measured
 from vftsim.calibrate.fit import chosen, search_for
 from vftsim.calibrate.intervals import Fit, Profile, replications_of_chance
-from vftsim.calibrate.parameters import units_of
+from vftsim.calibrate.parameters import in_unit, units_of
 from vftsim.calibrate.patterns import check_measured
 from vftsim.calibrate.plays import from_observations
 from vftsim.calibrate.runs import measured_runs, run_models
@@ -23,7 +23,6 @@ from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.named_files import dataset_path, model_file
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
-from vftsim.spec import format_duration
 from vftsim.spec.suggest import listing, shown
 from vftsim.spec.yaml_source import Node
 from vftsim.study.blocks.head import head
@@ -246,20 +245,19 @@ def _identity(
 
 
 def _parameter(done: Calibrated, path: str, value: float) -> str:
-    unit = done.record["parameters"][path]["unit"]
-    return format_duration(value) if unit == "ns" else f"{value:.4g} {unit}".rstrip()
+    return in_unit(value, done.record["parameters"][path]["unit"])
 
 
 def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:
     """Return how far every observation is from the model, in units of its scatter."""
     names = list(dict.fromkeys(phase for phase, _ in sorted(residuals)))
-    points = [Point(value, float(names.index(phase))) for (phase, _), value in sorted(residuals.items())]
     # A place is the number of its name: here the phase.
+    points = [Point(float(names.index(phase)), value) for (phase, _), value in sorted(residuals.items())]
     return Chart(
         "Residuals by phase",
         "",
         "simulated less measured, in units of the scatter",
-        [Series("observations", [Point(point.y, point.x) for point in points], "dots")],
+        [Series("observations", points, "dots")],
         [(0.0, "")],
         names=names,
     )
