@@ -63,8 +63,8 @@ def _number_sizes(table: Table, rows: Sequence[_Row], is_below: bool) -> list[in
     """Return how wide each column of figures is; a heading may take several lines, a word of it one."""
     sizes = []
     for number in range(table.texts, len(table.columns)):
-        of_cells = [_widths([row[number] for row in rows if number < len(row)], is_below)]
-        sizes.append(max(sum(of_cells[0]), *map(len, table.columns[number].split() or [" "])))
+        of_cells = _widths([row[number] for row in rows if number < len(row)], is_below)
+        sizes.append(max(sum(of_cells), *map(len, table.columns[number].split() or [" "])))
     return sizes
 
 

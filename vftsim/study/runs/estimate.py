@@ -45,7 +45,6 @@ from vftsim.workloads.parts import ApplicationSpec, RunProfile
 EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 60_000.0}
 """Speed of the engines beside draws, measured on the shipped models on one core of a cloud machine: 8 to 18 million."""
 
-_EVENTS_A_PERIOD = 1.0
 _EVENTS_OF_PROTECTION = 4.0
 """A packet to or from a protected domain: logged or held, acknowledged, released."""
 _IN_BATCHES = 0.13
@@ -263,7 +262,7 @@ class _Expected:
     @cached_property
     def _steady(self) -> float:
         """Events of what has a period while somebody sends, and of programs that compute by themselves."""
-        recurring_per_s = sum(1.0 / period_s for period_s in _periods_s(self.spec)) * _EVENTS_A_PERIOD
+        recurring_per_s = sum(1.0 / period_s for period_s in _periods_s(self.spec))
         return (recurring_per_s * self._loaded_ns + _computed_per_s(self.spec) * self.length_ns) / 1e9
 
     @cached_property

@@ -109,13 +109,9 @@ def labels_apart(labels: Sequence[str], settings: Sequence[Sequence[str]]) -> li
     for label, own in zip(labels, settings, strict=True):
         same = [others for each, others in zip(labels, settings, strict=True) if each == label]
         variant = "+".join([label, *(one for one in own if any(one not in others for others in same))])
-        number = next(n for n in itertools.count(1) if _numbered(variant, n) not in apart)
-        apart.append(_numbered(variant, number))
+        numbered = itertools.chain([variant], (f"{variant} ({number})" for number in itertools.count(2)))
+        apart.append(next(each for each in numbered if each not in apart))
     return apart
-
-
-def _numbered(label: str, number: int) -> str:
-    return label if number == 1 else f"{label} ({number})"
 
 
 def in_yaml(data: dict[str, Any]) -> str:

@@ -6,8 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
-from importlib import metadata
-from importlib.metadata import distributions, version
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +90,8 @@ def _git(*arguments: str) -> str | None:
 @cache
 def _version(package: str) -> str | None:
     try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
+        return version(package)
+    except PackageNotFoundError:
         return None
 
 

@@ -37,15 +37,12 @@ def read_data(folder: Path, name: str) -> dict[str, Any]:
         raise UsageError(f"'{folder}' has no {name}: the command that made it has not finished, and goes on") from None
     except OSError as error:
         raise _unread(folder, name, error.strerror or "damaged") from None
-    if not _is_as_written(folder, name, text):
+    with reading(folder) as connection:
+        is_as_written = Ledger(connection).wrote(name, hashlib.sha256(text).hexdigest())
+    if not is_as_written:
         raise _unread(folder, name, "changed or damaged since it was written")
     data: dict[str, Any] = json.loads(text)
     return data
-
-
-def _is_as_written(folder: Path, name: str, content: bytes) -> bool:
-    with reading(folder) as connection:
-        return Ledger(connection).wrote(name, hashlib.sha256(content).hexdigest())
 
 
 def _unread(folder: Path, name: str, why: str) -> UsageError:

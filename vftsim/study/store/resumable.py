@@ -170,20 +170,14 @@ def write_result(folder: Path, result: Printed, tables: Mapping[str, DataFrame],
     """Write a result's tables by name, its charts, what it says of itself, all of its answer, and the manifest."""
     for name, table in tables.items():
         write_file(folder / name, csv_text(table).encode())
-    write_blocks(folder, result)
+    blocks = result.blocks()
+    write_charts(folder, blocks)
+    if not hasattr(result, "opened"):  # whose class reads it back
+        entries = [{"is": type(block).__name__, **_plain(block)} for block in blocks]
+        write_json(folder / BLOCKS, {"title": result.title, "blocks": entries}, indent=None)
     if has_answer:
         write_json(folder / ANSWER, result.for_machines())
     write_json(folder / MANIFEST, result.origin)
-
-
-def write_blocks(folder: Path, result: Printed) -> None:
-    """Write a result's charts into its directory, and what it says of itself if no class reads that back."""
-    blocks = result.blocks()
-    write_charts(folder, blocks)
-    if hasattr(result, "opened"):
-        return
-    entries = [{"is": type(block).__name__, **_plain(block)} for block in blocks]
-    write_json(folder / BLOCKS, {"title": result.title, "blocks": entries}, indent=None)
 
 
 def _block(entry: Mapping[str, Any]) -> Block:
