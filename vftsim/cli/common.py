@@ -154,17 +154,11 @@ class Study(Work):
 
     def print(self, result: Any) -> None:
         if self.as_csv:
-            self.print_csv(result)
+            from vftsim.study.runs.results import csv_text
+
+            print(csv_text(result.to_pandas()), end="")
         else:
-            self.print_blocks(result)
-
-    def print_csv(self, result: Any) -> None:
-        from vftsim.study.runs.results import csv_text
-
-        print(csv_text(result.to_pandas()), end="")
-
-    def print_blocks(self, result: Any) -> None:
-        super().print(result)
+            super().print(result)
 
     def share(self, shard: str | None) -> Shard:
         """Return the share of a study that ``--shard`` names, which has a directory of its own."""

@@ -39,15 +39,14 @@ class Runs(ScaledStudy):
     force: bool = False
     tables: Tables = Tables.summary
 
-    def print_csv(self, result: Any) -> None:
+    def print(self, result: Any) -> None:
+        from vftsim.report.screen import print_blocks
         from vftsim.study.runs.results import csv_text
 
-        print(csv_text(result.summary), end="")
-
-    def print_blocks(self, result: Any) -> None:
-        from vftsim.report.screen import print_blocks
-
-        print_blocks(result.blocks(everything=self.tables is Tables.all))
+        if self.as_csv:
+            print(csv_text(result.summary), end="")
+        else:
+            print_blocks(result.blocks(everything=self.tables is Tables.all))
 
 
 @made_from(studies.run, Runs)
