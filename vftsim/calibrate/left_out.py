@@ -77,8 +77,7 @@ def section(rows: Sequence[LeftOut]) -> str:
         (
             "## Seen to tip, each system left out",
             "Loads at which other systems tipped, as shares of the load that fills the CPU, against the capacity "
-            "of the "
-            f"system left out at each limit: {counts(rows)}.",
+            f"of the system left out at each limit: {counts(rows)}.",
             markdown_table(("system left out", "learned from", "full load", "range", *limits), lines),
         )
     )

@@ -216,13 +216,9 @@ def statement_rows(results: Results) -> list[tuple[str, ...]]:
 
 
 def tally(results: Results, which: str) -> str:
-    """Return how many statements have which verdict under the model, ``null``, or the ``other cards``."""
-    judged = {
-        "model": lambda: claims.judge(_claims(), results),
-        "null": lambda: claims.judge(_claims(), _shared_evenly()),
-        "other cards": lambda: claims.judge(_claims(), results, rivals=True),
-    }[which]()
-    return in_counts(judged)
+    """Return how many statements have which verdict under the ``model``, ``null``, or the ``other cards``."""
+    found = _shared_evenly() if which == "null" else results
+    return in_counts(claims.judge(_claims(), found, rivals=which == "other cards"))
 
 
 def cannot_tell(results: Results) -> str:

@@ -48,14 +48,9 @@ _IDLE_S = 300.0
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """Settings of numpy's libraries: one thread a worker, unless the user has said otherwise."""
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_LOST = (
-    "worker processes are killed from outside again and again, perhaps for want of memory; fewer --jobs need less, "
-    "and where a command has --resume it goes on from what had finished"
-)
-_NO_MEMORY = (
-    "there is not enough memory for what the worker processes compute; fewer --jobs need less, "
-    "and where a command has --resume it goes on from what had finished"
-)
+_REMEDY = "fewer --jobs need less, and where a command has --resume it goes on from what had finished"
+_LOST = f"worker processes are killed from outside again and again, perhaps for want of memory; {_REMEDY}"
+_NO_MEMORY = f"there is not enough memory for what the worker processes compute; {_REMEDY}"
 
 
 class Interrupted(KeyboardInterrupt):
