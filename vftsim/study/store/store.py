@@ -131,31 +131,29 @@ class Store:
 
     def numbers(self, identity: Mapping[str, Any]) -> list[int]:
         """Return the numbers of a study's replications, without looking at them."""
-        with self._reading():
-            rows = self._connection.execute(
-                "SELECT replication FROM replications JOIN studies ON studies.id = study "
-                "WHERE generation = ? AND key = ? ORDER BY replication",
-                (self._generation, sha256_of(identity)),
-            ).fetchall()
-        return [number for (number,) in rows]
+        return [number for (number,) in self._rows("replication", sha256_of(identity))]
 
     def known(self, identity: Mapping[str, Any]) -> dict[int, Any]:
         """Return the finished replications of a study; damaged ones are named in the remarks."""
-        key = sha256_of(identity)
-        with self._reading():
-            rows = self._connection.execute(
-                "SELECT replication, data, sha256 FROM replications JOIN studies ON studies.id = study "
-                "WHERE generation = ? AND key = ? ORDER BY replication",
-                (self._generation, key),
-            ).fetchall()
-        data_of = {}
-        for number, data, sha256 in rows:
+        key, data_of = sha256_of(identity), dict[int, Any]()
+        for number, data, sha256 in self._rows("replication, data, sha256", key):
             whole = unpacked(key, number, data, sha256)
             if whole is None:
                 self.mark_damaged(identity, number)
             else:
                 data_of[number] = whole
         return data_of
+
+    def _rows(self, columns: str, key: str) -> list[Any]:
+        """Return columns of a study's replications, in their order."""
+        try:
+            return self._connection.execute(
+                f"SELECT {columns} FROM replications JOIN studies ON studies.id = study "
+                "WHERE generation = ? AND key = ? ORDER BY replication",
+                (self._generation, key),
+            ).fetchall()
+        except DAMAGED as error:
+            raise damage(self.folder, error) from None
 
     def is_from_before(self, identity: Mapping[str, Any], replication: int) -> bool:
         """Whether a replication that is here was so when the directory was opened."""
@@ -291,13 +289,6 @@ class Store:
             if self._connection.in_transaction:
                 with contextlib.suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except DAMAGED as error:
-            raise damage(self.folder, error) from None
 
     def _is_in_place(self) -> bool:
         try:
