@@ -132,15 +132,11 @@ class DrawableFit:
         divided; one that has the fitted values gets the drawn ones.  What :meth:`is_scaled` does not hold of is taken
         as drawn.  The model is not checked (:func:`accepted`), but refused if it lacks a key that was fitted.
         """
-        model_values = {name: float(read(spec, name)) for name in drawn}
         return with_values(
             spec,
             {
-                name: model_values[name] * value / self.values[name]
-                if self.is_scaled(name, model_values[name])
-                else value
-                for name, value in drawn.items()
-                if self._concerns(name, model_values[name])
+                name: own * drawn[name] / self.values[name] if self.is_scaled(name, own) else drawn[name]
+                for name, own in self._own(spec).items()
             },
         )
 
@@ -155,23 +151,23 @@ class DrawableFit:
 
     def otherwise(self, spec: ModelSpec) -> dict[str, tuple[float, float]]:
         """Return a model's value and the fitted one of each key that is scaled though it lies beyond its interval."""
-        model_values = {name: float(read(spec, name)) for name in self.values}
         return {
-            name: (value, self.values[name])
-            for name, value in model_values.items()
-            if self._concerns(name, value)
-            and self.is_scaled(name, value)
-            and not self.low[name] <= value <= self.high[name]
+            name: (own, self.values[name])
+            for name, own in self._own(spec).items()
+            if self.is_scaled(name, own) and not self.low[name] <= own <= self.high[name]
         }
 
     def applied(self, spec: ModelSpec) -> ModelSpec:
         """Return a model with the fitted values; refuse one that lacks a key that was fitted."""
-        model_values = {name: float(read(spec, name)) for name in self.values}
-        return with_values(spec, {n: value for n, value in self.values.items() if self._concerns(n, model_values[n])})
+        return with_values(spec, {name: self.values[name] for name in self._own(spec)})
 
-    def _concerns(self, name: str, model_value: float) -> bool:
-        """Whether a key is of the model's environment: one of another has no cost or a factor of 1 there."""
-        return name not in self.limited or model_value not in (0.0, 1.0)
+    def _own(self, spec: ModelSpec) -> dict[str, float]:
+        """Return a model's values of the fitted keys, but for those of another environment: no cost, or a factor of 1.
+
+        Refuses a model that lacks a key.
+        """
+        own = {name: float(read(spec, name)) for name in self.values}
+        return {name: value for name, value in own.items() if name not in self.limited or value not in (0.0, 1.0)}
 
 
 def accepted(spec: ModelSpec) -> str:
