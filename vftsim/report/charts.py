@@ -28,16 +28,7 @@ if TYPE_CHECKING:
 
 COLORS = ("#1b6ca8", "#c04a30", "#33743d", "#7b4b94", "#946f00", "#555555", "#0b7d7f", "#a4243b")
 INK, GRID, SHADE = "#1c2328", "#c9d0d6", "#cccccc"
-_MARKERS = {
-    "o": "\u25cf",
-    "s": "\u25a0",
-    "D": "\u25c6",
-    "^": "\u25b2",
-    "v": "\u25bc",
-    "P": "\u271a",
-    "*": "\u2605",
-    "X": "\u2716",
-}
+_MARKERS = dict(zip("osD^vP*X", "\u25cf\u25a0\u25c6\u25b2\u25bc\u271a\u2605\u2716", strict=True))
 _MEASURED = {"x": "\u00d7", "+": "+"}
 """Marks of what is simulated and of what is measured, and the characters like them."""
 _WIDTH_IN, _HEIGHT_IN = 5.4, 3.3
