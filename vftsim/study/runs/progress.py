@@ -44,9 +44,6 @@ class Progress:
     def part(self, share: float) -> None:
         """State how much of the unit under way is done, from 0 to 1."""
 
-    def note(self, text: str) -> None:
-        """Say what the work waits for."""
-
     def say(self, text: str) -> None:
         """Say something that is not about how far it is."""
         _print(f"vftsim: {text}")
@@ -88,9 +85,6 @@ class Lines(Progress):
         """Say how far the unit under way is, if the last line is old."""
         if share > 0.0 and self._is_time():
             self._line(self._done + share, f"{100.0 * share:.0f} % of number {self._done + 1}")
-
-    def note(self, text: str) -> None:
-        self.say(f"{self._title}: {text}")
 
     def _is_time(self) -> bool:
         return time.monotonic() - self._last_s >= _BETWEEN_LINES_S
@@ -151,9 +145,6 @@ class Bar(Progress):
     def part(self, share: float) -> None:
         """Move the bar within the unit under way."""
         self._bar.update(self._task, completed=self._done + share)
-
-    def note(self, text: str) -> None:
-        self.say(text)
 
     def say(self, text: str) -> None:
         """Say it above the bar."""
