@@ -15,20 +15,13 @@ def check_target(path: Path, force: bool, suffix: str = "") -> None:
             raise UsageError(f"'{path}' exists; --force replaces a file")
         if not path.absolute().parent.is_dir():
             raise UsageError(f"cannot write '{path}': there is no such directory")
-    except OSError as error:
-        raise UsageError(f"cannot write '{path}': {error.strerror or error}") from None
-    _check_writable(path)
-    if suffix and path.suffix.lower() != suffix:
-        raise UsageError(f"'{path}' must end in {suffix}")
-
-
-def _check_writable(path: Path) -> None:
-    temporary = path.with_name(f"{path.stem}.try-{os.getpid()}{path.suffix}")
-    try:
+        temporary = path.with_name(f"{path.stem}.try-{os.getpid()}{path.suffix}")
         temporary.open("xb").close()
     except OSError as error:
         raise UsageError(f"cannot write '{path}': {error.strerror or error}") from None
     temporary.unlink()
+    if suffix and path.suffix.lower() != suffix:
+        raise UsageError(f"'{path}' must end in {suffix}")
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:

@@ -92,7 +92,7 @@ def _laid_out(
 ) -> list[str]:
     full = [row for row in body if len(row) > 1]
     pairs = [_widths([row[n] for row in full if n < len(row)], is_below) for n in range(len(texts), len(table.columns))]
-    one_line = [max(size, len(name)) for size, name in zip(sizes, _heads(table), strict=True)]
+    one_line = [max(size, len(name)) for size, name in zip(sizes, table.columns[table.texts :], strict=True)]
     if sum(texts) + sum(one_line) + len(_GAP) * (len(texts) + len(sizes) - 1) <= width:
         sizes = one_line
     lines = _heading(table, texts, sizes, pairs)
@@ -110,14 +110,10 @@ def _laid_out(
     return lines
 
 
-def _heads(table: Table) -> Sequence[str]:
-    return table.columns[table.texts :]
-
-
 def _heading(table: Table, texts: Sequence[int], sizes: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[str]:
     words = [_in_column(name, size) for name, size in zip(table.columns, texts, strict=False)]
     heads = []
-    for name, size, (_, behind) in zip(_heads(table), sizes, pairs, strict=True):
+    for name, size, (_, behind) in zip(table.columns[table.texts :], sizes, pairs, strict=True):
         place = str.ljust if behind and len(name) <= size else str.rjust
         heads.append([place(line, size) for line in _wrapped(name, size) or [""]])
     most = max(len(column) for column in [*words, *heads])
