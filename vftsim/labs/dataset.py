@@ -17,7 +17,6 @@ from vftsim.labs.table import SEPARATORS, Row, read_rows
 from vftsim.labs.units import observed, observed_unit
 from vftsim.spec import read_document
 from vftsim.spec.suggest import instead, shown
-from vftsim.spec.yaml_source import Node
 
 FILE = "dataset.yaml"
 Observations = dict[tuple[str, str], float]
@@ -92,7 +91,9 @@ def read_dataset(path: Path) -> Dataset:
     first: dict[tuple[str, ...], Measurement] = {}
     unit_of: dict[str, Measurement] = {}
     for name, table in spec.tables.items():
-        for each in _measurements(spec, table, _folder(document.tree, name, file)):
+        # Beside the description that names it, which may be one that this one extends.
+        folder = Path(document.tree.at("tables", name, "file").file).parent
+        for each in _measurements(spec, table, folder):
             key = (each.environment, each.phase, each.repeat, each.quantity)
             if key in first:
                 _refuse_second(first[key], each)
@@ -101,12 +102,6 @@ def read_dataset(path: Path) -> Dataset:
                 _refuse_other_unit(unit_of[each.quantity], each)
             measurements.append(each)
     return Dataset(spec, file, measurements)
-
-
-def _folder(tree: Node, table: str, file: Path) -> Path:
-    """Return the folder that a table's file is relative to: that of the description that names it."""
-    node = tree.at("tables", table, "file")
-    return Path(node.file).parent if node.file else file.parent
 
 
 def _measurements(spec: DatasetSpec, table: TableSpec, folder: Path) -> Iterator[Measurement]:
