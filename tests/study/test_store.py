@@ -139,7 +139,7 @@ def test_a_replaced_result_stands_until_the_new_one_does(tmp_path):
         store.keep(OTHER, 0, {"x": 5})
     assert (out / "a.csv").read_text() == "x"
     with Store(out, "run", Opening.REPLACE) as store:
-        assert store.is_empty
+        assert not store.studies()
     with Store(out, "run", Opening.CONTINUE) as store:
         assert store.known(OTHER) == {0: {"x": 5}}
         assert store.known(ONE) == {}

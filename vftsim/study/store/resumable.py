@@ -102,7 +102,7 @@ def resumable_store(directory: Path, command: str, force: bool = False) -> Itera
         try:
             yield store
         except KeyboardInterrupt as end:
-            if str(end) or store.is_empty:
+            if str(end) or not store.studies():
                 raise
             kept = sum(count for _, count in store.studies())
             raise Interrupted(f"{kept} finished runs are in '{directory}', the same command goes on") from None

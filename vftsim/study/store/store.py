@@ -105,11 +105,6 @@ class Store:
         if empty:
             self._unmake()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no replication that a result could be made of."""
-        return not self.studies()
-
     def studies(self) -> list[tuple[dict[str, Any], int]]:
         """Return the identity of every study that has replications, and how many."""
         rows = self._connection.execute(
