@@ -29,7 +29,7 @@ from typing import Any, TypeVar, cast
 
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.kernel.choose import VARIABLE
-from vftsim.study.runs.executor import Executor, Notify, applied, silent, using
+from vftsim.study.runs.executor import Notify, applied, clusters, silent
 from vftsim.study.store.manifest import different, engine_of_here, versions
 
 try:
@@ -68,7 +68,7 @@ def _loaded(function: bytes) -> Callable[[Any], Any]:
 
 
 class Cluster:
-    """The workers of a Dask scheduler, those that may take part; an :class:`.executor.Executor`.
+    """The workers of a Dask scheduler, those that may take part.
 
     The address is that of the scheduler, or the path of a scheduler file; ``notify`` is told of workers that are
     refused.  Where nobody answers, or no worker may take part, it is refused.
@@ -110,7 +110,7 @@ class Cluster:
     def map_unordered(
         self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify = silent
     ) -> Iterator[tuple[int, R]]:
-        """Yield (index of the task, result), each once, as results arrive.
+        """Yield (index of the task, result), each once, as results arrive; whoever stops taking them ends the rest.
 
         Raises
         ------
@@ -292,15 +292,16 @@ def _address_in(file: str) -> str:
 
 
 @contextmanager
-def on_cluster(address: str, notify: Notify = silent) -> Iterator[Executor]:
+def on_cluster(address: str, notify: Notify = silent) -> Iterator[Cluster]:
     """Let the studies inside run on a Dask cluster, and tell ``notify`` of workers that cannot be used.
 
     The address is that of its scheduler (``tcp://host:8786``), or the path of a scheduler file.  A scheduler that
     cannot be reached is refused, one none of whose workers can be used, and any if ``distributed`` is not installed.
     """
     cluster = Cluster(address, notify)
+    clusters.append(cluster)
     try:
-        with using(cluster):
-            yield cluster
+        yield cluster
     finally:
+        clusters.remove(cluster)
         cluster.close()

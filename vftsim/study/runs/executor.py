@@ -1,13 +1,11 @@
 """What the tasks of a study are done by: the cluster that this process uses, if there is one.
 
-A study hands over a function and its tasks and takes results as they come; it never knows where they were made.
-Here is what a cluster has to offer; this process and local ones are in :mod:`.workers`, a Dask cluster in
-:mod:`.cluster`.
+A study hands over a function and its tasks and takes results as they come; it never knows where they were made: this
+process and local ones are in :mod:`.workers`, a Dask cluster in :mod:`.cluster`.
 """
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -16,35 +14,22 @@ R = TypeVar("R")
 Notify = Callable[[str], None]
 
 
-def silent(_: str) -> None:
-    """Notify nobody."""
-
-
 class Executor(Protocol):
-    """Applies a function to tasks, somewhere; where does not matter to the results."""
+    """A cluster (:class:`.cluster.Cluster`), as studies use it."""
 
-    def count(self) -> int:
-        """Return how many tasks it works on at once, by what is known now."""
-        ...
+    def count(self) -> int: ...
 
     def map_unordered(
-        self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify = silent
-    ) -> Iterator[tuple[int, R]]:
-        """Yield (index of the task, result), each once, as results arrive; whoever stops taking them ends the rest.
+        self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify
+    ) -> Iterator[tuple[int, R]]: ...
 
-        Parameters
-        ----------
-        function : callable
-            A module's function or a picklable object.
-        notify : callable
-            Told in words when workers are lost, refused or replaced.
 
-        Raises
-        ------
-        WorkerLostError
-            Workers are lost again and again, or whoever leads them is, or there is not enough memory.
-        """
-        ...
+clusters: list[Executor] = []
+"""Those that studies run on; the last one is used."""
+
+
+def silent(_: str) -> None:
+    """Notify nobody."""
 
 
 def applied(function: Callable[[Any], Any], task: Any) -> Any:
@@ -54,19 +39,6 @@ def applied(function: Callable[[Any], Any], task: Any) -> Any:
     return result
 
 
-_clusters: list[Executor] = []
-
-
 def the_cluster() -> Executor | None:
     """Return the cluster that the studies of this process use; None: this machine."""
-    return _clusters[-1] if _clusters else None
-
-
-@contextmanager
-def using(cluster: Executor) -> Iterator[Executor]:
-    """Let the studies inside run on a cluster."""
-    _clusters.append(cluster)
-    try:
-        yield cluster
-    finally:
-        _clusters.remove(cluster)
+    return clusters[-1] if clusters else None

@@ -102,7 +102,13 @@ class Workers(Generic[T, R]):
     """Told of each result that arrives."""
 
     def unordered(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Yield (index of the task, result) as results arrive; see :meth:`.executor.Executor.map_unordered`."""
+        """Yield (index of the task, result), each once, as results arrive; whoever stops taking them ends the rest.
+
+        Raises
+        ------
+        WorkerLostError
+            Workers are lost again and again, or whoever leads them is, or there is not enough memory.
+        """
         for numbered in self._done(tasks):
             if self.on_result is not None:
                 self.on_result()
