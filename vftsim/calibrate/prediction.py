@@ -137,7 +137,10 @@ class Prediction(Printed):
     @property
     def outside(self) -> tuple[str, ...]:
         """Figures of steps whose load is outside of what the model was fitted to."""
-        return tuple(f.name for f in self.figures if _is_outside(self.model.spec, f.name.partition("/")[0]))
+        spec = self.model.spec
+        loads = () if spec.ramp is None else spec.ramp.step_loads()
+        outside = {f"step_{number}" for number, load in enumerate(loads, 1) if is_outside(spec, load)}
+        return tuple(figure.name for figure in self.figures if figure.name.partition("/")[0] in outside)
 
     @property
     def listed(self) -> tuple[Figure, ...]:
@@ -214,13 +217,6 @@ class Prediction(Printed):
             "outside_calibration": list(self.outside),
             "figures": rows(self.to_pandas()),
         }
-
-
-def _is_outside(spec: ModelSpec, phase: str) -> bool:
-    number = phase.removeprefix("step_")
-    if spec.ramp is None or not number.isdigit():
-        return False
-    return is_outside(spec, spec.ramp.step_loads()[int(number) - 1])
 
 
 def predict(
