@@ -7,14 +7,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.labs.json_schema_check import mistakes
-from vftsim.calibrate.validation import KINDS as LAB
-from vftsim.calibrate.validation import lab_schema
+from vftsim.calibrate.validation import LAB_SCHEMAS
 from vftsim.records.definition import record_schema
 from vftsim.spec import shipped_dir
 
 ROOM = shipped_dir("calibration")
-KINDS = (*LAB, "record")
-SCHEMAS = {**{kind: lab_schema(kind) for kind in LAB}, "record": record_schema()}
+KINDS = (*LAB_SCHEMAS, "record")
+SCHEMAS = {**{kind: schema() for kind, schema in LAB_SCHEMAS.items()}, "record": record_schema()}
 
 
 def kind_of(path):

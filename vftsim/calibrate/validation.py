@@ -6,6 +6,7 @@ top, and each measured run is a run of it by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -143,19 +144,6 @@ def read_validation(name_or_path: str) -> tuple[ValidationSpec | RunValidationSp
     return read_definition(name_or_path, ValidationSpec)
 
 
-# JSON Schemas of a lab's own files: dataset, calibration, measured ramps, a validation in either of its forms
-
-KINDS = ("dataset", "calibration", "validation", "ramps")
-_ROOTS: dict[str, type[Spec]] = {"dataset": DatasetSpec, "calibration": CalibrationSpec, "ramps": MeasuredRamps}
-
-
-def lab_schema(kind: str) -> dict[str, Any]:
-    """Return the schema of files of a kind, one of :data:`KINDS`."""
-    if kind == "validation":
-        return _validation()
-    return json_schema(_ROOTS[kind], f"vftsim {kind}")
-
-
 def _validation() -> dict[str, Any]:
     """A validation is one by runs where it names a model at its top, else one of a ramp.
 
@@ -168,3 +156,12 @@ def _validation() -> dict[str, Any]:
         "else": by_form,
         "$defs": {**ramp["$defs"], **runs["$defs"]},
     }
+
+
+LAB_SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "dataset": partial(json_schema, DatasetSpec, "vftsim dataset"),
+    "calibration": partial(json_schema, CalibrationSpec, "vftsim calibration"),
+    "validation": _validation,
+    "ramps": partial(json_schema, MeasuredRamps, "vftsim ramps"),
+}
+"""What returns the JSON Schema of a lab's own files, by their kind."""

@@ -1,7 +1,5 @@
 """``vftsim schema``: JSON Schema of model files, study files and the files of a calibration, for editors."""
 
-from functools import partial
-
 from vftsim.errors import UsageError
 
 
@@ -13,7 +11,7 @@ def schema(kind: str | None = None) -> None:
     kind : [KIND]
         study, prices, record; dataset, calibration, validation, ramps: files of a lab; a model file if not given.
     """
-    from vftsim.calibrate.validation import KINDS, lab_schema
+    from vftsim.calibrate.validation import LAB_SCHEMAS
     from vftsim.records.definition import record_schema
     from vftsim.report.screen import print_json
     from vftsim.spec.suggest import did_you_mean
@@ -21,8 +19,7 @@ def schema(kind: str | None = None) -> None:
     from vftsim.study.designs.study_spec import study_schema
     from vftsim.study.runs.model import models_schema
 
-    schemas = {"study": study_schema, "prices": prices_schema, "record": record_schema}
-    schemas |= {name: partial(lab_schema, name) for name in KINDS}
+    schemas = {"study": study_schema, "prices": prices_schema, "record": record_schema, **LAB_SCHEMAS}
     if kind is not None and kind not in schemas:
         hint = did_you_mean(kind, schemas) or ";"
         raise UsageError(
