@@ -27,8 +27,8 @@ _SAMPLES = {
 
 def page(validated: Validated, name: str) -> str:
     spec = validated.spec
-    parts = _of_runs(validated, spec, name) if isinstance(spec, RunValidationSpec) else []
-    return "\n\n".join(parts or _of_ramps(validated, name)) + "\n"
+    parts = _of_runs(validated, spec, name) if isinstance(spec, RunValidationSpec) else _of_ramps(validated, spec, name)
+    return "\n\n".join(parts) + "\n"
 
 
 def _of_runs(validated: Validated, spec: RunValidationSpec, name: str) -> list[str]:
@@ -65,9 +65,7 @@ def _cannot_tell(validated: Validated) -> str:
     return share and f" {share}: its figure lies within the model's range."
 
 
-def _of_ramps(validated: Validated, name: str) -> list[str]:
-    spec = validated.spec
-    assert isinstance(spec, ValidationSpec)
+def _of_ramps(validated: Validated, spec: ValidationSpec, name: str) -> list[str]:
     parts = [
         "# Accuracy: predicted against measured",
         f"Written by `vftsim validate {name} --report docs/accuracy.md --force` (vftsim {__version__}, "
