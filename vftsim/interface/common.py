@@ -119,12 +119,12 @@ def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[A
     return _planned(inspect.unwrap(study), **arguments)
 
 
-def as_model(model: Model | str | Path, *, quick: bool = False) -> Model:
-    """Return a model, of a name or file the checked one; if ``quick`` shortened for a first look."""
+def as_model(model: Model | str | Path, overrides: Sequence[str] = (), *, quick: bool = False) -> Model:
+    """Return a model, of a name or file the checked one with overrides; if ``quick`` shortened for a first look."""
     from vftsim.errors import UsageError
     from vftsim.study.runs.model import Model, load_model
 
-    loaded = load_model(model) if isinstance(model, (str, Path)) else model
+    loaded = load_model(model, overrides) if isinstance(model, (str, Path)) else model
     if not isinstance(loaded, Model):
         raise UsageError(f"a model is a name, a file, or what vftsim.load returns; got {model!r}")
     return loaded.quick() if quick else loaded

@@ -112,9 +112,8 @@ def sensitivity(
     from vftsim.calibrate.spans import spans_named
     from vftsim.study.designs.sensitivity import COMMAND, Request
     from vftsim.study.designs.sensitivity import sensitivity as sensitivity_study
-    from vftsim.study.runs.model import load_model
 
-    base = as_model(load_model(str(model), overrides), quick=quick)
+    base = as_model(model, overrides, quick=quick)
     spans = spans_named(base.spec, ranges, prices=prices, fit=fit)
     request = Request(
         str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications, quick
@@ -171,9 +170,8 @@ def optimize(
     """
     from vftsim.study.designs.choice import optimize as optimize_study
     from vftsim.study.designs.optimize import COMMAND, Request
-    from vftsim.study.runs.model import load_model
 
-    base = as_model(load_model(str(model), overrides), quick=quick)
+    base = as_model(model, overrides, quick=quick)
     request = Request.read(
         str(model),
         overrides,
