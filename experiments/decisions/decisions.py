@@ -169,7 +169,7 @@ def rank(one: Ranking, folder: Path, jobs: int | None) -> list[list[str]]:
             f"{one.model}: {figure}" if place == 1 else "",
             short[name],
             f"{shares[name]:.3f}",
-            "screened out" if (i := own[name]) is None else f"{i.value:.3f} ({i.low:.3f} to {i.high:.3f})",
+            "screened out" if (i := own[name]) is None else f"{i.mean:.3f} ({i.low:.3f} to {i.high:.3f})",
             str(place),
             str(places[name]),
             "" if place > FIRST else _verdict(name, places[name] == place, found),

@@ -8,10 +8,11 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import PROTECTIONS
+from vftsim.stats import Estimate
 from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.points import price_ranges, read_range, span_of, values_outside
 from vftsim.study.designs.runner import Evaluator, simulate
-from vftsim.study.designs.sensitivity import COMMAND, Index, Request, _one_at_a_time, sensitivity, shortened
+from vftsim.study.designs.sensitivity import COMMAND, Request, _one_at_a_time, sensitivity, shortened
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import resumable_store
@@ -58,13 +59,13 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
     names = [each.name for each in found.effects]
     assert names == ["workloads.media.streams", "domains.dom0.driver.receive_cost", "domains.cpu1.weight"]
     streams, cost, weight = found.effects
-    assert weight.effect.value == 0.0
+    assert weight.effect.mean == 0.0
     assert weight.total is None, "screened out"
     ends = [found.in_use.mean + end.mean for end in (cost.low, cost.high)]
     paper = shares_on_paper(ends, 20, 60)
     for one, key in ((streams, "streams"), (cost, "cost")):
-        assert one.first.value == pytest.approx(paper[key][0], abs=0.06)
-        assert one.total.value == pytest.approx(paper[key][1], abs=0.06)
+        assert one.first.mean == pytest.approx(paper[key][0], abs=0.06)
+        assert one.total.mean == pytest.approx(paper[key][1], abs=0.06)
         assert one.total.low <= paper[key][1] <= one.total.high
     assert [each.name for each in found.deciding] == names[:2]
     said = str(found)
@@ -72,7 +73,7 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
     assert "screened out move it by 0" in " ".join(said.split())
     assert "is not known" not in said
     # Of a share between nothing and a fifth nobody knows whether it decides.
-    effects = [streams, cost, replace(weight, total=Index(0.02, -0.1, 0.2))]
+    effects = [streams, cost, replace(weight, total=Estimate(0.02, 0.15, -0.1, 0.2, 64, 0.95, "t"))]
     said = " ".join(str(replace(found, effects=effects)).split())
     assert "Of domains.cpu1.weight it is not known whether the share is above 5 %; more --samples tell." in said
     table = found.to_pandas()
@@ -91,7 +92,7 @@ def test_a_figure_that_nothing_moves_is_an_answer(tmp_path):
     }
     found = sensitivity(request(spans=spans, trajectories=2, samples=4), tmp_path / "s", Execution(1, 1))
     assert found.runs == 5 + 6, "its own, four ends, two trajectories; none of the last stage"
-    assert [(each.effect.value, each.total) for each in found.effects] == [(0.0, None)] * 2
+    assert [(each.effect.mean, each.total) for each in found.effects] == [(0.0, None)] * 2
     assert "depends on none of 2 factors" in " ".join(str(found).split())
     assert json.loads((tmp_path / "s" / "answer.json").read_text())["depends_on"] == []
 

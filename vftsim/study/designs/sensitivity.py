@@ -96,18 +96,6 @@ _LEAST = f"{100 * _DECIDES:g} %"
 
 
 @dataclass(frozen=True)
-class Index:
-    """A measure of a factor with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def estimate(self, confidence: float, n: int) -> Estimate:
-        return Estimate(self.value, (self.high - self.low) / 2.0, self.low, self.high, n, confidence, "t")
-
-
-@dataclass(frozen=True)
 class Effect:
     """Results of a factor."""
 
@@ -116,17 +104,17 @@ class Effect:
     low: Estimate | None
     high: Estimate | None
     """Difference of the figure from that of the model, with the factor at either end."""
-    effect: Index
+    effect: Estimate
     """Morris's mu*."""
     sigma: float
-    first: Index | None = None
-    total: Index | None = None
+    first: Estimate | None = None
+    total: Estimate | None = None
     """Sobol's indices; None for a factor that was screened out."""
 
     @property
     def weight(self) -> tuple[float, float]:
         """By what factors are ordered: total share of the variance, then mu*."""
-        return (self.total.value if self.total else -1.0, self.effect.value)
+        return (self.total.mean if self.total else -1.0, self.effect.mean)
 
 
 @dataclass(frozen=True)
@@ -168,14 +156,14 @@ class Sensitivity(Printed):
                 "to": one.span.at(1.0),
                 "difference_at_from": one.low.mean if one.low else None,
                 "difference_at_to": one.high.mean if one.high else None,
-                "mu_star": one.effect.value,
+                "mu_star": one.effect.mean,
                 "mu_star_low": one.effect.low,
                 "mu_star_high": one.effect.high,
                 "sigma": one.sigma,
             }
             for name, index in (("first_order", one.first), ("total", one.total)):
                 row |= {
-                    name: index.value if index else None,
+                    name: index.mean if index else None,
                     f"{name}_low": index.low if index else None,
                     f"{name}_high": index.high if index else None,
                 }
@@ -184,23 +172,18 @@ class Sensitivity(Printed):
 
     def blocks(self) -> list[Block]:
         """Return the answer, the shares of factors, what each does by itself, and notes."""
-        confidence, unit = self.request.confidence, f" ({self.unit})" if self.unit else ""
         ends, shares, short = list[list[Cell]](), list[list[Cell]](), shortened([each.name for each in self.effects])
         for one in self.effects:
             span = f"{one.span.at(0.0)} to {one.span.at(1.0)}"
             ends.append([short[one.name], span, one.low, one.high])
-            effect = one.effect.estimate(confidence, self.request.trajectories)
-            total, first = (
-                None if index is None else index.estimate(confidence, self.request.samples)
-                for index in (one.total, one.first)
-            )
-            shares.append([short[one.name], total, first, effect])
+            shares.append([short[one.name], one.total, one.first, one.effect])
+        at_low, at_high, effect = (with_unit(text, self.unit) for text in ("at low", "at high", "mu*"))
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
             *(Answer(text) for text in _answers(self)),
             *_charts(self, short),
-            Table(["factor", "total share", "first order", f"mu*{unit}"], shares),
-            Table(["one at a time", "range", f"at low{unit}", f"at high{unit}"], ends),
+            Table(["factor", "total share", "first order", effect], shares),
+            Table(["one at a time", "range", at_low, at_high], ends),
             *(Note(text) for text in _notes(self)),
         ]
 
@@ -237,12 +220,11 @@ def _found(request: Request, figure: str, evaluate: Evaluator) -> Sensitivity:
     in_use, ends, unit = _one_at_a_time(request, figure, evaluate)
     effects, outputs = _screened(request, figure, evaluate, ends)
     matter = [each.name for each in _that_matter(effects)[: request.most]]
-    indices: dict[str, tuple[Index, Index]] = {}
+    indices: dict[str, tuple[Estimate, Estimate]] = {}
     if matter:
         indices, outputs = _indices(request, figure, evaluate, matter)
-    done = [
-        Effect(e.name, e.span, e.low, e.high, e.effect, e.sigma, *indices.get(e.name, (None, None))) for e in effects
-    ]
+    shares = [(each, *indices.get(each.name, (None, None))) for each in effects]
+    done = [replace(each, first=first, total=total) for each, first, total in shares]
     manifest = evaluate.execution.manifest([request.base], COMMAND, request.replications)
     manifest["sensitivity"] = {
         "figure": figure,
@@ -320,21 +302,26 @@ def _screened(
     effects = []
     for number, name in enumerate(names):
         value, half = float(measures["mu_star"][number]), float(measures["mu_star_conf"][number])
-        index = Index(value, max(value - half, 0.0), value + half)
-        effects.append(Effect(name, request.spans[name], *ends[name], index, float(measures["sigma"][number])))
+        effect = _around(value, max(value - half, 0.0), value + half, request.trajectories, request)
+        effects.append(Effect(name, request.spans[name], *ends[name], effect, float(measures["sigma"][number])))
     return effects, outputs
+
+
+def _around(value: float, low: float, high: float, n: int, request: Request) -> Estimate:
+    """Return a measure of a factor with its interval by bootstrap."""
+    return Estimate(value, (high - low) / 2.0, low, high, n, request.confidence, "t")
 
 
 def _that_matter(effects: Sequence[Effect]) -> list[Effect]:
     """Return the factors that go on, the largest effect first; none if none has any."""
-    order = sorted(effects, key=lambda each: each.effect.value, reverse=True)
-    most = order[0].effect.value
+    order = sorted(effects, key=lambda each: each.effect.mean, reverse=True)
+    most = order[0].effect.mean
     return [each for each in order if most and each.effect.high >= MATTERS * most]
 
 
 def _indices(
     request: Request, figure: str, evaluate: Evaluator, names: Sequence[str]
-) -> tuple[dict[str, tuple[Index, Index]], list[float]]:
+) -> tuple[dict[str, tuple[Estimate, Estimate]], list[float]]:
     """Return Sobol's indices of some factors, first order and total, and the figure at all points.
 
     There are none where the figure is the same at all points: it has no variance to share.
@@ -356,9 +343,9 @@ def _indices(
         seed=seed,
     )
 
-    def index(kind: str, number: int) -> Index:
+    def index(kind: str, number: int) -> Estimate:
         value, half = float(indices[kind][number]), float(indices[f"{kind}_conf"][number])
-        return Index(value, value - half, value + half)
+        return _around(value, value - half, value + half, request.samples, request)
 
     return {name: (index("S1", n), index("ST", n)) for n, name in enumerate(names)}, outputs
 
@@ -376,9 +363,8 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 def _charts(result: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
     """Return what each factor does by itself, and its share of the variance."""
-    confidence, samples = result.request.confidence, result.request.samples
     ends = {f"at its {end} end": [getattr(one, end) for one in result.effects] for end in ("low", "high")}
-    totals = [None if one.total is None else one.total.estimate(confidence, samples) for one in result.effects]
+    totals = [one.total for one in result.effects]
     names, difference = [short[one.name] for one in result.effects], "difference from the model as it is"
     charts = [
         dot_chart(
@@ -398,7 +384,7 @@ def _answers(result: Sensitivity) -> list[str]:
     deciding, count = result.deciding, len(result.effects)
     unit = f" {result.unit}" if result.unit else ""
     in_use, spread = plain(result.in_use.mean), result.spread
-    if not any(each.effect.value for each in result.effects):
+    if not any(each.effect.mean for each in result.effects):
         return [
             f"{result.figure} depends on none of {count} factors: it is {in_use}{unit} at all {result.runs} points, to "
             "the last digit.",
@@ -423,7 +409,7 @@ def _answers(result: Sensitivity) -> list[str]:
 
 def _percent(one: Effect) -> str:
     assert one.total is not None
-    return f"{100 * min(one.total.value, 1.0):.0f} %"  # few samples can say more than all of it
+    return f"{100 * min(one.total.mean, 1.0):.0f} %"  # few samples can say more than all of it
 
 
 def _rest(result: Sensitivity) -> str:
@@ -434,9 +420,9 @@ def _rest(result: Sensitivity) -> str:
         names = listing([each.name for each in unknown])
         said.append(f"Of {names} it is not known whether the share is above {_LEAST}; more --samples tell.")
     if out:
-        most = max(out, key=lambda each: each.effect.value)
+        most = max(out, key=lambda each: each.effect.mean)
         unit = f" {result.unit}" if result.unit else ""
-        moved = f"move it by {plain(most.effect.value)}{unit} at most ({most.name})"
+        moved = f"move it by {plain(most.effect.mean)}{unit} at most ({most.name})"
         said.append(f"The other {len(out)} screened out {moved}.")
     return " ".join(said) or "All factors were looked at to the end."
 
@@ -445,11 +431,10 @@ def _notes(result: Sensitivity) -> list[str]:
     request, notes = result.request, list[str]()
     for text in values_outside(request.base.spec, request.spans):
         notes.append(f"As the model stands, {text}: at low and at high start from there.")
-    closed = [each for each in result.effects if each.total is not None]
-    gaps = [(a.name, b.name) for a, b in pairwise(closed) if _overlap(a, b)]
-    if gaps:
-        pairs = listing([f"{a} and {b}" for a, b in gaps])
-        notes.append(f"Not told apart (intervals of their total shares overlap): {pairs}; more --samples do.")
+    closed = [(each.name, each.total) for each in result.effects if each.total is not None]
+    alike = [f"{a} and {b}" for (a, upper), (b, lower) in pairwise(closed) if upper.low < lower.high]
+    if alike:
+        notes.append(f"Not told apart (intervals of their total shares overlap): {listing(alike)}; more --samples do.")
     pairs = "" if request.replications < FEWEST_RUNS else ", with intervals of pairs"
     as_it_is = f"At low, at high: difference from the model as it is, the other factors as they are{pairs}."
     notes.append(f"{as_it_is} {OF_PAIRS}")
@@ -462,12 +447,6 @@ def _notes(result: Sensitivity) -> list[str]:
         " Factors are spread evenly over their ranges."
     )
     return notes
-
-
-def _overlap(a: Effect, b: Effect) -> bool:
-    assert a.total is not None
-    assert b.total is not None
-    return a.total.low < b.total.high
 
 
 def shortened(names: Sequence[str]) -> dict[str, str]:
