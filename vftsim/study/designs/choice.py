@@ -1,5 +1,6 @@
 """The answer of ``vftsim optimize``: the choice, what it rests on, and its files."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,6 @@ from vftsim.study.designs.optimize import (
     Request,
     Search,
     fresh_seed,
-    fronts,
     price_units,
 )
 from vftsim.study.designs.runner import Evaluator
@@ -69,8 +69,17 @@ class Decision(Printed):
 
     @property
     def fronts(self) -> dict[str, list[Candidate]]:
-        """For each objective the configurations that nothing cheaper beats."""
-        return fronts(self.request, self.candidates)
+        """For each objective the configurations that nothing cheaper beats in its figure, of those looked at."""
+        front_of: dict[str, list[Candidate]] = {}
+        for one in self.request.objectives:
+            best, front = math.inf, list[Candidate]()
+            for each in self.candidates:
+                estimate = each.figures.get(one.figure)
+                if estimate is not None and one.sign * estimate.mean < best:
+                    best = one.sign * estimate.mean
+                    front.append(each)
+            front_of[one.figure] = front
+        return front_of
 
     def to_pandas(self) -> DataFrame:
         """Return one row a configuration that was looked at."""

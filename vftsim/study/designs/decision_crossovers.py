@@ -338,7 +338,7 @@ def _of_objectives(
             if not any(value <= 0.0 for sample in (*samples, *limits) for value in sample):
                 samples, limits = ([_logs(sample) for sample in each] for each in (samples, limits))
             for where in crossovers(_logs(points), samples, limits, CONFIDENCE):
-                meets_before = where.first_is_lower_before == one.relation.startswith("<")
+                meets_before = where.first_is_lower_before == (one.sign > 0.0)
                 yield _change(str(one), (kind, "") if meets_before else ("", kind), where, points)
 
 

@@ -138,9 +138,9 @@ class Search:
     request: Request
     evaluate: Evaluator
     fresh: Evaluator
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[Candidate] = field(init=False)
     """The cheapest first."""
-    impossible: dict[str, str] = field(default_factory=dict)
+    impossible: dict[str, str] = field(init=False)
     """Configurations that the model cannot have, and why."""
     proven: dict[int, Candidate] = field(default_factory=dict)
     """Winner and runner-up with fresh random numbers, by number of the configuration."""
@@ -218,9 +218,8 @@ class Search:
         if candidate is None or any(one.figure not in candidate.figures for one in self.request.objectives):
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
-        signs = [1.0 if one.relation in ("<", "<=") else -1.0 for one in self.request.objectives]
-        figures = [candidate.figures[one.figure].mean for one in self.request.objectives]
-        study.tell(trial, [candidate.cost, *(sign * figure for sign, figure in zip(signs, figures, strict=True))])
+        losses = [one.sign * candidate.figures[one.figure].mean for one in self.request.objectives]
+        study.tell(trial, [candidate.cost, *losses])
 
     # Close
 
@@ -234,16 +233,12 @@ class Search:
                 break
             if not one.n:
                 self._look([one])
-            if self._decided(one) == MET:
+            for n in STEPS:
+                if one.verdict == OPEN:
+                    self._measure([one], n)
+            if one.verdict == MET:
                 best = one
         return best
-
-    def _decided(self, one: Candidate) -> str:
-        for n in STEPS:
-            if one.verdict != OPEN:
-                break
-            self._measure([one], n)
-        return one.verdict
 
     def _look(self, some: Sequence[Candidate]) -> None:
         self._measure(some, FEW)
@@ -298,21 +293,6 @@ def _quiet(optuna: Any) -> Iterator[None]:
             yield
     finally:
         optuna.logging.set_verbosity(before)
-
-
-def fronts(request: Request, candidates: Sequence[Candidate]) -> dict[str, list[Candidate]]:
-    """Return for each objective the configurations that nothing cheaper beats in its figure, of those looked at."""
-    front_of: dict[str, list[Candidate]] = {}
-    for one in request.objectives:
-        sign = 1.0 if one.relation in ("<", "<=") else -1.0
-        best, front = float("inf"), list[Candidate]()
-        for each in candidates:
-            estimate = each.figures.get(one.figure)
-            if estimate is not None and sign * estimate.mean < best:
-                best = sign * estimate.mean
-                front.append(each)
-        front_of[one.figure] = front
-    return front_of
 
 
 MOST = 5000

@@ -68,6 +68,11 @@ class Objective:
             raise UsageError(f"--objective: '{self}': {self.figure} {wanted}, not in {self.unit}")
         return Objective(self.figure, self.relation, self.value * mine[1] / its[1], unit)
 
+    @property
+    def sign(self) -> float:
+        """1 where less is better, -1 where more is."""
+        return 1.0 if self.relation in ("<", "<=") else -1.0
+
     def holds(self, figure: float) -> bool:
         """Tell whether a run with this figure met it; one without a number in its place did not."""
         return _RELATIONS[self.relation](figure, self.value)
