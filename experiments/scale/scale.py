@@ -34,7 +34,7 @@ from cluster import Dask
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.study.designs.points import points_of
-from vftsim.study.designs.runner import Runner, simulate
+from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.study_spec import read_study
 from vftsim.study.runs.cluster import Cluster
 from vftsim.study.runs.execution import Execution
@@ -78,7 +78,7 @@ def design(points: int, folder: Path) -> dict[str, float]:
     before = resident_bytes()
     with timed(found, "point_ms", points), Store(folder / "design", "study") as store:
         made = points_of(spec, place)
-        runner = Runner(made, simulate, lambda *_: None, Execution(1, store=store))
+        runner = Runner(made, lambda *_: None, Execution(1, store=store))
     found["point_kB"] = (resident_bytes() - before) / points / 1e3
     assert len(runner.identities) == points
     return found

@@ -17,6 +17,7 @@ from tests.labs.json_schema_check import mistakes
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
+from vftsim.study.designs import runner
 from vftsim.study.designs import study as module
 from vftsim.study.designs.past import digest_of, export, is_reproduced, read_points, stored_run, write_points
 from vftsim.study.designs.points import Span, StudyPoint, points_of, size_of, span_of
@@ -219,7 +220,7 @@ def test_a_study_goes_on_with_more_points_and_replications(tmp_path, monkeypatch
     first = run_study_file(spec, few, tmp_path / "s", Execution(1, 1))
     assert (first.finished, first.already) == (4, 0)
     ran = []
-    monkeypatch.setattr(module, "simulate", lambda task: ran.append(task.replication) or simulate(task))
+    monkeypatch.setattr(runner, "simulate", lambda task: ran.append(task.replication) or simulate(task))
     more, many = points(
         tmp_path, SMALL.replace("[10, 20]", "[10, 20, 30]").replace("replications: 2", "replications: 3")
     )
@@ -240,7 +241,7 @@ def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
         return simulate(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "simulate", ended)
+        patch.setattr(runner, "simulate", ended)
         assert run(tmp_path, tmp_path / "s") == 3
         assert "2 runs are kept" in capsys.readouterr().err
         left[0] = 0
@@ -313,7 +314,7 @@ def test_a_point_that_has_more_or_less_than_the_first_is_kept(tmp_path, is_first
 def test_a_run_that_differs_is_said(tmp_path, monkeypatch, capsys):
     written(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "simulate", lambda task: {**simulate(task), "events": 1})
+        patch.setattr(runner, "simulate", lambda task: {**simulate(task), "events": 1})
         assert run(tmp_path, tmp_path / "s") == 0
     assert main(["replay", str(tmp_path / "s"), "--run", "0"]) == 1
     assert "NOT what was kept" in capsys.readouterr().out

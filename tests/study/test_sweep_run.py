@@ -20,8 +20,7 @@ from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.platform.outcomes import DomainUse
 from vftsim.report.terminal import as_text
-from vftsim.study.designs import sweep as module
-from vftsim.study.designs import sweep_grid
+from vftsim.study.designs import runner, sweep, sweep_grid
 from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
@@ -90,7 +89,7 @@ def test_of_several_copies_the_first_is_in_the_table(tmp_path):
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
     first = run_sweep(small_grid(), tmp_path / "s", 1, Execution(1, 1))
     ran = []
-    monkeypatch.setattr(module, "simulate", lambda task: ran.append(task) or NOTHING)
+    monkeypatch.setattr(runner, "simulate", lambda task: ran.append(task) or NOTHING)
     more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, Execution(1, 1))
     assert (more.already, [task.spec.workloads["media"].streams for task in ran]) == (2, [30])
     assert [each.marks for each in more.points[:2]] == [each.marks for each in first.points]
@@ -129,7 +128,7 @@ def test_interrupted_keeps_what_is_done(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return NOTHING
 
-    monkeypatch.setattr(module, "simulate", stop_at_second)
+    monkeypatch.setattr(runner, "simulate", stop_at_second)
     result = run_sweep(small_grid(), tmp_path / "s", 1, Execution(1, 1))
     assert (result.interrupted, result.finished, result.wanted) == (True, 1, 2)
     assert result.manifest["state"] == "interrupted"
@@ -191,7 +190,7 @@ def test_a_killed_sweep_ends_in_the_same_results(tmp_path, whole, how):
 def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, monkeypatch):
     """Memory of 10,000 points would be that of their models; nobody reads a figure of more than a thousand."""
     monkeypatch.setattr(sweep_grid, "MOST_DRAWN", 2)
-    monkeypatch.setattr(module, "MOST_DRAWN", 2)
+    monkeypatch.setattr(sweep, "MOST_DRAWN", 2)
     made_at: list[tuple[str, ...]] = []
     make = sweep_grid.model_at
     monkeypatch.setattr(sweep_grid, "model_at", lambda *given: made_at.append(given[-1]) or make(*given))

@@ -60,11 +60,9 @@ class Point(Protocol):
 
 @dataclass
 class Runner:
-    """The runs of points, whatever they are of."""
+    """The runs of points."""
 
     points: Sequence[Point]
-    function: Callable[[Task], dict[str, Any]]
-    """Gives plain data of a run, or why there is none under :data:`REFUSED`; a module's function."""
     take: Take
     """Told of each run, whether it was in the store or has just arrived."""
     execution: Execution
@@ -111,7 +109,7 @@ class Runner:
         tasks, show = _Tasks(self, self._missing(wanted)), self.execution.progress
         show.total(len(tasks))
         jobs = worthwhile_jobs(self.execution.worker_count, (task.spec for task in tasks))
-        for index, data in self.execution.workers(self.function, jobs, is_counted=False).unordered(tasks):
+        for index, data in self.execution.workers(simulate, jobs, is_counted=False).unordered(tasks):
             number, n = tasks.places[index]
             with deferred_interrupts():
                 self._arrived(number, n, data)
@@ -250,7 +248,7 @@ class Evaluator:
         """
         wanted = [replications] * len(points)
         responses = Responses(self.names, len(points), self.confidence)
-        runner = Runner(points, simulate, responses.take, self.execution)
+        runner = Runner(points, responses.take, self.execution)
         runner.load(wanted)
         runner.run(wanted, lambda number: points[number].name)
         responses.refused = runner.refused

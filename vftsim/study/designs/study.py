@@ -20,7 +20,7 @@ from vftsim.study.designs.crossovers import numbers_of
 from vftsim.study.designs.knob import knob_of
 from vftsim.study.designs.past import write_points
 from vftsim.study.designs.points import PROTECTION, StudyPoint
-from vftsim.study.designs.runner import Responses, Runner, simulate
+from vftsim.study.designs.runner import Responses, Runner
 from vftsim.study.designs.study_spec import StudySpec
 from vftsim.study.designs.sweep_grid import MOST_DRAWN
 from vftsim.study.figures.catalogue import catalogue, check_names
@@ -164,7 +164,7 @@ def run_study_file(
     rule = _rule(spec)
     wanted = [spec.replications if rule is None else rule.initial + rule.look_ahead] * len(points)
     with resumable_store(folder, COMMAND, force) as store:
-        runner = Runner(points, simulate, responses.take, replace(execution, store=store), rule is not None)
+        runner = Runner(points, responses.take, replace(execution, store=store), rule is not None)
         already = runner.load(wanted)
         try:
             if rule is None:

@@ -25,7 +25,7 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.crossovers import numbers_of
 from vftsim.study.designs.protections import MEANINGS
-from vftsim.study.designs.runner import Runner, simulate
+from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.sweep_figures import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.designs.sweep_figures import PointFigures, Reader, sweep_crossovers
 from vftsim.study.designs.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, AnyAxis, Grid, Point, point_name
@@ -251,7 +251,7 @@ def run_sweep(
     check_names(figures, _one_of_each_mechanism(grid) or [grid.base.spec])
     interrupted = False
     with resumable_store(folder, "sweep", force) as store:
-        runner = Runner(points, simulate, lambda *_: None, replace(execution, store=store))
+        runner = Runner(points, lambda *_: None, replace(execution, store=store))
         wanted_of = [replications] * len(points)
         already = runner.load(wanted_of)
         try:
