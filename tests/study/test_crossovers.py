@@ -15,7 +15,7 @@ def once(values):
 
 def test_two_lines_cross_where_they_are_equal():
     places = [0.0, 1.0, 2.0, 3.0]
-    (found,) = crossovers(places, once(places), once([1.25] * 4), 0.95)
+    (found,) = crossovers(places, once(places), once([1.25] * 4))
     assert (found.low, found.high, found.first_is_lower_before) == (1.0, 2.0, True)
     assert found.at.mean == 1.25
 
@@ -24,34 +24,34 @@ def test_every_replication_has_its_own_zero():
     """Lines x and c cross at c: zeros 1.2, 1.3, 1.7, whose mean is 1.4."""
     places = [0.0, 1.0, 2.0]
     levels = [1.2, 1.3, 1.7]
-    (found,) = crossovers(places, [[x] * 3 for x in places], [levels] * 3, 0.95)
+    (found,) = crossovers(places, [[x] * 3 for x in places], [levels] * 3)
     assert found.at.mean == pytest.approx(1.4)
     assert (found.at.low, found.at.high, found.at.n) == (1.2, 1.7, 3)
 
 
 def test_an_order_that_replications_disagree_about_widens_the_bracket():
     first = [[0.0, 0.0], [1.0, 3.0], [4.0, 4.0]]
-    (found,) = crossovers([0.0, 1.0, 2.0], first, [[2.0, 2.0]] * 3, 0.95)
+    (found,) = crossovers([0.0, 1.0, 2.0], first, [[2.0, 2.0]] * 3)
     assert (found.low, found.high) == (0.0, 2.0)
     assert found.at.mean == pytest.approx(((1.0 + 1.0 / 3.0) + 2.0 / 3.0) / 2.0)
 
 
 def test_no_certain_change_is_no_crossover():
-    assert crossovers([0.0, 1.0], [[0.0, 0.0], [1.0, 3.0]], [[2.0, 2.0]] * 2, 0.95) == []
-    assert crossovers([0.0, 1.0], once([1.0, 2.0]), once([1.0, 1.0]), 0.95) == []
-    assert crossovers([0.0, 1.0, 2.0], once([0.0, math.nan, 1.0]), once([2.0] * 3), 0.95) == []
+    assert crossovers([0.0, 1.0], [[0.0, 0.0], [1.0, 3.0]], [[2.0, 2.0]] * 2) == []
+    assert crossovers([0.0, 1.0], once([1.0, 2.0]), once([1.0, 1.0])) == []
+    assert crossovers([0.0, 1.0, 2.0], once([0.0, math.nan, 1.0]), once([2.0] * 3)) == []
 
 
 def test_curves_that_are_equal_at_a_point_cross_there():
-    (found,) = crossovers([0.0, 1.0, 2.0], once([0.0, 1.0, 2.0]), once([1.0] * 3), 0.95)
+    (found,) = crossovers([0.0, 1.0, 2.0], once([0.0, 1.0, 2.0]), once([1.0] * 3))
     assert (found.low, found.high, found.at.mean) == (0.0, 2.0, 1.0)
 
 
 def test_curves_cross_as_often_as_they_do():
     places = [0.1 * n for n in range(60)]
-    found = crossovers(places, once([math.sin(x) for x in places]), once([0.0] * 60), 0.95)
+    found = crossovers(places, once([math.sin(x) for x in places]), once([0.0] * 60))
     assert [each.at.mean for each in found] == pytest.approx([math.pi], rel=1e-3)
-    found = crossovers(places, once([math.cos(x) for x in places]), once([0.0] * 60), 0.95)
+    found = crossovers(places, once([math.cos(x) for x in places]), once([0.0] * 60))
     assert [each.at.mean for each in found] == pytest.approx([math.pi / 2, 3 * math.pi / 2], rel=1e-3)
     assert [each.first_is_lower_before for each in found] == [False, True]
 
@@ -78,7 +78,7 @@ def test_events_a_second_at_which_kemari_costs_as_much_as_remus(fields, expected
     """Set A, and the same with a card of 10 Gbit/s and a quick suspension."""
     places = [expected * (0.55 + 0.1 * n) for n in range(10)]
     level = checkpointing(0.025, fields.get("fixed_s", FIXED_S))
-    (found,) = crossovers(places, once([synchronizing(v, **fields) for v in places]), once([level] * 10), 0.95)
+    (found,) = crossovers(places, once([synchronizing(v, **fields) for v in places]), once([level] * 10))
     assert found.at.mean == pytest.approx(expected, rel=0.005)
     assert found.first_is_lower_before
 

@@ -272,7 +272,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     assert "lost, workloads.calls" in {
         chart.title for chart in run_charts(found.figures_found, found.model.spec, found.records)
     }, "as a chart"
-    assert "workloads.calls.step_1.lost_share" in Reader((), 0.95).read(found.records).found, "in a sweep"
+    assert "workloads.calls.step_1.lost_share" in Reader(()).read(found.records).found, "in a sweep"
     assert one_figure("calls.at_10.lost_share", tiny.spec), "as an objective"
     assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)
     assert ("step_1", "lost") in observations_of(found.records[0][1]), "in a dataset, a fit and a prediction"

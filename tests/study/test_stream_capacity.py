@@ -236,7 +236,7 @@ def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch
 def test_a_pinned_driver_domain_is_the_limit_not_the_host():
     """Stated of pinning 2.1: one core for the driver domain.  At 800 streams that core is full, the host is not."""
     load = load_of(load_model("xen-media-turnkey", ["domains.dom0.affinity=[0]"]).quick())
-    table = resource_table([watched(load, 800, n) for n in range(2)], 0.95)
+    table = resource_table([watched(load, 800, n) for n in range(2)])
     use = table.set_index("resource")["estimate"]
     assert table["resource"].iloc[0] == "dom0: pinned to pCPU 0"
     assert use.iloc[0] > 95.0
@@ -255,7 +255,7 @@ def test_a_link_that_is_not_modelled_carries_the_streams_of_all_copies_and_the_c
     """For either copy 24 streams of 50 packets a second, and what the server receives of 2 calls a second."""
     media, calls = copies.spec.workloads["media"], copies.spec.workloads["signaling"]
     load = JudgedLoad(copies.spec, 1, at_streams, partial(meets, objectives=()))
-    use = resource_table([watched(load, 24, 0)], 0.95).set_index("resource")["estimate"]
+    use = resource_table([watched(load, 24, 0)]).set_index("resource")["estimate"]
     bits_per_s = 2 * 8 * (24 * 50 * media.frame_bytes + 2 * calls.received_packets * MESSAGE_BYTES)
     assert use["link of lan to host"] == pytest.approx(100 * bits_per_s / 1e9, rel=1e-6)
 
@@ -274,7 +274,7 @@ def test_no_interval_tells_of_more_than_all_of_a_resource():
     """Of threads that are busy all the time in most runs; a line that is asked for more than it has is no part."""
     shares = [100.0, 99.9, 99.7, 100.0, 98.2, 100.0, 99.8, 99.4, 100.0, 99.0]
     uses = [[("pool", "% of threads", share), ("line", "%", share + 10.0)] for share in shares]
-    table = resource_table(uses, 0.95).set_index("resource")
+    table = resource_table(uses).set_index("resource")
     assert table["estimate"]["pool"] == pytest.approx(sum(shares) / 10)
     assert table["low"]["pool"] < table["estimate"]["pool"] < table["high"]["pool"] <= 100.0
     assert table["high"]["line"] > 109.6
@@ -282,14 +282,14 @@ def test_no_interval_tells_of_more_than_all_of_a_resource():
 
 def test_driver_work_on_one_vcpu_names_that_vcpu():
     load = load_of(load_model("xen-media-turnkey", ["domains.dom0.driver.placement=one"]).quick())
-    table = resource_table([watched(load, 700, 0)], 0.95)
+    table = resource_table([watched(load, 700, 0)])
     assert table["resource"].iloc[0] == "dom0: vCPU 0"
     assert table["estimate"].iloc[0] > 95.0
 
 
 def test_cpu_bound_guests_are_shown_but_limit_nothing():
     load = load_of(load_model("xen-media", ["domains.dom0.cap=5 %"]).quick())
-    table = resource_table([watched(load, 100, 0)], 0.95)
+    table = resource_table([watched(load, 100, 0)])
     assert table["resource"].iloc[0] == "dom0: ceiling of 0.05 pCPUs"
     assert set(table["unit"][table["resource"].str.startswith("cpu")]) == {"pCPUs"}
 

@@ -22,7 +22,7 @@ from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.validity import outside, varied
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.results import CONFIDENCE, rows
+from vftsim.study.runs.results import rows
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
 
@@ -91,9 +91,7 @@ class CapacityStudy(Printed):
         model = model_of(manifest)
         ramp = band = None
         if "ramp" in answer:
-            ramp = ramp_capacity_of(
-                model, records_of(folder, manifest), answer["ramp"]["ihs_limit_percent"], CONFIDENCE
-            )
+            ramp = ramp_capacity_of(model, records_of(folder, manifest), answer["ramp"]["ihs_limit_percent"])
             prices = answer["ramp"].get("prices")
             band = codec(Band)[1](prices) if prices else None
         searches = {

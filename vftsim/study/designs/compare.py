@@ -135,14 +135,14 @@ class Comparison(Printed):
         pairs = self._pairs(number)
         if not pairs or not all(reference for _, reference in pairs):
             return None
-        return median_interval([doc / reference for doc, reference in pairs], self.capacities[0].confidence)
+        return median_interval([doc / reference for doc, reference in pairs], CONFIDENCE)
 
     def difference(self, number: int) -> Estimate | None:
         """Return a model's capacity less the first one's; None when one is only a bound."""
         pairs = self._pairs(number)
         if not pairs:
             return None
-        return median_interval([doc - reference for doc, reference in pairs], self.capacities[0].confidence)
+        return median_interval([doc - reference for doc, reference in pairs], CONFIDENCE)
 
     def _pairs(self, number: int) -> list[tuple[float, float]]:
         mine, first = self.capacities[number], self.capacities[0]
@@ -204,9 +204,7 @@ def _compared(
     pairs = list(zip(models, records, strict=True))
     summaries = tuple(Summary(model.label, numbered, CONFIDENCE) for model, numbered in pairs)
     are_ramps = all(model.spec.ramp is not None for model in models)
-    capacities = tuple(
-        ramp_capacity_of(model, numbered, confidence=CONFIDENCE) for model, numbered in pairs if are_ramps
-    )
+    capacities = tuple(ramp_capacity_of(model, numbered) for model, numbered in pairs if are_ramps)
     return Comparison(tuple(models), summaries, figures, capacities, manifest)
 
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.stats import Estimate, mean_interval
+from vftsim.study.runs.results import CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Crossover:
 
 
 def crossovers(
-    points: Sequence[float], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], confidence: float
+    points: Sequence[float], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]
 ) -> list[Crossover]:
     """Return the crossovers of two curves over the ascending places of an axis.
 
@@ -48,7 +49,7 @@ def crossovers(
             _first_zero(points[before : after + 1], [gap[n] for gap in gaps[before : after + 1]])
             for n in range(len(gaps[before]))
         ]
-        at = mean_interval(zeros, confidence)
+        at = mean_interval(zeros, CONFIDENCE)
         crossings.append(Crossover(points[before], points[after], at, _order(gaps[before]) < 0))
     return crossings
 

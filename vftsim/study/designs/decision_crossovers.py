@@ -337,7 +337,7 @@ def _of_objectives(
             limits = [[one.value] * len(sample) for sample in samples]
             if not any(value <= 0.0 for sample in (*samples, *limits) for value in sample):
                 samples, limits = ([_logs(sample) for sample in each] for each in (samples, limits))
-            for where in crossovers(_logs(points), samples, limits, CONFIDENCE):
+            for where in crossovers(_logs(points), samples, limits):
                 meets_before = where.first_is_lower_before == (one.sign > 0.0)
                 yield _change(str(one), (kind, "") if meets_before else ("", kind), where, points)
 
@@ -348,7 +348,7 @@ def _of_prices(
     """Yield where two prices cross of mechanisms that meet what is asked on either side."""
     for pair in combinations(wanted, 2):
         first, second = (_samples([by_kind[kind] for by_kind in points.values()], PRICE) for kind in pair)
-        for where in crossovers(_logs(points), first, second, CONFIDENCE):
+        for where in crossovers(_logs(points), first, second):
             sides = pair if where.first_is_lower_before else pair[::-1]
             change = _change(PRICE, sides, where, points)
             if set(pair) <= meeting[change.low] & meeting[change.high]:

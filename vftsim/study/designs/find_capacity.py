@@ -50,7 +50,6 @@ from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import DEFAULT_REPLICATIONS, replicate
-from vftsim.study.runs.results import CONFIDENCE
 from vftsim.study.runs.workers import Interrupted
 
 PILOT_STREAMS = 100
@@ -339,7 +338,7 @@ def ramp_study(
     (done,) = replicate([model], replications, execution)
     if not done.records:
         raise Interrupted("no replication had finished")
-    ramp, is_partial = ramp_capacity_of(model, done.ordered(), limit, CONFIDENCE, known), done.interrupted
+    ramp, is_partial = ramp_capacity_of(model, done.ordered(), limit, known), done.interrupted
     numbers = sorted(done.records)
     manifest = execution.manifest([model], "capacity", numbers, wanted=replications, interrupted=is_partial)
     band = ramp_band(model, execution, limit) if request.prices and not is_partial else None

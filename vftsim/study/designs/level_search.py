@@ -214,7 +214,7 @@ def search_level(model: Model, execution: Execution, settings: SearchSettings, s
     resources, interrupted = frame(), mapper.interrupted
     if study.is_watched and not interrupted:
         try:
-            resources = resource_table(_watched(model, execution, study, watched), settings.confidence)
+            resources = resource_table(_watched(model, execution, study, watched))
         except KeyboardInterrupt:
             interrupted = True
     return LevelSearch(model, study.names, result, settings, figures, watched, resources, interrupted, missing)

@@ -47,6 +47,7 @@ from vftsim.study.figures.offered import Missing, missing_in
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
 from vftsim.study.runs.model import Model
+from vftsim.study.runs.results import CONFIDENCE
 from vftsim.workloads.ramp import RampEnd, StepOutcome, ramp_end
 
 
@@ -186,7 +187,6 @@ class RampCapacity:
     """Replication and where its ramp ended, in the order of the replications."""
     limit_percent: float
     """The IHS limit applied."""
-    confidence: float = 0.95
     missing: tuple[Missing, ...] = ()
     """Traffic and faults that were asked for and did not occur."""
     seen: tuple[tuple[LoadStep, ...], ...] = ()
@@ -202,7 +202,7 @@ class RampCapacity:
     @property
     def estimate(self) -> Estimate:
         """DOC of the middle ramp; its upper end is open where it would be the DOC of a ramp that never failed."""
-        return _middle(self.docs, [not end.stop_step for _, end in self.runs], self.confidence)
+        return _middle(self.docs, [not end.stop_step for _, end in self.runs])
 
     @property
     def by_limit(self) -> list[AtLimit]:
@@ -214,7 +214,7 @@ class RampCapacity:
             bounds = [is_bound(steps, limit) for steps in self.seen]
             capacities = [float(capacity_at(steps, limit)) for steps in self.seen]
             measured = capacity_at(record.steps, limit) if record else None
-            at_limits.append(AtLimit(limit, _middle(capacities, bounds, self.confidence), sum(bounds), measured))
+            at_limits.append(AtLimit(limit, _middle(capacities, bounds), sum(bounds), measured))
         return at_limits
 
     @property
@@ -304,7 +304,7 @@ class RampCapacity:
                     "stop_step": step,
                     "requested_saps": saps,
                     "runs": count,
-                    **estimate_columns(binomial_interval(count, len(self.runs), self.confidence)),
+                    **estimate_columns(binomial_interval(count, len(self.runs), CONFIDENCE)),
                 }
                 for (step, saps), count in sorted(counts.items())
             ]
@@ -331,7 +331,6 @@ def ramp_capacity_of(
     model: Model,
     records: Sequence[tuple[int, Any]],
     ihs_limit_percent: float | None = None,
-    confidence: float = 0.95,
     known: Experience | None = None,
 ) -> RampCapacity:
     """Return the capacity of a model with a benchmark from finished replications of its ramp.
@@ -353,7 +352,7 @@ def ramp_capacity_of(
     cpus = running_vcpus(model.spec, server)
     seen = tuple(tuple(_load_step(step, cpus) for step in record.steps()) for _, record in records)
     missing = tuple(missing_in(model.spec, records))
-    return RampCapacity(model, runs, limit, confidence, missing, seen, known)
+    return RampCapacity(model, runs, limit, missing, seen, known)
 
 
 def _load_step(step: StepOutcome, cpus: int) -> LoadStep:
@@ -361,9 +360,9 @@ def _load_step(step: StepOutcome, cpus: int) -> LoadStep:
     return LoadStep(step.carried, step.worst_percent, fmean(cpu) / cpus if cpu else 0.0)
 
 
-def _middle(capacities: Sequence[float], is_bound: Sequence[bool], confidence: float) -> Estimate:
+def _middle(capacities: Sequence[float], is_bound: Sequence[bool]) -> Estimate:
     """Return the capacity of the middle ramp; its upper end is open where it would be that of a ramp without end."""
-    e = median_interval(capacities, confidence)
+    e = median_interval(capacities, CONFIDENCE)
     bounds = [each for each, bound in zip(capacities, is_bound, strict=True) if bound]
     if not bounds or e.high < min(bounds):
         return e

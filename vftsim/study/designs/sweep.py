@@ -58,7 +58,6 @@ class SweepResult(Printed):
     """Replications asked for, all points together; refused points count none."""
     already: int
     """Replications that were on disk at the start."""
-    confidence: float = CONFIDENCE
     named: tuple[str, ...] = ()
     """Figures that were asked for; none: those that lead."""
     remarks: list[str] = field(default_factory=list)
@@ -168,7 +167,7 @@ class SweepResult(Printed):
     @cached_property
     def crossovers(self) -> DataFrame:
         """Crossovers of mechanisms: one row for each figure, pair of mechanisms and crossing."""
-        table = sweep_crossovers(self.grid, [point.values for point in self.points], self.confidence)
+        table = sweep_crossovers(self.grid, [point.values for point in self.points])
         return frame(table, columns=[*CROSSOVER_COLUMNS])
 
     def to_pandas(self) -> DataFrame:
@@ -202,7 +201,7 @@ class SweepResult(Printed):
         """Return manifest, results and refusals as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
-            "confidence": self.confidence,
+            "confidence": CONFIDENCE,
             "results": rows(self.results),
             "outside_calibration": self.outside,
             "refused": self.refusals,
@@ -274,7 +273,7 @@ def _figures_of(runner: Runner, names: Sequence[str]) -> list[PointFigures]:
     """Return the figures of every point, read back one after the other: records of many points are large."""
     figures: list[PointFigures] = []
     first: dict[str, int] = {}
-    reader = Reader(names, CONFIDENCE)
+    reader = Reader(names)
     for number, (identity, numbers) in enumerate(zip(runner.identities, runner.taken, strict=True)):
         twin = first.setdefault(identity["model"], number)
         if twin < number:
@@ -448,7 +447,7 @@ def _crossover(row: Any, result: SweepResult) -> list[Cell]:
     half = (row.high - row.low) / 2.0
     return [
         f"{_heading(result.shown[row.metric], result, several=True)}: {row.before} below, {row.after} above",
-        Estimate(row.estimate, half, row.low, row.high, row.n, result.confidence, row.interval),
+        Estimate(row.estimate, half, row.low, row.high, row.n, CONFIDENCE, row.interval),
         f"{row.from_point:g} and {row.to_point:g}",
         f"{with_unit(row.axis, row.unit)}{f'; {row.held}' if row.held else ''}",
     ]

@@ -17,6 +17,7 @@ from vftsim.study.designs.crossovers import crossovers, numbers_of
 from vftsim.study.designs.sweep_grid import AnyAxis, Grid, Point
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
+from vftsim.study.runs.results import CONFIDENCE
 from vftsim.study.store.files import sha256_of
 
 FIRST_STEP = "step_1"
@@ -42,12 +43,11 @@ class Reader:
 
     names: Sequence[str]
     """Figures that were asked for; none: those that lead."""
-    confidence: float
     _same: dict[tuple[Any, ...], tuple[str, Address]] = field(default_factory=dict)
 
     def read(self, records: Sequence[tuple[int, RunRecord]]) -> PointFigures:
         """Return the figures of a point."""
-        summary, figures = Summary("", records, self.confidence), PointFigures()
+        summary, figures = Summary("", records, CONFIDENCE), PointFigures()
         for chosen_one in chosen(summary, self.names):
             estimate = summary.estimate(chosen_one.text)
             if estimate is not None:
@@ -96,7 +96,7 @@ COLUMNS = (*_OF_PAIR, *_OF_PLACE)
 _PROTECTION = ".protection."
 
 
-def sweep_crossovers(grid: Grid, records: Sequence[Mapping[int, Figures]], confidence: float) -> list[dict[str, Any]]:
+def sweep_crossovers(grid: Grid, records: Sequence[Mapping[int, Figures]]) -> list[dict[str, Any]]:
     """Return a row for every crossover of two mechanisms; the columns are :data:`COLUMNS`.
 
     Replications that one of the points lacks are left out.
@@ -109,7 +109,7 @@ def sweep_crossovers(grid: Grid, records: Sequence[Mapping[int, Figures]], confi
         if (numbers := numbers_of(axis.values)) is not None
         for held, lines in _lines(grid, axis, records)
         for first, second in combinations(lines, 2)
-        for row in _of_pair(axis, numbers, held, (first, second), (lines[first], lines[second]), confidence)
+        for row in _of_pair(axis, numbers, held, (first, second), (lines[first], lines[second]))
     ]
 
 
@@ -136,14 +136,13 @@ def _of_pair(
     held: str,
     kinds: tuple[str, str],
     lines: tuple[list[Mapping[int, Figures]], list[Mapping[int, Figures]]],
-    confidence: float,
 ) -> Iterator[dict[str, Any]]:
     numbers, unit = positions
     order = sorted(range(len(numbers)), key=lambda n: numbers[n])
     common = sorted(set.intersection(*(set(figures) for line in lines for figures in line)))
     for metric in _metrics(lines) if common else ():
         first, second = ([[_value(line[n][r], metric) for r in common] for n in order] for line in lines)
-        for one in crossovers([numbers[n] for n in order], first, second, confidence):
+        for one in crossovers([numbers[n] for n in order], first, second):
             before, after = kinds if one.first_is_lower_before else kinds[::-1]
             at, bracket = one.at, (one.low, one.high)
             where = (axis.name, unit, held, at.mean, at.low, at.high, at.n, at.kind, *bracket)

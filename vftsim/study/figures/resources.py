@@ -193,7 +193,7 @@ def _drawn_links(run: Run) -> Iterator[tuple[tuple[str, str], float]]:
         yield (f"link of {network} to {host}", UTILIZATION), 100.0 * bits_per_s / spec.networks[network].rate
 
 
-def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> DataFrame:
+def resource_table(uses: Sequence[Uses]) -> DataFrame:
     """Return the resources by falling utilization, then who waits, then losses; the first row is the limit."""
     runs = [{(resource, unit): value for resource, unit, value in each} for each in uses]
     names = list(dict.fromkeys(name for use in runs for name in use))
@@ -209,17 +209,17 @@ def resource_table(uses: Sequence[Uses], confidence: float = 0.95) -> DataFrame:
             {
                 "resource": name[0],
                 "unit": name[1],
-                **estimate_columns(_mean([use.get(name, 0.0) for use in runs], name[1], confidence)),
+                **estimate_columns(_mean([use.get(name, 0.0) for use in runs], name[1])),
             }
             for name in ranked
         ]
     )
 
 
-def _mean(uses: Sequence[float], unit: str, confidence: float) -> Estimate:
+def _mean(uses: Sequence[float], unit: str) -> Estimate:
     """Return a mean with its interval, which ends at all of a resource where no run used more."""
     is_part = unit in (UTILIZATION, POOL) and max(uses) <= _ALL_PERCENT
-    return mean_interval(uses, confidence).times(1.0, _ALL_PERCENT if is_part else math.inf)
+    return mean_interval(uses).times(1.0, _ALL_PERCENT if is_part else math.inf)
 
 
 def limit_in_words(table: DataFrame) -> str:
