@@ -4,7 +4,7 @@ Every mechanism with its defaults, but the model's own with the parameters that 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from vftsim.composition.model import MeasuredSpec, ModelSpec
@@ -110,29 +110,8 @@ KEYS = {
 }
 
 
-_VALUES: dict[str, Callable[[str], str]] = {"round_trip": lambda text: DURATION.format(int(DURATION.parse(text)) // 2)}
-
-
-@dataclass(frozen=True, slots=True)
-class ProtectionAxis:
-    """A short name about protection, with its values; the interface of :class:`~.sweep_grid.Axis`."""
-
-    name: str
-    domain: str
-    """Entry of the model file whose protection it is."""
-    values: tuple[str, ...]
-    """As the user wrote them."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The dotted key, in mechanisms that have it."""
-        return (f"domains.{self.domain}.protection.{KEYS[self.name]}",)
-
-    def assignments(self, value: str, kind: str) -> tuple[str, ...]:
-        """Return what ``--set`` would say for a value under a mechanism; nothing if that has no such parameter."""
-        if not has_parameter(kind, self.name):
-            return ()
-        return (f"{self.keys[0]}={_VALUES.get(self.name, str)(value)}",)
+WRITTEN: dict[str, Callable[[str], str]] = {"round_trip": lambda text: DURATION.format(int(DURATION.parse(text)) // 2)}
+"""What is written at the key for a value of the short name, where that is another one."""
 
 
 def has_parameter(kind: str, name: str) -> bool:
@@ -154,18 +133,6 @@ def mechanism_of(model: Model) -> str:
     except UsageError:
         return "none"
     return kind
-
-
-def protection_axis(
-    model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...], option: str
-) -> ProtectionAxis:
-    """Return the axis of a short name; refuse one that means nothing under these mechanisms."""
-    if not any(has_parameter(kind, name) for kind in kinds):
-        raise UsageError(
-            f"{option}: '{name}' ({MEANINGS[name]}) means nothing under {', '.join(kinds)}; say a protection that has "
-            "it"
-        )
-    return ProtectionAxis(name, protected_domain(model), values)
 
 
 def switch_of(model: Model, kind: str, written_model: Model) -> tuple[str, ...]:

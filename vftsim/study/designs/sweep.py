@@ -28,7 +28,7 @@ from vftsim.study.designs.protections import MEANINGS
 from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.sweep_figures import COLUMNS as CROSSOVER_COLUMNS
 from vftsim.study.designs.sweep_figures import PointFigures, Reader, sweep_crossovers
-from vftsim.study.designs.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, AnyAxis, Grid, Point, point_name
+from vftsim.study.designs.sweep_grid import MOST_DRAWN, SHORT_MEANINGS, Axis, Grid, Point
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
 from vftsim.study.figures.names import Address
@@ -226,7 +226,7 @@ def _refusals(grid: Grid, refused: Mapping[int, str]) -> dict[str, str]:
     for number, why in refused.items():
         point = grid.points[number]
         are_all = all(each.number in refused for each in grid.points if each.variant == point.variant)
-        refusals[point.variant.name if are_all else point_name(point)] = why
+        refusals[point.variant.name if are_all else point.name] = why
     return refusals
 
 
@@ -254,7 +254,7 @@ def run_sweep(
         wanted_of = [replications] * len(points)
         already = runner.load(wanted_of)
         try:
-            runner.run(wanted_of, lambda number: point_name(points[number]))
+            runner.run(wanted_of, lambda number: points[number].name)
         except KeyboardInterrupt:
             interrupted = True
         refusals = _refusals(grid, runner.refused)
@@ -320,13 +320,13 @@ def _charts(result: SweepResult) -> list[Chart]:
     return [chart for name in result.drawn for chart in _of_figure(result, name, over, apart)]
 
 
-def _apart(rest: list[AnyAxis], has_several_variants: bool) -> AnyAxis | None:
+def _apart(rest: list[Axis], has_several_variants: bool) -> Axis | None:
     """Return the axis that has a chart for each value."""
     fit = [axis for axis in rest if len(axis.values) <= _MOST_CHARTS]
     return fit[-1] if fit and (len(rest) > 1 or has_several_variants) else None
 
 
-def _of_figure(result: SweepResult, name: str, over: AnyAxis, apart: AnyAxis | None) -> list[Chart]:
+def _of_figure(result: SweepResult, name: str, over: Axis, apart: Axis | None) -> list[Chart]:
     """Return the charts of one figure, all on one scale."""
     grid, address = result.grid, result.drawn[name]
     numbers = numbers_of(over.values)

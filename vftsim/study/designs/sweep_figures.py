@@ -14,7 +14,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.outcome.declare import Verdict
 from vftsim.stats import Estimate
 from vftsim.study.designs.crossovers import crossovers, numbers_of
-from vftsim.study.designs.sweep_grid import AnyAxis, Grid, Point
+from vftsim.study.designs.sweep_grid import Axis, Grid, Point
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.results import CONFIDENCE
@@ -114,7 +114,7 @@ def sweep_crossovers(grid: Grid, records: Sequence[Mapping[int, Figures]]) -> li
 
 
 def _lines(
-    grid: Grid, axis: AnyAxis, records: Sequence[Mapping[int, Figures]]
+    grid: Grid, axis: Axis, records: Sequence[Mapping[int, Figures]]
 ) -> Iterator[tuple[str, dict[str, list[Mapping[int, Figures]]]]]:
     """Yield what is held fixed, and what every mechanism measured at each value of an axis."""
     groups: dict[str, dict[str, dict[str, Mapping[int, Figures]]]] = {}
@@ -125,13 +125,13 @@ def _lines(
         yield held, {kind: [figures_at[value] for value in axis.values] for kind, figures_at in by_kind.items()}
 
 
-def _held(grid: Grid, point: Point, axis: AnyAxis) -> str:
+def _held(grid: Grid, point: Point, axis: Axis) -> str:
     others = [f"{name}={value}" for name, value in point.values.items() if name != axis.name]
     return ", ".join([*([point.variant.scheduler] if len(grid.schedulers) > 1 else []), *others])
 
 
 def _of_pair(
-    axis: AnyAxis,
+    axis: Axis,
     positions: tuple[list[float], str],
     held: str,
     kinds: tuple[str, str],

@@ -21,12 +21,13 @@ from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.study.designs.protections import (
+    KEYS,
     MEANINGS,
-    ProtectionAxis,
+    WRITTEN,
+    has_parameter,
     kinds_named,
     mechanism_of,
     parts_named,
-    protection_axis,
     protection_key,
     switch_of,
 )
@@ -65,19 +66,18 @@ class Axis:
     name: str
     """As the user said it."""
     keys: tuple[str, ...]
-    """Dotted keys of the model that get the value."""
+    """Dotted keys of the model that get the value; of a short name about protection, in mechanisms that have it."""
     values: tuple[str, ...]
     """As the user wrote them."""
     unit: str = ""
     """Added to a value that is a bare number."""
 
-    def assignments(self, value: str, _kind: str = "") -> tuple[str, ...]:
-        """Return what ``--set`` would say for a value, the same under every mechanism."""
-        text = f"{value} {self.unit}" if self.unit and _is_number(value) else value
+    def assignments(self, value: str, kind: str) -> tuple[str, ...]:
+        """Return what ``--set`` would say for a value under a mechanism; nothing if that has no such parameter."""
+        if self.name in MEANINGS and not has_parameter(kind, self.name):
+            return ()
+        text = f"{value} {self.unit}" if self.unit and _is_number(value) else WRITTEN.get(self.name, str)(value)
         return tuple(f"{key}={text}" for key in self.keys)
-
-
-AnyAxis = Axis | ProtectionAxis
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +127,10 @@ class Point:
         """Its model, made when it is asked for: those of a large grid would take hundreds of megabytes."""
         return self.made()
 
-
-def point_name(point: Point) -> str:
-    """Return a point in words."""
-    return ", ".join([*point.variant.names.values(), *(f"{k}={v}" for k, v in point.values.items())])
+    @property
+    def name(self) -> str:
+        """In words."""
+        return ", ".join([*self.variant.names.values(), *(f"{k}={v}" for k, v in self.values.items())])
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Grid:
     """The points of a sweep, and how the model of each is made."""
 
     base: Model
-    axes: tuple[AnyAxis, ...]
+    axes: tuple[Axis, ...]
     variants: tuple[Variant, ...]
     refused: Mapping[str, str]
     """Why, by scheduler and mechanism that the model could not be written with."""
@@ -337,13 +337,11 @@ def refuse_overwritten(keys_of: Mapping[str, Sequence[str]], option: str) -> Non
         set_by |= dict.fromkeys(wholes, name)
 
 
-def _axes(model: Model, grid: Sequence[str], default: Sequence[str], kinds: tuple[str, ...]) -> tuple[AnyAxis, ...]:
+def _axes(model: Model, grid: Sequence[str], default: Sequence[str], kinds: tuple[str, ...]) -> tuple[Axis, ...]:
     if not grid and not _short_keys(model, "streams"):
         raise UsageError(f"a sweep of '{model.label}' needs axes, e.g. --grid domains.sut.cpu_inflation=1,1.3")
-    if grid:
-        axes = tuple(_axis(model, text, kinds) for text in grid)
-    else:
-        axes = tuple(_axis(model, text, kinds) for text in default if _short_keys(model, text.split("=")[0]))
+    texts = grid or [text for text in default if _short_keys(model, text.split("=")[0])]
+    axes = tuple(_axis(model, text, kinds) for text in texts)
     names = [axis.name for axis in axes]
     for name in names:
         if names.count(name) > 1:
@@ -351,7 +349,7 @@ def _axes(model: Model, grid: Sequence[str], default: Sequence[str], kinds: tupl
     return axes
 
 
-def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> AnyAxis:
+def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> Axis:
     name, equals, rest = text.partition("=")
     name = name.strip()
     values = tuple(split_values(rest))
@@ -362,14 +360,15 @@ def _axis(model: Model, text: str, kinds: tuple[str, ...]) -> AnyAxis:
     return axis_of(model, name, values, kinds)
 
 
-def axis_of(
-    model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...], option: str = "--grid"
-) -> AnyAxis:
+def axis_of(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, ...], option: str = "--grid") -> Axis:
     """Return the axis that a dotted key or a short name is; refuse one that means nothing under these mechanisms."""
     if "." in name:
         return Axis(name, (name,), values)
     if name in MEANINGS:
-        return protection_axis(model, name, values, kinds, option)
+        if not any(has_parameter(kind, name) for kind in kinds):
+            means = f"'{name}' ({MEANINGS[name]}) means nothing under {', '.join(kinds)}"
+            raise UsageError(f"{option}: {means}; say a protection that has it")
+        return Axis(name, (f"{protection_key(model)}.{KEYS[name]}",), values)
     if name not in SHORT_NAMES:
         known = (*SHORT_NAMES, *MEANINGS)
         hint = did_you_mean(name, known) or ";"
