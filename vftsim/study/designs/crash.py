@@ -18,8 +18,11 @@ packet to packet that ends in its own stretch, from it to the next fault or the 
 faults.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
@@ -140,27 +143,32 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class _Crashed:
-    """Result of a run with a crash."""
+class _Watched:
+    """Result of a run with faults."""
 
     record: RunRecord
+    since_ns: int
+    """When the fault struck that is looked at."""
+    timeline: list[tuple[int, str]]
+    """What happened to the domain, in order."""
     gaps: dict[str, Gap]
-    is_more_to_come: bool
-    """Whether the run ended before what follows the crash was over."""
+    """The longest gap of each workload that had one."""
     last_seen_ns: int
+    """When the last packet of any workload came out; 0: none did."""
+    is_more_to_come: bool
+    """Whether the run ended before what follows the fault was over."""
+    is_dead: bool
+    """Whether the machine is gone at the end."""
 
-    def first_ns(self, task: CrashTask, *words: str) -> int | None:
-        """Return when one of the words first came after the crash; ``None``: never."""
-        return next((at_ns for at_ns, what in self.timeline(task) if at_ns >= task.crash_ns and what in words), None)
+    def first_ns(self, *words: str) -> int | None:
+        """Return when one of the words first came after the fault; ``None``: never."""
+        return next((at_ns for at_ns, what in self.timeline if at_ns >= self.since_ns and what in words), None)
 
-    def instants(self, task: CrashTask) -> tuple[int | None, int | None, int | None]:
-        """Return when the failure was declared, the guest was live, and it was reachable."""
-        live_ns, reachable_ns = self.first_ns(task, *LIVE), self.first_ns(task, REACHABLE)
-        return self.first_ns(task, DECLARED), live_ns, live_ns if reachable_ns is None else reachable_ns
-
-    def timeline(self, task: CrashTask) -> list[tuple[int, str]]:
-        """Return what happened, in order."""
-        return sorted(self.record.timelines[task.domain])
+    @property
+    def reachable_ns(self) -> int | None:
+        """When the guest could be reached, which is when it was live if nobody says so."""
+        reachable_ns = self.first_ns(REACHABLE)
+        return self.first_ns(*LIVE) if reachable_ns is None else reachable_ns
 
 
 def simulate_crash(task: CrashTask) -> Failover:
@@ -171,23 +179,23 @@ def simulate_crash(task: CrashTask) -> Failover:
         return _judged(task, crashed, run_model(task.spec, task.seed, task.replication))
     alone = _watched_well(task, BackupCrash(at=at, domain=task.domain), ALONE)
     silence = _silence(task, alone)
-    undisturbed = _watched(task, (), (silence.begin_ns + 1, silence.end_ns), {})
+    undisturbed = _watched(task, task.spec, (), task.crash_ns, lambda _: (silence.begin_ns + 1, silence.end_ns))
     failover = _judged(task, crashed, undisturbed.record)
     return replace(failover, of_backup=_of_backup(task, alone, undisturbed, silence))
 
 
-def _silence(task: CrashTask, crashed: _Crashed) -> Gap:
+def _silence(task: CrashTask, crashed: _Watched) -> Gap:
     """Return the gap that the primary ends when it goes on alone; until then, or the run's end, if none asked again."""
-    gap, alone_ns = common_gap(list(crashed.gaps.values())), crashed.first_ns(task, *ALONE)
+    gap, alone_ns = common_gap(list(crashed.gaps.values())), crashed.first_ns(*ALONE)
     if alone_ns is None:
         return Gap(task.crash_ns, task.watched_until_ns)
     return Gap(task.crash_ns, alone_ns) if gap is None or crashed.last_seen_ns < alone_ns else gap
 
 
-def _of_backup(task: CrashTask, crashed: _Crashed, undisturbed: _Crashed, silence: Gap) -> BackupFailure:
+def _of_backup(task: CrashTask, crashed: _Watched, undisturbed: _Watched, silence: Gap) -> BackupFailure:
     """Judge a crash of the backup's host: it holds up what comes out in its silence without it."""
-    alone_ns = crashed.first_ns(task, *ALONE)
-    is_pair = any(what == PROTECTED and at_ns < task.crash_ns for at_ns, what in crashed.timeline(task))
+    alone_ns = crashed.first_ns(*ALONE)
+    is_pair = any(what == PROTECTED and at_ns < task.crash_ns for at_ns, what in crashed.timeline)
     outage_s = math.inf if alone_ns is None else (silence.end_ns - silence.begin_ns) / _S
     return BackupFailure(
         outage_s=outage_s if is_pair and undisturbed.gaps else 0.0,
@@ -196,7 +204,7 @@ def _of_backup(task: CrashTask, crashed: _Crashed, undisturbed: _Crashed, silenc
     )
 
 
-def _watched_well(task: CrashTask, crash: FaultSpec, over: Sequence[str]) -> _Crashed:
+def _watched_well(task: CrashTask, crash: FaultSpec, over: Sequence[str]) -> _Watched:
     """Run until the longest gap that is seen is that of the takeover, which the first of the words ``over`` ends.
 
     A pause in the traffic, or the stop at the end of a re-protection, can be longer: then the same run is watched for
@@ -204,9 +212,13 @@ def _watched_well(task: CrashTask, crash: FaultSpec, over: Sequence[str]) -> _Cr
     """
     windows: dict[str, tuple[int, int]] = {}
     whole = (task.crash_ns, task.watched_until_ns)
+
+    def window_of(name: str) -> tuple[int, int]:
+        return windows.get(name, whole)
+
     while True:
-        crashed = _watched(task, (crash,), whole, windows)
-        live_ns = crashed.first_ns(task, *over)
+        crashed = _watched(task, task.spec, (crash,), task.crash_ns, window_of)
+        live_ns = crashed.first_ns(*over)
         shorter_windows = {
             name: window
             for name, gap in crashed.gaps.items()
@@ -231,57 +243,46 @@ def without(gap: Gap, window: tuple[int, int], live_ns: int) -> tuple[int, int] 
 
 
 def _watched(
-    task: CrashTask, faults: tuple[FaultSpec, ...], whole: tuple[int, int], windows: Mapping[str, tuple[int, int]]
-) -> _Crashed:
-    """Run with faults and watch every flow of packets in its window, or the ``whole`` one."""
-    spec = task.spec.model_copy(update={"faults": faults})
-    record, last, gaps = run_watched(
-        spec, task.seed, task.replication, task.domain, lambda name: windows.get(name, whole)
-    )
-    is_more = is_more_to_come(last.engine, last.built.guards[task.domain])
-    return _Crashed(record, gaps, is_more, _last_seen_ns(last, task.domain))
+    task: CrashTask | EpisodeTask,
+    spec: ModelSpec,
+    faults: tuple[FaultSpec, ...],
+    since_ns: int,
+    window_of: Callable[[str], tuple[int, int]],
+) -> _Watched:
+    """Run a model with faults and watch the packets of workloads that the task's domain serves.
 
-
-def run_watched(
-    spec: ModelSpec, seed: int, replication: int, domain: str, window_of: Callable[[str], tuple[int, int]]
-) -> tuple[RunRecord, Run, dict[str, Gap]]:
-    """Run a model and watch the packets of workloads that a domain serves.
-
-    Packets of a workload are watched from when to when, in ns, ``window_of`` its name says.  Returns the record, the
-    last pass of the run, and the longest gap of each workload that had one.
+    Packets of a workload are watched from when to when, in ns, ``window_of`` its name says.
     """
     passes: list[Run] = []
 
     def watch(run: Run) -> None:
         passes.append(run)
-        for name, driver in served(run, domain).items():
-            flow = run.engine.rows(flows)[driver.flow]
+        for name, flow in _flows(run, task.domain).items():
             flow.watched_ns, flow.unwatched_ns = window_of(name)
 
-    record = run_model(spec, seed, replication, prepare=watch)
-    return record, passes[-1], _gaps(passes[-1], domain)
+    record = run_model(spec.model_copy(update={"faults": faults}), task.seed, task.replication, prepare=watch)
+    run = passes[-1]
+    seen, guard = _flows(run, task.domain), run.built.guards.get(task.domain, 0)
+    return _Watched(
+        record,
+        since_ns,
+        sorted(record.timelines.get(task.domain, ())),
+        {
+            name: Gap(int(flow.gap_end_ns) - int(flow.gap_ns), int(flow.gap_end_ns))
+            for name, flow in seen.items()
+            if flow.gap_end_ns > 0
+        },
+        max((int(flow.seen_ns) for flow in seen.values()), default=0),
+        bool(guard) and is_more_to_come(run.engine, guard),
+        bool(guard and run.engine.rows(guards)[guard].dead),
+    )
 
 
-def served(run: Run, domain: str) -> dict[str, Any]:
-    """Return the drivers of the workloads that a domain serves, by name: others go on without it."""
+def _flows(run: Run, domain: str) -> dict[str, Any]:
+    """Return the packets' flows of the workloads that a domain serves, by name: others go on without it."""
     serving = run.spec.serving()
-    return {name: driver for name, driver in run.built.drivers.items() if domain in serving[name]}
-
-
-def _gaps(run: Run, domain: str) -> dict[str, Gap]:
-    """Return the longest gap of each workload that had one."""
-    seen = {name: run.engine.rows(flows)[driver.flow] for name, driver in served(run, domain).items()}
-    return {
-        name: Gap(int(flow.gap_end_ns) - int(flow.gap_ns), int(flow.gap_end_ns))
-        for name, flow in seen.items()
-        if flow.gap_end_ns > 0
-    }
-
-
-def _last_seen_ns(run: Run, domain: str) -> int:
-    """Return when the last packet of any workload came out; 0: none did."""
-    seen = (run.engine.rows(flows)[driver.flow].seen_ns for driver in served(run, domain).values())
-    return max(map(int, seen), default=0)
+    drivers = {name: driver for name, driver in run.built.drivers.items() if domain in serving[name]}
+    return {name: run.engine.rows(flows)[driver.flow] for name, driver in drivers.items()}
 
 
 def planned_reprotection_ns(protection: object) -> int | None:
@@ -293,9 +294,9 @@ def planned_reprotection_ns(protection: object) -> int | None:
     return int(spec.delay + plan.live_ns + plan.downtime_ns)
 
 
-def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failover:
-    record, timeline = crashed.record, crashed.timeline(task)
-    declared_ns, live_ns, reachable_ns = crashed.instants(task)
+def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failover:
+    record = crashed.record
+    declared_ns, live_ns, reachable_ns = crashed.first_ns(DECLARED), crashed.first_ns(*LIVE), crashed.reachable_ns
     gap = common_gap(list(crashed.gaps.values()))
     if live_ns is not None and not any(task.domain in domains for domains in task.spec.serving().values()):
         # Nobody outside sees it: what stands still is the guest's own work.
@@ -319,7 +320,7 @@ def _judged(task: CrashTask, crashed: _Crashed, undisturbed: RunRecord) -> Failo
         lost=_lost(seen, of_none),
         retransmissions=_repeated(seen) - _repeated(of_none),
         figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
-        timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in timeline],
+        timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in crashed.timeline],
         is_cut_short=reachable_ns is None and (declared_ns is not None or crashed.is_more_to_come),
     )
 
@@ -337,8 +338,8 @@ def parts_of(gap: Gap, instants: list[int]) -> list[float]:
     return [(end_ns - begin_ns) / _S for begin_ns, end_ns in pairwise((gap.begin_ns, *inside, gap.end_ns))]
 
 
-def _unprotected_s(task: CrashTask, crashed: _Crashed, live_ns: int | None) -> float:
-    restored = [at_ns for at_ns, what in crashed.timeline(task) if what == PROTECTED and at_ns > task.crash_ns]
+def _unprotected_s(task: CrashTask, crashed: _Watched, live_ns: int | None) -> float:
+    restored = [at_ns for at_ns, what in crashed.timeline if what == PROTECTED and at_ns > task.crash_ns]
     if restored:
         return (restored[0] - task.crash_ns) / _S
     planned_ns = planned_reprotection_ns(task.spec.expanded()[task.domain].protection)
@@ -365,12 +366,12 @@ def _more_failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
 
 
 def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for each, sign in ((record, 1), (undisturbed, -1)):
-        for phase in each.played():
-            for kind, count in phase.failed.items():
-                counts[kind] = counts.get(kind, 0) + sign * count
-    return counts
+    more = Counter[str]()
+    for phase in record.played():
+        more.update(phase.failed)
+    for phase in undisturbed.played():
+        more.subtract(phase.failed)
+    return dict(more)
 
 
 def _not_done(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
@@ -420,14 +421,6 @@ _ALONE = {DECLARED, *LIVE, "secondary live too", "primary goes on alone", "backu
 
 
 @dataclass(frozen=True, slots=True)
-class TimedFault:
-    """A fault at an instant, in ns."""
-
-    at_ns: int
-    fault: FaultSpec
-
-
-@dataclass(frozen=True, slots=True)
 class EpisodeTask:
     """An episode to be simulated; its last fault is judged."""
 
@@ -436,8 +429,8 @@ class EpisodeTask:
     domain: str
     seed: int
     replication: int
-    timed_faults: tuple[TimedFault, ...]
-    """In the time of the run; none: the longest time from packet to packet is told."""
+    timed_faults: tuple[tuple[int, FaultSpec], ...]
+    """With their instants in ns of the run; none: the longest time from packet to packet is told."""
     from_ns: int
     """Beginning of the judged stretch."""
     protected_from_ns: int = 0
@@ -464,28 +457,19 @@ def simulate_episode(task: EpisodeTask) -> Episode:
         begins = {"active_from": Instant("run", task.protected_from_ns)}
         spec = with_domain(spec, entry, protection=spec.domains[entry].protection.model_copy(update=begins))
     faults = tuple(
-        each.fault.model_copy(update={"at": Instant("run", each.at_ns), "repeat": None, "domain": task.domain})
-        for each in task.timed_faults
+        fault.model_copy(update={"at": Instant("run", at_ns), "repeat": None, "domain": task.domain})
+        for at_ns, fault in task.timed_faults
     )
-    record, last, gaps = run_watched(
-        spec.model_copy(update={"faults": faults}),
-        task.seed,
-        task.replication,
-        task.domain,
-        lambda _: (task.from_ns, _NEVER_NS),
-    )
-    gap = common_gap(list(gaps.values()))
-    after = sorted((at_ns, what) for at_ns, what in record.timelines.get(task.domain, ()) if at_ns >= task.from_ns)
+    watched = _watched(task, spec, faults, task.from_ns, lambda _: (task.from_ns, _NEVER_NS))
+    gap, back_ns = common_gap(list(watched.gaps.values())), watched.reachable_ns
+    after = [(at_ns, what) for at_ns, what in watched.timeline if at_ns >= task.from_ns]
     redundant = [(at_ns, what) for at_ns, what in after if what == PROTECTED or what in _ALONE]
     is_back = bool(redundant) and redundant[-1][1] == PROTECTED
-    guard = last.built.guards.get(task.domain, 0)
-    live_ns = next((at_ns for at_ns, what in after if what in LIVE), None)
-    back_ns = next((at_ns for at_ns, what in after if what == REACHABLE), live_ns)
-    if back_ns is not None and _last_seen_ns(last, task.domain) < back_ns:
+    if back_ns is not None and watched.last_seen_ns < back_ns:
         gap = Gap(task.from_ns, back_ns)
     return Episode(
         0.0 if gap is None else max(0.0, (gap.end_ns - gap.begin_ns) / _S),
-        bool(guard and last.engine.rows(guards)[guard].dead),
+        watched.is_dead,
         bool(redundant) and not is_back,
         (redundant[-1][0] - task.from_ns) / _S if is_back else 0.0,
     )

@@ -28,7 +28,7 @@ from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
-from vftsim.study.designs.crash import Episode, EpisodeTask, TimedFault, planned_reprotection_ns, simulate_episode
+from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
 from vftsim.study.designs.failover import Crashes, at_rest, crash_instants, ended_beside, protected_domain
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
@@ -119,7 +119,7 @@ class Machine:
         first_ns, last_ns = timed_faults[0][0], timed_faults[-1][0]
         spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + _S + end_ns - first_ns)
         shift_ns = begins_ns + LEAD_NS + first_ns % _S - first_ns
-        played = tuple(TimedFault(at_ns + shift_ns, fault) for at_ns, fault in timed_faults)
+        played = tuple((at_ns + shift_ns, fault) for at_ns, fault in timed_faults)
         protected_from_ns = 0 if protected_ns is None else max(protected_ns + shift_ns, 1)
         return simulate_episode(
             EpisodeTask(spec, self.domain, self.seed, traffic, played, last_ns + shift_ns, protected_from_ns)
