@@ -20,8 +20,9 @@ from vftsim.study.designs.run import run_study
 from vftsim.study.designs.study import run_study_file
 from vftsim.study.designs.study_spec import read_study
 from vftsim.study.designs.sweep import run_sweep
+from vftsim.study.figures import names
 from vftsim.study.figures.catalogue import catalogue, check_names, one_figure
-from vftsim.study.figures.names import find, one
+from vftsim.study.figures.names import find
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import labels_apart
@@ -49,6 +50,10 @@ def loop(tmp_path):
 
 def summary(model, replications=3):
     return Summary(model.label, [(n, run_model(model.spec, 1, n)) for n in range(replications)])
+
+
+def one(name, known):
+    return names.only(name, find(name, known), known)
 
 
 def notes_of(result):

@@ -119,7 +119,9 @@ def _pilot(spec: ModelSpec, seed: int, streams: int) -> RunRecord:
     return Run(at_streams(spec, streams).model_copy(update={"measure": measure}), seed, 0).run()
 
 
-KNOB_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
+STEADY_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
+"""Of what is no benchmark: a run takes seconds, and the share of runs beyond the limit rises over a tenth of the load.
+Finer levels than these pass and fail by chance."""
 _ABOVE_OWN = 2.0
 _BUDGETED = "a search runs as many as it needs; --budget bounds them"
 
@@ -173,7 +175,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     turned = partial(at_knob, knob=knob, workload=loaded) if fewest else knob.at
     load = JudgedLoad(model.spec, execution.seed, turned, partial(meets, objectives=objectives), offered)
     study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
-    return searched(model, execution, request.settings(KNOB_SEARCH), {key: study}, prices=request.prices)
+    return searched(model, execution, request.settings(STEADY_SEARCH), {key: study}, prices=request.prices)
 
 
 def at_knob(spec: ModelSpec, level: float, *, knob: Knob, workload: str) -> ModelSpec:
@@ -217,9 +219,6 @@ def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]
 
 
 LOSS_LIMIT_PERCENT = 0.1
-STREAM_SEARCH = SearchSettings(resolution_percent=5.0, runs_per_level=80, budget=300)
-"""A run takes seconds, and the share of runs beyond the limit rises over a tenth of the load: finer levels
-than these pass and fail by chance."""
 
 
 def stream_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
@@ -244,7 +243,7 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
     losses = tuple(Objective(one_figure(f"workloads.{each}.loss", spec), "<=", limit) for each in carriers)
     load = JudgedLoad(spec, execution.seed, at_streams, partial(meets, objectives=losses), offered)
     study = LevelStudy(load, names, saturating_streams(spec, execution.seed), limit)
-    return searched(model, execution, request.settings(STREAM_SEARCH), {"streams": study}, prices=request.prices)
+    return searched(model, execution, request.settings(STEADY_SEARCH), {"streams": study}, prices=request.prices)
 
 
 def _of_copies(drivers: Sequence[str]) -> str:
@@ -363,10 +362,8 @@ def capacity_takes(model: Model, request: CapacityRequest) -> Needs:
     What cannot be studied takes nothing: :func:`find_capacity` says why.
     """
     spec, of_prices = model.spec, runs_of_bands(model) if request.prices else 0
-    if _turns_a_knob(model, request):
-        return needs_of(spec).times(request.settings(KNOB_SEARCH).budget + of_prices)
-    if spec.ramp is None:
-        return needs_of(spec).times(request.settings(STREAM_SEARCH).budget + of_prices)
+    if _turns_a_knob(model, request) or spec.ramp is None:
+        return needs_of(spec).times(request.settings(STEADY_SEARCH).budget + of_prices)
     if request.method != "search" and request.after_stop_ns is None:
         needs = needs_of(spec).times(request.replications or DEFAULT_REPLICATIONS)
         return needs + bands_take(model) if request.prices else needs

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
-from vftsim.stats import ReplicationResult, StoppingRule, run_replications
+from vftsim.stats import ReplicationResult, StoppingRule
+from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.figures.catalogue import check_names, watched
 from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import figures_in
@@ -55,7 +56,7 @@ def run_study(
         def batch(count: int, known: dict[int, Record]) -> Replications:
             return replicate([model], count, stored_in, known=[known])[0]
 
-        done, precision = (batch(wanted, {}), None) if rule is None else run_until(rule, batch, {})
+        done, precision = (batch(wanted, {}), None) if rule is None else run_until(rule, batch)
         if rule is not None and len(done.records) < wanted and not done.interrupted:
             done = batch(wanted, done.records)  # the precision took fewer
         if not done.records:
@@ -90,27 +91,20 @@ def precision_rule(model: Model, percent: float, figures: Sequence[str], most: i
     return StoppingRule(chosen, relative_half_width=percent / 100.0, budget=most)
 
 
-def run_until(
-    rule: StoppingRule, batch: Batch, known: dict[int, Record]
-) -> tuple[Replications, ReplicationResult | None]:
+def run_until(rule: StoppingRule, batch: Batch) -> tuple[Replications, ReplicationResult | None]:
     """Run replications until the rule is met, its budget used up, or the user ends it (then without a verdict)."""
-    done = [batch(1, known)]  # one shows which figures there are, before the others cost their time
-    if done[0].interrupted:
-        return done[0], None
-    watched_in(done[0].records[0], 0, rule.metrics)
-
-    def run_batch(numbers: range) -> list[dict[str, float]]:
-        records = done[-1].records
-        done.append(batch(numbers.stop, records))
-        if done[-1].interrupted:
-            raise _Ended
-        return [watched_in(done[-1].records[n], n, rule.metrics) for n in numbers]
-
-    try:
-        verdict = run_replications(run_batch, rule)
-    except _Ended:
-        return done[-1], None
-    return done[-1], verdict
+    procedure = rounds_of(rule)
+    done, numbers = batch(1, {}), next(procedure)
+    if not done.interrupted:  # one shows which figures there are, before the others cost their time
+        watched_in(done.records[0], 0, rule.metrics)
+        done = batch(numbers.stop, done.records)
+    while not done.interrupted:
+        try:
+            numbers = procedure.send([watched_in(done.records[n], n, rule.metrics) for n in numbers])
+        except StopIteration as end:
+            return done, end.value
+        done = batch(numbers.stop, done.records)
+    return done, None
 
 
 def watched_in(record: Record, replication: int, figures: Sequence[str]) -> dict[str, float]:
@@ -120,7 +114,3 @@ def watched_in(record: Record, replication: int, figures: Sequence[str]) -> dict
         if not math.isfinite(value):
             raise UsageError(f"--figure {name}: nothing to measure in replication {replication}")
     return figures_there
-
-
-class _Ended(Exception):  # noqa: N818 - the user's wish, no fault
-    """The user has ended the study."""

@@ -11,7 +11,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.outcome import Outcome, Phase
 from vftsim.outcome.declare import ANY, percent_of
 from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
-from vftsim.study.figures.names import Address, ambiguous, find, unknown
+from vftsim.study.figures.names import Address, find, only, unknown
 
 
 def catalogue(spec: ModelSpec) -> list[Address]:
@@ -42,18 +42,11 @@ def one_figure(name: str, spec: ModelSpec, option: str = "--objective") -> str:
     Of a ramp that is the figure of one of its steps, by either name of it.
     """
     known = catalogue(spec)
-    meant = meant_by(name, known)
-    if not meant:
-        raise unknown(name, known, option)
-    if len(meant) > 1:
-        raise ambiguous(name, meant, option)
-    address = meant[0].text
-    if ANY in meant[0].phase:
-        of_steps = _of_steps(meant[0], spec)
-        if len(played := meant_by(name, of_steps)) > 1:
-            raise ambiguous(name, played, option)
-        if not played:
-            raise unknown(name, of_steps, option)
+    meant = only(name, meant_by(name, known), known, option)
+    address = meant.text
+    if ANY in meant.phase:
+        of_steps = _of_steps(meant, spec)
+        only(name, meant_by(name, of_steps), of_steps, option)
     if ANY in address:
         return name
     return address if find(name, known) else f"{address.rpartition('.')[0]}.{name.rpartition('.')[2]}"

@@ -89,14 +89,13 @@ def find(name: str, known: Iterable[Address]) -> list[Address]:
     return literal or meant or [address for address in every if address.is_of(words)]
 
 
-def one(name: str, known: Sequence[Address], option: str = "--objective") -> Address:
-    """Return the one figure that a name means; refuse a name of none or of several."""
-    addresses = find(name, known)
-    if not addresses:
+def only(name: str, meant: Sequence[Address], known: Sequence[Address], option: str = "--objective") -> Address:
+    """Return the one figure that a name means of those known; refuse a name of none or of several."""
+    if not meant:
         raise unknown(name, known, option)
-    if len(addresses) > 1:
-        raise ambiguous(name, addresses, option)
-    return addresses[0]
+    if len(meant) > 1:
+        raise ambiguous(name, meant, option)
+    return meant[0]
 
 
 def ambiguous(name: str, addresses: Iterable[Address], option: str) -> UsageError:

@@ -14,7 +14,7 @@ from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import is_known
 from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate, unless_mixed
-from vftsim.study.figures.names import Address, find, one
+from vftsim.study.figures.names import Address, find, only
 
 OF_PAIRS = "A difference with (x to y) is the mean of the replications' own differences, with the lowest and highest."
 """What stands below a table of :meth:`Summary.difference`."""
@@ -183,7 +183,7 @@ def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
     summary, values = Summary("", [(0, record)]), dict[str, float]()
     for name in names:
         addresses = summary.find(name)
-        values[name] = summary.values(one(name, addresses).text).get(0, math.nan) if addresses else math.nan
+        values[name] = summary.values(only(name, addresses, addresses).text).get(0, math.nan) if addresses else math.nan
     return values
 
 
