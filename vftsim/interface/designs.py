@@ -45,13 +45,13 @@ def study(
     seed : --seed N
         Instead of the file's.
     """
-    from vftsim.study.designs.points import change_for, points_of
+    from vftsim.study.designs.points import points_of
     from vftsim.study.designs.study import COMMAND, run_study_file, some_models, takes
     from vftsim.study.designs.study_spec import changed, read_study
 
     spec, folder = read_study(str(file))
     spec = changed(spec, points, replications, seed)
-    made = points_of(spec, folder, change_for(quick))
+    made = points_of(spec, folder, quick=quick)
     return WrittenPlan(
         COMMAND,
         f"study {spec.name}",

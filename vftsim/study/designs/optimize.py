@@ -28,7 +28,7 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, bonferroni
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.designs.points import Span, StudyPoint, change_for, points_at, read_range
+from vftsim.study.designs.points import Span, StudyPoint, points_at, read_range
 from vftsim.study.designs.prices import PriceTable, cost_of, read_prices, units_of
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
@@ -108,9 +108,15 @@ class Request:
         if (count := math.prod(map(len, choices.values()))) > MOST:
             raise UsageError(f"--choose: {count} configurations; at most {MOST}")
         values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
-        factors, change = dict.fromkeys(choices, Factor()), change_for(self.quick)
         points = points_at(
-            self.model, self.base.label, self.settings, values, factors, change, refused=refused, option="--choose"
+            self.model,
+            self.base.label,
+            self.settings,
+            values,
+            dict.fromkeys(choices, Factor()),
+            refused=refused,
+            option="--choose",
+            quick=self.quick,
         )
         if not points:
             raise UsageError(f"no configuration is possible: {next(iter(refused.values()))}")

@@ -34,9 +34,6 @@ from vftsim.study.runs.model import Model, labels_apart, load_model
 
 SCHEDULER, PROTECTION = "scheduler", "protection"
 _DIGITS = 6
-At = Callable[[tuple[str, ...]], Model]
-Change = Callable[[Model], Model]
-"""Made of every model of a design."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +192,7 @@ def size_of(spec: StudySpec) -> int:
     return math.prod(crossed) * len(spec.entries) * (1 if isinstance(design, Grid) else design.points)
 
 
-def points_of(spec: StudySpec, folder: Path, change: Change = lambda model: model) -> list[StudyPoint]:
+def points_of(spec: StudySpec, folder: Path, *, quick: bool = False) -> list[StudyPoint]:
     """Return the points of a study whose models are relative to a folder, models first, then as the design has them."""
     if (count := size_of(spec)) > MOST_POINTS:
         raise UsageError(f"the study has {count} points; at most {MOST_POINTS}")
@@ -203,7 +200,7 @@ def points_of(spec: StudySpec, folder: Path, change: Change = lambda model: mode
     labels = labels_apart([each.label or each.model for each in spec.entries], [each.set for each in spec.entries])
     for entry, label in zip(spec.entries, labels, strict=True):
         named, settings = _named(entry, folder), (*spec.set, *entry.set)
-        points += points_at(named, label, settings, rows, spec.factor_of, change, len(points))
+        points += points_at(named, label, settings, rows, spec.factor_of, len(points), quick=quick)
     return points
 
 
@@ -213,19 +210,21 @@ def points_at(
     settings: tuple[str, ...],
     rows: Sequence[Mapping[str, str]],
     factors: Mapping[str, Factor],
-    change: Change = lambda model: model,
     first: int = 0,
     refused: dict[str, str] | None = None,
     option: str = "factors",
+    *,
+    quick: bool = False,
 ) -> list[StudyPoint]:
-    """Return points of one model, which the label calls, counted from ``first``; ``change`` is made of every model.
+    """Return points of one model, which the label calls, counted from ``first``; ``quick`` ones for a first look.
 
     Messages about factors begin with ``option``, where the user wrote them.
     The settings hold at all points, as with ``--set``; each row has the values of factors at one.  Where the model
     cannot have some values, ``refused`` takes why, by the values in words; without it that is an error.
     """
-    base, at = maker(name, label)
-    cached = lru_cache(MOST_DRAWN)(lambda point_settings: change(at(point_settings)))
+    document, base = read_document(name), Model(label, load_model(name).spec)
+    at = partial(model_at, document, base, as_fitted(document))
+    cached = lru_cache(MOST_DRAWN)(lambda changes: at(changes).quick() if quick else at(changes))
     held, points = at(settings), list[StudyPoint]()
     kinds = _mechanisms(held, rows, factors)
     refuse_overwritten(_in_order(held, factors, kinds, option), option)
@@ -245,21 +244,8 @@ def points_at(
     return points
 
 
-def change_for(quick: bool) -> Change:
-    """Return what is made of every model: a shorter one for a first look, or nothing."""
-    return (lambda model: model.quick()) if quick else (lambda model: model)
-
-
 def _named(entry: ModelEntry, folder: Path) -> str:
     return str(folder / entry.model) if is_file(folder / entry.model) else entry.model
-
-
-def maker(name: str, label: str) -> tuple[Model, At]:
-    """Return a model as its file has it, and what makes it with settings."""
-    written_model = load_model(name)
-    base = Model(label, written_model.spec)
-    document = read_document(name)
-    return base, partial(model_at, document, base, as_fitted(document))
 
 
 def assignments(

@@ -26,7 +26,7 @@ from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.points import Span, StudyPoint, change_for, points_at, values_outside
+from vftsim.study.designs.points import Span, StudyPoint, points_at, values_outside
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.catalogue import one_figure
@@ -80,9 +80,8 @@ class Request:
 
     def points(self, rows_of: Sequence[Mapping[str, str]]) -> list[StudyPoint]:
         """Return points with these values of factors."""
-        factors = {name: Factor() for name in self.spans}
-        change = change_for(self.quick)
-        return points_at(self.model, self.base.label, self.settings, rows_of, factors, change, option="--range")
+        factors, label = dict.fromkeys(self.spans, Factor()), self.base.label
+        return points_at(self.model, label, self.settings, rows_of, factors, option="--range", quick=self.quick)
 
     def takes(self) -> Needs:
         """Return what it takes, about: the last stage with as many factors as it may have."""
