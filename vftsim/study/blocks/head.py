@@ -9,7 +9,7 @@ from vftsim.report.blocks import Cell, Marked, Note
 from vftsim.stats import Estimate, binomial_interval
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.figures.offered import Missing
-from vftsim.study.figures.validity import MARK, below_table, is_outside, not_covered_line, not_fitted_line
+from vftsim.study.figures.validity import MARK, below_table, is_outside, not_covered_line
 from vftsim.study.runs.model import Model
 
 INTERVALS = (
@@ -46,8 +46,9 @@ def head(models: Sequence[Mapping[str, Any]], seed: int) -> list[Note]:
 
 def not_fitted_notes(models: Sequence[Mapping[str, Any]]) -> list[Note]:
     """Return which models do not say what they were fitted to; nothing for none."""
-    line = not_fitted_line([*dict.fromkeys(m["name"] for m in models if not m["resolved"].get("calibrated"))])
-    return [Note(line, warns=True)] if line else []
+    names = dict.fromkeys(model["name"] for model in models if not model["resolved"].get("calibrated"))
+    text = f"no domain of validity is known: what was fitted is not said of {', '.join(names)}"
+    return [Note(text, warns=True)] if names else []
 
 
 def outside_notes(*models: Model) -> list[Note]:

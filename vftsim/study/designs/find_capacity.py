@@ -189,20 +189,18 @@ def at_knob(spec: ModelSpec, level: float, *, knob: Knob, workload: str) -> Mode
     return turned.model_copy(update={"measure": measure})
 
 
-def _loaded(spec: ModelSpec) -> str | None:
-    """Return the name of the first workload that declares its load; one that says what is asked for goes first."""
-    having = [name for name, workload in spec.workloads.items() if workload.load_key]
-    return next((name for name in having if spec.workloads[name].objectives), having[0] if having else None)
-
-
 def _key(model: Model, request: CapacityRequest) -> str:
-    """Return the key to turn: the one asked for, else that of the workload that declares its load."""
-    name = _loaded(model.spec)
+    """Return the key to turn: the one asked for, else that of the first workload that declares its load.
+
+    One that says what its clients ask for goes first.
+    """
     if request.vary is not None:
         return request.vary
-    if name is None:
+    having = {name: workload for name, workload in model.spec.workloads.items() if workload.load_key}
+    if not having:
         raise UsageError(f"'{model.label}' has no workload whose load could be raised; --vary names a key to turn")
-    return f"workloads.{name}.{model.spec.workloads[name].load_key}"
+    name = next((name for name, workload in having.items() if workload.objectives), next(iter(having)))
+    return f"workloads.{name}.{having[name].load_key}"
 
 
 def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]:

@@ -58,6 +58,12 @@ def written(level: float, unit: str, is_whole: bool) -> str | float:
     return quantity.format(round(level * quantity.units[unit]))
 
 
+def load_keys(spec: ModelSpec) -> list[str]:
+    """Return the key of the load of each workload that has one; of a benchmark that of its first step."""
+    keys = ((name, each.first_load_key) for name, each in spec.workloads.items())
+    return [f"workloads.{name}.{key}" for name, key in keys if key]
+
+
 def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
     """Return the knob that a key is; refuse a key that the model lacks, or without a number above 0."""
     value = value_at(spec, key, option)

@@ -12,7 +12,7 @@ from vftsim.errors import UsageError
 from vftsim.spec import DURATION
 from vftsim.spec.suggest import did_you_mean, listing
 from vftsim.spec.units import RATE, Quantity, number_and_unit
-from vftsim.study.designs.knob import Knob, knob_of
+from vftsim.study.designs.knob import Knob, knob_of, load_keys
 from vftsim.study.designs.protections import KEYS
 from vftsim.study.runs.model import Model
 
@@ -58,7 +58,7 @@ class SharedKnob:
         """Return a model with the setting at a value, which must be possible; the same one without such a setting."""
         spec = model.spec
         if self.name == LOAD:
-            for key in _load_keys(model):
+            for key in load_keys(spec):
                 knob = knob_of(spec, key, "--crossovers load")
                 spec = knob.at(spec, knob.value * value)
             return replace(model, spec=spec)
@@ -99,7 +99,7 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
 
 
 def _has(name: str, model: Model, entry: str) -> bool:
-    return bool(_load_keys(model)) if name == LOAD else _value_of(model.spec.domains[entry], name) is not None
+    return bool(load_keys(model.spec)) if name == LOAD else _value_of(model.spec.domains[entry], name) is not None
 
 
 def _around(name: str, models: Sequence[Model], entry: str) -> tuple[float, ...]:
@@ -142,8 +142,3 @@ def _value_of(domain: DomainSpec, name: str) -> float | None:
             return None
         value = getattr(value, part)
     return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _load_keys(model: Model) -> list[str]:
-    keys = ((name, each.first_load_key) for name, each in model.spec.workloads.items())
-    return [f"workloads.{name}.{key}" for name, key in keys if key]

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.spec.suggest import counted
@@ -17,7 +16,7 @@ from vftsim.study.blocks.head import not_fitted_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.crossovers import numbers_of
-from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.knob import knob_of, load_keys
 from vftsim.study.designs.past import write_points
 from vftsim.study.designs.points import PROTECTION, StudyPoint
 from vftsim.study.designs.runner import Responses, Runner
@@ -327,7 +326,10 @@ seed: 1
 def template(name: str) -> str:
     """Return a study file for a model, complete and ready to run; refuse a model that declares no load."""
     model = load_model(name)
-    knob = knob_of(model.spec, _load_key(model.spec))
+    keys = load_keys(model.spec)
+    if not keys:
+        raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")
+    knob = knob_of(model.spec, keys[0])
     values = [str(knob.written(knob.value * share)) for share in (0.5, 1.0, 1.5)]
     leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.entry.leads and "*" not in a.text))[:_FEW]
     return _TEXT.format(
@@ -339,10 +341,3 @@ def template(name: str) -> str:
         high=values[-1],
         responses="\n".join(f"  - {text}" for text in leading),
     )
-
-
-def _load_key(spec: ModelSpec) -> str:
-    for name, workload in spec.workloads.items():
-        if workload.first_load_key:
-            return f"workloads.{name}.{workload.first_load_key}"
-    raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")

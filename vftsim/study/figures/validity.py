@@ -103,11 +103,6 @@ def not_covered_line(keys: Sequence[str]) -> str:
     return f"not covered by the calibration: {', '.join(keys[:_MOST_NAMED])}{more}"
 
 
-def not_fitted_line(names: Sequence[str]) -> str:
-    """Return which models do not say what they were fitted to; empty for none."""
-    return f"no domain of validity is known: what was fitted is not said of {', '.join(names)}" if names else ""
-
-
 def varied(model: dict[str, Any], spec: ModelSpec, key: str) -> dict[str, Any]:
     """Return what a manifest says of a model, with a key that the study varied among those not covered."""
     if spec.calibrated is None or key.partition(".")[0] not in COVERED:
