@@ -107,8 +107,7 @@ class FailoverStudy(Printed):
                 assert mean is not None
                 row |= {**estimate_columns(mean), "least": min(known), "middle": middle, "largest": max(known)}
                 if (band := self.bands.get(name)) is not None:
-                    row |= {"prices_low": mean.mean + band.below, "prices_high": mean.mean + band.above}
-                    row |= {"decided_by": band.decides, "decided_share": band.share}
+                    row |= band.columns(mean.mean)
             if share := self.share(name):
                 any_in = sum(value > 0.0 for value in values)
                 row |= {"crashes_with_any": any_in, "share_low": share.low, "share_high": share.high}
@@ -119,14 +118,13 @@ class FailoverStudy(Printed):
         """Return every figure of every crash, by name with unit; infinite: all from the crash on."""
         names = (*PARTS, "outage_s", "unprotected_s")
         by_name = {name: [float(getattr(each, name)) for each in self.failovers] for name in names}
-        for label in dict.fromkeys(label for each in self.failovers for label in each.failed):
-            by_name[f"failed_{label}"] = [
-                math.inf if each.is_for_good else float(each.failed.get(label, 0)) for each in self.failovers
-            ]
-        for label in dict.fromkeys(label for each in self.failovers for label in each.lost):
-            by_name[f"lost_{label}"] = [
-                math.inf if each.is_for_good else float(each.lost.get(label, 0)) for each in self.failovers
-            ]
+        for kind in ("failed", "lost"):
+            counts: list[dict[str, int]] = [getattr(each, kind) for each in self.failovers]
+            for label in dict.fromkeys(label for count in counts for label in count):
+                by_name[f"{kind}_{label}"] = [
+                    math.inf if each.is_for_good else float(count.get(label, 0))
+                    for each, count in zip(self.failovers, counts, strict=True)
+                ]
         if backups := [each.of_backup for each in self.failovers if each.of_backup]:
             by_name["backup_outage_s"] = [each.outage_s for each in backups]
         if any(each.failed for each in self.failovers):

@@ -17,6 +17,7 @@ measured (``tests/study/test_price_bands.py``).
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,11 @@ class Band:
         """The price that moves the figure most."""
         return self.effects[0].price
 
+    def columns(self, mean: float) -> dict[str, Any]:
+        """Return it around a figure as columns of a table, with the price that decides."""
+        ends = {"prices_low": mean + self.below, "prices_high": mean + self.above}
+        return {**ends, "decided_by": self.decides, "decided_share": self.share}
+
     @property
     def share(self) -> float:
         """Share of that price in the variance over the ranges."""
@@ -147,23 +153,13 @@ def effects_of(
 
     What was ``played`` has its figures by name (nan where it has none), ``base`` the figures at the prices in use.
     """
-    moves: dict[str, dict[bool, float]] = {}
-    about: dict[str, Variant] = {}
-    for variant, figure in played:
-        moved = figure(name) - base(name)
-        moves.setdefault(variant.price, {})[variant.is_high] = moved if math.isfinite(moved) else 0.0
-        about[variant.price] = variant
-    return [
-        Effect(
-            price,
-            (variant_of := about[price]).basis,
-            variant_of.position,
-            each.get(False, 0.0),
-            each.get(True, 0.0),
-            variant_of.ratio,
-        )
-        for price, each in moves.items()
-    ]
+    effects: dict[str, Effect] = {}
+    for end, figure in played:
+        none = Effect(end.price, end.basis, end.position, 0.0, 0.0, end.ratio)
+        moved = _finite(figure(name) - base(name))
+        effect = effects.get(end.price, none)
+        effects[end.price] = replace(effect, at_high=moved) if end.is_high else replace(effect, at_low=moved)
+    return list(effects.values())
 
 
 def band_of(effects: Sequence[Effect]) -> Band | None:
@@ -211,5 +207,5 @@ def widened(
     return band.around(estimate, -math.inf if is_difference or estimate.low < 0.0 else 0.0)
 
 
-def _finite(width: float) -> float:
-    return width if math.isfinite(width) else 0.0
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else 0.0
