@@ -34,14 +34,13 @@ from vftsim.report.blocks import (
     Table,
     dot_chart,
     in_words,
-    shown,
 )
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, median_interval
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.blocks.head import head, marked, outside_notes
+from vftsim.study.blocks.head import head, outside_notes
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.ramp import RampCapacity, ramp_capacity_of, unfailed_notes
+from vftsim.study.designs.ramp import RampCapacity, doc_of, ramp_capacity_of, unfailed_notes
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.names import Address
@@ -124,10 +123,8 @@ class Comparison(Printed):
                 estimate, less = self.estimate(number, address), self.difference_of(number, address)
                 if estimate is not None:
                     row = {"model": model.label, "figure": address.text, "unit": address.entry.unit}
-                    of_pairs = estimate_columns(less) if less is not None and number else {}
-                    table.append(
-                        row | estimate_columns(estimate) | {f"difference_{key}": x for key, x in of_pairs.items()}
-                    )
+                    of_pairs = estimate_columns(less, "difference_") if less is not None and number else {}
+                    table.append(row | estimate_columns(estimate) | of_pairs)
         return frame(table)
 
     def ratio(self, number: int) -> Estimate | None:
@@ -215,11 +212,11 @@ _MOST_CHARTS = 6
 def _capacities(comparison: Comparison) -> list[Block]:
     """Return capacities side by side; ratios and differences are to the first model."""
     first = comparison.capacities[0].model.label
-    capacities = [[each.model.label, *_ends(each), _doc(each)] for each in comparison.capacities]
+    capacities = [[each.model.label, *_ends(each), doc_of(each)] for each in comparison.capacities]
     ratios: list[list[Cell]] = [
         [
             each.model.label,
-            _measured(each),
+            each.model.spec.measured.capacity or "",
             comparison.ratio(n) if n else "1",
             comparison.difference(n) if n else "",
             str(len(each.runs)),
@@ -247,7 +244,7 @@ def _capacities(comparison: Comparison) -> list[Block]:
     notes = [note for each in comparison.capacities for note in unfailed_notes(each)]
     return [
         Answer(answer, question),
-        Cards([Card(each.model.label, _doc(each), "SAPS") for each in comparison.capacities]),
+        Cards([Card(each.model.label, doc_of(each), "SAPS") for each in comparison.capacities]),
         Chart("DOC of the middle ramp", "", "attempts a second", series, names=names),
         Table(("model", "passes", "fails", "DOC"), capacities, "Capacity (SAPS)"),
         Table(("model", "measured", f"ratio to {first}", f"less {first}", "n"), ratios, "Beside each other", caption),
@@ -262,17 +259,6 @@ def _ends(ramp: RampCapacity) -> tuple[Cell, Cell]:
         Counted(marked_text(spec, passes.saps), f"({passes.passed} of {n})") if passes else "none",
         Counted(marked_text(spec, fails.saps), f"({n - fails.passed} of {n})") if fails else "none",
     )
-
-
-def _doc(ramp: RampCapacity) -> Cell:
-    """Return the DOC, marked if the step that it is of is outside of the calibration."""
-    return marked(ramp.model.spec, ramp.passes.saps, ramp.estimate) if ramp.passes else ramp.estimate
-
-
-def _measured(ramp: RampCapacity) -> float | str:
-    """Return what a model's file says was measured on the real system."""
-    measured = ramp.model.spec.measured.capacity
-    return "" if measured is None else measured
 
 
 def _figures(comparison: Comparison) -> list[Block]:
@@ -321,10 +307,10 @@ def _answer(comparison: Comparison, names: list[str]) -> list[Block]:
     if gap is None:
         return []
     is_clear = gap.kind != "range" and (gap.low > 0.0 or gap.high < 0.0)
-    words = " ".join(part for part in shown(gap) if part)
-    unit = f" {address.entry.unit}" if address.entry.unit else ""
     chance = "" if is_clear or gap.low == gap.high else ", which may be chance"
-    return [Answer(f"{address.text}: {names[1]} differs from {names[0]} by {words}{unit}{chance}.")]
+    return [
+        Answer(f"{address.text}: {names[1]} differs from {names[0]} by {in_words(gap, address.entry.unit)}{chance}.")
+    ]
 
 
 def _notes(comparison: Comparison, names: list[str]) -> list[str]:
@@ -333,8 +319,10 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
     ]
     notes += _unequal_loads(comparison)
     notes += of_no_run(comparison.without_value)
-    if missing := _first_missing(comparison):
-        notes.append(f"-: not of this model, or not reached by it in any replication (first: {missing}).")
+    every = range(len(names))
+    missing = (a.text for a in comparison.addresses if any(comparison.estimate(n, a) is None for n in every))
+    if first := next(missing, ""):
+        notes.append(f"-: not of this model, or not reached by it in any replication (first: {first}).")
     for name, summary in zip(names, comparison.summaries, strict=True):
         notes += [f"{name}, {text}." for text in summary.partly_known(comparison.addresses)]
     count = len(comparison.manifest["replications"])
@@ -358,10 +346,3 @@ def _unequal_loads(comparison: Comparison) -> list[str]:
             listed = ", ".join("none" if load is None else f"{load:g}" for load in loads)
             notes.append(f"workloads.{name} is offered at {listed}: part of every difference is the load.")
     return notes
-
-
-def _first_missing(comparison: Comparison) -> str:
-    def is_missing(address: Address) -> bool:
-        return any(comparison.estimate(number, address) is None for number in range(len(comparison.models)))
-
-    return next((address.text for address in comparison.addresses if is_missing(address)), "")

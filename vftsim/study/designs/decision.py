@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, shown
+from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, in_words, shown
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
@@ -166,9 +166,8 @@ class Decision(Printed):
                     continue
                 row = {"mechanism": kind, "figure": one.name, "group": one.group, "unit": one.unit}
                 less = self.difference(kind, one.name) if kind != self.first else None
-                of_pairs = estimate_columns(less) if less is not None else {}
-                columns = estimate_columns(estimate) | {f"difference_{key}": value for key, value in of_pairs.items()}
-                table.append(row | columns | self._parts(kind, one.name))
+                of_pairs = estimate_columns(less, "difference_") if less is not None else {}
+                table.append(row | estimate_columns(estimate) | of_pairs | self._parts(kind, one.name))
         return frame(table)
 
     def _parts(self, kind: str, name: str) -> dict[str, Any]:
@@ -176,14 +175,8 @@ class Decision(Printed):
         band, estimate = self.bands.get(kind, {}).get(name), self.protected[kind].estimate(name)
         if band is None or estimate is None:
             return {}
-        return {
-            "replications_low": estimate.low,
-            "replications_high": estimate.high,
-            "prices_low": estimate.mean + band.below,
-            "prices_high": estimate.mean + band.above,
-            "decided_by": band.decides,
-            "decided_share": band.share,
-        }
+        of_runs = {"replications_low": estimate.low, "replications_high": estimate.high}
+        return of_runs | band.columns(estimate.mean)
 
     @property
     def outside(self) -> list[list[str]] | None:
@@ -384,18 +377,18 @@ def _answers(decision: Decision) -> Iterator[str]:
 
 def _priced(decision: Decision, kind: str) -> str:
     price = decision.estimate(kind, PRICE)
-    return "price not known" if price is None else f"price {' '.join(shown(price)).strip()} % of a pCPU"
+    return "price not known" if price is None else f"price {in_words(price)} % of a pCPU"
 
 
 def _asked(decision: Decision) -> Table:
     """Return a verdict and the figure for each mechanism and objective."""
     rows: list[list[Cell]] = []
     for kind in decision.ordered:
-        row: list[Cell] = [kind]
-        for one in decision.asked.objectives:
-            figure = " ".join(shown(_cell(decision, kind, decision.figure_of(one)))).strip()
-            row.append(f"{decision.verdict(kind, one)}: {figure}")
-        rows.append([*row, _cell(decision, kind, PRICE)])
+        verdicts = (
+            f"{decision.verdict(kind, one)}: {in_words(_cell(decision, kind, decision.figure_of(one)))}"
+            for one in decision.asked.objectives
+        )
+        rows.append([kind, *verdicts, _cell(decision, kind, PRICE)])
     return Table(["asked", *(str(one) for one in decision.asked.objectives), "price, % of a pCPU"], rows)
 
 
@@ -403,13 +396,19 @@ def _tables(
     decision: Decision, title: str, figures: Sequence[Quantity], *, with_differences: bool = False
 ) -> list[Block]:
     """Return tables of figures, as many columns in each as fit; what nobody has any of is left out."""
-    labels = _labels(decision, with_differences)
+    rows = [
+        (kind, is_less)
+        for kind in decision.ordered
+        for is_less in (False, True)
+        if not is_less or (with_differences and kind != decision.first)
+    ]
+    labels = [f"{_LESS}{decision.first}" if is_less else kind for kind, is_less in rows]
     beyond = {name for _, name in decision.outside or ()}
     room = _WIDTH - max(map(len, (title, *labels)))
     parts: list[list[tuple[str, list[Cell]]]] = [[]]
     left = room
     for one in figures:
-        cells = _column(decision, one, with_differences)
+        cells = [(_less if is_less else _cell)(decision, kind, one.name) for kind, is_less in rows]
         if all(map(_is_nothing, cells)):
             continue
         head = f"{one.words}{MARK if one.name in beyond else ''}"
@@ -420,22 +419,6 @@ def _tables(
         parts[-1].append((head, cells))
         left -= wide
     return [_table(title, labels, part) for part in parts if part]
-
-
-def _labels(decision: Decision, with_differences: bool) -> list[str]:
-    labels = []
-    for kind in decision.ordered:
-        labels += [kind, f"{_LESS}{decision.first}"] if with_differences and kind != decision.first else [kind]
-    return labels
-
-
-def _column(decision: Decision, one: Quantity, with_differences: bool) -> list[Cell]:
-    cells: list[Cell] = []
-    for kind in decision.ordered:
-        cells.append(_cell(decision, kind, one.name))
-        if with_differences and kind != decision.first:
-            cells.append(_less(decision, kind, one.name))
-    return cells
 
 
 def _less(decision: Decision, kind: str, name: str) -> Estimate | None:

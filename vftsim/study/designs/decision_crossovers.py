@@ -19,7 +19,7 @@ from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, shown
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, in_words, plain
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import INTERVALS
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_of
@@ -420,7 +420,7 @@ def _stretch(one: Order, kind: str, begin: float, end: float, ending: Change | N
             else f"{who} to {plain(end)}"
         )
     if ending is not None:
-        return f"{who} to {' '.join(shown(ending.at)).strip()} ({_reason(ending)})"
+        return f"{who} to {in_words(ending.at)} ({_reason(ending)})"
     after = min(value for value in one.points if value > end)
     return f"{who} to somewhere between {plain(end)} and {plain(after)} (replications disagree)"
 

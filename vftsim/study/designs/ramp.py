@@ -381,7 +381,7 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
         blocks.append(Note(f"Measured on the real system: {measured:g} SAPS"))
     if ramp.passes and ramp.fails:
         blocks.append(Note("Between the two steps nothing was tried; --method search looks there."))
-    doc: Cell = marked(spec, ramp.passes.saps, ramp.estimate) if ramp.passes else ramp.estimate
+    doc = doc_of(ramp)
     blocks.append(Note(f"DOC of the middle ramp: {words_of(doc, 'SAPS')}; of single ramps {_spread(ramp)}"))
     shares = [binomial_interval(step.passed, n).times(100.0) for step in ramp.steps]
     body: list[list[Cell]] = [
@@ -410,6 +410,11 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
     if outside(spec, ramp.loads):
         blocks += outside_notes(ramp.model)
     return [*blocks, *unfailed_notes(ramp)]
+
+
+def doc_of(ramp: RampCapacity) -> Cell:
+    """Return the DOC, marked if the step that it is of is outside of the calibration."""
+    return marked(ramp.model.spec, ramp.passes.saps, ramp.estimate) if ramp.passes else ramp.estimate
 
 
 def _limits(ramp: RampCapacity) -> list[Block]:

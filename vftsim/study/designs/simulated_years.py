@@ -369,7 +369,7 @@ class SimulatedYears(Printed):
                     "chain_high": each.chain.high,
                     "chain_interval": each.chain.kind,
                     "chain_n": each.chain.n,
-                    **{f"downtime_{key}": value for key, value in estimate_columns(each.down_s).items()},
+                    **estimate_columns(each.down_s, "downtime_"),
                     "agrees": each.agrees,
                     "chain_unprotected_h_per_year": each.chain_unprotected_s / 3600.0,
                     "unprotected_h_per_year": each.unprotected_s.mean / 3600.0,

@@ -76,8 +76,8 @@ def factor_columns(values: Mapping[str, str], figures: Collection[str]) -> dict[
     return {f"set.{name}" if name in figures else name: value for name, value in values.items()}
 
 
-def estimate_columns(estimate: Estimate) -> dict[str, Any]:
-    """Return an estimate as columns of a tidy table; an interval that does not exist is empty.
+def estimate_columns(estimate: Estimate, prefix: str = "") -> dict[str, Any]:
+    """Return an estimate as columns of a tidy table, with a prefix to their names; an interval that is none is empty.
 
     Where ``interval`` is ``range``, low and high are the lowest and the highest run and there is no confidence.
     """
@@ -87,11 +87,5 @@ def estimate_columns(estimate: Estimate) -> dict[str, Any]:
         # One replication, or the same value in all: nothing is known about the spread.
         low, high, interval = math.nan, math.nan, "none"
     confidence = math.nan if interval in {"none", "range"} else estimate.confidence
-    return {
-        "estimate": estimate.mean,
-        "low": low,
-        "high": high,
-        "n": estimate.n,
-        "confidence": confidence,
-        "interval": interval,
-    }
+    values = (estimate.mean, low, high, estimate.n, confidence, interval)
+    return {f"{prefix}{name}": value for name, value in zip(OF_ESTIMATES, values, strict=True)}
