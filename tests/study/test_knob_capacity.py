@@ -15,7 +15,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer
 from vftsim.study.designs.find_capacity import knob_capacity
-from vftsim.study.designs.knob import knob_of
+from vftsim.study.designs.knob import knob_of, written
 from vftsim.study.designs.level_search import level_blocks
 from vftsim.study.designs.search_levels import CapacityRequest
 from vftsim.study.figures.catalogue import one_figure
@@ -223,7 +223,8 @@ def test_a_model_without_a_load_names_the_option(server):
 def test_levels_are_written_in_the_keys_own_unit(server):
     spec = load_model("net-kvm").spec
     rate, window = knob_of(spec, "workloads.udp.rate"), knob_of(spec, "workloads.tcp.window")
-    assert (rate.written(1.05), window.written(100.3), rate.value) == ("1.05 Gbit/s", "102707 B", 1.0)
+    texts = [written(level, knob.unit, knob.is_whole) for level, knob in ((1.05, rate), (100.3, window))]
+    assert (*texts, rate.value) == ("1.05 Gbit/s", "102707 B", 1.0)
     assert knob_of(spec, "workloads.web.rate").at(spec, 20.5).workloads["web"].rate == 20.5
     with pytest.raises(UsageError, match="the model cannot have"):
         knob_of(server.spec, "hosts.host.pcpus").at(server.spec, 1e9)

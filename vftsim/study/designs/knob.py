@@ -28,10 +28,6 @@ class Knob:
     is_whole: bool
     """Whether it is a count."""
 
-    def written(self, level: float) -> str | float:
-        """Return a level as a model file has it."""
-        return written(level, self.unit, self.is_whole)
-
     def at(self, spec: ModelSpec, level: float) -> ModelSpec:
         """Return the model with another value; refuse one that it cannot have."""
         data = spec.model_dump(mode="json")
@@ -39,7 +35,7 @@ class Knob:
         holder: Any = data
         for key in path:
             holder = holder[_index(holder, key)]
-        holder[_index(holder, last)] = self.written(level)
+        holder[_index(holder, last)] = written(level, self.unit, self.is_whole)
         try:
             return ModelSpec.model_validate(data, context=WITH_HOSTS)
         except ValidationError as error:

@@ -7,7 +7,7 @@ figures; what is missing is computed here.  Points that are the same model share
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
@@ -15,11 +15,11 @@ from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
 from vftsim.stats import Estimate
 from vftsim.study.designs.points import StudyPoint
+from vftsim.study.designs.sweep_grid import Point
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.runs.estimate import worthwhile_jobs
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Task
 from vftsim.study.runs.workers import Interrupted, deferred_interrupts
 from vftsim.study.store.files import to_json
@@ -41,28 +41,11 @@ def simulate(task: Task) -> dict[str, Any]:
         return {REFUSED: str(error)}
 
 
-class Point(Protocol):
-    """A point of a design."""
-
-    @property
-    def number(self) -> int:
-        """Its place in the design, from 0."""
-        ...
-
-    @property
-    def model(self) -> Model: ...
-
-    @property
-    def digest(self) -> str:
-        """The digest of its model."""
-        ...
-
-
 @dataclass
 class Runner:
     """The runs of points."""
 
-    points: Sequence[Point]
+    points: Sequence[Point] | Sequence[StudyPoint]
     take: Take
     """Told of each run, whether it was in the store or has just arrived."""
     execution: Execution

@@ -16,7 +16,7 @@ from vftsim.study.blocks.head import not_fitted_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.crossovers import numbers_of
-from vftsim.study.designs.knob import knob_of, load_keys
+from vftsim.study.designs.knob import knob_of, load_keys, written
 from vftsim.study.designs.past import write_points
 from vftsim.study.designs.points import PROTECTION, StudyPoint
 from vftsim.study.designs.runner import Responses, Runner
@@ -330,7 +330,7 @@ def template(name: str) -> str:
     if not keys:
         raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")
     knob = knob_of(model.spec, keys[0])
-    values = [str(knob.written(knob.value * share)) for share in (0.5, 1.0, 1.5)]
+    values = [str(written(knob.value * share, knob.unit, knob.is_whole)) for share in (0.5, 1.0, 1.5)]
     leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.entry.leads and "*" not in a.text))[:_FEW]
     return _TEXT.format(
         label=model.name,

@@ -75,8 +75,7 @@ def watch(task: WatchedRun) -> Uses:
     end_ns = task.end_ns if run.phased else record.whole.end_ns
     length_ns = end_ns - task.begin_ns
     rates = {key: (total - before.get(key, 0)) / length_ns for key, total in after.items()}
-    uses = [(*name, value) for name, value in _uses(run, rates)]
-    return uses if run.phased else [*uses, *_pools(run.spec, record)]
+    return [*_uses(run, rates), *(() if run.phased else _pools(run.spec, record))]
 
 
 def _pools(spec: ModelSpec, record: RunRecord) -> Iterator[tuple[str, str, float]]:
@@ -140,49 +139,49 @@ def _transmitters(run: Run) -> dict[str, tuple[float, int]]:
     return transmitters
 
 
-def _uses(run: Run, rates: dict[Any, float]) -> Iterator[tuple[tuple[str, str], float]]:
+def _uses(run: Run, rates: dict[Any, float]) -> Iterator[tuple[str, str, float]]:
     spec = run.spec
     for name, host in spec.hosts.items():
         where = "" if len(spec.hosts) == 1 else f"{name}: "
-        yield (f"{where}{counted(host.pcpus, 'pCPU')}", UTILIZATION), _busy_percent(rates, name, range(host.pcpus))
+        yield f"{where}{counted(host.pcpus, 'pCPU')}", UTILIZATION, _busy_percent(rates, name, range(host.pcpus))
     handling = handling_domains(spec)
     for name in handling:
         yield from _uses_of_domain(run, rates, name)
     for name, (_, rate) in _transmitters(run).items():
-        yield (name, UTILIZATION), 100.0 * utilization(rates["sent", name], rate, 1)
+        yield name, UTILIZATION, 100.0 * utilization(rates["sent", name], rate, 1)
     yield from _drawn_links(run)
     for name in run.built.domains:
         if name not in handling:
             used = sum(rates["run", name, n] for domain, n, _ in run.built.vcpu_rows() if domain == name)
-            yield (f"{name}: CPU", "pCPUs"), used
+            yield f"{name}: CPU", "pCPUs", used
     for where_lost, cause in run.built.drop_counts():
-        yield (f"{LOST}{where_lost}, {cause}", "packets/s"), rates.get(("lost", where_lost, cause), 0.0) * 1e9
+        yield f"{LOST}{where_lost}, {cause}", "packets/s", rates.get(("lost", where_lost, cause), 0.0) * 1e9
 
 
-def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tuple[tuple[str, str], float]]:
+def _uses_of_domain(run: Run, rates: dict[Any, float], name: str) -> Iterator[tuple[str, str, float]]:
     spec, domain = run.spec, run.spec.expanded()[name]
     host = spec.host_of(domain)
     pcpu_count = spec.hosts[host].pcpus
     rows = {number: row for other, number, row in run.built.vcpu_rows() if other == name}
     used = math.fsum(rates["run", name, number] for number in rows)
-    yield (f"{name}: {counted(len(rows), 'vCPU')}", UTILIZATION), 100.0 * used / len(rows)
+    yield f"{name}: {counted(len(rows), 'vCPU')}", UTILIZATION, 100.0 * used / len(rows)
     for number in rows:
-        yield (f"{name}{_VCPU}{number}", UTILIZATION), 100.0 * rates["run", name, number]
+        yield f"{name}{_VCPU}{number}", UTILIZATION, 100.0 * rates["run", name, number]
     pins = domain.affinity
     if pins is not None and len(pins) < pcpu_count:
         where = ", ".join(str(n) for n in sorted(pins))
-        yield (f"{name}: pinned to pCPU {where}", UTILIZATION), _busy_percent(rates, host, pins)
+        yield f"{name}: pinned to pCPU {where}", UTILIZATION, _busy_percent(rates, host, pins)
     ceiling = ceiling_pcpus(spec, name)
     if ceiling < math.inf:
         # From the start of the run: a domain may still be kept off the CPUs for what it overdrew in the warm-up.
         run_ns = sum(int(run.engine.rows(vcpus)[row].run_ns) for row in rows.values())
-        yield (f"{name}: ceiling of {ceiling:g} pCPUs", UTILIZATION), 100.0 * min(1.0, run_ns / (ceiling * run.now_ns))
-    yield (f"{name}: waiting for a pCPU", "vCPUs"), math.fsum(rates["wait", name, number] for number in rows)
+        yield f"{name}: ceiling of {ceiling:g} pCPUs", UTILIZATION, 100.0 * min(1.0, run_ns / (ceiling * run.now_ns))
+    yield f"{name}: waiting for a pCPU", "vCPUs", math.fsum(rates["wait", name, number] for number in rows)
     for key in domain.disks:
-        yield (f"{name}: disk {key}", UTILIZATION), 100.0 * rates["disk", name, key]
+        yield f"{name}: disk {key}", UTILIZATION, 100.0 * rates["disk", name, key]
 
 
-def _drawn_links(run: Run) -> Iterator[tuple[tuple[str, str], float]]:
+def _drawn_links(run: Run) -> Iterator[tuple[str, str, float]]:
     """Yield the load of each link that is not modelled because all that comes over it is drawn."""
     spec, asked = run.spec, Counter[tuple[str, str]]()
     for name, workload in spec.workloads.items():
@@ -190,7 +189,7 @@ def _drawn_links(run: Run) -> Iterator[tuple[tuple[str, str], float]]:
         if network not in run.built.hosts[host].cards:
             asked[host, network] += round(workload.wire_bits_per_s * len(spec.drivers_of(name)))
     for (host, network), bits_per_s in asked.items():
-        yield (f"link of {network} to {host}", UTILIZATION), 100.0 * bits_per_s / spec.networks[network].rate
+        yield f"link of {network} to {host}", UTILIZATION, 100.0 * bits_per_s / spec.networks[network].rate
 
 
 def resource_table(uses: Sequence[Uses]) -> DataFrame:
