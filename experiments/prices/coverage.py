@@ -61,7 +61,10 @@ def coverage(protection: ProtectionSpec, laboratories: int = LABORATORIES) -> di
     model = under(protection)
     base = figures_of(model)
     played = [(each, figures_of(each.model)) for each in variants(model, "vm") if not each.is_of_failure]
-    bands = {name: band for name, at in FIGURES.items() if (band := band_of(effects_of(played, base, at)))}
+    bands = {}
+    for name, at in FIGURES.items():
+        if band := band_of(effects_of([(end, figure(at)) for end, figure in played], base(at))):
+            bands[name] = band
     streams, prices = Streams(SEED, 0), [each for each in protection.prices() if not each.is_of_failure]
     inside = dict.fromkeys(bands, 0)
     for lab in range(laboratories):

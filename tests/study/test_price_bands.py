@@ -201,8 +201,9 @@ def test_no_price_no_band():
 def test_the_price_that_decides_is_found(job):
     """An epoch of 50,000 instructions takes 1 ms; a boundary of 0.1 to 0.444 ms stops the guest for 9 to 31 %."""
     model = under(job, "hypervisor_epoch")
-    played = [(each, figures_of(each.model)) for each in variants(model, "vm") if not each.is_of_failure]
-    effects = effects_of(played, figures_of(model), "domains.vm.protection.stopped")
+    stopped = "domains.vm.protection.stopped"
+    played = [(each, figures_of(each.model)(stopped)) for each in variants(model, "vm") if not each.is_of_failure]
+    effects = effects_of(played, figures_of(model)(stopped))
     by_price = {each.price: each for each in effects}
     assert by_price["boundary"].at_low == pytest.approx(100 * (0.1 / 1.1 - 0.25 / 1.25), abs=0.3)
     assert by_price["boundary"].at_high == pytest.approx(100 * (0.444 / 1.444 - 0.25 / 1.25), abs=0.3)

@@ -21,7 +21,6 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import replicate
 from vftsim.study.store.resumable import RunCache, together
 
-_CAPACITY = "capacity"
 _STEPS = 4
 """Steps of a search's resolution in which the load of one replication is found."""
 _RUNS_AN_END = 5
@@ -60,7 +59,7 @@ def ramp_band(model: Model, execution: Execution, ihs_limit_percent: float | Non
         ramp_capacity_of(played, each.ordered(), ihs_limit_percent).estimate.mean
         for played, each in zip(models, done, strict=True)
     )
-    return _band(ends, in_use, at_ends)
+    return band_of(effects_of(zip(ends, at_ends, strict=True), in_use))
 
 
 def with_band(search: LevelSearch, execution: Execution, study: LevelStudy) -> LevelSearch:
@@ -79,12 +78,8 @@ def with_band(search: LevelSearch, execution: Execution, study: LevelStudy) -> L
         at_ends = play([each.model for each in ends], in_use)
     except KeyboardInterrupt:
         return replace(search, interrupted=True)
-    return replace(search, band=_band(ends, in_use * step, [each * step for each in at_ends]))
-
-
-def _band(ends: Sequence[Variant], in_use: float, at_ends: Sequence[float]) -> Band | None:
-    played = [(end, {_CAPACITY: capacity}.__getitem__) for end, capacity in zip(ends, at_ends, strict=True)]
-    return band_of(effects_of(played, {_CAPACITY: in_use}.__getitem__, _CAPACITY))
+    played = [(end, level * step) for end, level in zip(ends, at_ends, strict=True)]
+    return replace(search, band=band_of(effects_of(played, in_use * step)))
 
 
 def turning(start: int) -> Generator[int, bool, int]:

@@ -59,7 +59,7 @@ from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import Replications
+from vftsim.study.runs.replicate import Replications, replicate
 from vftsim.study.runs.results import rows
 from vftsim.study.runs.workers import Interrupted
 
@@ -219,7 +219,7 @@ def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked)
     for each in models.values():
         needs += Crashes(max(replications, 2), of_backup=True).takes(each)
         once = Crashes(1, after_ns=watched_ns({"": each}), of_backup=True)
-        for end in _ends(each, protected_domain(each)) if asked.bands else ():
+        for end in variants(_shorter(each), protected_domain(each)) if asked.bands else ():
             needs += once.takes(end.model) if end.is_of_failure else total([end.model.spec], 1)
     if not asked.crossovers:
         return needs
@@ -237,7 +237,7 @@ def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, 
     asked = replace(asked, objectives=in_units(asked.objectives, specs, undeclared_units()))
     knobs = shared_knobs(asked.crossovers, models, name)
     play = Playing(model.spec.copies(name)[0], asked, execution)
-    done = dict(zip(models, play.runs(list(models.values()), replications), strict=True))
+    done = dict(zip(models, replicate(list(models.values()), replications, execution), strict=True))
     common = sorted(set.intersection(*(set(each.records) for each in done.values())))
     if not common:
         raise Interrupted("no replication of all mechanisms had finished")
@@ -264,11 +264,6 @@ def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, 
     )
 
 
-def _ends(model: Model, entry: str) -> Iterator[Variant]:
-    """Yield what is played for the prices of a model."""
-    yield from variants(_shorter(model), entry)
-
-
 def _shorter(model: Model) -> Model:
     """Return the model with shorter steps: what a price moves shows there, too."""
     return model.quick() if model.spec.ramp is not None else model
@@ -281,15 +276,15 @@ def _bands(
 
     What was played of the models is not played again where their steps are as short already.
     """
-    ends = {kind: list(_ends(model, entry)) for kind, model in models.items()}
     base = {kind: _shorter(model) for kind, model in models.items()}
+    ends = {kind: list(variants(model, entry)) for kind, model in base.items()}
     of_run = [*base.values(), *(v.model for priced in ends.values() for v in priced if not v.is_of_failure)]
     of_crash = [
         *(base[kind] for kind, priced in ends.items() if any(v.is_of_failure for v in priced)),
         *(v.model for priced in ends.values() for v in priced if v.is_of_failure),
     ]
     known = [played[kind].records if each.spec == models[kind].spec else {} for kind, each in base.items()]
-    done = play.runs(of_run, 1, known)
+    done = replicate(of_run, 1, play.execution, known=known)
     if any(each.interrupted for each in done):
         return {}
     unprotected = done[list(base).index(NONE)] if NONE in base else None
@@ -318,8 +313,8 @@ def _of_mechanism(
     groups = dict.fromkeys(asked_for, SERVICE) | {one.name: one.group for one in quantities({"": base})}
     for name, group in groups.items():
         of_failure = group in (FAILURE, YEAR)
-        played_alike = [(each, figures.figure) for each, figures in played if each.is_of_failure == of_failure]
-        if band := band_of(effects_of(played_alike, base.figure, name)):
+        alike = [(each, figures.figure(name)) for each, figures in played if each.is_of_failure == of_failure]
+        if band := band_of(effects_of(alike, base.figure(name))):
             bands[name] = band
     return bands
 
@@ -448,11 +443,10 @@ def _is_nothing(cell: Cell) -> bool:
 def _cell(decision: Decision, kind: str, name: str) -> Cell:
     """Return a figure, or in words what has none: an outage without end, a state of which nothing is left."""
     each, estimate = decision.protected[kind], decision.estimate(kind, name)
-    crashes = each.failovers.failovers if each.failovers is not None else ()
     if name in _OF_STATE and each.is_lost:
         return "all"
     if estimate is None:
-        return _without_end(each, len(crashes)).get(name) if crashes else None
+        return _without_end(each, len(each.crashes)).get(name) if each.crashes else None
     if name == CAPACITY and each.capacity is not None and 2 * each.capacity.unfailed >= estimate.n:
         return f"at least {estimate.mean:.4g}"
     if name in OF_FAILED and estimate.mean < 0.0:

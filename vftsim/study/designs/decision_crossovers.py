@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Any
 
-from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, in_words, plain
 from vftsim.stats import Estimate
@@ -63,18 +62,12 @@ SOON_NS = 8_000_000_000
 
 @dataclass(frozen=True)
 class Playing:
-    """Runs and crashes of models for the objectives of a decision."""
+    """What is made of runs and crashes of models for the objectives of a decision."""
 
     domain: str
     """The protected one, as records name it."""
     asked: Asked
     execution: Execution
-
-    def runs(
-        self, models: Sequence[Model], replications: int, known: Sequence[dict[int, RunRecord]] = ()
-    ) -> list[Replications]:
-        """Return replications of every model; ``known``: of the first of them, by number."""
-        return replicate(models, replications, self.execution, known=known)
 
     def crashes(self, models: Sequence[Model], count: int, after_ns: int | None = None) -> list[FailoverStudy]:
         """Return crashes of every model's host."""
@@ -202,7 +195,7 @@ class _Played:
     def add(self, models: Iterable[Model]) -> bool:
         """Play what was not yet; tell whether it went to its end."""
         new = {digest: model for model in models if (digest := model.digest()) not in self.runs}
-        done = self.play.runs(list(new.values()), self.replications)
+        done = replicate(list(new.values()), self.replications, self.play.execution)
         self.runs |= dict(zip(new, done, strict=True))
         if any(each.interrupted for each in done):
             return False

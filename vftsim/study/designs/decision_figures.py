@@ -28,10 +28,10 @@ from vftsim.composition.views import others_on_host
 from vftsim.outcome.declare import Rate
 from vftsim.stats import Estimate, mean_interval, stratified_interval
 from vftsim.study.designs.availability import interval_of_year
-from vftsim.study.designs.crash import PARTS
+from vftsim.study.designs.crash import PARTS, Failover
 from vftsim.study.designs.failover import FailoverStudy
 from vftsim.study.designs.ramp import RampCapacity
-from vftsim.study.figures.names import OF_MECHANISMS, Address
+from vftsim.study.figures.names import OF_MECHANISMS
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.tables import is_service
 from vftsim.study.runs.model import Model
@@ -141,6 +141,11 @@ class Protected:
         return mean_interval(pairs, self.summary.confidence) if pairs else None
 
     @property
+    def crashes(self) -> tuple[Failover, ...]:
+        """Its crashes; none where none were played."""
+        return () if self.failovers is None else self.failovers.failovers
+
+    @property
     def breaks_promise(self) -> bool:
         """Whether its parameters let outputs leave that no backup can derive."""
         return bool(self.model.spec.expanded()[self.domain].protection.breaks_promise)
@@ -148,13 +153,12 @@ class Protected:
     @property
     def is_lost(self) -> bool:
         """Whether a crash loses all that was in memory: the service does not come back, or boots anew."""
-        failovers = self.failovers.failovers if self.failovers is not None else ()
-        return any(each.is_for_good or any(what == "booted" for _, what in each.timeline) for each in failovers)
+        return any(each.is_for_good or any(what == "booted" for _, what in each.timeline) for each in self.crashes)
 
     @cached_property
     def never(self) -> int:
         """After how many crashes the service did not come back."""
-        return sum(each.is_for_good for each in self.failovers.failovers) if self.failovers is not None else 0
+        return sum(each.is_for_good for each in self.crashes)
 
     def sample(self, name: str) -> list[float]:
         """Return a figure of each replication or crash; of a year, and of ramps together, the one there is."""
@@ -169,18 +173,15 @@ class Protected:
 
     def _of_each_crash(self, name: str) -> list[float]:
         """Return a figure of each crash; empty where none has any."""
-        study = self.failovers
-        if study is None:
+        if self.failovers is None:
             return []
         if name == OUTAGE:
-            return [each.away_s for each in study.failovers]
+            return [each.away_s for each in self.crashes]
         if name in ("requests_lost", "packets_lost"):
-            counts = [each.failed if name == "requests_lost" else each.lost for each in study.failovers]
-            if not any(counts):
-                return []
-            of_crashes = zip(study.failovers, counts, strict=True)
+            counts = [each.failed if name == "requests_lost" else each.lost for each in self.crashes]
+            of_crashes = zip(self.crashes, counts, strict=True) if any(counts) else ()
             return [math.inf if crash.is_for_good else float(sum(count.values())) for crash, count in of_crashes]
-        return study.figures().get(_OF_CRASH[name][0], [])
+        return self.failovers.figures().get(_OF_CRASH[name][0], [])
 
     def _of_crash(self, name: str) -> Estimate | None:
         values = self._of_each_crash(name)
@@ -226,7 +227,8 @@ def undeclared_units() -> dict[str, str]:
 def _of(protected: Protected) -> Iterator[Quantity]:
     word = phase_word(protected.summary)
     for address in protected.summary.addresses:
-        if says_what_clients_get(address, word):
+        is_led = address.entry.leads or address.entry.path[0] in _RATINGS
+        if is_led and is_service(address.owner) and address.phase == word:  # what clients or jobs get
             yield Quantity(address.text, address.entry.words, address.entry.unit, SERVICE, address.owner)
     yield from _COMPUTED.values()
     known = {address.text: address for address in protected.summary.addresses}
@@ -249,12 +251,6 @@ def address_in(summary: Summary, figure: str) -> str:
     every = [] if figure in undeclared_units() else summary.find(figure)
     word = phase_word(summary)
     return next((each.text for each in every if each.phase == word), every[0].text if every else figure)
-
-
-def says_what_clients_get(address: Address, word: str) -> bool:
-    """Whether a figure says what clients or jobs get, in the phase that is compared."""
-    is_led = address.entry.leads or address.entry.path[0] in _RATINGS
-    return is_led and is_service(address.owner) and address.phase == word
 
 
 def _at(owner: str, word: str, figure: str) -> str:

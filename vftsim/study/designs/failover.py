@@ -129,10 +129,7 @@ class FailoverStudy(Printed):
             by_name["backup_outage_s"] = [each.outage_s for each in backups]
         if any(each.failed for each in self.failovers):
             by_name["retransmissions"] = [float(each.retransmissions) for each in self.failovers]
-        return by_name | self._of_mechanism()
-
-    def _of_mechanism(self) -> dict[str, list[float]]:
-        return {
+        return by_name | {
             name: [each.figures.get(key, math.nan) * factor for each in self.failovers]
             for key, (name, factor) in _OF_MECHANISM.items()
             if any(key in each.figures for each in self.failovers)
@@ -328,9 +325,12 @@ def _with_bands(study: FailoverStudy, crashes: Crashes, execution: Execution) ->
         return study
     models = [study.model, *(each.model for each in ends)]
     base, *others = crashes_of_each(models, replace(crashes, count=1, span_ns=SPAN_NS), execution)
-    played = [(end, other.figure) for end, other in zip(ends, others, strict=True)]
-    bands = {name: band_of(effects_of(played, base.figure, name)) for name in study.figures()}
-    return replace(study, bands={name: band for name, band in bands.items() if band is not None})
+    bands = {}
+    for name in study.figures():
+        played = [(end, other.figure(name)) for end, other in zip(ends, others, strict=True)]
+        if band := band_of(effects_of(played, base.figure(name))):
+            bands[name] = band
+    return replace(study, bands=bands)
 
 
 def crashes_of_each(models: Sequence[Model], crashes: Crashes, execution: Execution) -> list[FailoverStudy]:

@@ -15,7 +15,7 @@ measured (``tests/study/test_price_bands.py``).
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -146,17 +146,12 @@ def position_of(priced: Priced) -> float:
     return math.log(priced.value / low) / math.log(high / low)
 
 
-def effects_of(
-    played: Iterable[tuple[Variant, Callable[[str], float]]], base: Callable[[str], float], name: str
-) -> list[Effect]:
-    """Return what each price moves a figure by.
-
-    What was ``played`` has its figures by name (nan where it has none), ``base`` the figures at the prices in use.
-    """
+def effects_of(played: Iterable[tuple[Variant, float]], in_use: float) -> list[Effect]:
+    """Return what each price moves a figure by, which is nan where what was played has none."""
     effects: dict[str, Effect] = {}
     for end, figure in played:
         none = Effect(end.price, end.basis, end.position, 0.0, 0.0, end.ratio)
-        moved = _finite(figure(name) - base(name))
+        moved = _finite(figure - in_use)
         effect = effects.get(end.price, none)
         effects[end.price] = replace(effect, at_high=moved) if end.is_high else replace(effect, at_low=moved)
     return list(effects.values())
