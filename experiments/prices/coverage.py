@@ -82,7 +82,7 @@ def coverage(protection: ProtectionSpec, laboratories: int = LABORATORIES) -> di
 
 def figures_of(model: Model) -> Callable[[str], float]:
     """Return what gives the figures of one run by their address; nan where there is none."""
-    summary = Summary("", [(0, run_model(model.spec, 1, 0))])
+    summary = Summary([(0, run_model(model.spec, 1, 0))])
 
     def figure(name: str) -> float:
         found = summary.estimate(name)

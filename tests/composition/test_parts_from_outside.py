@@ -14,7 +14,7 @@ CHECK = """
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.summary import Summary
 
-check_names(Summary("", [(0, record)]).rows, [load("model.yaml", ModelSpec)])
+check_names(Summary([(0, record)]).rows, [load("model.yaml", ModelSpec)])
 """
 """Every figure that the run has is known before it."""
 BLOCK = re.compile(r"^```(?P<language>python|toml|yaml|text)(?: part)?\n(?P<body>.*?)^```", re.MULTILINE | re.DOTALL)

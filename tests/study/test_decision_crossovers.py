@@ -99,7 +99,7 @@ def test_settings_that_are_none_are_refused(tmp_path, text, said):
 
 def at_prices(**prices):
     """Return mechanisms of which only the price is known, in two replications."""
-    none = Summary("", [])
+    none = Summary([])
     return {kind: Protected(None, "vm", none, {"price": {0: price, 1: price + 1.0}}) for kind, price in prices.items()}
 
 

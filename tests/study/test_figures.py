@@ -49,7 +49,7 @@ def loop(tmp_path):
 
 
 def summary(model, replications=3):
-    return Summary(model.label, [(n, run_model(model.spec, 1, n)) for n in range(replications)])
+    return Summary([(n, run_model(model.spec, 1, n)) for n in range(replications)])
 
 
 def one(name, known):

@@ -127,7 +127,7 @@ def runs(beyond):
 
 
 def steps(beyond):
-    return Summary("tiny", runs(beyond))
+    return Summary(runs(beyond))
 
 
 def test_the_share_of_runs_beyond_the_limit_is_less_than_all_of_them(model):

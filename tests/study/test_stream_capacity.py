@@ -311,5 +311,5 @@ def test_an_overloaded_domain_gets_the_ceiling_that_its_scheduler_names(schedule
     model = load_model("xen-media", [*own, "workloads.media.streams=600"]).quick()
     ceiling = ceiling_pcpus(model.spec, "media")
     assert ceiling == pytest.approx(0.2)
-    used = Summary("", [(0, run_model(model.spec, 1, 0))]).estimate("domains.media.cpu").mean
+    used = Summary([(0, run_model(model.spec, 1, 0))]).estimate("domains.media.cpu").mean
     assert used == pytest.approx(100.0 * ceiling, rel=0.1)

@@ -92,7 +92,6 @@ class Comparison(Printed):
         return without_value(self.figures, self.addresses)
 
     def estimate(self, number: int, address: Address) -> Estimate | None:
-        """Return a figure of a model."""
         return self.summaries[number].estimate(address.text)
 
     def difference_of(self, number: int, address: Address) -> Estimate | None:
@@ -198,10 +197,9 @@ def _compared(
     figures: tuple[str, ...],
 ) -> Comparison:
     """Return the comparison of models by their replications, the same ones of each."""
-    pairs = list(zip(models, records, strict=True))
-    summaries = tuple(Summary(model.label, numbered, CONFIDENCE) for model, numbered in pairs)
+    summaries = tuple(Summary(numbered, CONFIDENCE) for numbered in records)
     are_ramps = all(model.spec.ramp is not None for model in models)
-    capacities = tuple(ramp_capacity_of(model, numbered) for model, numbered in pairs if are_ramps)
+    capacities = tuple(map(ramp_capacity_of, models, records)) if are_ramps else ()
     return Comparison(tuple(models), summaries, figures, capacities, manifest)
 
 

@@ -78,7 +78,7 @@ class Playing:
     ) -> list[Protected]:
         """Return the figures of replications, beside those without protection, which are one of those played."""
         records = [[(number, each.records[number]) for number in numbers] for each in played]
-        summaries = [Summary(run.model.label, of_run, CONFIDENCE) for run, of_run in zip(played, records, strict=True)]
+        summaries = [Summary(of_run, CONFIDENCE) for of_run in records]
         baseline = next((summary for run, summary in zip(played, summaries, strict=True) if run is unprotected), None)
         protected = []
         for each, summary, of_run in zip(played, summaries, records, strict=True):
@@ -113,7 +113,6 @@ class Change:
     """Of prices: which mechanism has the lower one below the place and above it.  Of an objective: the mechanism that
     meets it, on the side on which it does; empty on the other."""
     at: Estimate
-    """The place."""
     low: float
     high: float
     """Values next to it at which all replications agree."""
@@ -151,7 +150,6 @@ class Order:
                 begin = there
 
     def for_machines(self) -> dict[str, Any]:
-        """Return it as plain data."""
         return {
             "setting": self.knob.name,
             "unit": self.knob.unit,

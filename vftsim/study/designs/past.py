@@ -110,7 +110,7 @@ def export(folder: Path) -> DataFrame:
 
 def _figures(n: int, data: Any) -> dict[str, float | None]:
     """Return every figure of a replication by its address."""
-    one = Summary("", [(n, RunRecord.from_dict(data))])
+    one = Summary([(n, RunRecord.from_dict(data))])
     return {address.text: one.values(address.text).get(n) for address in one.addresses}
 
 

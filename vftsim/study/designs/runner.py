@@ -161,7 +161,7 @@ class Responses:
 
     def __init__(self, names: Sequence[str], count: int, confidence: float) -> None:
         self.names = tuple(dict.fromkeys(names))
-        self.points = [Summary("", [], confidence) for _ in range(count)]
+        self.points = [Summary([], confidence) for _ in range(count)]
         self.done: list[set[int]] = [set() for _ in range(count)]
         self.refused: dict[int, str] = {}
         """Why points cannot be run, by number."""
@@ -170,7 +170,7 @@ class Responses:
 
     def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:
         """Keep what a run of a point says."""
-        one, point = Summary("", [(replication, RunRecord.from_dict(data))]), self.points[number]
+        one, point = Summary([(replication, RunRecord.from_dict(data))]), self.points[number]
         texts = [text for text, row in one.rows.items() if isinstance(row.address.entry.figure, Verdict)]
         for name in self.names:
             found = one.find(name)

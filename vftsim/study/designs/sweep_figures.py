@@ -46,8 +46,7 @@ class Reader:
     _same: dict[tuple[Any, ...], tuple[str, Address]] = field(default_factory=dict)
 
     def read(self, records: Sequence[tuple[int, RunRecord]]) -> PointFigures:
-        """Return the figures of a point."""
-        summary, figures = Summary("", records, CONFIDENCE), PointFigures()
+        summary, figures = Summary(records, CONFIDENCE), PointFigures()
         for chosen_one in chosen(summary, self.names):
             estimate = summary.estimate(chosen_one.text)
             if estimate is not None:

@@ -52,8 +52,8 @@ class Row:
 class Summary:
     """Every figure of a model over its replications, which are given by number."""
 
-    def __init__(self, label: str, records: Sequence[tuple[int, RunRecord]], confidence: float = 0.95) -> None:
-        self.label, self.confidence, self.replications = label, confidence, len(records)
+    def __init__(self, records: Sequence[tuple[int, RunRecord]], confidence: float = 0.95) -> None:
+        self.confidence, self.replications = confidence, len(records)
         self.rows: dict[str, Row] = {}
         self._estimates: dict[str, Estimate] = {}
         self._outcomes: dict[tuple[str, str], dict[int, tuple[Phase, Outcome]]] = {}
@@ -141,12 +141,11 @@ class Summary:
         head, _, word = name.rpartition(".")
         made = []
         for (owner, _), outcomes in list(self._outcomes.items()):
-            first = next(iter(outcomes.values()))[1]
+            phase, first = next(iter(outcomes.values()))
             for figure in first.declared.values():
                 entry = figure.further(word)
                 if entry is None:
                     continue
-                phase = next(iter(outcomes.values()))[0]
                 address = Address(owner, phase.word, _step(phase), entry)
                 if head and not address.is_meant(name.split(".")):
                     continue
@@ -180,7 +179,7 @@ def of_no_run(names: Iterable[str]) -> list[str]:
 
 def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
     """Return figures of one run by their names, nan for one that it lacks; refuse a name of several."""
-    summary, values = Summary("", [(0, record)]), dict[str, float]()
+    summary, values = Summary([(0, record)]), dict[str, float]()
     for name in names:
         addresses = summary.find(name)
         values[name] = summary.values(only(name, addresses, addresses).text).get(0, math.nan) if addresses else math.nan

@@ -74,7 +74,7 @@ class RunResult(Printed):
     @cached_property
     def figures_found(self) -> Summary:
         """Every declared figure of the model across replications."""
-        return Summary(self.model.label, self.records, self.confidence)
+        return Summary(self.records, self.confidence)
 
     @property
     def missing(self) -> list[Missing]:
