@@ -218,7 +218,6 @@ def availability_study(
 
 
 def year_takes(model: Model, kinds: Sequence[str], crashes: Crashes) -> Needs:
-    """Return what such a study takes."""
     crashes = replace(crashes, of_backup=True)
     return sum((crashes.takes(each) for each in fitting(model, kinds)[0].values()), Needs())
 

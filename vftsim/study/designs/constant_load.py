@@ -28,7 +28,6 @@ class Stop:
     """A stop of the server and how its end is judged."""
 
     length_ns: int
-    """Length of the stop."""
     window_ns: int = 60 * _S
     """Time it has to recover."""
     observed_ns: int = 20 * _S

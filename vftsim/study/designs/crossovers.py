@@ -27,7 +27,6 @@ class Crossover:
     high: float
     """The points next to it at which the order is certain."""
     at: Estimate
-    """The place."""
     first_is_lower_before: bool
     """Whether the first curve is the lower one at ``low``."""
 

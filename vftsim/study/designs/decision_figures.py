@@ -264,10 +264,8 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
     def of_guard(copy: str, figure: str) -> dict[int, float]:
         return summary.values(_at(f"domains.{copy}.protection", word, figure))
 
-    busy, cpu = (
-        _at(f"hosts.{model.spec.host_of(spec)}", word, "busy"),
-        summary.values(_at(f"domains.{domain}", word, "cpu")),
-    )
+    busy = _at(f"hosts.{model.spec.host_of(spec)}", word, "busy")
+    cpu = summary.values(_at(f"domains.{domain}", word, "cpu"))
     still = of_guard(domain, "stopped")
     figures = {CPU_LEFT: {n: round(spec.vcpus * (100.0 - still.get(n, 0.0)) - each, 4) for n, each in cpu.items()}}
     if unprotected is None:

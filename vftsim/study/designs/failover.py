@@ -90,7 +90,6 @@ class FailoverStudy(Printed):
     bands: Mapping[str, Band] = field(default_factory=dict)
     """By figure, what the ranges of the mechanism's prices make of it; empty: prices were taken as they are."""
     struck: str = ""
-    """The domain that crashes."""
 
     def to_pandas(self) -> DataFrame:
         """Return one row a figure: its mean with an interval, least, middle and largest value.
@@ -159,7 +158,7 @@ class FailoverStudy(Printed):
     @property
     def protection(self) -> ProtectionSpec:
         """The mechanism of the domain that crashes, with the model's parameters."""
-        return _protection_of(self.model, self.struck)
+        return protection_in(self.model, self.struck)
 
     @property
     def came_back(self) -> Estimate:
@@ -284,7 +283,7 @@ class Crashes:
         after_ns = self.after_ns
         if after_ns is None:
             after_ns = STEADY_AFTER_NS if model.spec.ramp is None else AFTER_NS
-        return self.span_ns + after_ns + _protection_of(model, self.domain_of(model)).restart_ns
+        return self.span_ns + after_ns + protection_in(model, self.domain_of(model)).restart_ns
 
     def takes(self, model: Model) -> Needs:
         """Return what the crashes of a model take: each is run with and without it."""
@@ -293,7 +292,7 @@ class Crashes:
 
     def strikes_backup(self, model: Model) -> bool:
         """Whether there is a backup, and its host crashes."""
-        return self.of_backup and _protection_of(model, self.domain_of(model)).has_backup
+        return self.of_backup and protection_in(model, self.domain_of(model)).has_backup
 
     def bands_take(self, model: Model) -> Needs:
         """Return what the bands take: a crash at each end of each price, and one at the prices in use."""
@@ -357,7 +356,7 @@ class _Plan:
 
     def study(self, failovers: Sequence[Failover]) -> FailoverStudy:
         """Return what came of it."""
-        kind: str = _protection_of(self.model, self.determinants[0]).kind  # type: ignore[attr-defined]
+        kind: str = protection_in(self.model, self.determinants[0]).kind  # type: ignore[attr-defined]
         beyond = outside(self.spec, first_load(self.spec))
         return FailoverStudy(self.model, kind, self.load, tuple(failovers), {}, beyond, struck=self.determinants[0])
 
@@ -380,7 +379,7 @@ def crash_instants(seed: int, count: int, span_ns: int) -> list[int]:
     return [int((k + float(u)) * span_ns / count) for k, u in enumerate(uniforms)]
 
 
-def _protection_of(model: Model, domain: str) -> ProtectionSpec:
+def protection_in(model: Model, domain: str) -> ProtectionSpec:
     protection = model.spec.expanded()[domain].protection
     assert isinstance(protection, ProtectionSpec)
     return protection

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from vftsim.composition.model import WITH_HOSTS, ModelSpec
 from vftsim.errors import UsageError
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import instead, shown
 from vftsim.spec.units import number_and_unit, quantity_of
 
 
@@ -74,21 +74,17 @@ def value_at(spec: ModelSpec, key: str, option: str) -> Any:
     value: Any = spec.model_dump(mode="json")
     done: list[str] = []
     for part in key.split("."):
-        value = _below(value, part, f"{option} {key}", done)
+        try:
+            value = value[_index(value, part)]
+        except (KeyError, IndexError, TypeError, ValueError):
+            where = ".".join(done) or "the model"
+            if not isinstance(value, (dict, list)):
+                text = f"there is nothing below '{where}', which is {shown(value)}"
+                raise UsageError(f"{option} {key}: {text}") from None
+            known = list(value) if isinstance(value, dict) else list(map(str, range(len(value))))
+            raise UsageError(f"{option} {key}: no '{part}' in '{where}'{instead(part, known, 'it has:')}") from None
         done.append(part)
     return value
-
-
-def _below(value: Any, part: str, option: str, done: list[str]) -> Any:
-    try:
-        return value[_index(value, part)]
-    except (KeyError, IndexError, TypeError, ValueError):
-        where = ".".join(done) or "the model"
-        if not isinstance(value, (dict, list)):
-            raise UsageError(f"{option}: there is nothing below '{where}', which is {shown(value)}") from None
-        known = list(value) if isinstance(value, dict) else [str(n) for n in range(len(value))]
-        hint = did_you_mean(part, known) or ";"
-        raise UsageError(f"{option}: no '{part}' in '{where}'{hint} it has: {listing(known)}") from None
 
 
 def _index(holder: Any, key: str) -> Any:

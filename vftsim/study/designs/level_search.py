@@ -144,7 +144,6 @@ class LevelSearch:
         return table
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data."""
         return {
             **self.names.details,
             "not_offered": rows_of([self.missing] if self.missing else []),

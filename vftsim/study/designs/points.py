@@ -148,13 +148,12 @@ def rows_of(spec: StudySpec) -> Iterator[dict[str, str]]:
         return
     ranges = {name: factor for name, factor in factors.items() if factor.is_range}
     spans = {name: span_of(name, each.low, each.high, each.scale == "log") for name, each in ranges.items()}
-    columns = [_values(factor, spans.get(name)) for name, factor in factors.items() if _is_crossed(factor, design)]
-    names = [name for name, factor in factors.items() if _is_crossed(factor, design)]
+    crossed = {name: _values(each, spans.get(name)) for name, each in factors.items() if _is_crossed(each, design)}
     drawn = [] if isinstance(design, Grid) else shares(design, len(spans), spec.seed)
-    for row in drawn or [[]]:
-        of_ranges = {name: span.drawn_at(share) for (name, span), share in zip(spans.items(), row, strict=False)}
-        for crossed in itertools.product(*columns):
-            values = {**of_ranges, **dict(zip(names, crossed, strict=True))}
+    for place in drawn or [[]]:
+        of_ranges = {name: span.drawn_at(share) for (name, span), share in zip(spans.items(), place, strict=False)}
+        for row in itertools.product(*crossed.values()):
+            values = {**of_ranges, **dict(zip(crossed, row, strict=True))}
             yield {name: values[name] for name in factors}
 
 

@@ -73,7 +73,6 @@ class CapacityRequest:
     """The options of a capacity study; ``None`` where the user said nothing."""
 
     quick: bool = False
-    """A first look."""
     method: str | None = None
     """``ramp`` or ``search``."""
     replications: int | None = None
@@ -281,7 +280,6 @@ class JudgedLoad:
     """Drivers of workloads that must have sent what they were asked."""
 
     def __call__(self, level: float, replication: int) -> JudgedRun:
-        """Run and judge."""
         record = self.play(level, replication)
         figures, is_within = self.criterion(record)
         return JudgedRun(figures, is_within, short_offer(record, self.offered, figures))

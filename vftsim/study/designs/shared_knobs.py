@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from vftsim.composition.hosts import DomainSpec
 from vftsim.errors import UsageError
 from vftsim.spec import DURATION
-from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.spec.suggest import instead
 from vftsim.spec.units import RATE, Quantity, number_and_unit
 from vftsim.study.designs.knob import Knob, knob_of, load_keys
 from vftsim.study.designs.protections import KEYS
@@ -81,8 +81,7 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
     for text in texts:
         name, _, values = (part.strip() for part in text.partition("="))
         if name not in (ALL, *_SORTS):
-            hint = did_you_mean(name, _SORTS) or ";"
-            raise UsageError(f"--crossovers: no setting '{name}'{hint} settings: {listing(list(_SORTS))}, or all")
+            raise UsageError(f"--crossovers: no setting '{name}'{instead(name, _SORTS, 'settings:')}, or all")
         if name == ALL and values:
             raise UsageError(f"--crossovers {text}: each setting has values of its own; name it, as in 'load=0.5,1,2'")
         named[name] = values

@@ -29,7 +29,14 @@ from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
 from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
-from vftsim.study.designs.failover import Crashes, at_rest, crash_instants, ended_beside, protected_domain
+from vftsim.study.designs.failover import (
+    Crashes,
+    at_rest,
+    crash_instants,
+    ended_beside,
+    protected_domain,
+    protection_in,
+)
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -85,10 +92,7 @@ class Machine:
 
     @property
     def protection(self) -> ProtectionSpec:
-        """The mechanism."""
-        protection = self.model.spec.expanded()[self.domain].protection
-        assert isinstance(protection, ProtectionSpec)
-        return protection
+        return protection_in(self.model, self.domain)
 
     @property
     def reprotection_ns(self) -> int:
@@ -520,7 +524,6 @@ def _machines(model: Model, chosen: Mapping[str, Model], seed: int, restart_s: f
 
 
 def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, crashes: int) -> Needs:
-    """Return what such a study takes."""
     chosen, _ = fitting(model, kinds)
     needs, rates = Needs(), rates_of(model, mtbf_s)
     for machine in _machines(model, chosen, 0, restart_s=0.0).values():

@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from vftsim.errors import UsageError
 from vftsim.spec import Items, Percent, Room, Spec, json_schema, list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
-from vftsim.spec.suggest import did_you_mean, listing, shown
+from vftsim.spec.suggest import did_you_mean, instead, listing, shown
 from vftsim.study.figures.frames import OF_ESTIMATES
 
 ROOM: Room = "experiments"
@@ -135,7 +135,6 @@ class StudySpec(Spec):
 
     @property
     def entries(self) -> tuple[ModelEntry, ...]:
-        """The models."""
         return tuple(each if isinstance(each, ModelEntry) else ModelEntry(model=each) for each in self.models)
 
     @property
@@ -198,7 +197,6 @@ def _incompatibility(design: Any, name: str, factor: Factor) -> str | None:
 
 
 def study_schema() -> dict[str, Any]:
-    """Return the JSON Schema of study files."""
     return json_schema(StudySpec, "vftsim study")
 
 
@@ -216,9 +214,8 @@ def find_study(name_or_path: str) -> Path:
     names = shipped_studies()
     if name_or_path in names:
         return shipped_dir(ROOM) / FOLDER / f"{name_or_path}.yaml"
-    hint = did_you_mean(name_or_path, names) or ";"
     raise UsageError(
-        f"no file {shown(name_or_path)} and no shipped study of that name{hint} shipped: {listing(names)}; "
+        f"no file {shown(name_or_path)} and no shipped study of that name{instead(name_or_path, names, 'shipped:')}; "
         "'vftsim study --gen-config MODEL' prints one to begin with"
     )
 

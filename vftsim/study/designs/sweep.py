@@ -49,11 +49,9 @@ class SweepResult(Printed):
 
     grid: Grid
     points: list[PointFigures]
-    """Figures of each point."""
     refused: dict[int, str]
     """Why points have none, by number of the point."""
     manifest: dict[str, Any]
-    """Manifest of the result."""
     wanted: int
     """Replications asked for, all points together; refused points count none."""
     already: int
@@ -171,7 +169,6 @@ class SweepResult(Printed):
         return frame(table, columns=[*CROSSOVER_COLUMNS])
 
     def to_pandas(self) -> DataFrame:
-        """Return :attr:`results`."""
         return self.results
 
     def blocks(self) -> list[Block]:

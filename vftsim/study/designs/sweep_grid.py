@@ -19,7 +19,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION, Document, read_document
-from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.spec.suggest import instead
 from vftsim.study.designs.protections import (
     KEYS,
     MEANINGS,
@@ -110,7 +110,6 @@ class Point:
 
     number: int
     variant: Variant
-    """Scheduler and mechanism."""
     values: Mapping[str, str]
     """The value of each axis."""
     made: Callable[[], Model]
@@ -147,7 +146,6 @@ class Grid:
 
     @property
     def size(self) -> int:
-        """The number of points."""
         return len(self.variants) * math.prod(len(axis.values) for axis in self.axes)
 
     @property
@@ -371,10 +369,8 @@ def axis_of(model: Model, name: str, values: tuple[str, ...], kinds: tuple[str, 
         return Axis(name, (f"{protection_key(model)}.{KEYS[name]}",), values)
     if name not in SHORT_NAMES:
         known = (*SHORT_NAMES, *MEANINGS)
-        hint = did_you_mean(name, known) or ";"
-        raise UsageError(
-            f"{option}: no short name '{name}'{hint} short names: {listing(known)}; or a dotted key of the model"
-        )
+        there = instead(name, known, "short names:")
+        raise UsageError(f"{option}: no short name '{name}'{there}; or a dotted key of the model")
     keys = _short_keys(model, name)
     if not keys:
         raise UsageError(f"{option}: '{name}' ({SHORT_MEANINGS[name]}) means nothing in '{model.label}'")

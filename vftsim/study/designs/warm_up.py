@@ -43,7 +43,6 @@ class WarmUpStudy(Printed):
     found: dict[str, WarmUp | str]
     """By series: the cut; where it exceeds a quarter of the step, the reason that there is none."""
     manifest: dict[str, Any] = field(default_factory=dict)
-    """Manifest of the result."""
 
     @property
     def needed_ns(self) -> int | None:
@@ -99,7 +98,6 @@ class WarmUpStudy(Printed):
         )
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data."""
         averaged = {name: list(w.averaged) for name, w in self.found.items() if isinstance(w, WarmUp)}
         series = self.to_pandas().to_dict("records")
         return {"manifest": self.manifest, "is_enough": self.is_enough, "series": series, "averaged": averaged}

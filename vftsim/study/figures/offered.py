@@ -37,7 +37,6 @@ def missing_in(spec: ModelSpec, records: Records) -> list[Missing]:
 
 
 def rows_of(missing: Iterable[Missing]) -> list[dict[str, Any]]:
-    """Return it as plain data."""
     return [asdict(each) for each in missing]
 
 
