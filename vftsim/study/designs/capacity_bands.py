@@ -6,8 +6,9 @@ each end of each price, in quarters of the search's resolution.  How far it move
 whatever share of runs a search asks for.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from functools import partial
 
 from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
 from vftsim.study.designs.failover import protected_domain
@@ -19,7 +20,7 @@ from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import replicate
-from vftsim.study.store.resumable import RunCache, together
+from vftsim.study.store.resumable import together
 
 _STEPS = 4
 """Steps of a search's resolution in which the load of one replication is found."""
@@ -71,7 +72,7 @@ def with_band(search: LevelSearch, execution: Execution, study: LevelStudy) -> L
     step = resolution_of(study.saturated, search.settings, whole=counted) / _STEPS
     if counted:
         step = max(1.0, step // 1.0)
-    play = _Turns(study, step, execution, search.result.eases)
+    play = partial(_turns, study, step, execution, search.result.eases)
     execution.progress.total(runs_of_bands(search.model))
     try:
         (in_use,) = play([search.model], max(1, round(search.result.estimate.mean / step)))
@@ -106,44 +107,30 @@ def turning(start: int) -> Generator[int, bool, int]:
     return below
 
 
-@dataclass(frozen=True)
-class _Turns:
-    """Finds up to which load replication 0 of models is within the limit, of all of them side by side."""
+def _turns(
+    study: LevelStudy, step: float, execution: Execution, eases: bool, models: Sequence[Model], start: int
+) -> list[int]:
+    """Return up to which load, in steps, replication 0 of each model is within the limit, all of them side by side.
 
-    study: LevelStudy
-    step: float
-    execution: Execution
-    eases: bool
-    """Whether larger loads are the easier ones: then up to which load it is beyond."""
-
-    def __call__(self, models: Sequence[Model], start: int) -> list[int]:
-        """Return the loads in steps, beginning to look at one of them."""
-        walks = [turning(start) for _ in models]
-        loads = [self.study.load.of(model.spec) for model in models]
-        caches = [self.study.cache(model, self.execution) for model in models]
-        levels, highest = {number: next(walk) for number, walk in enumerate(walks)}, dict[int, int]()
-        while levels:
-            judged = self._judge(
-                {number: (loads[number], self._level(level)) for number, level in levels.items()}, caches
-            )
-            for number, is_within in judged.items():
-                try:
-                    levels[number] = walks[number].send(is_within)
-                except StopIteration as end:
-                    highest[number] = end.value
-                    del levels[number]
-        return [highest[number] for number in range(len(models))]
-
-    def _judge(self, tasks: Mapping[int, tuple[JudgedLoad, float]], caches: Sequence[RunCache]) -> dict[int, bool]:
-        workers = self.execution.workers(_judged, is_counted=False)
-        at_levels = [caches[number].at(load=level) for number, (_, level) in tasks.items()]
-        runs = together(at_levels, workers, [{0: task} for task in tasks.values()])
-        for _ in runs:
-            self.execution.progress.advance("prices at their ends")
-        return {number: bool(run) != self.eases for number, (run,) in zip(tasks, runs, strict=True)}
-
-    def _level(self, level: int) -> float:
-        return float(f"{level * self.step:.12g}")
+    It begins to look at ``start``.  Where larger loads are the easier ones (``eases``): up to which it is beyond.
+    """
+    walks = [turning(start) for _ in models]
+    loads = [study.load.of(model.spec) for model in models]
+    caches = [study.cache(model, execution) for model in models]
+    levels, highest = {number: next(walk) for number, walk in enumerate(walks)}, dict[int, int]()
+    while levels:
+        at = {number: float(f"{level * step:.12g}") for number, level in levels.items()}
+        tasks = [{0: (loads[number], load)} for number, load in at.items()]
+        workers = execution.workers(_judged, is_counted=False)
+        runs = together([caches[number].at(load=load) for number, load in at.items()], workers, tasks)
+        for number, (run,) in zip(at, runs, strict=True):
+            execution.progress.advance("prices at their ends")
+            try:
+                levels[number] = walks[number].send(bool(run) != eases)
+            except StopIteration as end:
+                highest[number] = end.value
+                del levels[number]
+    return [highest[number] for number in range(len(models))]
 
 
 def _judged(task: tuple[JudgedLoad, float]) -> JudgedRun:

@@ -62,10 +62,9 @@ def _order(gap: Sequence[float]) -> int:
 
 def _first_zero(points: Sequence[float], gap: Sequence[float]) -> float:
     """Return where a difference, linear between the points, is 0 first; its ends have opposite signs."""
-    for number in range(len(points) - 1):
-        before, after = gap[number], gap[number + 1]
+    for (here, before), (there, after) in pairwise(zip(points, gap, strict=True)):
         if before * after <= 0.0 and before != after:
-            return points[number] + (points[number + 1] - points[number]) * before / (before - after)
+            return here + (there - here) * before / (before - after)
     raise AssertionError("the ends of a difference that crosses have opposite signs")
 
 

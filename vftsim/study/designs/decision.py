@@ -279,8 +279,9 @@ def _bands(
     base = {kind: _shorter(model) for kind, model in models.items()}
     ends = {kind: list(variants(model, entry)) for kind, model in base.items()}
     of_run = [*base.values(), *(v.model for priced in ends.values() for v in priced if not v.is_of_failure)]
+    failing = [kind for kind, priced in ends.items() if any(v.is_of_failure for v in priced)]
     of_crash = [
-        *(base[kind] for kind, priced in ends.items() if any(v.is_of_failure for v in priced)),
+        *(base[kind] for kind in failing),
         *(v.model for priced in ends.values() for v in priced if v.is_of_failure),
     ]
     known = [played[kind].records if each.spec == models[kind].spec else {} for kind, each in base.items()]
@@ -291,9 +292,8 @@ def _bands(
     runs = iter(play.of_runs(done, [0], unprotected))
     of_base = {kind: next(runs) for kind in base}
     crashes = iter(play.crashes(of_crash, 1, watched_ns(base)))
-    for kind, priced in ends.items():
-        if any(each.is_of_failure for each in priced):
-            of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
+    for kind in failing:
+        of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
     bands = {}
     for kind, priced in ends.items():
         asked_for = [address_in(of_base[kind].summary, one.figure) for one in play.asked.objectives]

@@ -72,8 +72,9 @@ class StoredRun:
 def stored_run(folder: Path, run: int) -> StoredRun:
     """Return a run of a result by its number; refuse one whose model cannot be made again as it was."""
     manifest, points = read_manifest(folder), _points(folder)
-    if not 0 <= run < len(points) * manifest["replications_wanted"]:
-        raise UsageError(f"--run: '{folder}' has runs 0 to {len(points) * manifest['replications_wanted'] - 1}")
+    count = len(points) * manifest["replications_wanted"]
+    if not 0 <= run < count:
+        raise UsageError(f"--run: '{folder}' has runs 0 to {count - 1}")
     replication, number = divmod(run, len(points))
     point = points[number]
     if digest_of(point) != point.sha256:
