@@ -66,9 +66,9 @@ class At(Rate):
 
 
 def year(kind, *rates):
-    machine = Machine(under(load_model(MODEL), kind), "vm", 1, RESTART_S)
+    machine = Machine(under(load_model(MODEL), kind), "vm", 1, RESTART_S, rates)
     quiet_s = (0.6,) * TRAFFIC
-    return simulate_year(YearTask(machine, rates, quiet_s, 0)), machine
+    return simulate_year(YearTask(machine, quiet_s, 0)), machine
 
 
 def crash(*times_s):
@@ -88,8 +88,8 @@ def test_a_crash_is_the_outage_of_a_failover_and_a_later_one_too():
 def test_clients_that_never_ask_again_do_not_make_an_outage_none(kind):
     """It is as long as for requests at a rate, 20 a second, but for the wait for the next of them."""
     silent = "workloads.load={kind: request_response, to: vm, clients: 4, turn_around: 100 ms, retry: 0 ms}"
-    machine = Machine(under(load_model(MODEL, [silent]), kind), "vm", 1, RESTART_S)
-    found = simulate_year(YearTask(machine, (crash(1000.25),), (0.6,) * TRAFFIC, 0))
+    machine = Machine(under(load_model(MODEL, [silent]), kind), "vm", 1, RESTART_S, (crash(1000.25),))
+    found = simulate_year(YearTask(machine, (0.6,) * TRAFFIC, 0))
     asked, _ = year(kind, crash(1000.25))
     assert found.deaths == 0
     assert found.down_s == pytest.approx(asked.down_s, abs=0.5)

@@ -13,6 +13,7 @@ the same rates, and what each fault by itself was measured to do, protected and 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -89,6 +90,8 @@ class Machine:
     domain: str
     seed: int
     restart_s: float
+    rates: tuple[Rate, ...] = ()
+    """What strikes it."""
 
     @property
     def protection(self) -> ProtectionSpec:
@@ -139,15 +142,6 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class MeasureTask:
-    """Effects of single faults on a machine, measured at so many instants."""
-
-    machine: Machine
-    rates: tuple[Rate, ...]
-    crashes: int
-
-
-@dataclass(frozen=True)
 class Measured:
     """Effects of single faults, and the longest gap between packets without any, for each traffic."""
 
@@ -160,7 +154,6 @@ class YearTask:
     """A year of a machine, to be simulated."""
 
     machine: Machine
-    rates: tuple[Rate, ...]
     quiet_s: tuple[float, ...]
     year: int
 
@@ -179,13 +172,13 @@ class Year:
     """Number of restarts by hand."""
 
 
-def measure(task: MeasureTask) -> Measured:
-    """Play each kind of fault by itself, on the machine as it is and without its protection."""
-    machine, quiet_s = task.machine, task.machine.quiet_s()
+def measure(machine: Machine, crashes: int) -> Measured:
+    """Play each kind of fault by itself at so many instants, on the machine as it is and without its protection."""
+    quiet_s = machine.quiet_s()
 
     def effect(rate: Rate, protected_ns: int | None) -> Effect:
         episodes = []
-        for number, at_ns in enumerate(crash_instants(machine.seed, task.crashes, _S)):
+        for number, at_ns in enumerate(crash_instants(machine.seed, crashes, _S)):
             traffic = number % TRAFFIC
             strike = [(at_ns, rate.fault)]
             each = machine.episode(strike, at_ns + machine.tail_ns, traffic, protected_ns)
@@ -199,7 +192,7 @@ def measure(task: MeasureTask) -> Measured:
         return Effect(outages / count, waits / count, 1.0 - len(living) / len(episodes), around_s)
 
     kinds = []
-    for rate in task.rates:
+    for rate in machine.rates:
         protected = effect(rate, None)
         alone = effect(rate, 4 * machine.tail_ns) if machine.protection.has_backup else protected
         kinds.append(Kind(rate.name, rate.per_s, protected, alone))
@@ -209,10 +202,10 @@ def measure(task: MeasureTask) -> Measured:
 def simulate_year(task: YearTask) -> Year:
     """Draw a year's faults, and play each with those before it that are not over."""
     machine, streams = task.machine, Streams(task.machine.seed, task.year)
-    drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(task.rates)]
+    drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(machine.rates)]
     strikes = sorted(((at_ns, rate) for instants, rate in drawn for at_ns in instants), key=lambda each: each[0])
     restart_ns = round(machine.restart_s * _S)
-    down: dict[str, float] = {rate.name: 0.0 for rate in task.rates}
+    down: dict[str, float] = {rate.name: 0.0 for rate in machine.rates}
     unprotected_s, deaths = 0.0, 0
     under_way: list[tuple[int, FaultSpec]] = []
     over_ns = up_ns = 0
@@ -476,8 +469,7 @@ def simulated_years(
         raise UsageError(f"--simulate: from 2 to {YEARS_MOST} years, got {years}")
     chosen, refused = fitting(model, kinds)
     rates = rates_of(model, mtbf_s)
-    machines = _machines(model, chosen, execution.seed, restart_s)
-    striking = {kind: tuple(rate for rate in rates if one.can_meet(rate.fault)) for kind, one in machines.items()}
+    machines = _machines(model, chosen, rates, execution.seed, restart_s)
     determinants = [mtbf_s, restart_s, [[each.name, each.mean_s, each.cv] for each in rates]]
 
     def cache(kind: str, result: type, what: list[Any]) -> RunCache:
@@ -491,16 +483,16 @@ def simulated_years(
         return dict(zip(tasks, results, strict=True))
 
     effects = play(
-        measure,
+        partial(measure, crashes=crashes),
         {kind: cache(kind, Measured, ["effects", crashes]) for kind in machines},
-        {kind: {0: MeasureTask(one, striking[kind], crashes)} for kind, one in machines.items()},
+        {kind: {0: machine} for kind, machine in machines.items()},
     )
     measured: dict[str, Measured] = {kind: effect for kind, (effect,) in effects.items()}
     played = play(
         simulate_year,
         {kind: cache(kind, Year, ["year", list(effect.quiet_s)]) for kind, effect in measured.items()},
         {
-            kind: {year: YearTask(machines[kind], striking[kind], effect.quiet_s, year) for year in range(years)}
+            kind: {year: YearTask(machines[kind], effect.quiet_s, year) for year in range(years)}
             for kind, effect in measured.items()
         },
     )
@@ -517,19 +509,24 @@ def simulated_years(
     return SimulatedYears(model, mtbf_s, restart_s, rates, years_by_kind, refused, manifest)
 
 
-def _machines(model: Model, chosen: Mapping[str, Model], seed: int, restart_s: float) -> dict[str, Machine]:
-    """Return a model's machine under each mechanism."""
+def _machines(
+    model: Model, chosen: Mapping[str, Model], rates: Sequence[Rate], seed: int, restart_s: float
+) -> dict[str, Machine]:
+    """Return a model's machine under each mechanism, with those faults that can strike it there."""
     entry = protected_domain(model)
-    return {kind: Machine(one, one.spec.copies(entry)[0], seed, restart_s) for kind, one in chosen.items()}
+    machines = {kind: Machine(one, one.spec.copies(entry)[0], seed, restart_s) for kind, one in chosen.items()}
+    return {
+        kind: replace(machine, rates=tuple(rate for rate in rates if machine.can_meet(rate.fault)))
+        for kind, machine in machines.items()
+    }
 
 
 def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, crashes: int) -> Needs:
     chosen, _ = fitting(model, kinds)
-    needs, rates = Needs(), rates_of(model, mtbf_s)
-    for machine in _machines(model, chosen, 0, restart_s=0.0).values():
+    needs = Needs()
+    for machine in _machines(model, chosen, rates_of(model, mtbf_s), 0, restart_s=0.0).values():
         spec, _, _ = at_rest(machine.model, None, LEAD_NS + _S + machine.tail_ns)
-        meeting = [rate for rate in rates if machine.can_meet(rate.fault)]
-        episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in meeting)
+        episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in machine.rates)
         needs += needs_of(spec).times(episodes + TRAFFIC)
     return needs
 
