@@ -10,7 +10,7 @@ import pytest
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.availability import YEAR_S, Pair, availability_study, restart_unavailability
+from vftsim.study.designs.availability import YEAR_S, availability_study, restart_unavailability, shares_of_pair
 from vftsim.study.designs.failover import Crashes, crashes_of_each
 from vftsim.study.designs.simulated_years import simulated_years
 from vftsim.study.runs.execution import Execution
@@ -37,13 +37,13 @@ def balance(mtbf_s, failover_s, wait_s, reprotection_s, restart_s):
 
 @pytest.mark.parametrize(("failover_s", "unavailability"), [(3.0, 9.5219e-8), (1.2, 3.8143e-8)])
 def test_a_pair_with_hosts_that_fail_once_a_year(failover_s, unavailability):
-    pair = Pair(365 * 86_400.0, failover_s, 600.0, 77.0)
-    assert pair.unavailability == pytest.approx(unavailability, rel=2e-5)
+    pair = shares_of_pair(365 * 86_400.0, failover_s, 600.0, 77.0)
+    assert pair.down == pytest.approx(unavailability, rel=2e-5)
 
 
 def test_a_pair_by_the_year():
-    pair = Pair(365 * 86_400.0, 3.0, 600.0, 77.0)
-    assert pair.unavailability * 365 * 86_400 == pytest.approx(3.003, abs=5e-4)
+    pair = shares_of_pair(365 * 86_400.0, 3.0, 600.0, 77.0)
+    assert pair.down * 365 * 86_400 == pytest.approx(3.003, abs=5e-4)
     assert pair.unprotected * 365 * 24 == pytest.approx(0.333, abs=5e-4)
 
 
@@ -57,18 +57,18 @@ def test_a_restart():
 def test_the_closed_form_is_the_balance_of_the_chain(times):
     _, failing_over, waiting, unprotected, down = balance(*times)
     mtbf_s, failover_s, wait_s, *others = times
-    pair = Pair(mtbf_s, failover_s + wait_s, *others)
-    assert pair.unavailability == pytest.approx(failing_over + waiting + down, rel=1e-9)
+    pair = shares_of_pair(mtbf_s, failover_s + wait_s, *others)
+    assert pair.down == pytest.approx(failing_over + waiting + down, rel=1e-9)
     assert pair.unprotected == pytest.approx(unprotected, rel=1e-9)
 
 
 def test_limits():
-    assert Pair(1e6, 3.0, 0.0, 77.0).unavailability == pytest.approx(3.0 / (1e6 + 3.0))
-    assert Pair(1e6, 0.0, 0.0, 77.0).unavailability == 0.0
-    never = Pair(1e6, 3.0, math.inf, 77.0)
-    assert never.unavailability == pytest.approx(restart_unavailability(1e6, 77.0), rel=1e-12)
-    assert never.unprotected == 1.0 - never.unavailability
-    assert Pair(1e6, 3.0, 1e15, 77.0).unavailability == pytest.approx(never.unavailability, rel=1e-6)
+    assert shares_of_pair(1e6, 3.0, 0.0, 77.0).down == pytest.approx(3.0 / (1e6 + 3.0))
+    assert shares_of_pair(1e6, 0.0, 0.0, 77.0).down == 0.0
+    never = shares_of_pair(1e6, 3.0, math.inf, 77.0)
+    assert never.down == pytest.approx(restart_unavailability(1e6, 77.0), rel=1e-12)
+    assert never.unprotected == 1.0 - never.down
+    assert shares_of_pair(1e6, 3.0, 1e15, 77.0).down == pytest.approx(never.down, rel=1e-6)
 
 
 def test_everything_that_takes_longer_costs_availability():
@@ -76,7 +76,7 @@ def test_everything_that_takes_longer_costs_availability():
     for position in (1, 2, 3):
         longer = [*base]
         longer[position] *= 2
-        assert Pair(*longer).unavailability > Pair(*base).unavailability
+        assert shares_of_pair(*longer).down > shares_of_pair(*base).down
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +94,8 @@ def test_the_simulated_failovers_enter(year):
     assert 2.0 < lockstep["backup_outage_s"] < 3.3
     assert 77.0 < lockstep["reprotection_s"] < 79.0
     outages_s = lockstep["outage_s"] + lockstep["backup_outage_s"]
-    pair = Pair(YEAR_S, outages_s, lockstep["reprotection_s"], 90.0)
-    assert lockstep["unavailability"] == pair.unavailability
+    pair = shares_of_pair(YEAR_S, outages_s, lockstep["reprotection_s"], 90.0)
+    assert lockstep["unavailability"] == pair.down
     assert lockstep["downtime_s_per_year"] == pytest.approx(outages_s, rel=1e-3)
 
 

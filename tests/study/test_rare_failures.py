@@ -11,7 +11,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.outcome import Outcome, Phase, attribute, declare
 from vftsim.report.terminal import as_text
 from vftsim.stats import stratified_interval
-from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, Pair, year_of
+from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, shares_of_pair, year_of
 from vftsim.study.designs.crash import BackupFailure, Failover
 from vftsim.study.designs.failover import FailoverStudy
 from vftsim.study.designs.protections import under
@@ -80,7 +80,7 @@ def test_a_years_downtime_has_the_interval_of_its_outages(model):
     assert outage.is_interval
     assert row["downtime_low"] < row["downtime_s_per_year"] < row["downtime_high"]
     assert row["downtime_s_per_year"] == pytest.approx(outage.mean, rel=1e-3)
-    ends = [Pair(YEAR_S, end, row["reprotection_s"], 77.0).unavailability * YEAR_S for end in (outage.low, outage.high)]
+    ends = [shares_of_pair(YEAR_S, end, row["reprotection_s"], 77.0).down * YEAR_S for end in (outage.low, outage.high)]
     assert [row["downtime_low"], row["downtime_high"]] == pytest.approx(ends)
     assert row["nines"] == pytest.approx(-math.log10(row["unavailability"]))
     assert (row["came_back"], row["crashes"]) == (10, 10)

@@ -8,7 +8,7 @@ import pytest
 from vftsim.platform.protection.faults import ChannelLoss, GuestError, Pause, PrimaryCrash
 from vftsim.platform.protection.when import Instant
 from vftsim.report.terminal import as_text
-from vftsim.study.designs.availability import YEAR_S, Pair
+from vftsim.study.designs.availability import YEAR_S, shares_of_pair
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import ALL, kinds_named, under
 from vftsim.study.designs.simulated_years import (
@@ -35,13 +35,13 @@ RESTART_S = 77.0
 
 def test_with_hosts_alone_it_is_the_pair():
     for mtbf_s in (1e4, 1e5, 3e7):
-        pair = Pair(mtbf_s, 3.0 + 1.0, 600.0, RESTART_S)
+        pair = shares_of_pair(mtbf_s, 3.0 + 1.0, 600.0, RESTART_S)
         kinds = [
             Kind("primary", 1 / mtbf_s, Effect(3.0, 600.0), Effect(0.0, dead=1.0)),
             Kind("backup", 1 / mtbf_s, Effect(1.0, 600.0), Effect(0.0)),
         ]
         found = shares_of(kinds, RESTART_S, 600.0)
-        assert found.down == pytest.approx(pair.unavailability, rel=1e-9)
+        assert found.down == pytest.approx(pair.down, rel=1e-9)
         assert found.unprotected == pytest.approx(pair.unprotected, rel=1e-9)
 
 

@@ -38,6 +38,7 @@ from vftsim.study.designs.failover import (
     failover_study,
     protected_domain,
 )
+from vftsim.study.designs.fault_chain import Shares
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.figures.protection_costs import cost_notes
@@ -149,38 +150,20 @@ class AvailabilityStudy(Printed):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A pair of hosts in balance; times in s."""
+def shares_of_pair(mtbf_s: float, outages_s: float, reprotection_s: float, restart_s: float) -> Shares:
+    """Return the shares of time of a pair of hosts in balance; the chain's protected state has weight 1.
 
-    mtbf_s: float
-    """Mean time between failures of one host."""
-    outages_s: float
-    """Mean outage when a protected primary fails, and that when the backup fails, together."""
-    reprotection_s: float
-    """Mean time until redundancy is back; infinite: never."""
-    restart_s: float
-    """Mean outage when an unprotected machine fails."""
-
-    @property
-    def unavailability(self) -> float:
-        """Share of time in which neither serves."""
-        return self._shares()[1]
-
-    @property
-    def unprotected(self) -> float:
-        """Share of time in which one serves without the other."""
-        return self._shares()[0]
-
-    def _shares(self) -> tuple[float, float]:
-        """Return the shares of time unprotected and down; the chain's protected state has weight 1."""
-        rate = 1.0 / self.mtbf_s
-        if math.isinf(self.reprotection_s):
-            down = rate * self.restart_s / (1.0 + rate * self.restart_s)
-            return 1.0 - down, down
-        alone = 2.0 * rate * self.reprotection_s
-        down = rate * self.outages_s + alone * rate * self.restart_s
-        return alone / (1.0 + alone + down), down / (1.0 + alone + down)
+    ``mtbf_s`` is the mean time between failures of one host, ``outages_s`` the mean outage when a protected primary
+    fails and that when the backup fails, together, ``reprotection_s`` the mean time until redundancy is back (infinite:
+    never), ``restart_s`` the mean outage when an unprotected machine fails.
+    """
+    rate = 1.0 / mtbf_s
+    if math.isinf(reprotection_s):
+        down = rate * restart_s / (1.0 + rate * restart_s)
+        return Shares(down, 1.0 - down)
+    alone = 2.0 * rate * reprotection_s
+    down = rate * outages_s + alone * rate * restart_s
+    return Shares(down / (1.0 + alone + down), alone / (1.0 + alone + down))
 
 
 def restart_unavailability(mtbf_s: float, restart_s: float) -> float:
@@ -255,25 +238,26 @@ def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, at
     outages_s = outage_s + backup_outage_s if backups else outage_s
     is_pair = bool(backups) and any(math.isfinite(each.away_s) for each in study.failovers)
 
-    def unavailable(outages_s: float) -> float:
-        pair = Pair(mtbf_s, outages_s, reprotection_s, restart_s)
-        return pair.unavailability if is_pair else restart_unavailability(mtbf_s, outages_s)
+    def shares(outages_s: float) -> Shares:
+        if is_pair:
+            return shares_of_pair(mtbf_s, outages_s, reprotection_s, restart_s)
+        down = restart_unavailability(mtbf_s, outages_s)
+        return Shares(down, 1.0 - down)
 
-    share = unavailable(outages_s)
-    alone = Pair(mtbf_s, outages_s, reprotection_s, restart_s).unprotected if is_pair else 1.0 - share
+    of_year = shares(outages_s)
     lost, crashes_a_year = _each_failed(study, attempts_per_s * restart_s), YEAR_S / mtbf_s
     return {
         "mechanism": kind,
         "outage_s": outage_s,
         "backup_outage_s": backup_outage_s,
         "reprotection_s": reprotection_s,
-        "unavailability": share,
-        "nines": nines(share),
-        "downtime_s_per_year": share * YEAR_S,
-        "unprotected_h_per_year": alone * YEAR_S / 3600.0,
+        "unavailability": of_year.down,
+        "nines": nines(of_year.down),
+        "downtime_s_per_year": of_year.down * YEAR_S,
+        "unprotected_h_per_year": of_year.unprotected * YEAR_S / 3600.0,
         "failed_per_year": fmean(lost) * crashes_a_year,
         "not_asked_again": sum(each.is_unasked for each in study.failovers),
-        **year_columns(study, lost, lambda mean_s: unavailable(mean_s) * YEAR_S, lambda mean: mean * crashes_a_year),
+        **year_columns(study, lost, lambda mean_s: shares(mean_s).down * YEAR_S, lambda mean: mean * crashes_a_year),
     }
 
 
