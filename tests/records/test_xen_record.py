@@ -6,7 +6,9 @@ import math
 import pytest
 
 from tests.composition.media_systems import MS, run
+from vftsim.cli.main import main
 from vftsim.composition.views import media_of
+from vftsim.errors import UsageError
 from vftsim.records.fit import Case, Point, cases_of
 from vftsim.records.forms.xen_media import (
     RIGHT,
@@ -22,6 +24,7 @@ from vftsim.records.forms.xen_media import (
 from vftsim.records.forms.xen_statements import Judged
 from vftsim.records.runner import read
 from vftsim.spec import shipped_dir
+from vftsim.study.runs.progress import Silent
 
 RECORD = read("xen-media")
 
@@ -136,6 +139,18 @@ def test_every_point_of_a_curve_is_a_model(name):
     points = RECORD.with_curve(name).spec.curves[name].points
     for case in RECORD.cases(points.over):
         assert RECORD.system(points, case).measure.duration > 0
+
+
+def test_a_curve_shows_the_figures_that_its_record_names(monkeypatch, capsys):
+    """The table was that of the shipped curves, whatever a record's own gave: a figure it lacked was a KeyError."""
+    monkeypatch.setattr("vftsim.records.runner.Record.play", lambda *_: {"answered": [4.0, 5.0]})
+    with pytest.raises(UsageError, match="curves: load: figures: loss %: no figure 'loss_percent'; there are answered"):
+        RECORD.run_curve("load", 1, Silent())
+    monkeypatch.setitem(RECORD.spec.curves["load"].figures, "answers", "answered")
+    for head in ("loss %", "mean ms", "p99 ms"):
+        monkeypatch.delitem(RECORD.spec.curves["load"].figures, head)
+    assert main(["record", "xen-media", "--curve", "load", "-j", "1", "-q"]) == 0
+    assert "streams  answers" in capsys.readouterr().out
 
 
 def test_every_structure_is_a_model():

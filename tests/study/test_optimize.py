@@ -61,6 +61,13 @@ def test_a_protected_pair_pays_for_two_hosts():
     assert both["memory"] - alone["memory"] == pytest.approx(pair.domains["sut"].memory_available / 2**30)
 
 
+def test_each_of_several_alike_pays_for_its_channel():
+    """Each copy has a guard, and so a channel of its own."""
+    protected = "domains.media.protection={kind: checkpoint, channel: {rate: 2 Gbit/s}}"
+    one, three = (load_model("xen-media", [protected, f"domains.media.count={n}"]).spec for n in (1, 3))
+    assert quantities_of(three)["network"] - quantities_of(one)["network"] == 2 * 2.0
+
+
 def test_a_cost_is_the_sum_of_its_parts():
     spec = load_model("xen-media", ["domains.dom0.vcpus=2"]).spec
     table = PriceTable(

@@ -115,6 +115,7 @@ class Curve(Spec):
     budget: dict[str, int | float] = Field(description="What of the record's budget differs.")
     points: Runs = Field(description="Its points.")
     show: Items[str] = Field(description="Numbers of the axes that say which point it is.")
+    figures: dict[str, str] = Field(description="Columns of its table: head, and figure that `play` gives.")
     chart: str = Field(description="Function of the forms that makes a chart of the points.")
 
 

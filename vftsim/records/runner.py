@@ -198,6 +198,10 @@ class Record:
         work = [(self.name, dict(self.budget), curve.points, case) for case in cases]
         labels = [write(curve.points.name, {**self.names, **case}) for case in cases]
         figures = in_order(_play, work, labels, jobs, progress)
+        for head, figure in curve.figures.items():
+            if figure not in figures[0]:
+                where = f"curves: {name}: figures: {head}"
+                raise UsageError(f"{self.name}: {where}: no figure '{figure}'; there are {listing(list(figures[0]))}")
         return [{**{k: case[k] for k in curve.show}, **f} for case, f in zip(cases, figures, strict=True)]
 
 

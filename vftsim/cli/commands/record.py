@@ -93,9 +93,9 @@ def _curve(record: Record, name: str, output: Path | None, jobs: int, *, as_json
     if as_json:
         print_json({"curve": name, "budget": dict(record.budget), "points": points})
         return
-    figures = ("loss_percent", "delay_mean_ms", "delay_p99_ms")
-    body = [(*(f"{p[each]:g}" for each in curve.show), *(across(p[each], 3) for each in figures)) for p in points]
-    columns = (*(each.replace("_", " ") for each in curve.show), "loss %", "mean ms", "p99 ms")
+    shown = curve.figures.values()
+    body = [(*(f"{p[each]:g}" for each in curve.show), *(across(p[each], 3) for each in shown)) for p in points]
+    columns = (*(each.replace("_", " ") for each in curve.show), *curve.figures)
     print_table(curve.title, columns, body, record.ran, 0)
     if output is not None:
         print_text(f"Written: {output}")

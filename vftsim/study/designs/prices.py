@@ -65,7 +65,7 @@ def quantities_of(spec: ModelSpec) -> dict[str, float]:
     seconds = {spec.host_of(domain) for domain in paired.values()}
     hosts = [*spec.hosts.values(), *(spec.hosts[name] for name in seconds)]
     domains = [*spec.domains.values(), *paired.values()]
-    channels = [_channel_bit_s(domain.protection) for domain in paired.values()]
+    channels = [_channel_bit_s(domain.protection) * domain.count for domain in paired.values()]
     return {
         "host": float(len(hosts)),
         "core": float(sum(host.pcpus for host in hosts)),
