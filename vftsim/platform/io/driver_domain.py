@@ -22,10 +22,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Record, Sim, Table
+from vftsim.kernel import Record, Sim, Table, part
 from vftsim.platform.io.host_cards import leave
-from vftsim.platform.io.packet import carry_in, packets, ports, reserve
-from vftsim.platform.io.stage import NAPI_BUDGET, Stage, deliver, price, task
+from vftsim.platform.io.nic import nics
+from vftsim.platform.io.packet import Port, carry_in, packets, ports, reserve
+from vftsim.platform.io.stage import NAPI_BUDGET, Stage, deliver, price, take_in, task
 from vftsim.spec.base import Spec
 from vftsim.spec.units import DurationNs
 
@@ -64,6 +65,12 @@ class BackEnd(Record):
 
 
 back_ends = Table("back_ends", BackEnd, beside=ports)
+
+
+@part
+def arrive_at_driver(sim: Sim, port: Port, packet: int) -> None:
+    """To the ring of the driver domain's NIC."""
+    take_in(sim, nics(sim)[port.nic], packet)
 
 
 @receiving.implements(price)

@@ -29,7 +29,7 @@ from vftsim.platform.io.packet import (
     unplug,
 )
 from vftsim.platform.io.ring import Ring, rings, serve_waiting
-from vftsim.platform.io.stage import Stage, batches, kick, stages
+from vftsim.platform.io.stage import Stage, batches, kick, push, stages
 from vftsim.platform.protection.guard import is_dead
 
 
@@ -59,6 +59,12 @@ def stands_by_its_rings(kind: Kind) -> None:
     kind.implements(unplug)(take_no_more)
     kind.implements(connect)(reconnect)
     kind.implements(forget)(forget_packets)
+
+
+@part
+def send_by_ring(sim: Sim, port: Port, packet: int) -> bool:
+    """Into the transmit ring; False if it is full."""
+    return push(sim, rings(sim)[port.send_ring], packet)
 
 
 @part

@@ -13,10 +13,10 @@ from pydantic import Field
 
 from vftsim.kernel import Kind, Record, Sim, Table, part
 from vftsim.platform.io.build import Io
-from vftsim.platform.io.driver_domain import TASKS, back_ends
+from vftsim.platform.io.driver_domain import TASKS, arrive_at_driver, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
-from vftsim.platform.io.guest_end import is_gone
-from vftsim.platform.io.packet import REFUSED, Port, drop, packets, ports
+from vftsim.platform.io.guest_end import is_gone, send_by_ring, stands_by_its_rings
+from vftsim.platform.io.packet import REFUSED, Port, arrive, carry_in, drop, packets, ports, reserve, send
 from vftsim.platform.io.parameters import RingPathSpec, Site
 from vftsim.platform.io.ring import keep_slot, rings
 from vftsim.platform.io.stage import Stage, deliver, push, put, task
@@ -24,6 +24,15 @@ from vftsim.spec.units import DurationNs
 
 injecting = task.kind("device model receive")
 fetching = task.kind("device model transmit")
+
+
+def has_device_model(kind: Kind) -> None:
+    """Let packets of a path of this kind go by the tap device and the rings of an emulated NIC."""
+    stands_by_its_rings(kind)
+    kind.implements(arrive)(arrive_at_driver)
+    kind.implements(reserve)(reserve_in_tap)
+    kind.implements(carry_in)(put_into_tap)
+    kind.implements(send)(send_by_ring)
 
 
 class DeviceModelCosts(RingPathSpec):
@@ -146,9 +155,3 @@ def push_or_drop(sim: Sim, row: int, packet: int) -> None:
     ring = rings(sim)[row]
     if not push(sim, ring, packet):
         drop(sim, packet, ring.drop_row)
-
-
-@part
-def send_emulated(sim: Sim, port: Port, packet: int) -> bool:
-    """Into the emulated NIC; False if its ring is full."""
-    return push(sim, rings(sim)[port.send_ring], packet)

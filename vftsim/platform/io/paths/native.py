@@ -10,20 +10,20 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim
+from vftsim.kernel import Kind
 from vftsim.platform.io.build import Io
 from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.guest_end import stands_by_its_rings
-from vftsim.platform.io.host_cards import leave
-from vftsim.platform.io.nic import nics
-from vftsim.platform.io.packet import Port, arrive, path, send
+from vftsim.platform.io.packet import arrive, path, send
 from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
 from vftsim.platform.io.paths import _owned_nic
-from vftsim.platform.io.stage import take_in
+from vftsim.platform.io.paths.direct import arrive_direct, send_direct
 from vftsim.spec.units import DurationNs
 
 native = path.kind("native")
 stands_by_its_rings(native)
+native.implements(arrive)(arrive_direct)
+native.implements(send)(send_direct)
 
 
 @IO_PATHS.register
@@ -43,16 +43,3 @@ class Native(RingPathSpec):
     def connect(self, io: Io, site: Site) -> None:
         """Add the driver."""
         _owned_nic.connect(io, site, self.event_cost, self.driver_receive_cost, self.driver_transmit_cost)
-
-
-@native.implements(arrive)
-def arrive_native(sim: Sim, port: Port, packet: int) -> None:
-    """To the NIC's ring."""
-    take_in(sim, nics(sim)[port.nic], packet)
-
-
-@native.implements(send)
-def send_native(sim: Sim, port: Port, packet: int) -> bool:
-    """Straight to the wire, which is faster than any sender."""
-    leave(sim, packet)
-    return True

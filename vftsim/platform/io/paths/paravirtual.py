@@ -17,18 +17,19 @@ from pydantic import Field
 
 from vftsim.kernel import Kind, Record, Sim, Table
 from vftsim.platform.io.build import Io
-from vftsim.platform.io.driver_domain import TASKS, back_ends
+from vftsim.platform.io.driver_domain import TASKS, arrive_at_driver, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
-from vftsim.platform.io.guest_end import is_gone, stands_by_its_rings
-from vftsim.platform.io.nic import nics
+from vftsim.platform.io.guest_end import is_gone, send_by_ring, stands_by_its_rings
 from vftsim.platform.io.packet import REFUSED, Port, arrive, carry_in, drop, path, ports, reserve, send
 from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
 from vftsim.platform.io.ring import keep_slot, rings
-from vftsim.platform.io.stage import push, put, take_in
+from vftsim.platform.io.stage import put
 from vftsim.spec.units import DurationNs
 
 paravirtual = path.kind("paravirtual")
 stands_by_its_rings(paravirtual)
+paravirtual.implements(arrive)(arrive_at_driver)
+paravirtual.implements(send)(send_by_ring)
 
 
 @IO_PATHS.register
@@ -84,12 +85,6 @@ class SplitDriver(Record):
 split_drivers = Table("split_drivers", SplitDriver, beside=ports)
 
 
-@paravirtual.implements(arrive)
-def arrive_paravirtual(sim: Sim, port: Port, packet: int) -> None:
-    """To the ring of the driver domain's NIC."""
-    take_in(sim, nics(sim)[port.nic], packet)
-
-
 @paravirtual.implements(reserve)
 def reserve_slot(sim: Sim, port: Port, packet: int) -> int:
     """Keep a slot of the receive ring, or drop the packet."""
@@ -111,9 +106,3 @@ def fill_slot(sim: Sim, port: Port, packet: int) -> None:
         ring.occupied -= 1
     else:
         put(sim, ring, packet)
-
-
-@paravirtual.implements(send)
-def send_paravirtual(sim: Sim, port: Port, packet: int) -> bool:
-    """Into the transmit ring; False if it is full."""
-    return push(sim, rings(sim)[port.send_ring], packet)

@@ -11,18 +11,15 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind, Sim
+from vftsim.kernel import Kind
 from vftsim.platform.io.build import Io
-from vftsim.platform.io.guest_end import stands_by_its_rings
-from vftsim.platform.io.nic import nics
-from vftsim.platform.io.packet import Port, arrive, carry_in, path, reserve, send
+from vftsim.platform.io.packet import path
 from vftsim.platform.io.parameters import IO_PATHS, Site
-from vftsim.platform.io.paths._device_model import DeviceModelCosts, put_into_tap, reserve_in_tap, send_emulated
-from vftsim.platform.io.stage import take_in
+from vftsim.platform.io.paths._device_model import DeviceModelCosts, has_device_model
 from vftsim.spec.units import DurationNs
 
 stub_domain = path.kind("stub_domain")
-stands_by_its_rings(stub_domain)
+has_device_model(stub_domain)
 
 
 @IO_PATHS.register
@@ -44,27 +41,3 @@ class StubDomain(DeviceModelCosts):
         if site.stub == 0:
             raise ValueError("a stub domain path needs a stub domain")
         self.connect_model(io, site, site.stub, self.backend_cost)
-
-
-@stub_domain.implements(arrive)
-def arrive_stub_domain(sim: Sim, port: Port, packet: int) -> None:
-    """To the ring of the driver domain's NIC."""
-    take_in(sim, nics(sim)[port.nic], packet)
-
-
-@stub_domain.implements(reserve)
-def reserve_stub_domain(sim: Sim, port: Port, packet: int) -> int:
-    """Keep a place in the tap queue."""
-    return reserve_in_tap(sim, port, packet)
-
-
-@stub_domain.implements(carry_in)
-def carry_in_stub_domain(sim: Sim, port: Port, packet: int) -> None:
-    """Into the tap queue."""
-    put_into_tap(sim, port, packet)
-
-
-@stub_domain.implements(send)
-def send_by_stub_domain(sim: Sim, port: Port, packet: int) -> bool:
-    """Into the emulated NIC."""
-    return send_emulated(sim, port, packet)
