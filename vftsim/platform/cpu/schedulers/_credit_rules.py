@@ -55,7 +55,8 @@ class CreditRules:
     """Default least time between two steal scans of one pCPU (58feb9e0ac)."""
 
 
-_3_2 = CreditRules(
+RULES: dict[Version, CreditRules] = {}
+RULES["3.2"] = CreditRules(
     exact_debit=False,
     accounting_in_tick=True,
     weight_per_vcpu=False,
@@ -74,32 +75,19 @@ _3_2 = CreditRules(
     boosts_unparked=False,
     balance_limit_ns=0,
 )
-_4_0 = replace(_3_2, exact_debit=True, accounting_in_tick=False, idle_has_slice=False)
-_4_1 = replace(_4_0, weight_per_vcpu=True, idle_credit_divisor=2, tickle="one_idler")
-_4_2 = replace(_4_1, rate_limit_ns=1_000_000, variable_slice=True)
-_4_3 = replace(
-    _4_2,
+RULES["4.0"] = replace(RULES["3.2"], exact_debit=True, accounting_in_tick=False, idle_has_slice=False)
+RULES["4.1"] = replace(RULES["4.0"], weight_per_vcpu=True, idle_credit_divisor=2, tickle="one_idler")
+RULES["4.2"] = replace(RULES["4.1"], rate_limit_ns=1_000_000, variable_slice=True)
+RULES["4.3"] = replace(
+    RULES["4.2"],
     tickle="idler_first",
     carries_residue=True,
     boosts_unparked=True,
     tick_moves_running=True,
     kicks_preempted=True,
 )
-_4_7 = replace(_4_3, boosts_migrated=False)
-_4_8 = replace(_4_7, rate_limit_remainder=True)
-_4_9 = replace(_4_8, steals_in_turn=True, tickled_are_busy=True)
-_4_13 = replace(_4_9, boosts_unparked=False, kicks_preempted=False)
-_4_18 = replace(_4_13, balance_limit_ns=1_000_000)
-
-RULES: dict[Version, CreditRules] = {
-    "3.2": _3_2,
-    "4.0": _4_0,
-    "4.1": _4_1,
-    "4.2": _4_2,
-    "4.3": _4_3,
-    "4.7": _4_7,
-    "4.8": _4_8,
-    "4.9": _4_9,
-    "4.13": _4_13,
-    "4.18": _4_18,
-}
+RULES["4.7"] = replace(RULES["4.3"], boosts_migrated=False)
+RULES["4.8"] = replace(RULES["4.7"], rate_limit_remainder=True)
+RULES["4.9"] = replace(RULES["4.8"], steals_in_turn=True, tickled_are_busy=True)
+RULES["4.13"] = replace(RULES["4.9"], boosts_unparked=False, kicks_preempted=False)
+RULES["4.18"] = replace(RULES["4.13"], balance_limit_ns=1_000_000)

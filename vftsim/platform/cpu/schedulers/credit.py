@@ -62,12 +62,13 @@ from vftsim.platform.cpu.schedulers._credit_records import (
     TICKLES,
     TICKS_PER_SLICE,
     UNDER,
+    CreditHost,
     credit_hosts,
     credit_pcpus,
     credit_vcpus,
     queue_list,
 )
-from vftsim.platform.cpu.schedulers._credit_rules import RULES, Version
+from vftsim.platform.cpu.schedulers._credit_rules import RULES, CreditRules, Version
 from vftsim.spec.units import DURATION, DurationNs
 
 _MS = MS
@@ -145,6 +146,9 @@ class Credit(SchedulerSpec):
     def install(self, engine: Engine, host: int) -> None:
         """Write the parameters and the release's rules into the host's record."""
         credit_host, rules = engine.rows(credit_hosts)[host], RULES[self.version]
+        # Those that both have by one name; a limit that the model gives replaces the release's below.
+        for name in CreditRules.__annotations__.keys() & CreditHost.__annotations__.keys():
+            setattr(credit_host, name, getattr(rules, name))
         credit_host.slice_ns = self.slice
         credit_host.tick_ns = self.slice // (TICKS_PER_SLICE if self.slice >= TICKS_PER_SLICE * _MS else 1)
         credit_host.credits_per_slice = self.slice // NS_PER_CREDIT
@@ -154,22 +158,6 @@ class Credit(SchedulerSpec):
         credit_host.accounting_phase_ns = self.slice // 2 if self.accounting_phase is None else self.accounting_phase
         credit_host.boosts_wakes = self.boost
         credit_host.tickle_rule = TICKLES[rules.tickle]
-        for name in (
-            "exact_debit",
-            "accounting_in_tick",
-            "weight_per_vcpu",
-            "idle_credit_divisor",
-            "carries_residue",
-            "rate_limit_remainder",
-            "boosts_migrated",
-            "boosts_unparked",
-            "idle_has_slice",
-            "tick_moves_running",
-            "kicks_preempted",
-            "steals_in_turn",
-            "tickled_are_busy",
-        ):
-            setattr(credit_host, name, getattr(rules, name))
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
         """Return boosts, preemptions, steals, parks, unparks, rate-limited choices and kicks."""
