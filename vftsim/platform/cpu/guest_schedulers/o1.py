@@ -127,6 +127,7 @@ class O1Guest(GuestSchedulerSpec):
         o1_process.slice_left_ns = slice_of(self.time_slice, nice)
 
 
+@part
 def slice_of(base_ns: int, nice: int) -> int:
     """Return the time slice of a nice level: in proportion to 140 less the priority, times four below 0."""
     longest_ns = 4 * base_ns if nice < 0 else base_ns
@@ -141,15 +142,7 @@ def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
     o1_process.sleep_ns = ours.most_sleep_ns // 2
     o1_process.sleep_kind = DISK
     o1_process.stamp_ns = sim.now_ns
-    o1_process.slice_left_ns = slice_ns(ours, process)
-
-
-@part
-def slice_ns(ours: O1Domain, process: Process) -> int:
-    longest_ns = ours.slice_ns
-    if process.nice < 0:
-        longest_ns = 4 * ours.slice_ns
-    return max(longest_ns * (WORST + 1 - MIDDLE - process.nice) // 20, SHORTEST_SLICE_NS)
+    o1_process.slice_left_ns = slice_of(ours.slice_ns, process.nice)
 
 
 @part
@@ -300,7 +293,7 @@ def set_turn(ours: O1Domain, process: Process, o1_process: O1Process) -> None:
     if o1_process.priority > MIDDLE + process.nice - interactive_bonus(process):
         return
     turn_ns = ours.granularity_ns << (max(MOST_BONUS - bonus(ours, o1_process), 1) - 1)
-    left_ns = turn_ns - (slice_ns(ours, process) - o1_process.slice_left_ns) % turn_ns
+    left_ns = turn_ns - (slice_of(ours.slice_ns, process.nice) - o1_process.slice_left_ns) % turn_ns
     if o1_process.slice_left_ns - left_ns >= turn_ns:
         o1_process.turn_left_ns = left_ns
 
@@ -329,7 +322,7 @@ def used_up(sim: Sim, domain: Domain, process: Process) -> None:
     array = o1_process.array
     if o1_process.slice_left_ns <= 0:
         o1_process.priority = dynamic_priority(ours, process, o1_process)
-        o1_process.slice_left_ns = slice_ns(ours, process)
+        o1_process.slice_left_ns = slice_of(ours.slice_ns, process.nice)
         array = array_after_slice(sim, ours, process, o1_process)
     join(sim, process.row, o1_process, array)
     set_turn(ours, process, o1_process)
