@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING
 
 from vftsim.kernel import Engine, Kind, entry
 from vftsim.kernel.declare import Sim
@@ -17,6 +17,9 @@ from vftsim.platform.io.nic import NicSpec, arrivals, catch_up, nics, plan_look
 from vftsim.platform.io.packet import drops, flows, ports
 from vftsim.platform.io.ring import ring_list, rings
 from vftsim.platform.io.stage import NAPI_BUDGET, stages, start_stage
+
+if TYPE_CHECKING:
+    from vftsim.platform.io.parameters import IoPathSpec, Site
 
 
 @entry
@@ -52,29 +55,6 @@ class Named:
     owner: str
     name: str
     row: int
-
-
-class PathKind(Protocol):
-    """What a port must know of its path (:class:`vftsim.platform.io.parameters.IoPathSpec`)."""
-
-    part: ClassVar[Kind]
-    saves_ring: ClassVar[bool]
-
-
-class Served(Protocol):
-    """What a guest's driver must know of its domain (:class:`vftsim.platform.io.parameters.Site`)."""
-
-    @property
-    def name(self) -> str:
-        """The domain's name."""
-
-    @property
-    def domain(self) -> int:
-        """Its row."""
-
-    @property
-    def ports(self) -> tuple[int, ...]:
-        """Rows of its ports."""
 
 
 class Io:
@@ -166,7 +146,7 @@ class Io:
         self.engine.call(serve_ring, stage, ring)
 
     def add_guest_driver(
-        self, site: Served, name: str, *, event_ns: int, packet_ns: int, ring: int = 0, nic: int = 0
+        self, site: Site, name: str, *, event_ns: int, packet_ns: int, ring: int = 0, nic: int = 0
     ) -> int:
         """Add the stage by which packets enter a guest, on its first vCPU."""
         stage = self.add_stage(
@@ -222,7 +202,7 @@ class Io:
             parallel=parallel,
         )
 
-    def add_port(self, owner: str, domain: int, nic: int, application: int, spec: PathKind) -> int:
+    def add_port(self, owner: str, domain: int, nic: int, application: int, spec: IoPathSpec) -> int:
         """Add a guest's end of a path for one application; its path is connected when all ports of the domain exist."""
         row, port = self.engine.add(
             ports,
@@ -256,10 +236,6 @@ class Io:
 
     def occupancies(self) -> list[tuple[str, int]]:
         """Slots taken in every ring, by name; catch up first."""
-        occupied_by: list[tuple[str, Any]] = [
-            (f"{name} receive ring", self.engine.rows(nics)[row].occupied) for name, row in self.nics.items()
-        ]
-        occupied_by += [
-            (f"{ring.owner} {ring.name}", self.engine.rows(rings)[ring.row].occupied) for ring in self.rings
-        ]
-        return [(name, int(occupied)) for name, occupied in occupied_by]
+        rows = self.engine.rows
+        of_nics = [(f"{name} receive ring", int(rows(nics)[row].occupied)) for name, row in self.nics.items()]
+        return of_nics + [(f"{ring.owner} {ring.name}", int(rows(rings)[ring.row].occupied)) for ring in self.rings]

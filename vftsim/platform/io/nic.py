@@ -93,7 +93,7 @@ class Nic(Record):
 
 
 class Arrivals(Record):
-    """What comes to an interface, in order of time; ``is_complete``: no more will be drawn."""
+    """What comes to an interface, or is sent to a host, in order of time; ``is_complete``: no more will be drawn."""
 
     time_ns: Annotated[list[int], COMING]
     flow: Annotated[list[int], COMING]

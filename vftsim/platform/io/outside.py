@@ -3,28 +3,14 @@
 Where nothing else is on the way they go straight to the network interface (:mod:`.nic`), without an event each.
 """
 
-from typing import Annotated
-
-from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import EventKind, Sim, Table, at, entry, event, part
 from vftsim.kernel.declare import Failure, fail
 from vftsim.platform.io.host_cards import send_to_host
-from vftsim.platform.io.nic import COMING, LOW, new_packet
+from vftsim.platform.io.nic import COMING, LOW, Arrivals, new_packet
 
 STARVED = Failure("more packets are sent at one instant than are held beforehand; lower the load")
 
-
-class Coming(Record):
-    """What is sent to a host, in order of time; ``is_complete``: no more will be drawn."""
-
-    time_ns: Annotated[list[int], COMING]
-    flow: Annotated[list[int], COMING]
-    stream: Annotated[list[int], COMING]
-    taken: int
-    filled: int
-    is_complete: bool
-
-
-comings = Table("comings", Coming, 64)
+comings = Table("comings", Arrivals, 64)
 
 
 @event

@@ -218,14 +218,8 @@ def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
 @work_done
 def interrupt_done(sim: Sim, port_row: int, argument: int) -> None:
     """The work of an interrupt that announced ``argument`` packets is done; a vCPU does them in order."""
-    hand_over_taken(sim, ports(sim)[port_row], guest_nics(sim)[port_row], argument)
-
-
-@part
-def hand_over_taken(sim: Sim, port: Port, nic: GuestNic, count: int) -> None:
-    """Hand the first ``count`` packets in interrupt work to their sockets."""
-    for _ in range(count):
-        hand_over(sim, port, packet_list.pop(sim, nic.taken))
+    for _ in range(argument):
+        hand_over(sim, ports(sim)[port_row], packet_list.pop(sim, guest_nics(sim)[port_row].taken))
 
 
 @part
