@@ -47,7 +47,7 @@ LONGEST_S, MOST_BYTES = 30, 4_000_000_000
 PARTS = {
     "kernel/wheel.py": "kernel/test_wheel.py",
     "kernel/simpy_engine.py": "kernel/test_engines.py",
-    "platform/cpu/exact.py": "platform/cpu/test_exact.py",
+    "platform/arithmetic.py": "platform/cpu/test_exact.py",
     "platform/cpu/host.py": "platform/cpu/test_host_corners.py",
     "platform/cpu/shared_queue.py": "platform/cpu/test_other_schedules.py platform/cpu/test_host_corners.py",
     "platform/cpu/schedulers/_credit_rules.py": "platform/cpu/test_xen_schedules.py",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vftsim.kernel import Linked, Sim, entry, link
 from vftsim.kernel.simpy_engine import SimpyEngine
-from vftsim.platform.arithmetic import nearest, scaled
+from vftsim.platform.arithmetic import nearest
 from vftsim.platform.io.link import add_link, links, occupy
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection import channel, replay
@@ -177,13 +177,6 @@ def test_full_secondary_buffer_admits_when_replay_has_made_room(entries):
         now = max(now, arrival)
     unexecuted = sum(end > now for end, _ in held)
     assert own.buffer.length <= unexecuted + len(entries) // 2 + 1
-
-
-@given(st.integers(0, (1 << 62) - 1), st.integers(0, (1 << 61) - 1), st.integers(1, (1 << 61) - 1))
-def test_products_beyond_64_bits_are_exact(value, numerator, denominator):
-    result = value * numerator // denominator
-    if result < 1 << 63:
-        assert scaled(value, numerator, denominator) == result
 
 
 @given(st.floats(0, 1e15) | st.integers(0, 10**6).map(lambda n: n + 0.5))

@@ -2,33 +2,43 @@
 
 from vftsim.kernel import part
 
-MOST = (1 << 63) - 1
+SCALE_BITS = 20
+LARGEST = 1 << 61
 MOST_EXPONENT = 64.0
 TERMS = 16
 
 
 @part
-def scaled(value: int, numerator: int, denominator: int) -> int:
-    """Return ``value * numerator // denominator`` though the product may need 128 bits.
+def scaled(amount: int, divisor: int) -> int:
+    """Return ``amount * 2**20 // divisor``; the result must fit, and 0 < ``divisor`` < 2**43."""
+    return ((amount // divisor) << SCALE_BITS) + ((amount % divisor) << SCALE_BITS) // divisor
 
-    All are at least 0, the denominator is below 2**61, and the result fits into 64 bits.
+
+@part
+def product_quotient(a: int, b: int, divisor: int) -> int:
+    """Return ``a * b // divisor``, but no more than 2**61; ``a`` and ``b`` from 0, ``divisor`` from 1, all up to 2**61.
+
+    Long multiplication, bit by bit of ``b``, with a remainder that stays below the divisor.
     """
-    if numerator == 0 or value <= MOST // numerator:
-        return value * numerator // denominator
-    result = value // denominator * numerator
-    value = value % denominator
-    part_result = 0
-    rest = 0
+    if b == 0 or a <= LARGEST // b:
+        return a * b // divisor
+    whole = a // divisor
+    rest = a % divisor
+    quotient = 0
+    remainder = 0
     for bit in range(61, -1, -1):
-        # Long division, bit by bit of the numerator; the rest stays below three denominators.
-        part_result *= 2
-        rest *= 2
-        if (numerator >> bit) & 1 == 1:
-            rest += value
-        while rest >= denominator:
-            rest -= denominator
-            part_result += 1
-    return result + part_result
+        quotient *= 2
+        remainder *= 2
+        if (b >> bit) & 1 == 1:
+            quotient += whole
+            remainder += rest
+        # Twice a remainder and once a rest: at most two divisors to be taken out.
+        while remainder >= divisor:
+            remainder -= divisor
+            quotient += 1
+        if quotient > LARGEST:
+            return LARGEST
+    return quotient
 
 
 @part

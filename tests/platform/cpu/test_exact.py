@@ -7,7 +7,7 @@ import pytest
 
 from tests.platform.cpu.host_lab import MS, Lab
 from vftsim.errors import UsageError
-from vftsim.platform.cpu.exact import LARGEST, product_quotient, scaled
+from vftsim.platform.arithmetic import LARGEST, product_quotient, scaled
 from vftsim.platform.cpu.records import hosts
 from vftsim.platform.cpu.schedulers.esxi import Esxi, machines
 from vftsim.platform.cpu.schedulers.zvm import Zvm, interval_ns, zvm_hosts, zvm_users

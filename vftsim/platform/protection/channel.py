@@ -24,7 +24,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
-from vftsim.platform.arithmetic import scaled
+from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS, Link, backlog_ns, links, occupy, reserve
 from vftsim.platform.io.link import transmission_ns as link_transmission_ns
 from vftsim.platform.io.packet import drops
@@ -153,7 +153,7 @@ def change(channel: Channel, rate_bits_per_s: int, latency_ns: int) -> None:
     """Give the channel another rate and latency; nothing overtakes what was written before, or its acknowledgement."""
     # Only the transmission of an acknowledgement scales with the rate.
     own_ns = channel.own_ack_ns - channel.own_latency_ns
-    ack_ns = latency_ns + scaled(own_ns, channel.own_rate_bits_per_s, rate_bits_per_s)
+    ack_ns = latency_ns + product_quotient(own_ns, channel.own_rate_bits_per_s, rate_bits_per_s)
     ahead_ns = channel.latency_ns + channel.ack_ns - latency_ns - ack_ns
     channel.before_ns = channel.latency_ns
     # Before free_ns is moved below: what is written by now leaves by then, at the delays of before.
@@ -201,7 +201,7 @@ def lost_from_ns(channel: Channel, limit_ns: int) -> int:
 @part
 def transmission_ns(channel: Channel, size_bytes: int) -> int:
     """Return the time that entries need on the wire, whatever their size."""
-    return scaled(size_bytes, BITS_NS, channel.rate_bits_per_s)
+    return product_quotient(size_bytes, BITS_NS, channel.rate_bits_per_s)
 
 
 @part
@@ -244,7 +244,7 @@ def put_piece(sim: Sim, channel: Channel, rest_bytes: int) -> int:
     """
     link = links(sim)[channel.shared]
     room_ns = link.queue_ns - backlog_ns(sim, link)
-    room_bytes = scaled(max(0, room_ns), link.rate_bits_per_s, BITS_NS)
+    room_bytes = product_quotient(max(0, room_ns), link.rate_bits_per_s, BITS_NS)
     frame_bytes = min(rest_bytes, FRAME_BYTES)
     if backlog_ns(sim, link) > 0 and room_bytes < frame_bytes:
         channel.free_ns = link.free_ns - max(0, link.queue_ns - link_transmission_ns(link, frame_bytes))

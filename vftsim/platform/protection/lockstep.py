@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Literal
 
 from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
 from vftsim.outcome import declare
-from vftsim.platform.arithmetic import scaled
+from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import account, audit, commit, log_writer, machine, mechanism, reprotection, rollback
 from vftsim.platform.protection._lockstep_costs import counts
@@ -278,7 +278,7 @@ def change_log_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_ns:
     if is_logging(vlockstep):
         log_writer.advance(sim, pairs(sim)[vlockstep.pair])
     change(channels(sim)[guard.row], rate_bits_per_s, latency_ns)
-    vlockstep.buffer_ns = scaled(vlockstep.buffer_bytes, BITS_NS, rate_bits_per_s)
+    vlockstep.buffer_ns = product_quotient(vlockstep.buffer_bytes, BITS_NS, rate_bits_per_s)
     vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 
 

@@ -6,7 +6,7 @@ cost no events.  While the guest is stopped it takes no timer interrupts.
 """
 
 from vftsim.kernel import Sim, part
-from vftsim.platform.arithmetic import scaled
+from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.protection import audit, replay
 from vftsim.platform.protection.channel import channels, hold_until, push, push_train, transmission_ns
 from vftsim.platform.protection.guard import guards
@@ -125,7 +125,7 @@ def pace(sim: Sim, log: Log, from_ns: int, fresh_ns: int) -> int:
     last_ns = sim.now_ns // log.timer.period_ns * log.timer.period_ns
     if last_ns // log.timer.period_ns == from_ns // log.timer.period_ns:
         return 0
-    before_ns = scaled(fresh_ns, last_ns - from_ns, sim.now_ns - from_ns)
+    before_ns = product_quotient(fresh_ns, last_ns - from_ns, sim.now_ns - from_ns)
     log.work_ns += before_ns
     return before_ns
 

@@ -12,7 +12,7 @@ while the guest runs; on a link that is otherwise idle then, that takes their ti
 """
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
-from vftsim.platform.arithmetic import nearest, scaled
+from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import audit
 from vftsim.platform.protection.account import count, word
@@ -115,7 +115,7 @@ def take_state(sim: Sim, guard: Guard) -> None:
     stream.most_bytes = max(stream.most_bytes, state_bytes(stream))
     audit.replace(sim, guard.audit)
     if stream.disk_rate > 0:
-        audit.write(guard.audit, scaled(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate))
+        audit.write(guard.audit, product_quotient(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate))
     audit.owe(guard.audit, nearest(stream.pages * stream.page_bytes) + stream.disk_bytes)
     date(sim, guard, stream)
     # Last: what was dirty by now is in this state.
@@ -186,7 +186,7 @@ def plan_apply(stream: StateStream, arrived_ns: int) -> None:
     """Work out when the backup's disk has applied a state that is complete at ``arrived_ns``."""
     apply_ns = 0
     if stream.disk_rate > 0:
-        apply_ns = scaled(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate)
+        apply_ns = product_quotient(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate)
     # The disk applies one state after the other.
     stream.applied_ns = max(stream.applied_before_ns, arrived_ns) + apply_ns
 
@@ -258,7 +258,8 @@ def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
     # On a channel that is down nothing has left since the loss.
     begin_ns = max(stream.sent_from_ns, min(sim.now_ns, stream.lost_ns))
     if stream.is_sent and stream.depart_ns > begin_ns:
-        stream.depart_ns = begin_ns + scaled(stream.depart_ns - begin_ns, rate_before, channel.rate_bits_per_s)
+        left_ns = stream.depart_ns - begin_ns
+        stream.depart_ns = begin_ns + product_quotient(left_ns, rate_before, channel.rate_bits_per_s)
         stream.latency_ns = channel.latency_ns
         channel.free_ns = stream.depart_ns
         plan_apply(stream, arrival_ns(sim, guard))
@@ -330,8 +331,8 @@ def left_bytes(engine: Engine, guard: int) -> int:
     if rest_ns <= 0 or channel.shared:
         return int(channel.sent_bytes)
     # At the channel's rate what a lost channel has kept back leaves; a share of the state, what compression stretches.
-    of_rate = scaled(rest_ns, channel.rate_bits_per_s, BITS_NS)
-    of_state = scaled(state_bytes(stream), rest_ns, int(stream.depart_ns) - int(stream.sent_from_ns))
+    of_rate = product_quotient(rest_ns, channel.rate_bits_per_s, BITS_NS)
+    of_state = product_quotient(state_bytes(stream), rest_ns, int(stream.depart_ns) - int(stream.sent_from_ns))
     return int(channel.sent_bytes - min(of_rate, of_state))
 
 

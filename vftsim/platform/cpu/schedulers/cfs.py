@@ -24,11 +24,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.platform.arithmetic import LARGEST, product_quotient
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.exact import LARGEST, product_quotient
 from vftsim.platform.cpu.host import sync, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.processes import NICE_0, WEIGHTS

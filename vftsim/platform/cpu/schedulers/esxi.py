@@ -25,10 +25,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Failure, Kind, Record, Sim, Table, at, event, fail, part
+from vftsim.platform.arithmetic import LARGEST, scaled
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.exact import LARGEST, scaled
 from vftsim.platform.cpu.host import sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import IDLE_FOREVER, Domain, Host, Vcpu, domains, hosts, vcpus

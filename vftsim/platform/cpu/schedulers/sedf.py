@@ -22,10 +22,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, Failure, Kind, Record, Sim, Table, fail
+from vftsim.platform.arithmetic import LARGEST, product_quotient, scaled
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import allowed_numbers
 from vftsim.platform.cpu.entitlement import entitlements
-from vftsim.platform.cpu.exact import LARGEST, product_quotient, scaled
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines

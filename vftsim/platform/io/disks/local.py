@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
-from vftsim.platform.cpu.exact import product_quotient
+from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.disk import (
     DISKS,
     Disk,
@@ -33,11 +33,11 @@ from vftsim.platform.io.disk import (
     replica_reads,
     write,
 )
+from vftsim.platform.io.link import BITS_NS
 from vftsim.spec.units import BitRate, ByteCount, DurationNs, PeriodNs
 
 local = disk.kind("local")
 
-BITS_NS = 8_000_000_000
 ENTITY = 1 << 20
 """Orders disks behind network interfaces among devices at one instant."""
 
