@@ -14,11 +14,11 @@ from vftsim.platform.io.parameters import IoPathSpec, io_paths
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PeriodNs, Spec, discover
+from vftsim.spec.units import MS
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, discover_parts
 
 discover_parts()
 discover("vftsim.platform.cpu.guest_schedulers")
-_MS = 1_000_000
 
 
 class HostNicSpec(NicSpec):
@@ -85,7 +85,7 @@ class DomainSpec(DomainScheduling):
     vcpus: int = Field(1, ge=1, le=64, description="Virtual CPUs.")
     affinity: Items[int] | None = Field(None, description="pCPUs its vCPUs may use; all of them if left out.")
     quantum: PeriodNs = Field(
-        100 * _MS, description="Time slice of the guest's own scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
+        100 * MS, description="Time slice of the guest's own scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
     )
     guest_scheduler: Annotated[GuestSchedulerSpec, OneOf(GUEST_SCHEDULERS)] = Field(
         default_factory=of_any_guest, description="Process scheduler of its operating system."

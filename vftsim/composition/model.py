@@ -17,18 +17,16 @@ from vftsim.platform.protection.faults import FAULTS, FaultSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
 from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.spec.units import MS, S
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, WorkloadSpec
 from vftsim.workloads.ramp import RampSpec
 
-_MS = 1_000_000
-_S = 1_000_000_000
-
-SHORTEST_NS = 100 * _MS
-LONGEST_NS = 3600 * _S
+SHORTEST_NS = 100 * MS
+LONGEST_NS = 3600 * S
 FEWEST_CYCLES = 10
 """Where the measured time cuts the first and the last of so many, a mean is off by a tenth at most."""
 MeasuredNs = Annotated[int, replace(DURATION, upper=LONGEST_NS, example="2 s")]
-WarmUpNs = Annotated[int, replace(DURATION, upper=600 * _S, example="500 ms")]
+WarmUpNs = Annotated[int, replace(DURATION, upper=600 * S, example="500 ms")]
 MOST_DOMAINS = 10_000
 WITH_HOSTS = {"hosts": "checked"}
 """Context of a validation that refuses what a scheduler cannot have, too; else a run does: of a study's points some may
@@ -39,12 +37,12 @@ class MeasureSpec(Spec):
     """What of a run is measured, where workloads have no phases of their own."""
 
     warm_up: WarmUpNs = Field(
-        500 * _MS,
+        500 * MS,
         description="Simulated before, not measured. Default: 17 accounting periods of the credit scheduler (30 ms), "
         "25 packets of a stream.",
     )
     duration: MeasuredNs = Field(
-        2 * _S,
+        2 * S,
         description="Measured time of a replication, after the warm-up. From 100 ms (five packets of a stream). It "
         "ends before, with the last of them, where all workloads are tests of a length of their own (iperf, httperf).",
     )

@@ -31,10 +31,10 @@ from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.outcome import named_breach
 from vftsim.platform.protection.passes import play
 from vftsim.sampling import Streams
+from vftsim.spec.units import S
 
-_S = 1_000_000_000
-_MINUTE_NS = 60 * _S
-LONGEST_DRAIN_NS = 120 * _S
+_MINUTE_NS = 60 * S
+LONGEST_DRAIN_NS = 120 * S
 _STEPS_A_TEST = 1000
 """How often it is asked during a test whether it is over: CPU time is right to a thousandth."""
 BASELINE_ENTITY = 0
@@ -198,7 +198,7 @@ class Run:
             is_over = all(driver.is_over for driver in drivers)
         end_ns = engine.now_ns + LONGEST_DRAIN_NS
         while any(driver.under_way for driver in drivers) and engine.now_ns < end_ns:
-            engine.run(engine.now_ns + _S)
+            engine.run(engine.now_ns + S)
 
     def _measure(self) -> None:
         """Run to the end; the measured time is over before it where the workloads' own tests are."""

@@ -27,6 +27,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.spec.written import WrittenFloat, WrittenInt
 
+US, MS, S = 1_000, 1_000_000, 1_000_000_000
+"""A microsecond, a millisecond and a second, in ns."""
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>.*)", re.DOTALL)
 _MAX_TEXT = 64

@@ -10,11 +10,19 @@ from vftsim.platform.protection.guard import FRAMING_BYTES
 from vftsim.platform.protection.prices import assumed, published
 from vftsim.platform.protection.when import When
 from vftsim.spec.base import Spec
-from vftsim.spec.units import BitRate, ByteCount, DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import (
+    MS,
+    US,
+    BitRate,
+    ByteCount,
+    DurationNs,
+    Percent,
+    PeriodNs,
+    PositiveDurationNs,
+    RatePerSecond,
+    S,
+)
 
-_US = 1_000
-_MS = 1_000_000
-_S = 1_000_000_000
 _EXIT_NS = 4_000
 _PRICES = ("entry", "kibibyte", "timer", "output", "clock_read", "disk_operation", "batch", "exit", "context_switch")
 _ONLY_COUNTED = (
@@ -101,36 +109,36 @@ class PrimaryCostSpec(Spec):
         description="`counted`: each event has its price; `factors`: of these only the first four, and two factors. "
         "Not given: `factors` where `execution` or `exits` is given, else `counted`.",
     )
-    entry: Annotated[DurationNs, assumed(2 * _US, 20 * _US)] = Field(
-        10 * _US, description="For each packet or disk read logged. Assumption."
+    entry: Annotated[DurationNs, assumed(2 * US, 20 * US)] = Field(
+        10 * US, description="For each packet or disk read logged. Assumption."
     )
-    kibibyte: Annotated[DurationNs, assumed(_US // 4, 4 * _US)] = Field(
-        1 * _US, description="For each KiB of data logged (copying). Assumption."
+    kibibyte: Annotated[DurationNs, assumed(US // 4, 4 * US)] = Field(
+        1 * US, description="For each KiB of data logged (copying). Assumption."
     )
-    timer: Annotated[DurationNs, assumed(_US // 5, 5 * _US)] = Field(
-        1 * _US, description="For each timer interrupt logged. Assumption."
+    timer: Annotated[DurationNs, assumed(US // 5, 5 * US)] = Field(
+        1 * US, description="For each timer interrupt logged. Assumption."
     )
-    output: Annotated[DurationNs, assumed(2 * _US, 20 * _US)] = Field(
-        10 * _US, description="For each output held and released. Assumption."
+    output: Annotated[DurationNs, assumed(2 * US, 20 * US)] = Field(
+        10 * US, description="For each output held and released. Assumption."
     )
-    clock_read: Annotated[DurationNs, assumed(_US // 2, 5 * _US)] = Field(
-        2 * _US,
+    clock_read: Annotated[DurationNs, assumed(US // 2, 5 * US)] = Field(
+        2 * US,
         description="`counted`: for each clock read logged: it leaves the guest. Assumption. (`factors`: `entry`.)",
     )
-    disk_operation: Annotated[DurationNs, assumed(2 * _US, 20 * _US)] = Field(
-        10 * _US, description="`counted`: for each disk operation of a program that ends. Assumption; 0 turns it off."
+    disk_operation: Annotated[DurationNs, assumed(2 * US, 20 * US)] = Field(
+        10 * US, description="`counted`: for each disk operation of a program that ends. Assumption; 0 turns it off."
     )
-    batch: Annotated[DurationNs, assumed(_US // 2, 10 * _US)] = Field(
-        2 * _US,
+    batch: Annotated[DurationNs, assumed(US // 2, 10 * US)] = Field(
+        2 * US,
         description="`counted`: for each batch of entries sent and acknowledged; what is written while the channel is "
         "busy joins a batch. Timer interrupts have it in their price. Assumption; 0 turns it off.",
     )
-    context_switch: Annotated[DurationNs, assumed(0, 5 * _US)] = Field(
+    context_switch: Annotated[DurationNs, assumed(0, 5 * US)] = Field(
         0,
         description="`counted`: for each time the guest goes from one process to another (address space, shadow "
         "page tables). Not known: 0.",
     )
-    exit: Annotated[DurationNs, assumed(_US, 8 * _US)] = Field(
+    exit: Annotated[DurationNs, assumed(US, 8 * US)] = Field(
         _EXIT_NS,
         description="`counted`: for each exit to the hypervisor, beside what it costs anyway. Assumption: as much "
         "again; 0 turns it off.",
@@ -141,7 +149,7 @@ class PrimaryCostSpec(Spec):
         "of the emulated cards.",
     )
     settling: PeriodNs = Field(
-        10 * _MS, description="`counted`: how long costs wait at most for an interrupt that carries them. Assumption."
+        10 * MS, description="`counted`: how long costs wait at most for an interrupt that carries them. Assumption."
     )
     execution: float | None = Field(
         None,
@@ -213,10 +221,10 @@ class SecondarySpec(Spec):
         le=100.0,
         description="Time it needs for execution that took the primary 1; above 1: a slow backup.",
     )
-    entry_cost: Annotated[DurationNs, assumed(_US, 20 * _US)] = Field(
-        5 * _US, description="Time to replay an entry. Assumption."
+    entry_cost: Annotated[DurationNs, assumed(US, 20 * US)] = Field(
+        5 * US, description="Time to replay an entry. Assumption."
     )
-    kibibyte: Annotated[DurationNs, assumed(0, _US)] = Field(
+    kibibyte: Annotated[DurationNs, assumed(0, US)] = Field(
         0, description="Time to replay a KiB of logged data (copying into the guest). Not known: 0."
     )
     buffer: _PositiveBytes = Field(512 * 1024, description="Log buffer of the secondary. Assumption.")
@@ -230,28 +238,28 @@ class SecondarySpec(Spec):
 class ThrottleSpec(Spec):
     """When and how a primary that is too far ahead is slowed down."""
 
-    lag_limit: DurationNs = Field(1 * _S, description="Execution lag above which the primary is slowed (S2: 1 s).")
-    caught_up: DurationNs = Field(100 * _MS, description="Lag below which it is given back (S2: normal below 100 ms).")
+    lag_limit: DurationNs = Field(1 * S, description="Execution lag above which the primary is slowed (S2: 1 s).")
+    caught_up: DurationNs = Field(100 * MS, description="Lag below which it is given back (S2: normal below 100 ms).")
     step: Percent = Field(3.0, description="CPU share taken or given at a time (S2: a few percent).")
-    period: PeriodNs = Field(1 * _S, description="Time between two looks at the lag. Assumption.")
+    period: PeriodNs = Field(1 * S, description="Time between two looks at the lag. Assumption.")
     least_share: Percent = Field(10.0, description="Share never gone below. Assumption.")
-    cycle: PeriodNs = Field(50 * _MS, description="Length of the duty cycle. Assumption.")
+    cycle: PeriodNs = Field(50 * MS, description="Length of the duty cycle. Assumption.")
 
 
 class LogSilenceSpec(HeartbeatSpec):
     """How the hosts notice that the other one is gone: by heartbeats and by the log."""
 
-    heartbeat_interval: PeriodNs = Field(1 * _S, description="UDP heartbeats between the hosts. Assumption.")
-    timeout: Annotated[PositiveDurationNs, published(1 * _S, 5 * _S, "S2: a few seconds")] = Field(
-        3 * _S,
+    heartbeat_interval: PeriodNs = Field(1 * S, description="UDP heartbeats between the hosts. Assumption.")
+    timeout: Annotated[PositiveDurationNs, published(1 * S, 5 * S, "S2: a few seconds")] = Field(
+        3 * S,
         description="Silence of heartbeats, or of log entries and acknowledgements, that means failure (S2: of the "
         "order of a few seconds).",
     )
     log_timeout: PositiveDurationNs | None = Field(
         None, description="Silence of log entries or acknowledgements that means failure; `timeout` if not given."
     )
-    secondary_delay: Annotated[DurationNs, assumed(0, 100 * _MS)] = Field(
-        10 * _MS,
+    secondary_delay: Annotated[DurationNs, assumed(0, 100 * MS)] = Field(
+        10 * MS,
         description="How much longer the secondary waits than the primary, so that with both alive "
         "the primary, which runs, wins the race. Assumption.",
     )
@@ -266,23 +274,23 @@ class FailoverSpec(Spec):
     """How a failure is noticed and what follows."""
 
     detection: LogSilenceSpec = Field(default_factory=LogSilenceSpec, description="How a failure is noticed.")
-    go_live: Annotated[DurationNs, assumed(10 * _MS, 1 * _S)] = Field(
-        100 * _MS, description="From the end of replay to execution as primary: devices, pending disk I/O. Assumption."
+    go_live: Annotated[DurationNs, assumed(10 * MS, 1 * S)] = Field(
+        100 * MS, description="From the end of replay to execution as primary: devices, pending disk I/O. Assumption."
     )
-    announcement: Annotated[DurationNs, assumed(1 * _MS, 100 * _MS)] = Field(
-        10 * _MS, description="From then until the switches have learnt the new place of the MAC address. Assumption."
+    announcement: Annotated[DurationNs, assumed(1 * MS, 100 * MS)] = Field(
+        10 * MS, description="From then until the switches have learnt the new place of the MAC address. Assumption."
     )
     fencing: bool = Field(True, description="Atomic test-and-set on the shared storage before going live (S2).")
-    storage_latency: Annotated[DurationNs, assumed(1 * _MS, 20 * _MS)] = Field(
-        5 * _MS, description="Time of the test-and-set. Assumption."
+    storage_latency: Annotated[DurationNs, assumed(1 * MS, 20 * MS)] = Field(
+        5 * MS, description="Time of the test-and-set. Assumption."
     )
 
 
 class ReprotectionSpec(Spec):
     """A new secondary on a third host, cloned by live migration; see :mod:`vftsim.platform.protection.migration`."""
 
-    delay: Annotated[DurationNs, assumed(10 * _S, 300 * _S)] = Field(
-        30 * _S, description="From going live to the start of the copy. Assumption."
+    delay: Annotated[DurationNs, assumed(10 * S, 300 * S)] = Field(
+        30 * S, description="From going live to the start of the copy. Assumption."
     )
     memory: _PositiveBytes = Field(4 * 1024**3, description="Memory of the VM.")
     rate: Annotated[_PositiveBitRate, assumed(400_000_000, 950_000_000)] = Field(
@@ -295,7 +303,7 @@ class ReprotectionSpec(Spec):
     stop_below: ByteCount = Field(50 * 4096, description="Remainder sent with the VM stopped (Xen: 50 pages).")
     most_rounds: int = Field(29, ge=1, le=1000, description="Rounds with the VM running (Xen up to 4.4: 29).")
     resume: DurationNs = Field(
-        100 * _MS, description="Part of the stop that is not transmission (S2: stop below 1 s in all)."
+        100 * MS, description="Part of the stop that is not transmission (S2: stop below 1 s in all)."
     )
     cpu_share: Percent = Field(10.0, description="CPU of the protected VM taken by the copy. Assumption.")
 
@@ -331,7 +339,7 @@ class LockstepParameters(ChannelFields):
     @model_validator(mode="after")
     def _notices_failures(self) -> "LockstepParameters":
         detection = self.failover.detection
-        if self.log.timer_rate and detection.log_silence_ns * self.log.timer_rate < _S:
+        if self.log.timer_rate and detection.log_silence_ns * self.log.timer_rate < S:
             name = "timeout" if detection.log_timeout is None else "log_timeout"
             raise ValueError(f"failover.detection.{name} must be longer than the time between two timer interrupts")
         return self

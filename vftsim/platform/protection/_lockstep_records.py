@@ -8,6 +8,7 @@ from vftsim.platform.protection.detection import detectors
 from vftsim.platform.protection.guard import guards, protection
 from vftsim.platform.protection.pair import NEVER_NS, Train
 from vftsim.platform.protection.throttle import FULL_SHARE, throttles
+from vftsim.spec.units import S
 
 lockstep = protection.kind("lockstep")
 
@@ -16,8 +17,6 @@ UNPROTECTED, PROTECTED, BROKEN, FAILING_OVER, SPLIT = 1, 2, 3, 4, 5
 alone; ``SPLIT``: both hosts live."""
 
 STATE_NAMES = ("none", "unprotected", "protected", "broken", "failing_over", "split")
-
-_S = 1_000_000_000
 
 
 class Lockstep(Record):
@@ -146,11 +145,11 @@ def _install_log(vlockstep: Lockstep, spec: LockstepParameters) -> None:
 def _install_trains(vlockstep: Lockstep, spec: LockstepParameters) -> None:
     log, cost = spec.log, spec.cost
     if log.timer_rate:
-        vlockstep.timer.period_ns = max(1, round(_S / log.timer_rate))
+        vlockstep.timer.period_ns = max(1, round(S / log.timer_rate))
         vlockstep.timer.size_bytes = round(log.timer_entry * log.transport_overhead)
         vlockstep.timer.cost_ns = cost.timer
     if log.disk_read_rate:
-        vlockstep.disk.period_ns = max(1, round(_S / log.disk_read_rate))
+        vlockstep.disk.period_ns = max(1, round(S / log.disk_read_rate))
         vlockstep.disk.size_bytes = round((log.packet_entry + log.disk_read_size) * log.transport_overhead)
         vlockstep.disk.cost_ns = _disk_read_cost_ns(cost, log.disk_read_size)
 
@@ -165,7 +164,7 @@ def _install_detector(engine: Engine, guard: int, spec: LockstepParameters) -> N
     detector = engine.rows(detectors)[guard]
     detector.heartbeat_interval_ns = detection.heartbeat_interval
     detector.heartbeat_timeout_ns = detection.timeout
-    detector.log_period_ns = round(_S / log.timer_rate) if log.timer_rate else detection.heartbeat_interval
+    detector.log_period_ns = round(S / log.timer_rate) if log.timer_rate else detection.heartbeat_interval
     detector.log_timeout_ns = detection.log_silence_ns
     detector.secondary_delay_ns = detection.secondary_delay
     detector.entry_ns = int(wire.latency_ns) + log.timer_entry * BITS_NS // int(wire.rate_bits_per_s)

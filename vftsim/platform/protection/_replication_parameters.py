@@ -22,13 +22,9 @@ from vftsim.platform.protection.sender import SenderSpec, senders
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant, When
 from vftsim.spec.base import Spec
-from vftsim.spec.units import DURATION, BitRate, ByteCount, DurationNs, PeriodNs, PositiveDurationNs
+from vftsim.spec.units import DURATION, MS, US, ByteCount, DurationNs, PeriodNs, PositiveDurationNs, S
 
-_US = 1_000
-_MS = 1_000_000
-_S = 1_000_000_000
 _MB = 1e6
-_PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
 
@@ -52,7 +48,7 @@ class StateSpec(Spec):
     )
     page: _PositiveBytes = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
     compression: float = Field(1.0, ge=1.0, le=1000.0, description="Ratio by which pages shrink; 1: none.")
-    receive_cost: Annotated[DurationNs, assumed(2 * _US, 12 * _US)] = Field(
+    receive_cost: Annotated[DurationNs, assumed(2 * US, 12 * US)] = Field(
         6_000, description="CPU time of the second host for a page received. Assumption: that of `sender.page`."
     )
     compression_cost: DurationNs = Field(0, description="Time to compress a page, while the guest runs. Assumption.")
@@ -86,9 +82,9 @@ class OutputQueueSpec(Spec):
 class StateSilenceSpec(DetectionSpec):
     """How backup and primary notice that the other one is gone: by states and their acknowledgements."""
 
-    timeout: PositiveDurationNs = Field(1 * _S, description="Silence after which the backup takes over (Remus: 1 s).")
+    timeout: PositiveDurationNs = Field(1 * S, description="Silence after which the backup takes over (Remus: 1 s).")
     backup_timeout: PositiveDurationNs = Field(
-        1 * _S,
+        1 * S,
         description="Wait for an acknowledgement, or for a heartbeat where there are any, after which the primary goes "
         "on alone (Remus: 1 s).",
     )
@@ -98,7 +94,7 @@ class BackupHeartbeatSpec(StateSilenceSpec):
     """How they notice it where heartbeats tell a silent guest from a dead host."""
 
     heartbeat_interval: PeriodNs = Field(
-        100 * _MS, description="Heartbeats between the hosts, both ways (QEMU's COLO). Their time is an assumption."
+        100 * MS, description="Heartbeats between the hosts, both ways (QEMU's COLO). Their time is an assumption."
     )
 
     @model_validator(mode="after")
@@ -115,15 +111,15 @@ class TakeoverSpec(Spec):
     fencing: bool = Field(
         False, description="A lock on shared storage halts the loser. Remus has none (thesis, Appendix G)."
     )
-    storage_latency: DurationNs = Field(5 * _MS, description="Time to take that lock. Assumption.")
-    activation_record: Annotated[DurationNs, assumed(1 * _MS, 20 * _MS)] = Field(
-        5 * _MS, description="Writing the activation record. Assumption: one write."
+    storage_latency: DurationNs = Field(5 * MS, description="Time to take that lock. Assumption.")
+    activation_record: Annotated[DurationNs, assumed(1 * MS, 20 * MS)] = Field(
+        5 * MS, description="Writing the activation record. Assumption: one write."
     )
-    go_live: Annotated[DurationNs, assumed(10 * _MS, 1 * _S)] = Field(
-        100 * _MS, description="From the restored state to execution: devices. Assumption."
+    go_live: Annotated[DurationNs, assumed(10 * MS, 1 * S)] = Field(
+        100 * MS, description="From the restored state to execution: devices. Assumption."
     )
-    announcement: Annotated[DurationNs, assumed(1 * _MS, 100 * _MS)] = Field(
-        10 * _MS, description="From then until the switches have learnt the new place. Assumption."
+    announcement: Annotated[DurationNs, assumed(1 * MS, 100 * MS)] = Field(
+        10 * MS, description="From then until the switches have learnt the new place. Assumption."
     )
 
 
@@ -234,7 +230,7 @@ class ReplicationFields(ChannelFields):
         stream.fixed_bytes = self.state.fixed
         stream.page_bytes = self.state.page / self.state.compression
         stream.page_ns = float(self.state.compression_cost)
-        stream.disk_bytes_per_ns = self.disk.write_rate / _S
+        stream.disk_bytes_per_ns = self.disk.write_rate / S
         stream.disk_rate = self.disk.apply_rate
 
     def _install_takeover(self, engine: Engine, guard: int) -> None:

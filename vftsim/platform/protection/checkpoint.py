@@ -55,10 +55,7 @@ from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import is_protecting, rolled_back, send_unheld, stop_at_cut, transmit
 from vftsim.platform.protection.state_stream import received_point, state_streams
 from vftsim.spec.base import Spec
-from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
-
-_US = 1_000
-_MS = 1_000_000
+from vftsim.spec.units import MS, US, ByteCount, DurationNs, Percent, PeriodNs
 
 SUSPEND, RESUME, AFTER_ACK = 1, 2, 3
 RULES = {"suspend": SUSPEND, "resume": RESUME, "after_ack": AFTER_ACK}
@@ -85,19 +82,19 @@ class PauseSpec(Spec):
     The upper ends of the ranges are what two points of NSDI 2008 make (experiments/remus-prices).
     """
 
-    fixed: Annotated[DurationNs, assumed(100 * _US, 11 * _MS)] = Field(
-        500 * _US, description="Part that does not depend on the pages. Assumption."
+    fixed: Annotated[DurationNs, assumed(100 * US, 11 * MS)] = Field(
+        500 * US, description="Part that does not depend on the pages. Assumption."
     )
-    page: Annotated[DurationNs, assumed(_US // 2, 12 * _US)] = Field(
-        2 * _US, description="Copying a page to the buffer. Assumption."
+    page: Annotated[DurationNs, assumed(US // 2, 12 * US)] = Field(
+        2 * US, description="Copying a page to the buffer. Assumption."
     )
 
 
 class AdaptiveSpec(Spec):
     """An interval that follows outputs and pauses."""
 
-    shortest: PeriodNs = Field(10 * _MS, description="Never shorter. Assumption.")
-    longest: PeriodNs = Field(400 * _MS, description="Never longer; below `failover.detection.timeout`. Assumption.")
+    shortest: PeriodNs = Field(10 * MS, description="Never shorter. Assumption.")
+    longest: PeriodNs = Field(400 * MS, description="Never longer; below `failover.detection.timeout`. Assumption.")
     overhead: Percent = Field(
         5.0, gt=0.0, description="Share of the time that pauses take while outputs wait. Assumption."
     )
@@ -117,7 +114,7 @@ class IntervalFields(ReplicationFields):
 
     outcome: ClassVar[type[Protection]] = Checkpoints
 
-    interval: PeriodNs = Field(200 * _MS, description="Interval set (Xen's tool: 200 ms; NSDI 2008: 25 ms).")
+    interval: PeriodNs = Field(200 * MS, description="Interval set (Xen's tool: 200 ms; NSDI 2008: 25 ms).")
     pause: PauseSpec = Field(default_factory=PauseSpec, description="The guest's pause.")
 
     @property
@@ -174,7 +171,7 @@ class CheckpointFields(IntervalFields):
         None, description="Let the interval follow outputs and pauses; `interval` is then the first one."
     )
     suspend_request: DurationNs = Field(
-        100 * _US, description="From the request to the stop, during which the guest runs (thesis, Appendix G: 100 us)."
+        100 * US, description="From the request to the stop, during which the guest runs (thesis, Appendix G: 100 us)."
     )
     real_time_below: ByteCount = Field(
         0, description="Outputs of fewer bytes do not wait, which breaks the promise for them; 0: all wait."

@@ -56,11 +56,8 @@ from vftsim.platform.protection.replication import (
 from vftsim.platform.protection.rollback import is_cut_at_loss
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.sampling import Draws, Streams, exponential_ns
-from vftsim.spec.units import DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import MS, US, DurationNs, Percent, PeriodNs, PositiveDurationNs, RatePerSecond, S
 
-_US = 1_000
-_MS = 1_000_000
-_S = 1_000_000_000
 _MILLION = 1_000_000
 _ENTITY = 6
 
@@ -85,16 +82,16 @@ class CoarseLockstepFields(HeartbeatFields):
     divergence_rate: Annotated[RatePerSecond, assumed(0.01, 2.0)] = Field(
         0.1, gt=0, le=1e6, description="Differences between the replicas' outputs in a second of running. Assumption."
     )
-    period: PeriodNs = Field(20 * _S, description="Longest run between two checkpoints (QEMU: 20 s).")
+    period: PeriodNs = Field(20 * S, description="Longest run between two checkpoints (QEMU: 20 s).")
     packet_timeout: PositiveDurationNs = Field(
-        3 * _S, description="Wait for a packet that one replica has not produced (QEMU: 3 s)."
+        3 * S, description="Wait for a packet that one replica has not produced (QEMU: 3 s)."
     )
     missing: Percent = Field(0.0, description="Outputs that one replica does not produce. Assumption: none.")
-    jitter: Annotated[DurationNs, assumed(20 * _US, 1 * _MS)] = Field(
-        100 * _US, description="Mean delay of an output at each replica, exponential. Assumption; 0: none."
+    jitter: Annotated[DurationNs, assumed(20 * US, 1 * MS)] = Field(
+        100 * US, description="Mean delay of an output at each replica, exponential. Assumption; 0: none."
     )
-    suspend: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(
-        500 * _US, description="Suspending both at a checkpoint. Assumption."
+    suspend: Annotated[DurationNs, assumed(100 * US, 5 * MS)] = Field(
+        500 * US, description="Suspending both at a checkpoint. Assumption."
     )
 
     @property
@@ -125,7 +122,7 @@ class CoarseLockstepFields(HeartbeatFields):
         if feeder is None or streams is None:
             raise UsageError("coarse_lockstep draws random numbers; this kind of model does not hand it any yet")
         coarse = engine.rows(coarse_locksteps)[guard]
-        runs_ns = partial(exponential_ns, mean_ns=_S / self.divergence_rate)
+        runs_ns = partial(exponential_ns, mean_ns=S / self.divergence_rate)
         coarse.divergences = feeder.add(Draws(streams, "coarse_lockstep.divergence", guard, runs_ns))
         if self.jitter:
             delays_ns = partial(exponential_ns, mean_ns=self.jitter)

@@ -17,22 +17,20 @@ from pydantic import Field, model_validator
 from vftsim.kernel import Record, Sim, Table, part
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.spec.base import Spec
-from vftsim.spec.units import PeriodNs, PositiveDurationNs
-
-_S = 1_000_000_000
+from vftsim.spec.units import PeriodNs, PositiveDurationNs, S
 
 
 class DetectionSpec(Spec):
     """How the failure of a host is noticed."""
 
-    timeout: PositiveDurationNs = Field(1 * _S, description="Silence that means failure. Assumption.")
+    timeout: PositiveDurationNs = Field(1 * S, description="Silence that means failure. Assumption.")
 
 
 class HeartbeatSpec(DetectionSpec):
     """How the failure of a host is noticed that sends heartbeats to whoever watches it."""
 
-    heartbeat_interval: PeriodNs = Field(1 * _S, description="Time between two heartbeats. Assumption.")
-    timeout: PositiveDurationNs = Field(3 * _S, description="Silence that means failure. Assumption.")
+    heartbeat_interval: PeriodNs = Field(1 * S, description="Time between two heartbeats. Assumption.")
+    timeout: PositiveDurationNs = Field(3 * S, description="Silence that means failure. Assumption.")
 
     @model_validator(mode="after")
     def _is_heard_of(self) -> "HeartbeatSpec":

@@ -42,10 +42,7 @@ from vftsim.platform.protection.replication import (
     transmit,
 )
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.spec.units import DurationNs, RatePerSecond
-
-_US = 1_000
-_MS = 1_000_000
+from vftsim.spec.units import MS, US, DurationNs, RatePerSecond
 
 event_sync = protection.kind("event_sync", base=rolled_back)
 
@@ -58,8 +55,8 @@ class EventSyncFields(HeartbeatFields):
         "pages dirtied, the time to find them, the driver domain's CPU time: assumptions; disk operations of programs "
         "are no events, only `read_rate` is"
     )
-    suspend: Annotated[DurationNs, assumed(100 * _US, 5 * _MS)] = Field(
-        500 * _US, description="Suspending the guest and finding its dirty pages. Assumption."
+    suspend: Annotated[DurationNs, assumed(100 * US, 5 * MS)] = Field(
+        500 * US, description="Suspending the guest and finding its dirty pages. Assumption."
     )
     read_rate: RatePerSecond = Field(0.0, le=1e6, description="Disk reads in a second of running; each is an event.")
 

@@ -21,9 +21,7 @@ from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec, lo
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.storage import lock_from_ns
 from vftsim.spec.base import Spec
-from vftsim.spec.units import DurationNs, PeriodNs, PositiveDurationNs
-
-_S = 1_000_000_000
+from vftsim.spec.units import DurationNs, PeriodNs, PositiveDurationNs, S
 
 BOOTED = word("booted")
 RESTARTS = word("restarts")
@@ -34,9 +32,9 @@ ha_restart = protection.kind("ha_restart")
 class HostSilenceSpec(HeartbeatSpec):
     """How the cluster notices that a host is gone."""
 
-    heartbeat_interval: PeriodNs = Field(1 * _S, description="Heartbeats of a host (VMware HA: 1 s).")
+    heartbeat_interval: PeriodNs = Field(1 * S, description="Heartbeats of a host (VMware HA: 1 s).")
     timeout: PositiveDurationNs = Field(
-        15 * _S, description="Silence after which a host is declared failed (VMware HA: 15 s)."
+        15 * S, description="Silence after which a host is declared failed (VMware HA: 15 s)."
     )
 
 
@@ -44,11 +42,11 @@ class RestartSpec(Spec):
     """How a failure is noticed, and what follows."""
 
     detection: HostSilenceSpec = Field(default_factory=HostSilenceSpec, description="How a failure is noticed.")
-    placement: Annotated[DurationNs, assumed(1 * _S, 10 * _S)] = Field(
-        2 * _S, description="Choosing a host and registering the VM there. Assumption."
+    placement: Annotated[DurationNs, assumed(1 * S, 10 * S)] = Field(
+        2 * S, description="Choosing a host and registering the VM there. Assumption."
     )
-    boot_time: Annotated[DurationNs, assumed(20 * _S, 180 * _S)] = Field(
-        60 * _S, description="From power-on until the service answers: kernel, database, server. Assumption."
+    boot_time: Annotated[DurationNs, assumed(20 * S, 180 * S)] = Field(
+        60 * S, description="From power-on until the service answers: kernel, database, server. Assumption."
     )
 
 

@@ -72,10 +72,7 @@ from vftsim.platform.protection.replication import (
 )
 from vftsim.platform.protection.rollback import foreseen_limit_ns, reach_point
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.spec.units import ByteCount, DurationNs, RatePerSecond
-
-_US = 1_000
-_MS = 1_000_000
+from vftsim.spec.units import US, ByteCount, DurationNs, RatePerSecond
 
 EPOCHS = word("epochs")
 
@@ -92,20 +89,20 @@ class HypervisorEpochFields(HeartbeatFields):
     sends_pages: ClassVar[bool] = False
     card_rate_bits_per_s: ClassVar[int] = 10_000_000
     """Ethernet of the default processor's decade.  Assumption: the notes on the source do not name the pair's."""
-    card_latency_ns: ClassVar[int] = 200 * _US
+    card_latency_ns: ClassVar[int] = 200 * US
     """Assumption: 5,000 instructions of that processor at either end for a datagram; 100 us to 1 ms are plausible."""
     protocol: Literal["original", "revised"] = Field("revised", description="Where the primary waits.")
     epoch_instructions: int = Field(50_000, ge=1, le=1 << 40, description="Instructions an epoch. Assumption.")
     instruction_rate: Annotated[RatePerSecond, assumed(20e6, 100e6)] = Field(
         50e6, gt=0, le=1e12, description="Instructions a second. Assumption."
     )
-    boundary: Annotated[DurationNs, published(100 * _US, 444 * _US, "TOCS 1996")] = Field(
-        250 * _US, description="Work at the end of an epoch, without waiting for the backup. Assumption."
+    boundary: Annotated[DurationNs, published(100 * US, 444 * US, "TOCS 1996")] = Field(
+        250 * US, description="Work at the end of an epoch, without waiting for the backup. Assumption."
     )
     simulated_rate: RatePerSecond = Field(
         0.0, le=1e9, description="Privileged instructions simulated in a second of running. Assumption: none."
     )
-    simulated_cost: DurationNs = Field(15 * _US, description="Simulating one of them. Assumption.")
+    simulated_cost: DurationNs = Field(15 * US, description="Simulating one of them. Assumption.")
     message: ByteCount = Field(128, description="What ends an epoch, on the wire. Assumption.")
     entry: ByteCount = Field(64, description="What a packet forwarded takes beside its data. Assumption.")
 

@@ -29,10 +29,7 @@ from vftsim.platform.protection.replication import crash_primary, fail_over, rol
 from vftsim.platform.protection.reprotection import reprotections
 from vftsim.platform.protection.rollback import use_cut
 from vftsim.platform.protection.state_stream import is_foreseen, received_point
-from vftsim.spec.units import DurationNs, PeriodNs
-
-_US = 1_000
-_MS = 1_000_000
+from vftsim.spec.units import MS, US, DurationNs, PeriodNs
 
 micro_checkpoint = protection.kind("micro_checkpoint", base=checkpoint)
 
@@ -40,11 +37,11 @@ micro_checkpoint = protection.kind("micro_checkpoint", base=checkpoint)
 class FaultSpec(PauseSpec):
     """What copy on write costs the guest."""
 
-    fixed: Annotated[DurationNs, assumed(20 * _US, 500 * _US)] = Field(
-        100 * _US, description="Write-protecting all pages. Assumption."
+    fixed: Annotated[DurationNs, assumed(20 * US, 500 * US)] = Field(
+        100 * US, description="Write-protecting all pages. Assumption."
     )
-    page: Annotated[DurationNs, assumed(2 * _US, 10 * _US)] = Field(
-        5 * _US, description="A fault with its copy, for each page written to. Assumption."
+    page: Annotated[DurationNs, assumed(2 * US, 10 * US)] = Field(
+        5 * US, description="A fault with its copy, for each page written to. Assumption."
     )
 
 
@@ -52,11 +49,11 @@ class MicroCheckpointFields(IntervalFields):
     """Parameters of checkpoints by copy on write."""
 
     uncalibrated: ClassVar[str] = "pages dirtied, a fault with its copy, write protection: assumptions"
-    interval: PeriodNs = Field(50 * _MS, description="Length of an epoch. Assumption.")
+    interval: PeriodNs = Field(50 * MS, description="Length of an epoch. Assumption.")
     pause: FaultSpec = Field(default_factory=FaultSpec, description="Write protection, and faults.")
     shipped: bool = Field(False, description="States go to a backup; else they stay on the host.")
-    restore: Annotated[DurationNs, assumed(5 * _MS, 100 * _MS)] = Field(
-        20 * _MS, description="Going back to the last state after a guest error. Assumption."
+    restore: Annotated[DurationNs, assumed(5 * MS, 100 * MS)] = Field(
+        20 * MS, description="Going back to the last state after a guest error. Assumption."
     )
 
     @property

@@ -17,8 +17,7 @@ from vftsim.platform.protection.channel import occupy_shared
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.mechanism import begin
 from vftsim.platform.protection.migration import PrecopyPlan, plan_precopy
-
-_MS = 1_000_000
+from vftsim.spec.units import MS
 
 COPY_BEGINS = word("copy begins")
 
@@ -72,7 +71,7 @@ def install(engine: Engine, guard: int, spec: ReprotectionSpec | None, shared_li
     reprotection.live_ns = plan.live_ns
     reprotection.downtime_ns = plan.downtime_ns
     # A transmitter that takes whole bursts of pages would delay outputs more than TCP does.
-    pulse_ns = _MS if shared_link else 10 * _MS
+    pulse_ns = MS if shared_link else 10 * MS
     reprotection.pulse_ns = pulse_ns
     reprotection.takes_cpu = spec.cpu_share > 0
     reprotection.pulse_work_ns = round(pulse_ns * spec.cpu_share / 100.0)

@@ -26,9 +26,8 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.processes import NICE_0, NO_LIMIT_NS, READY, Process, process_domains, processes
 from vftsim.platform.cpu.records import Domain, domains
-from vftsim.spec.units import DurationNs, PositiveDurationNs
+from vftsim.spec.units import US, DurationNs, PositiveDurationNs
 
-_US = 1_000
 cfs_guest = shared.share_processes(guest_scheduler.kind("cfs"))
 
 
@@ -65,13 +64,13 @@ class CfsGuest(GuestSchedulerSpec):
     part: ClassVar[Kind] = cfs_guest
     has_slices: ClassVar[bool] = True
     latency: PositiveDurationNs = Field(
-        6000 * _US, description="Period in which each runs once. Default 6 ms: sched_latency_ns of one CPU."
+        6000 * US, description="Period in which each runs once. Default 6 ms: sched_latency_ns of one CPU."
     )
     granularity: PositiveDurationNs = Field(
-        750 * _US, description="Least turn in it. Default 0.75 ms: sched_min_granularity_ns of one CPU."
+        750 * US, description="Least turn in it. Default 0.75 ms: sched_min_granularity_ns of one CPU."
     )
     wakeup_granularity: DurationNs = Field(
-        1000 * _US, description="Lead from which a waking process pre-empts. Default 1 ms: sched_wakeup_granularity_ns."
+        1000 * US, description="Lead from which a waking process pre-empts. Default 1 ms: sched_wakeup_granularity_ns."
     )
 
     def install(self, engine: Engine, domain: int) -> None:

@@ -26,9 +26,8 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.processes import NICE_0, NO_LIMIT_NS, ON_CPU, Process, process_domains, processes
 from vftsim.platform.cpu.records import Domain, domains
-from vftsim.spec.units import PeriodNs
+from vftsim.spec.units import US, PeriodNs
 
-_US = 1_000
 eevdf = shared.share_processes(guest_scheduler.kind("eevdf"))
 
 
@@ -66,7 +65,7 @@ class EevdfGuest(GuestSchedulerSpec):
     part: ClassVar[Kind] = eevdf
     has_slices: ClassVar[bool] = True
     slice: PeriodNs = Field(
-        750 * _US, description="Slice. Default 0.75 ms: sched_base_slice of one CPU (3 ms from eight CPUs on)."
+        750 * US, description="Slice. Default 0.75 ms: sched_base_slice of one CPU (3 ms from eight CPUs on)."
     )
     run_to_parity: bool = Field(
         True, description="Whether a slice once begun is run to its end while eligible. Default on: features.h of 6.6."

@@ -34,12 +34,11 @@ from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedule
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.platform.cpu.processes import READY, Process, processes
 from vftsim.platform.cpu.records import Domain, domains
-from vftsim.spec.units import PeriodNs, PositiveDurationNs
+from vftsim.spec.units import MS, PeriodNs, PositiveDurationNs
 
-_MS = 1_000_000
 MOST_BONUS = 10
 BEST, WORST, MIDDLE = 100, 139, 120
-SHORTEST_SLICE_NS = 5 * _MS
+SHORTEST_SLICE_NS = 5 * MS
 NORMAL, DISK, INTERACTIVE, INTERRUPTED = 0, 1, 2, 3
 """What the last sleep was: counted, one that earns nothing in the queue, ended by a process, by an interrupt."""
 
@@ -97,18 +96,18 @@ class O1Guest(GuestSchedulerSpec):
     part: ClassVar[Kind] = o1
     has_slices: ClassVar[bool] = True
     time_slice: PeriodNs = Field(
-        100 * _MS, description="Time slice at nice 0. Default 100 ms: DEF_TIMESLICE of Linux 2.6.18."
+        100 * MS, description="Time slice at nice 0. Default 100 ms: DEF_TIMESLICE of Linux 2.6.18."
     )
     most_sleep: PositiveDurationNs = Field(
-        1000 * _MS,
+        1000 * MS,
         description="Most sleep that counts, and how long for each runnable process the expired array may wait. "
         "Default 1 s: MAX_SLEEP_AVG, STARVATION_LIMIT.",
     )
     granularity: PeriodNs = Field(
-        10 * _MS, description="Turn among equals of the best priority. Default 10 ms: GRANULARITY."
+        10 * MS, description="Turn among equals of the best priority. Default 10 ms: GRANULARITY."
     )
     tick: PeriodNs = Field(
-        _MS, description="Timer tick, to which sleep is cut. Default 1 ms: HZ 1000, as in kernels of the RHEL 5 class."
+        MS, description="Timer tick, to which sleep is cut. Default 1 ms: HZ 1000, as in kernels of the RHEL 5 class."
     )
 
     def install(self, engine: Engine, domain: int) -> None:

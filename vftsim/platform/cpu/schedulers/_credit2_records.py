@@ -2,8 +2,8 @@
 
 from vftsim.kernel import Chain, Fifo, Record, Table
 from vftsim.platform.cpu.records import domains, hosts, pcpus, vcpus
+from vftsim.spec.units import MS
 
-MS = 1_000_000
 CREDIT_INIT = 10 * MS
 CREDIT_FLOOR = -CREDIT_INIT
 CREDIT_MOST = CREDIT_INIT + MS // 2

@@ -2,10 +2,10 @@
 
 from vftsim.kernel import Chain, Fifo, Record, Table
 from vftsim.platform.cpu.records import domains, hosts, pcpus, vcpus
+from vftsim.spec.units import MS
 
 BOOST, UNDER, OVER, IDLE_PRIORITY = 0, -1, -2, -64
 NAMES = {BOOST: "BOOST", UNDER: "UNDER", OVER: "OVER"}
-MS = 1_000_000
 NS_PER_CREDIT = MS // 10
 TICKS_PER_SLICE = 3
 ALL_IDLERS, ONE_IDLER, IDLER_FIRST = 1, 2, 3

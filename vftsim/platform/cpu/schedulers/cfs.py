@@ -35,12 +35,11 @@ from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
 from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
 from vftsim.platform.cpu.shared_queue import queue_hosts, queue_pcpus, queue_vcpus
-from vftsim.spec.units import PositiveDurationNs
+from vftsim.spec.units import MS, PositiveDurationNs
 
-_MS = 1_000_000
 _CROWD = 8
-_KEPT_NS = _MS
-_DEFAULT_PERIOD_NS = 100 * _MS
+_KEPT_NS = MS
+_DEFAULT_PERIOD_NS = 100 * MS
 _NOBODY_NS = 1 << 62
 cfs = shared.share_one_queue(scheduler.scheduler.kind("cfs"))
 
@@ -96,7 +95,7 @@ class Cfs(SchedulerSpec):
     part: ClassVar[Kind] = cfs
     reads: ClassVar[frozenset[str] | None] = frozenset({"nice", "period", "quota", "shares"})
     latency: PositiveDurationNs = Field(
-        6 * _MS,
+        6 * MS,
         description="Period in which everyone runs once, before scaling (sched_latency_ns). Default 6 ms: Linux.",
     )
     minimum_granularity: PositiveDurationNs = Field(
@@ -104,7 +103,7 @@ class Cfs(SchedulerSpec):
         description="Shortest slice, before scaling (sched_min_granularity_ns). Default 0.75 ms: Linux.",
     )
     wakeup_granularity: PositiveDurationNs = Field(
-        _MS,
+        MS,
         description="Lead a waking thread needs to pre-empt, before scaling (sched_wakeup_granularity_ns). "
         "Default 1 ms: Linux.",
     )
@@ -113,7 +112,7 @@ class Cfs(SchedulerSpec):
         description="Whether the three grow with 1 + log2(pCPUs, at most 8), as Linux does by default.",
     )
     bandwidth_slice: PositiveDurationNs = Field(
-        5 * _MS,
+        5 * MS,
         description="Portion of the quota a vCPU draws (sched_cfs_bandwidth_slice_us). Default 5 ms: Linux.",
     )
 

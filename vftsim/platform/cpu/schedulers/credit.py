@@ -55,7 +55,6 @@ from vftsim.platform.cpu.schedulers._credit_records import (
     IDLE_PRIORITY,
     LEAST_REST_NS,
     LONG_AGO_NS,
-    MS,
     NAMES,
     NS_PER_CREDIT,
     OVER,
@@ -69,9 +68,8 @@ from vftsim.platform.cpu.schedulers._credit_records import (
     queue_list,
 )
 from vftsim.platform.cpu.schedulers._credit_rules import RULES, CreditRules, Version
-from vftsim.spec.units import DURATION, DurationNs
+from vftsim.spec.units import DURATION, MS, DurationNs
 
-_MS = MS
 _COUNTERS = ("boosts", "preemptions", "steals", "parks", "unparks", "rate_limited", "kicks")
 credit = scheduler.scheduler.kind("credit")
 
@@ -90,9 +88,9 @@ class Credit(SchedulerSpec):
         description="Release of Xen whose rules hold (the first release of each rule set). Default: current.",
     )
     slice: DurationNs = Field(
-        30 * _MS,
-        ge=_MS,
-        le=1000 * _MS,
+        30 * MS,
+        ge=MS,
+        le=1000 * MS,
         description="Time slice and accounting period, 1 ms to 1 s, a third of it the tick "
         "(sched_credit_tslice_ms). Default 30 ms; fixed before Xen 4.2.",
     )
@@ -103,7 +101,7 @@ class Credit(SchedulerSpec):
     )
     migration_delay: DurationNs = Field(
         0,
-        le=100 * _MS,
+        le=100 * MS,
         description="A vCPU that ran more recently than this is not stolen (vcpu_migration_delay). Default 0: Xen's.",
     )
     balance_limit: DurationNs | None = Field(
@@ -124,7 +122,7 @@ class Credit(SchedulerSpec):
     @model_validator(mode="after")
     def _fits_version(self) -> "Credit":
         rules = RULES[self.version]
-        if self.slice != 30 * _MS and not rules.variable_slice:
+        if self.slice != 30 * MS and not rules.variable_slice:
             raise ValueError(f"Xen {self.version} has a fixed slice of 30 ms; use version 4.2 or later")
         if self.accounting_phase is not None:
             if rules.accounting_in_tick:
@@ -134,8 +132,8 @@ class Credit(SchedulerSpec):
         if self.rate_limit:
             if not rules.rate_limit_ns:
                 raise ValueError(f"Xen {self.version} has no rate limit; use version 4.2 or later")
-            highest_ns = min(500 * _MS, self.slice)
-            if not _MS // 10 <= self.rate_limit <= highest_ns:
+            highest_ns = min(500 * MS, self.slice)
+            if not MS // 10 <= self.rate_limit <= highest_ns:
                 raise ValueError(f"rate_limit must be 0 or 100 us to {DURATION.format(highest_ns)}")
         return self
 
@@ -150,7 +148,7 @@ class Credit(SchedulerSpec):
         for name in CreditRules.__annotations__.keys() & CreditHost.__annotations__.keys():
             setattr(credit_host, name, getattr(rules, name))
         credit_host.slice_ns = self.slice
-        credit_host.tick_ns = self.slice // (TICKS_PER_SLICE if self.slice >= TICKS_PER_SLICE * _MS else 1)
+        credit_host.tick_ns = self.slice // (TICKS_PER_SLICE if self.slice >= TICKS_PER_SLICE * MS else 1)
         credit_host.credits_per_slice = self.slice // NS_PER_CREDIT
         credit_host.rate_limit_ns = min(rules.rate_limit_ns, self.slice) if self.rate_limit is None else self.rate_limit
         credit_host.balance_limit_ns = rules.balance_limit_ns if self.balance_limit is None else self.balance_limit

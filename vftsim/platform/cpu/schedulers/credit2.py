@@ -50,7 +50,6 @@ from vftsim.platform.cpu.schedulers._credit2_records import (
     CREDIT_MOST,
     IDLE_CREDIT,
     LONGEST_NS,
-    MS,
     SHORTEST_NS,
     credit2_domains,
     credit2_hosts,
@@ -58,7 +57,7 @@ from vftsim.platform.cpu.schedulers._credit2_records import (
     credit2_vcpus,
     waiting_list,
 )
-from vftsim.spec.units import DurationNs, PeriodNs
+from vftsim.spec.units import MS, DurationNs, PeriodNs
 
 _COUNTERS = ("resets", "rate_limited")
 credit2 = scheduler.scheduler.kind("credit2")

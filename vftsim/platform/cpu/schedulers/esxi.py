@@ -43,9 +43,8 @@ from vftsim.platform.cpu.shared_queue import (
     share_one_queue,
     urgency,
 )
-from vftsim.spec.units import DURATION, PeriodNs
+from vftsim.spec.units import DURATION, MS, PeriodNs
 
-_MS = 1_000_000
 _MILLION = 1_000_000
 _SHARES_PER_VCPU = 1000
 esxi = share_one_queue(scheduler.scheduler.kind("esxi"))
@@ -93,12 +92,12 @@ class Esxi(SchedulerSpec):
     part: ClassVar[Kind] = esxi
     reads: ClassVar[frozenset[str] | None] = frozenset({"limit", "reservation", "shares"})
     quantum: PeriodNs = Field(
-        50 * _MS,
+        50 * MS,
         description="Time a vCPU runs before the next choice. Default 50 ms, as most sources have it (some "
         "say 10 to 20 ms).",
     )
     limit_period: PeriodNs = Field(
-        50 * _MS,
+        50 * MS,
         description="Period over which a limit is enforced. Default 50 ms: Assumption, as VMware documents none.",
     )
 

@@ -28,11 +28,10 @@ from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, Schedul
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
-from vftsim.spec.units import DURATION
+from vftsim.spec.units import DURATION, MS
 
-_MS = 1_000_000
-_DEFAULT_PERIOD_NS = 10 * _MS
-_DEFAULT_BUDGET_NS = 4 * _MS
+_DEFAULT_PERIOD_NS = 10 * MS
+_DEFAULT_BUDGET_NS = 4 * MS
 _SHORTEST_NS = 10_000
 rtds = share_one_deadline_queue(scheduler.scheduler.kind("rtds"))
 

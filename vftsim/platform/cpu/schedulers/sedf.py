@@ -30,10 +30,9 @@ from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedD
 from vftsim.platform.cpu.records import Host, Pcpu, Vcpu, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
-from vftsim.spec.units import PeriodNs
+from vftsim.spec.units import MS, PeriodNs
 
-_MS = 1_000_000
-_DEFAULT_PERIOD_NS = 100 * _MS
+_DEFAULT_PERIOD_NS = 100 * MS
 EXTRA, SLICE = 0, 1
 _NAMES = {EXTRA: "extra", SLICE: "slice"}
 _TOO_LONG = Failure("a vCPU's extra time divided by its weight has left the 64-bit range; give it more weight")
