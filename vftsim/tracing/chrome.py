@@ -84,13 +84,10 @@ def _event(phase: str, one: Slice, time_ns: int) -> Event:
     return {**where, "name": one.name, "ts": time_ns / 1000, "args": one.about}
 
 
-def chrome_events(trace: Trace) -> Iterator[Event]:
-    yield from _written(_tracks(trace))
-
-
-def _written(shown: Iterable[Event | Slice]) -> Iterator[Event]:
+def chrome_events(trace: Trace, recorded: Trace | None = None) -> Iterator[Event]:
+    """Yield the events of a trace, and of a recording beside it, which begins with it."""
     slices: list[Slice] = []
-    for one in shown:
+    for one in _tracks(trace, recorded):
         if isinstance(one, Slice):
             slices.append(one)
         else:
@@ -98,13 +95,16 @@ def _written(shown: Iterable[Event | Slice]) -> Iterator[Event]:
     yield from begins_and_ends(slices)
 
 
-def _tracks(trace: Trace) -> Iterator[Event | Slice]:
+def _tracks(trace: Trace, recorded: Trace | None) -> Iterator[Event | Slice]:
     yield from _schedule(trace, (_PCPUS, "pCPUs", "pCPU"), (_VCPUS, "vCPUs"))
     yield from _protection(trace)
     for number, flow in enumerate(dict.fromkeys(one.flow for one in trace.seen)):
         yield from _packets(trace, _FLOWS + number, flow)
     yield from _drops(trace)
     yield from _counters(trace)
+    if recorded is not None:
+        later_ns = trace.start_ns - recorded.start_ns
+        yield from _schedule(recorded, (_RECORDED, "recorded CPUs", "CPU"), (_RECORDED_WHO, "recorded"), later_ns)
 
 
 def _schedule(
@@ -120,13 +120,6 @@ def _schedule(
         yield _slice(of[0], s.vcpu, "running", start_ns, end_ns, {on[2].lower(): s.pcpu, **about})
     for w in trace.waits:
         yield _slice(of[0], w.vcpu, f"waits for a {on[2]}", w.start_ns + later_ns, w.end_ns + later_ns)
-
-
-def _both(trace: Trace, recorded: Trace | None) -> Iterator[Event | Slice]:
-    yield from _tracks(trace)
-    if recorded is not None:
-        later_ns = trace.start_ns - recorded.start_ns
-        yield from _schedule(recorded, (_RECORDED, "recorded CPUs", "CPU"), (_RECORDED_WHO, "recorded"), later_ns)
 
 
 def _process(pid: int, name: str, tracks: Iterable[str]) -> Iterator[Event]:
@@ -244,9 +237,9 @@ def _held(trace: Trace, domain: str) -> list[tuple[int, int]]:
 
 
 def write_chrome(trace: Trace, path: Path, recorded: Trace | None = None) -> None:
-    """Write the trace for ui.perfetto.dev, chrome://tracing or speedscope; a recording beside it begins with it."""
+    """Write :func:`chrome_events` for ui.perfetto.dev, chrome://tracing or speedscope."""
     with path.open("w") as file:
         file.write('{"displayTimeUnit": "ns", "traceEvents": [\n')
-        for number, event in enumerate(_written(_both(trace, recorded))):
+        for number, event in enumerate(chrome_events(trace, recorded)):
             file.write((",\n" if number else "") + json.dumps(event))
         file.write("\n]}\n")

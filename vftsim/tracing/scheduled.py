@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -35,22 +36,21 @@ class Scheduled:
 def scheduled(trace: Trace) -> list[Scheduled]:
     """Return what everybody got in a window, the largest share first; slices that only change priority are one."""
     span_ns = max(1, trace.end_ns - trace.start_ns)
-    ran_ns, begins, waits_ms = dict[int, int](), dict[int, int](), dict[int, list[float]]()
+    ran_ns, begins, waits_ms = Counter[int](), Counter[int](), defaultdict[int, list[float]](list)
     ended: dict[int, tuple[int, int]] = {}
     for one in sorted(trace.slices, key=lambda each: each.start_ns):
-        ran_ns[one.vcpu] = ran_ns.get(one.vcpu, 0) + one.end_ns - one.start_ns
-        goes_on = ended.get(one.vcpu) == (one.pcpu, one.start_ns)
-        begins[one.vcpu] = begins.get(one.vcpu, 0) + (not goes_on)
+        ran_ns[one.vcpu] += one.end_ns - one.start_ns
+        begins[one.vcpu] += ended.get(one.vcpu) != (one.pcpu, one.start_ns)
         ended[one.vcpu] = (one.pcpu, one.end_ns)
     for wait in trace.waits:
-        waits_ms.setdefault(wait.vcpu, []).append((wait.end_ns - wait.start_ns) / 1e6)
+        waits_ms[wait.vcpu].append((wait.end_ns - wait.start_ns) / 1e6)
     rows = [
         Scheduled(
             trace.vcpu_names[vcpu],
-            100.0 * ran_ns.get(vcpu, 0) / span_ns,
-            begins.get(vcpu, 0) * 1e9 / span_ns,
-            ran_ns.get(vcpu, 0) / begins[vcpu] / 1e6 if vcpu in begins else 0.0,
-            sorted(waits_ms.get(vcpu, ())),
+            100.0 * ran_ns[vcpu] / span_ns,
+            begins[vcpu] * 1e9 / span_ns,
+            ran_ns[vcpu] / begins[vcpu] / 1e6 if vcpu in begins else 0.0,
+            sorted(waits_ms[vcpu]),
         )
         for vcpu in {*ran_ns, *waits_ms}
     ]
