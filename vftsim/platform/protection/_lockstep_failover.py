@@ -2,7 +2,7 @@
 
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.protection import account, audit, commit, log_writer, machine, reprotection, rollback
-from vftsim.platform.protection._lockstep_pair import ENTITY, truncate, unprotect
+from vftsim.platform.protection._lockstep_pair import ENTITY, new_plan, truncate, unprotect
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
     FAILING_OVER,
@@ -66,18 +66,6 @@ def least_limit_ns(sim: Sim, guard: Guard, vlockstep: Lockstep) -> int:
 
 
 # A failover
-
-
-@part
-def new_plan(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> int:
-    """Return the row of a plan for the present pair that leads to ``state``."""
-    row = plans.new(sim)
-    plan = plans(sim)[row]
-    plan.guard = guard.row
-    plan.pair = vlockstep.begun
-    plan.state = state
-    plan.again = 0
-    return row
 
 
 @lockstep.implements(expect_primary_crash)

@@ -195,12 +195,22 @@ def stop_for_buffer(sim: Sim, guard: Guard) -> None:
 
 
 @part
+def new_plan(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> int:
+    """Return the row of a plan for the present pair that leads to ``state``."""
+    row = plans.new(sim)
+    plan = plans(sim)[row]
+    plan.guard = guard.row
+    # There may be another pair by then: its number tells.
+    plan.pair = vlockstep.begun
+    plan.state = state
+    plan.again = 0
+    return row
+
+
+@part
 def plan_recheck(sim: Sim, guard: Guard, vlockstep: Lockstep, after_ns: int) -> None:
     """Plan another look at the log buffer of this pair."""
-    row = plans.new(sim)
-    plans(sim)[row].guard = guard.row
-    # There may be another pair by then: its number tells.
-    plans(sim)[row].pair = vlockstep.begun
+    row = new_plan(sim, guard, vlockstep, PROTECTED)
     at(sim, sim.now_ns + after_ns, EventKind.CHANNEL, ENTITY, on_drained, row)
 
 

@@ -3,7 +3,7 @@
 from vftsim.kernel import Chain, Engine, Fifo, Record, Table
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import _lockstep_costs, channel, reprotection
-from vftsim.platform.protection._lockstep_parameters import LockstepParameters, PrimaryCostSpec
+from vftsim.platform.protection._lockstep_parameters import LockstepParameters
 from vftsim.platform.protection.detection import detectors
 from vftsim.platform.protection.guard import guards, protection
 from vftsim.platform.protection.pair import NEVER_NS, Train
@@ -151,11 +151,7 @@ def _install_trains(vlockstep: Lockstep, spec: LockstepParameters) -> None:
     if log.disk_read_rate:
         vlockstep.disk.period_ns = max(1, round(S / log.disk_read_rate))
         vlockstep.disk.size_bytes = round((log.packet_entry + log.disk_read_size) * log.transport_overhead)
-        vlockstep.disk.cost_ns = _disk_read_cost_ns(cost, log.disk_read_size)
-
-
-def _disk_read_cost_ns(cost: PrimaryCostSpec, size_bytes: int) -> int:
-    return cost.entry + cost.kibibyte * size_bytes // 1024
+        vlockstep.disk.cost_ns = cost.entry + cost.kibibyte * log.disk_read_size // 1024
 
 
 def _install_detector(engine: Engine, guard: int, spec: LockstepParameters) -> None:

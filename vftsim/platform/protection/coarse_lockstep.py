@@ -76,6 +76,7 @@ class CoarseLockstepFields(HeartbeatFields):
     """Parameters of the comparison of outputs."""
 
     issues_all: ClassVar[bool] = True
+    backup_executes: ClassVar[bool] = True
     uncalibrated: ClassVar[str] = (
         "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time is not charged"
     )
@@ -93,11 +94,6 @@ class CoarseLockstepFields(HeartbeatFields):
     suspend: Annotated[DurationNs, assumed(100 * US, 5 * MS)] = Field(
         500 * US, description="Suspending both at a checkpoint. Assumption."
     )
-
-    @property
-    def backup_executes(self) -> bool:
-        """It does what the primary does."""
-        return True
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         """Write these parameters into the records of a guard."""

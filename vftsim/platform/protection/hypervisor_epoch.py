@@ -87,6 +87,8 @@ class HypervisorEpochFields(HeartbeatFields):
         "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)"
     )
     sends_pages: ClassVar[bool] = False
+    most_vcpus: ClassVar[int] = 1
+    """The order of instructions of several is not forwarded."""
     card_rate_bits_per_s: ClassVar[int] = 10_000_000
     """Ethernet of the default processor's decade.  Assumption: the notes on the source do not name the pair's."""
     card_latency_ns: ClassVar[int] = 200 * US
@@ -105,11 +107,6 @@ class HypervisorEpochFields(HeartbeatFields):
     simulated_cost: DurationNs = Field(15 * US, description="Simulating one of them. Assumption.")
     message: ByteCount = Field(128, description="What ends an epoch, on the wire. Assumption.")
     entry: ByteCount = Field(64, description="What a packet forwarded takes beside its data. Assumption.")
-
-    @property
-    def most_vcpus(self) -> int:
-        """One: the order of instructions of several is not forwarded."""
-        return 1
 
     def executed_ns(self, engine: Engine, guard: int) -> int:
         """Return the CPU time of the backup, which does what the primary does an epoch later."""

@@ -30,8 +30,15 @@ from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import account, audit, commit, log_writer, machine, mechanism, reprotection, rollback
 from vftsim.platform.protection._lockstep_costs import counts
-from vftsim.platform.protection._lockstep_failover import add_limit, fail_over, least_limit_ns, new_plan, remove_limit
-from vftsim.platform.protection._lockstep_pair import ENTITY, is_logging, resume_with_room, truncate, unprotect
+from vftsim.platform.protection._lockstep_failover import add_limit, fail_over, least_limit_ns, remove_limit
+from vftsim.platform.protection._lockstep_pair import (
+    ENTITY,
+    is_logging,
+    new_plan,
+    resume_with_room,
+    truncate,
+    unprotect,
+)
 from vftsim.platform.protection._lockstep_parameters import LockstepParameters, ReprotectionSpec
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
@@ -76,6 +83,8 @@ class LockstepFields(LockstepParameters):
     """Parameters of deterministic replay, and what they say of it."""
 
     issues_all: ClassVar[bool] = True
+    backup_executes: ClassVar[bool] = True
+    most_vcpus: ClassVar[int] = 1
     outcome: ClassVar[type[Protection]] = Replay
 
     @property
@@ -101,16 +110,6 @@ class LockstepFields(LockstepParameters):
     def begins(self) -> Instant | None:
         """When protection is turned on."""
         return self.active_from
-
-    @property
-    def most_vcpus(self) -> int:
-        """Replay handles one."""
-        return 1
-
-    @property
-    def backup_executes(self) -> bool:
-        """The secondary replays."""
-        return True
 
     @property
     def records_reads(self) -> bool:

@@ -49,6 +49,10 @@ class ProtectionSpec(Spec):
     """Whether a backup that takes over issues every output that it can derive and that has not left."""
     promises: ClassVar[bool] = True
     """Whether it says that outputs wait for a backup, so that the auditor judges it."""
+    most_vcpus: ClassVar[int] = 64
+    """How many vCPUs a protected domain may have."""
+    backup_executes: ClassVar[bool] = False
+    """Whether there is a backup that executes what the guest does, at a speed of its own."""
 
     @property
     def breaks_promise(self) -> bool:
@@ -69,16 +73,6 @@ class ProtectionSpec(Spec):
     def begins(self) -> Instant | None:
         """When protection is turned on; ``None``: at the start."""
         return None
-
-    @property
-    def most_vcpus(self) -> int:
-        """How many vCPUs a protected domain may have."""
-        return 64
-
-    @property
-    def backup_executes(self) -> bool:
-        """Whether there is a backup that executes what the guest does, at a speed of its own."""
-        return False
 
     @property
     def restart_ns(self) -> int:

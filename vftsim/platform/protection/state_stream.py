@@ -241,9 +241,8 @@ def restore_channel(sim: Sim, guard: Guard) -> None:
     stream.latency_ns = channels(sim)[guard.row].latency_ns
     if stream.rest_bytes > 0:
         send_piece(sim, guard)
-        plan_apply(stream, arrival_ns(sim, guard))
-        return
-    channels(sim)[guard.row].free_ns = stream.depart_ns
+    else:
+        channels(sim)[guard.row].free_ns = stream.depart_ns
     plan_apply(stream, arrival_ns(sim, guard))
 
 
