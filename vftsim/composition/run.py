@@ -164,7 +164,6 @@ class Run:
 
     @property
     def now_ns(self) -> int:
-        """Simulated time."""
         return self.engine.now_ns
 
     def check_conservation(self) -> int:

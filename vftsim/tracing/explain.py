@@ -303,7 +303,6 @@ def _chosen(delays_ns: list[int], which: str | int, none: str) -> int:
 
 
 def total_ns(parts: Iterable[Part]) -> int:
-    """Sum of the parts."""
     return sum(part.length_ns for part in parts)
 
 

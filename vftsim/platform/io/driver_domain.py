@@ -93,5 +93,4 @@ def price_transmitted(sim: Sim, stage: Stage, packet: int) -> int:
 
 @transmitting.implements(deliver)
 def deliver_transmitted(sim: Sim, stage: Stage, packet: int) -> None:
-    """Onto the wire."""
     leave(sim, packet)

@@ -167,12 +167,10 @@ class ReplicationFields(ChannelFields):
 
     @property
     def is_fenced(self) -> bool:
-        """As failover says."""
         return self.failover.fencing
 
     @property
     def pages_a_packet(self) -> float | None:
-        """As the memory says."""
         return self.memory.per_request
 
     @property
@@ -212,11 +210,9 @@ class ReplicationFields(ChannelFields):
 
     @property
     def begins(self) -> Instant | None:
-        """When protection is turned on."""
         return self.active_from
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         memory.install(engine, guard, self.memory)
         self.install_channel(engine, guard, vm_link)
         output_buffer.install(engine, guard, self.outputs.most, self.outputs.spacing)
@@ -247,7 +243,6 @@ class ReplicationFields(ChannelFields):
         replication.rings = RINGS[self.state.receive_ring]
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
-        """Return what :attr:`outcome` holds of the run so far."""
         stream, of_states = engine.rows(state_streams)[guard], state_stream.holds(engine, guard)
         state_mb = int(stream.most_bytes) / _MB
         there = {
@@ -274,7 +269,6 @@ class ReplicationFields(ChannelFields):
         return machine.used_ns(engine, guard) if self.backup_executes else 0
 
     def forget_extremes(self, engine: Engine, guard: int) -> None:
-        """Have the longest and most begin anew."""
         output_buffer.forget_extremes(engine, guard)
         stream = engine.rows(state_streams)[guard]
         stream.most_uncommitted_bytes = stream.most_bytes = 0
@@ -293,6 +287,5 @@ class HeartbeatFields(ReplicationFields):
         return self.failover.detection.heartbeat_interval
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
         engine.rows(replications)[guard].heartbeat_ns = self.failover.detection.heartbeat_interval

@@ -131,7 +131,6 @@ class IntervalFields(ReplicationFields):
         return self.longest_silence_ns + round(self.pause.page * pages + way_ns)
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
         ckpt = engine.rows(checkpoints)[guard]
         ckpt.interval_ns = self.interval
@@ -140,7 +139,6 @@ class IntervalFields(ReplicationFields):
         ckpt.page_pause_ns = float(self.pause.page)
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
-        """Return what :attr:`outcome` holds of the run so far."""
         ckpt, held = engine.rows(checkpoints)[guard], super().holds(engine, guard)
         return {
             **held,
@@ -155,7 +153,6 @@ class IntervalFields(ReplicationFields):
         return None
 
     def forget_extremes(self, engine: Engine, guard: int) -> None:
-        """Have the longest and most begin anew."""
         super().forget_extremes(engine, guard)
         engine.rows(checkpoints)[guard].longest_pause_ns = 0
 
@@ -189,7 +186,6 @@ class CheckpointFields(IntervalFields):
         return longest_ns + self.suspend_request + self.pause.fixed
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
         ckpt = engine.rows(checkpoints)[guard]
         ckpt.rule = RULES[self.rule]

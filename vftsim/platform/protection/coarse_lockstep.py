@@ -96,7 +96,6 @@ class CoarseLockstepFields(HeartbeatFields):
     )
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
         coarse = engine.rows(coarse_locksteps)[guard]
         coarse.period_ns = self.period

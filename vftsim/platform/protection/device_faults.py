@@ -194,7 +194,6 @@ class SlowBackup(LastingFault):
     speed: Percent = Field(50.0, gt=0, lt=100, description="Share of its speed that is left. Assumption.")
 
     def fill(self, blow: Fault) -> None:
-        """Write what is left of its speed."""
         blow.share = self.speed / 100.0
 
 

@@ -61,7 +61,6 @@ class EventSyncFields(HeartbeatFields):
     read_rate: RatePerSecond = Field(0.0, le=1e6, description="Disk reads in a second of running; each is an event.")
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
         sync = engine.rows(event_syncs)[guard]
         sync.suspend_ns = self.suspend

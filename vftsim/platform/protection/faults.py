@@ -175,7 +175,6 @@ class LastingFault(FaultSpec):
 
     @property
     def lasts_ns(self) -> int:
-        """How long it lasts."""
         return NO_DURATION if self.duration is None else self.duration
 
 
@@ -346,7 +345,6 @@ class ChannelDegradation(LastingFault):
         return self
 
     def fill(self, blow: Fault) -> None:
-        """Write what is left of the channel."""
         loss = self.loss / 100.0
         blow.share, blow.lossless_share, blow.delay_ns = self.rate / 100.0, 1.0 - loss, self.delay
         blow.window_bits = 8.0 * _SEGMENT_BYTES * _MATHIS / math.sqrt(loss) if loss else 0.0
@@ -386,7 +384,6 @@ class Pause(FaultSpec):
 
     @property
     def lasts_ns(self) -> int:
-        """How long the guest stands still."""
         return self.duration
 
 

@@ -67,7 +67,6 @@ class HaRestartFields(ProtectionSpec):
         return self.failover.detection.timeout + self.failover.placement + self.failover.boot_time
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the record of a guard."""
         restart, failover = engine.rows(restarts)[guard], self.failover
         restart.heartbeat_interval_ns = failover.detection.heartbeat_interval
         restart.heartbeat_timeout_ns = failover.detection.timeout

@@ -113,7 +113,6 @@ class HypervisorEpochFields(HeartbeatFields):
         return machine.used_ns(engine, guard)
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
         epoch = engine.rows(epochs)[guard]
         epoch.is_original = self.protocol == "original"

@@ -89,12 +89,10 @@ class LockstepFields(LockstepParameters):
 
     @property
     def calibrated_costs(self) -> str:
-        """As each price says."""
         return self.cost.remark()
 
     @property
     def counts_exits(self) -> bool:
-        """Where costs are counted."""
         return self.cost.is_counted
 
     @property
@@ -103,12 +101,10 @@ class LockstepFields(LockstepParameters):
 
     @property
     def is_fenced(self) -> bool:
-        """As failover says."""
         return self.failover.fencing
 
     @property
     def begins(self) -> Instant | None:
-        """When protection is turned on."""
         return self.active_from
 
     @property
@@ -126,7 +122,6 @@ class LockstepFields(LockstepParameters):
 
     @property
     def slowdown(self) -> tuple[float, float]:
-        """What logging costs the guest."""
         return self.cost.slowdown
 
     def transmitters(self, engine: Engine, guard: int) -> dict[str, tuple[float, int]]:
@@ -137,12 +132,10 @@ class LockstepFields(LockstepParameters):
         return {"logging channel": (float(one.sent_bytes), int(one.rate_bits_per_s))}
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         install(engine, guard, self, vm_link)
         engine.rows(guards)[guard].audit.hears = True
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
-        """Return what :attr:`outcome` holds of the run so far."""
         vlockstep, held = engine.rows(locksteps)[guard], super().holds(engine, guard)
         pair = engine.rows(pairs)[vlockstep.pair]
         return {

@@ -63,11 +63,9 @@ class MicroCheckpointFields(IntervalFields):
 
     @property
     def has_backup(self) -> bool:
-        """Only if states are shipped."""
         return self.shipped
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
-        """Write these parameters into the records of a guard."""
         super().install(engine, guard, vm_link)
         engine.rows(checkpoints)[guard].is_local = not self.shipped
         if not self.shipped:

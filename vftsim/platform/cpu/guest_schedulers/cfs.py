@@ -74,7 +74,6 @@ class CfsGuest(GuestSchedulerSpec):
     )
 
     def install(self, engine: Engine, domain: int) -> None:
-        """Write the constants."""
         cfs_guest_domain = engine.rows(cfs_guest_domains)[domain]
         cfs_guest_domain.latency_ns, cfs_guest_domain.granularity_ns, cfs_guest_domain.wakeup_ns = (
             self.latency,

@@ -72,7 +72,6 @@ class EevdfGuest(GuestSchedulerSpec):
     )
 
     def install(self, engine: Engine, domain: int) -> None:
-        """Write the constants."""
         eevdf_domain = engine.rows(eevdf_domains)[domain]
         eevdf_domain.slice_ns, eevdf_domain.runs_to_parity = self.slice, self.run_to_parity
 

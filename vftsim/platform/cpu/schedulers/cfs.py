@@ -117,7 +117,6 @@ class Cfs(SchedulerSpec):
     )
 
     def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
-        """Return a domain's quota over its period."""
         return domain.quota / (domain.period or _DEFAULT_PERIOD_NS) or math.inf
 
     def unread(self, domain: DomainScheduling) -> dict[str, str]:
@@ -127,7 +126,6 @@ class Cfs(SchedulerSpec):
         return super().unread(domain) | of_quota | of_shares
 
     def without_effect(self, domains: Sequence[DomainScheduling]) -> Mapping[str, str]:
-        """Say that nobody draws a quota."""
         is_drawn = any(domain.quota for domain in domains)
         return {} if is_drawn else {"scheduler.bandwidth_slice": "no domain has a quota"}
 
@@ -216,7 +214,6 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 @cfs.implements(shared.on_chosen)
 def prepare(sim: Sim, host: Host, vcpu: Vcpu) -> None:
-    """Draw quota."""
     draw(sim, vcpu)
 
 

@@ -138,7 +138,6 @@ class Credit(SchedulerSpec):
         return self
 
     def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
-        """Return a domain's cap."""
         return domain.cap / 100.0 or math.inf
 
     def install(self, engine: Engine, host: int) -> None:
@@ -163,7 +162,6 @@ class Credit(SchedulerSpec):
         return {name: int(getattr(credit_host, name)) for name in _COUNTERS}
 
     def priority_name(self, priority: int) -> str:
-        """BOOST, UNDER or OVER."""
         return NAMES.get(priority, "")
 
 

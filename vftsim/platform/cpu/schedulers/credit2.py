@@ -87,11 +87,9 @@ class Credit2(SchedulerSpec):
     )
 
     def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
-        """Return a domain's cap."""
         return domain.cap / 100.0 or math.inf
 
     def without_effect(self, domains: Sequence[DomainScheduling]) -> Mapping[str, str]:
-        """Say that nobody is capped."""
         return {} if any(domain.cap for domain in domains) else {"scheduler.cap_period": "no domain has a cap"}
 
     def install(self, engine: Engine, host: int) -> None:

@@ -102,11 +102,9 @@ class Esxi(SchedulerSpec):
     )
 
     def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:
-        """Return a domain's limit."""
         return domain.limit / 100.0 or math.inf
 
     def without_effect(self, domains: Sequence[DomainScheduling]) -> Mapping[str, str]:
-        """Say that nobody is held to a limit."""
         return {} if any(domain.limit for domain in domains) else {"scheduler.limit_period": "no domain has a limit"}
 
     def install(self, engine: Engine, host: int) -> None:

@@ -31,7 +31,6 @@ class Native(SchedulerSpec):
         return super().unread(domain) | {"affinity": _ITS_OWN}
 
     def without_effect(self, domains: Sequence[DomainScheduling]) -> Mapping[str, str]:
-        """Say that a pCPU never changes to another vCPU."""
         return {"switch_cost": _ITS_OWN}
 
     def install(self, engine: Engine, host: int) -> None:

@@ -42,7 +42,6 @@ class RoundRobin(SchedulerSpec):
     )
 
     def install(self, engine: Engine, host: int) -> None:
-        """Write the quantum."""
         engine.rows(round_robin_hosts)[host].quantum_ns = self.quantum
 
 

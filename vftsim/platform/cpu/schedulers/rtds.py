@@ -91,7 +91,6 @@ class Rtds(SchedulerSpec):
                 rtds_vcpu.has_extratime = held.extratime != 0
 
     def counters(self, engine: Engine, host: int) -> dict[str, int]:
-        """Return the budgets that were used up."""
         return {"depletions": int(engine.rows(rtds_hosts)[host].depletions)}
 
     def priority_name(self, priority: int) -> str:

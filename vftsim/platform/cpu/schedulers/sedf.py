@@ -149,7 +149,6 @@ class Sedf(SchedulerSpec):
         return ""
 
     def priority_name(self, priority: int) -> str:
-        """Name the kind of time it runs on."""
         return _NAMES[priority]
 
 
@@ -164,7 +163,6 @@ def urgency_of(sim: Sim, host: Host, vcpu: Vcpu) -> tuple[int, int]:
 
 @sedf.implements(shared_queue.allowed)
 def is_on_processor(sim: Sim, host: Host, vcpu: Vcpu, pcpu: Pcpu) -> bool:
-    """Its own pCPU only."""
     return sedf_vcpus(sim)[vcpu.row].processor == pcpu.row
 
 
@@ -182,7 +180,6 @@ def takes_over(sim: Sim, host: Host, newcomer: Vcpu, running: Vcpu) -> bool:
 
 @sedf.implements(scheduler.priority)
 def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
-    """Return the kind of time it runs on."""
     return SLICE if deadlines(sim)[vcpu.row].left_ns > 0 else EXTRA
 
 

@@ -60,7 +60,6 @@ class ArrayDiskSpec(DiskSpec):
     hit_time: DurationNs = Field(500_000, description="Time of such a request. Assumption.")
 
     def without_effect(self) -> Mapping[str, str]:
-        """Say that a cache which serves nothing takes no time."""
         return {} if self.hits else {"hit_time": "with hits 0 its cache serves nothing"}
 
     def unread(self, is_logged: bool) -> Mapping[str, str]:
@@ -70,13 +69,11 @@ class ArrayDiskSpec(DiskSpec):
         return flushes if is_logged else flushes | dict.fromkeys(("size", "transfer_size"), whatever)
 
     def install(self, engine: Engine, row: int) -> None:
-        """Write these parameters into the record of a disk."""
         disk_array = engine.rows(disk_arrays)[row]
         disk_array.disks, disk_array.service_ns = self.disks, self.service
         disk_array.hits, disk_array.hit_ns = self.hits / 100.0, self.hit_time
 
     def measured(self, engine: Engine, row: int) -> DiskUse:
-        """Return what it has done from the start of the run on."""
         return ArrayUse(**use_of(engine, row), disks=self.disks, hits=int(engine.rows(disk_arrays)[row].hit))
 
 
@@ -115,13 +112,11 @@ array_list = Chain(array_requests, "link")
 
 @array.implements(read)
 def read_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
-    """Wait for the cache or a disk."""
     enqueue(sim, disk, program, tag, size_bytes, True)
 
 
 @array.implements(write)
 def write_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
-    """Wait for the cache or a disk."""
     enqueue(sim, disk, program, tag, size_bytes, False)
     return False
 

@@ -66,12 +66,10 @@ class LocalDiskSpec(DiskSpec):
     )
 
     def without_effect(self) -> Mapping[str, str]:
-        """Say that what is written through is in no page cache."""
         why = "with writes through nothing waits in the page cache"
         return {} if self.writes == "buffered" else dict.fromkeys(("flush_period", "dirty_limit"), why)
 
     def install(self, engine: Engine, row: int) -> None:
-        """Write these parameters into the record of a disk."""
         local_disk = engine.rows(local_disks)[row]
         local_disk.service_ns, local_disk.rate_bits_per_s = self.service, self.rate
         local_disk.is_buffered = self.writes == "buffered"
@@ -120,7 +118,6 @@ request_list = Chain(requests, "link")
 
 @local.implements(read)
 def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
-    """Wait for the disk."""
     row = new_request(sim, READ, program, tag, size_bytes)
     requests(sim)[row].replica_ns = replica_reads(sim, disk, size_bytes)
     enqueue(sim, disk, row)
@@ -156,7 +153,6 @@ def flush_local(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
 
 @local.implements(reached)
 def serve_local(sim: Sim, disk: Disk) -> None:
-    """Go on with the queue."""
     serve_next(sim, disk)
 
 

@@ -132,7 +132,6 @@ def reserve_in_tap(sim: Sim, port: Port, packet: int) -> int:
 
 @part
 def put_into_tap(sim: Sim, port: Port, packet: int) -> None:
-    """Into the tap queue."""
     put(sim, rings(sim)[device_models(sim)[port.row].tap], packet)
 
 

@@ -49,7 +49,6 @@ class Direct(RingPathSpec):
     )
 
     def connect(self, io: Io, site: Site) -> None:
-        """Add the guest's driver."""
         event_ns = self.event_cost + self.interrupt_exit_cost
         _owned_nic.connect(io, site, event_ns, self.driver_receive_cost, self.driver_transmit_cost)
 

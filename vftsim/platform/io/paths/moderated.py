@@ -253,7 +253,6 @@ def on_release(sim: Sim, port_row: int, token: int) -> None:
 
 @moderated.implements(mask)
 def mask_interrupts(sim: Sim, port: Port) -> None:
-    """Raise no interrupts from now on."""
     guest_nics(sim)[port.row].is_masked = True
 
 
@@ -288,7 +287,6 @@ def cut(sim: Sim, port: Port) -> None:
 
 @moderated.implements(connect)
 def reconnect(sim: Sim, port: Port) -> None:
-    """Take packets again."""
     guest_nics(sim)[port.row].is_cut = False
 
 

@@ -41,5 +41,4 @@ class Native(RingPathSpec):
     driver_transmit_cost: DurationNs = Field(2_500, description="Network stack and NIC driver, transmit. Prior.")
 
     def connect(self, io: Io, site: Site) -> None:
-        """Add the driver."""
         _owned_nic.connect(io, site, self.event_cost, self.driver_receive_cost, self.driver_transmit_cost)
