@@ -42,7 +42,8 @@ class Shop(Outcome):
 
 def shop(visits=(6, 2), sold=(3, 2), waits=(5, 7), seconds=3600.0, **other):
     wait = DelayHistogram()
-    wait.add_many([each * MS for each in waits])
+    for each in waits:
+        wait.add(each * MS)
     held = {"till": [1.0, 3.0], "thefts": {"pens, red": 2}, "longest_queue": 4, "colour": "blue"} | other
     return Shop(visits=list(visits), sold=list(sold), wait=wait, seconds=seconds, **held)
 

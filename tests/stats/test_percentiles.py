@@ -11,7 +11,8 @@ from vftsim.stats.histogram import RELATIVE_ERROR
 
 def histogram(values):
     result = DelayHistogram()
-    result.add_many(values)
+    for value in values:
+        result.add(value)
     return result
 
 

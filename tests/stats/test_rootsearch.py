@@ -22,12 +22,6 @@ def common_oracle(seed):
     return lambda level, replication: bool(level < thresholds[replication])
 
 
-def independent_oracle(seed):
-    """The same curve, without any relation between levels."""
-    rng = np.random.default_rng(seed)
-    return lambda level, replication: bool(level < CENTER + SCALE * rng.logistic())
-
-
 @pytest.mark.thorough
 def test_interval_covers_the_truth():
     """100 trials at 95 %: at least 95 - 3.5 * sqrt(100 * .95 * .05) = 87.4, so 88.
@@ -41,13 +35,6 @@ def test_interval_covers_the_truth():
     points = np.array([r.estimate.mean for r in results])
     assert abs(points.mean() - TRUTH) <= 0.5
     assert not any(r.non_monotone or r.budget_ended for r in results)
-
-
-@pytest.mark.slow
-def test_interval_covers_without_common_random_numbers():
-    results = [capacity_search(independent_oracle(seed), 10, 200, 1.0, independent_levels=True) for seed in range(100)]
-    assert sum(r.estimate.low <= TRUTH <= r.estimate.high for r in results) >= 88
-    assert sum(r.non_monotone for r in results) <= 2
 
 
 def test_sharp_threshold_is_resolved():

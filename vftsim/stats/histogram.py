@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from operator import mul
+from collections.abc import Mapping
 from typing import Any
 
 RELATIVE_ERROR = 0.01
@@ -51,25 +50,12 @@ class DelayHistogram:
     def add(self, value_ns: int) -> None:
         # A value out of range breaks a record too: the common path makes one comparison.
         if not self._min_ns <= value_ns <= self._max_ns:
-            self._extend(value_ns, value_ns)
+            self._extend(value_ns)
         index = bisect_left(BUCKET_ENDS_NS, value_ns)
         buckets = self._buckets
         buckets[index] = buckets.get(index, 0) + 1
         self._sum_ns += value_ns
         self._sum_squares_ns2 += value_ns * value_ns
-
-    def add_many(self, values_ns: Iterable[int]) -> None:
-        """Count many values; for an array pass ``array.tolist()``."""
-        values = list(values_ns)
-        if not values:
-            return
-        self._extend(min(values), max(values))
-        buckets = self._buckets
-        for value in values:
-            index = bisect_left(BUCKET_ENDS_NS, value)
-            buckets[index] = buckets.get(index, 0) + 1
-        self._sum_ns += sum(values)
-        self._sum_squares_ns2 += sum(map(mul, values, values))
 
     def merge(self, other: DelayHistogram) -> None:
         """Take in all values of another histogram."""
@@ -169,11 +155,11 @@ class DelayHistogram:
     def __repr__(self) -> str:
         return f"DelayHistogram(count={self.count}, buckets={len(self._buckets)})"
 
-    def _extend(self, low_ns: int, high_ns: int) -> None:
-        if low_ns < 0 or high_ns > LARGEST_NS:
-            raise ValueError(f"a delay of {low_ns if low_ns < 0 else high_ns} ns is outside 0 .. 2**63 - 1")
-        self._min_ns = min(self._min_ns, low_ns)
-        self._max_ns = max(self._max_ns, high_ns)
+    def _extend(self, value_ns: int) -> None:
+        if not 0 <= value_ns <= LARGEST_NS:
+            raise ValueError(f"a delay of {value_ns} ns is outside 0 .. 2**63 - 1")
+        self._min_ns = min(self._min_ns, value_ns)
+        self._max_ns = max(self._max_ns, value_ns)
 
     def _need(self, count: int) -> None:
         if self.count < count:

@@ -16,8 +16,7 @@ as a lower one takes to pass.
 
 Assumption: with common random numbers a replication that passes at some level passes at every lower
 one.  Then a wrong decision at any level implies a wrong decision at the capacity itself, and the error
-is ``(1 - confidence) / 2`` a side however many levels are probed.  ``independent_levels=True`` turns the
-assumption off and divides the error by the number of levels instead.
+is ``(1 - confidence) / 2`` a side however many levels are probed.
 
 Whether runs do pass less often at higher levels is checked, not assumed: a few levels outside the answer
 are probed, and pairs of levels are compared replication by replication (exact sign test).  An
@@ -110,7 +109,6 @@ def capacity_search(
     runs_per_level: int = 200,
     budget: int = 5000,
     floor: float = 0.0,
-    independent_levels: bool = False,
     mapper: Mapper = map,
     batch: int = 1,
     allows: Callable[[float], bool] = lambda _: True,
@@ -137,8 +135,6 @@ def capacity_search(
         Largest number of runs at one level and in all.
     floor : float
         A level known to pass without a test: no load at all; to fail, if larger levels ease the objective.
-    independent_levels : bool
-        Do not rely on runs being ordered from level to level.
     mapper : callable
         As the built-in ``map``: pass an executor's ``map`` to run a batch in parallel.
     batch : int
@@ -157,14 +153,10 @@ def capacity_search(
         raise UsageError(f"probability {probability} and confidence {confidence} must lie between 0 and 1")
     if min(runs_per_level, budget, batch) < 1:
         raise UsageError("runs per level, budget and batch must be at least 1")
-    error = (1.0 - confidence) / 2.0
-    if independent_levels:
-        steps = math.ceil(math.log2((high - floor) / resolution)) + MAXIMUM_DOUBLINGS
-        error /= 2 * steps
     prober = Prober(
         passes,
         probability=probability,
-        error=error,
+        error=(1.0 - confidence) / 2.0,
         runs_per_level=runs_per_level,
         budget=budget,
         mapper=mapper,
