@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
-from vftsim.platform.protection.reprotection import plan_copy
+from vftsim.platform.protection.migration import plan_copy
 from vftsim.platform.protection.when import Instant
 from vftsim.workloads.sip.messages import Scenario
 

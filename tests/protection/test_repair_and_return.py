@@ -3,7 +3,7 @@
 import pytest
 
 from vftsim.platform.protection.checkpoint import checkpoint
-from vftsim.platform.protection.reprotection import plan_copy
+from vftsim.platform.protection.migration import plan_copy
 from vftsim.testing.plant import MS, OWN, US, Plant, play, watched
 
 from .sets import A

@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from vftsim.platform.protection.migration import plan_precopy
+from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
+from vftsim.platform.protection.migration import plan_copy
 from vftsim.study.designs.crossovers import crossovers
 from vftsim.testing.plant import Plant
 
@@ -72,7 +73,7 @@ def test_lag_behind_a_busy_primary_is_a_second_after_six():
 
 def test_precopy_of_4_gib():
     """800 Mbit/s against 80 dirtied, until fewer than 50 pages are left: five live rounds in 47.7214 s."""
-    plan = plan_precopy(4 << 30, 800_000_000, dirty_bits_per_s=80_000_000, stop_bytes=50 * 4096, resume_ns=0)
+    plan = plan_copy(ReprotectionSpec(resume=0))
     assert len(plan.rounds_ns) - 1 == 5
     assert plan.live_ns == pytest.approx(47.7214 * S, rel=1e-5)
     assert plan.downtime_ns == pytest.approx(42_950 * 10, rel=1e-3)

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_BITS_NS = 8_000_000_000
+from vftsim.platform.io.link import BITS_NS
+from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,40 +39,18 @@ class PrecopyPlan:
         return sum(self.rounds_ns)
 
 
-def plan_precopy(
-    memory_bytes: int,
-    rate_bits_per_s: int,
-    *,
-    dirty_bits_per_s: int,
-    stop_bytes: int,
-    resume_ns: int,
-    working_set_bytes: int | None = None,
-    most_rounds: int = 29,
-    most_volume: float = 3.0,
-) -> PrecopyPlan:
-    """Return the rounds of a pre-copy migration.
-
-    Parameters
-    ----------
-    stop_bytes : int
-        A remainder of at most this much is sent with the guest stopped.
-    working_set_bytes : int, optional
-        Most that can be dirty at the end of a round; all memory if not given.
-    most_rounds : int
-        Rounds with the guest running.
-    most_volume : float
-        Most data sent with the guest running, in multiples of the memory.
-    """
-    bound_bytes = memory_bytes if working_set_bytes is None else min(memory_bytes, working_set_bytes)
+def plan_copy(spec: ReprotectionSpec, most_volume: float = 3.0) -> PrecopyPlan:
+    """Return how a copy goes; ``most_volume``: data sent with the guest running, in multiples of the memory."""
+    bound_bytes = spec.memory if spec.working_set is None else min(spec.memory, spec.working_set)
     rounds_ns: list[int] = []
-    left_bytes, sent_bytes = memory_bytes, 0
+    left_bytes, sent_bytes = spec.memory, 0
     while True:
-        round_ns = left_bytes * _BITS_NS // rate_bits_per_s
+        round_ns = left_bytes * BITS_NS // spec.rate
         rounds_ns.append(round_ns)
         sent_bytes += left_bytes
         last = len(rounds_ns) > 1 and (
-            left_bytes <= stop_bytes or len(rounds_ns) > most_rounds or sent_bytes > most_volume * memory_bytes
+            left_bytes <= spec.stop_below or len(rounds_ns) > spec.most_rounds or sent_bytes > most_volume * spec.memory
         )
         if last:
-            return PrecopyPlan(tuple(rounds_ns), sent_bytes, round_ns + resume_ns)
-        left_bytes = min(round_ns * dirty_bits_per_s // _BITS_NS, bound_bytes)
+            return PrecopyPlan(tuple(rounds_ns), sent_bytes, round_ns + spec.resume)
+        left_bytes = min(round_ns * spec.dirty_rate // BITS_NS, bound_bytes)

@@ -16,7 +16,7 @@ from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.channel import occupy_shared
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.mechanism import begin
-from vftsim.platform.protection.migration import PrecopyPlan, plan_precopy
+from vftsim.platform.protection.migration import plan_copy
 from vftsim.spec.units import MS
 
 COPY_BEGINS = word("copy begins")
@@ -45,19 +45,6 @@ class Reprotection(Record):
 
 
 reprotections = Table("reprotections", Reprotection, beside=guards)
-
-
-def plan_copy(spec: ReprotectionSpec) -> PrecopyPlan:
-    """Return how a copy goes."""
-    return plan_precopy(
-        spec.memory,
-        spec.rate,
-        dirty_bits_per_s=spec.dirty_rate,
-        stop_bytes=spec.stop_below,
-        resume_ns=spec.resume,
-        working_set_bytes=spec.working_set,
-        most_rounds=spec.most_rounds,
-    )
 
 
 def install(engine: Engine, guard: int, spec: ReprotectionSpec | None, shared_link: int) -> None:

@@ -36,7 +36,7 @@ from vftsim.platform.io.packet import flows
 from vftsim.platform.protection.account import is_more_to_come
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.guard import guards
-from vftsim.platform.protection.reprotection import plan_copy
+from vftsim.platform.protection.migration import plan_copy
 from vftsim.platform.protection.when import Instant
 from vftsim.study.store.files import Endless, Number
 
