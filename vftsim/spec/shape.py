@@ -94,11 +94,6 @@ class Spot:
     owner: Shape | None
     owner_data: Any
 
-    @property
-    def dotted(self) -> str:
-        """The keys as a user writes them."""
-        return ".".join(str(key) for key in self.keys)
-
 
 def locate(root: type[BaseModel], location: tuple[Key, ...], data: Any) -> Spot:
     """Follow an error location through the data, dropping what pydantic adds (kinds, union branches)."""

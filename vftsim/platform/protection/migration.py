@@ -33,11 +33,6 @@ class PrecopyPlan:
         """Time of the rounds in which the guest runs."""
         return sum(self.rounds_ns[:-1])
 
-    @property
-    def total_ns(self) -> int:
-        """From the first page to the last, without resuming."""
-        return sum(self.rounds_ns)
-
 
 def plan_copy(spec: ReprotectionSpec, most_volume: float = 3.0) -> PrecopyPlan:
     """Return how a copy goes; ``most_volume``: data sent with the guest running, in multiples of the memory."""
