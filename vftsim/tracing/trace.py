@@ -7,8 +7,8 @@ sampled in the window.  Listening changes nothing: a traced run gives the figure
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -120,7 +120,8 @@ class _Notes:
 
     def __init__(self, run: Run, trace: Trace) -> None:
         self._run = run
-        self._pcpus = {row: number for number, row in enumerate(_pcpu_rows(run))}
+        pcpu_rows = chain.from_iterable(map(run.built.pcpu_rows, run.built.hosts))
+        self._pcpus = {row: number for number, row in enumerate(pcpu_rows)}
         self._vcpus = {row: number for number, (_, _, row) in enumerate(run.built.vcpu_rows())}
         specs, hosts = run.built.specs, run.spec.hosts
         self._schedulers = [hosts[run.spec.host_of(specs[name])].scheduler for name, _, _ in run.built.vcpu_rows()]
@@ -328,9 +329,3 @@ def _pcpu_names(spec: ModelSpec) -> list[str]:
     """Return the names of all pCPUs, host by host."""
     several = len(spec.hosts) > 1
     return [f"{f'{name} ' * several}pCPU {n}" for name, host in spec.hosts.items() for n in range(host.pcpus)]
-
-
-def _pcpu_rows(run: Run) -> Iterator[int]:
-    """Return the rows of all pCPUs, host by host."""
-    for host in run.built.hosts:
-        yield from run.built.pcpu_rows(host)

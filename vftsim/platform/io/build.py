@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vftsim.kernel import Engine, Kind, entry
-from vftsim.kernel.declare import Sim
+from vftsim.kernel import Engine, Kind, Sim, entry
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.driver_domain import DriverDomainSpec, back_ends, receiving, transmitting
 from vftsim.platform.io.guest_driver import entrances, guest_driver

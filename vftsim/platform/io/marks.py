@@ -6,8 +6,7 @@ Marks are entries of a log that the driver empties; writing them changes nothing
 
 from typing import Annotated
 
-from vftsim.kernel import Record, Table
-from vftsim.kernel.declare import Failure
+from vftsim.kernel import Failure, Record, Table
 
 ARRIVED, TAKEN, DONE, PROGRAM_TAKEN, PROGRAM_DONE, DELIVERED = 1, 2, 3, 4, 5, 6
 SENT, AT_HOST, ENTERED, PUT_OUT, RELEASED, RETURNED, DROPPED, DISCARDED, ENDED = 7, 8, 9, 10, 11, 12, 13, 14, 15

@@ -21,8 +21,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.kernel import EventKind, Fifo, Record, Sim, Table, at, event, part
-from vftsim.kernel.declare import Failure, fail
+from vftsim.kernel import EventKind, Failure, Fifo, Record, Sim, Table, at, event, fail, part
 from vftsim.platform.io.marks import ARRIVED
 from vftsim.platform.io.packet import drop, flows, mark, packet_list, packets, ports
 from vftsim.spec.base import Spec

@@ -3,8 +3,7 @@
 Where nothing else is on the way they go straight to the network interface (:mod:`.nic`), without an event each.
 """
 
-from vftsim.kernel import EventKind, Sim, Table, at, entry, event, part
-from vftsim.kernel.declare import Failure, fail
+from vftsim.kernel import EventKind, Failure, Sim, Table, at, entry, event, fail, part
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.nic import COMING, LOW, Arrivals, new_packet
 
