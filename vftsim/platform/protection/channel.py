@@ -137,15 +137,10 @@ def install(
     """Set up the channel of a guard; the rate of a link that it shares replaces its own."""
     channel = engine.rows(channels)[guard]
     channel.shared = shared_link
-    channel.rate_bits_per_s = engine.rows(links)[shared_link].rate_bits_per_s if shared_link else rate_bits_per_s
-    channel.latency_ns = latency_ns
-    channel.ack_ns = latency_ns + ack_bytes * BITS_NS // int(channel.rate_bits_per_s)
-    channel.own_rate_bits_per_s, channel.own_latency_ns, channel.own_ack_ns = (
-        channel.rate_bits_per_s,
-        channel.latency_ns,
-        channel.ack_ns,
-    )
-    channel.before_ns = latency_ns
+    rate = int(engine.rows(links)[shared_link].rate_bits_per_s) if shared_link else rate_bits_per_s
+    channel.rate_bits_per_s = channel.own_rate_bits_per_s = rate
+    channel.latency_ns = channel.own_latency_ns = channel.before_ns = latency_ns
+    channel.ack_ns = channel.own_ack_ns = latency_ns + ack_bytes * BITS_NS // rate
 
 
 @part

@@ -75,11 +75,8 @@ class CfsGuest(GuestSchedulerSpec):
 
     def install(self, engine: Engine, domain: int) -> None:
         cfs_guest_domain = engine.rows(cfs_guest_domains)[domain]
-        cfs_guest_domain.latency_ns, cfs_guest_domain.granularity_ns, cfs_guest_domain.wakeup_ns = (
-            self.latency,
-            self.granularity,
-            self.wakeup_granularity,
-        )
+        cfs_guest_domain.latency_ns, cfs_guest_domain.granularity_ns = self.latency, self.granularity
+        cfs_guest_domain.wakeup_ns = self.wakeup_granularity
 
 
 @cfs_guest.implements(shared.begin_single)

@@ -96,12 +96,8 @@ class DeviceModelCosts(RingPathSpec):
             port.transmit_ns = self.driver_transmit_cost + self.accesses_transmit * self.exit_cost
             port.send_ring = send_ring
             port.exits_in, port.exits_out = self.accesses_receive, self.accesses_transmit
-            device_model.tap, device_model.guest_ring, device_model.tap_out, device_model.extra_ns = (
-                tap,
-                guest_ring,
-                tap_out,
-                extra_ns,
-            )
+            device_model.tap, device_model.guest_ring, device_model.tap_out = tap, guest_ring, tap_out
+            device_model.extra_ns = extra_ns
             io.engine.rows(back_ends)[row].transmit_ns = extra_ns
 
 
