@@ -8,6 +8,7 @@ from vftsim.kernel import Record, Sim, Table, entry, link, part
 from vftsim.kernel.choose import make_engine
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.parameters import DomainScheduling
+from vftsim.platform.cpu.records import domains
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.schedulers.native import Native, native
 from vftsim.platform.io import build as io
@@ -159,8 +160,9 @@ class IoLab:
         return self
 
     def add_stage(self, **source):
+        vcpu = int(self.engine.rows(domains)[self.domain].first_vcpu)
         return self.io.add_stage(
-            "", "stage", noting, self.domain, on_first_vcpu=True, event_ns=0, packet_ns=self.packet_ns, **source
+            "", "stage", noting, self.domain, vcpu=vcpu, event_ns=0, packet_ns=self.packet_ns, **source
         )
 
     def send(self, ring, number):

@@ -78,12 +78,6 @@ def begin_watching(sim: Sim, action: int, limit: int) -> int:
 
 
 @entry
-def end_watching(sim: Sim, _: int, __: int) -> int:
-    sim.watching = 0
-    return 0
-
-
-@entry
 def level_now(sim: Sim, _: int, __: int) -> int:
     """Return what is in the queue that is watched; -1: its program does not say."""
     return queued(sim, watched(sim)[0])
@@ -98,7 +92,7 @@ def forget_losses(sim: Sim, _: int, __: int) -> int:
 
 
 ACTIONS = (check_after_event,)
-ENTRIES = (begin_watching, end_watching, level_now, forget_losses)
+ENTRIES = (begin_watching, level_now, forget_losses)
 TABLES = (watched,)
 
 

@@ -113,14 +113,11 @@ class Io:
         packet_ns: int,
         ring: int = 0,
         nic: int = 0,
-        on_first_vcpu: bool = False,
         vcpu: int = 0,
         budget: int = NAPI_BUDGET,
         parallel: int = 1,
     ) -> int:
         """Add a stage that takes from ``ring`` or from ``nic`` and runs as jobs unless it has a vCPU."""
-        if on_first_vcpu:
-            vcpu = int(self.engine.rows(domains)[domain].first_vcpu)
         row, stage = self.engine.add(
             stages,
             task=self.engine.number(task),
@@ -157,7 +154,7 @@ class Io:
             packet_ns=packet_ns,
             ring=ring,
             nic=nic,
-            on_first_vcpu=True,
+            vcpu=int(self.engine.rows(domains)[site.domain].first_vcpu),
         )
         down, lost = self.drop_row("guest", "disconnected"), self.drop_row("guest", "lost in crash")
         for row in site.ports:

@@ -50,7 +50,6 @@ class Pair(Record):
 
     row: int
     guard: int
-    number: int
     log: Log
     secondary: Replay
     outputs: Fifo
