@@ -6,6 +6,7 @@ stands there as one that says nothing, so that one of its keys can be set.  The 
 ``null`` removes the key; a new ``kind`` empties its mapping, as in :mod:`vftsim.spec.extends`.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Annotated, Any, NoReturn
@@ -15,7 +16,7 @@ from pydantic_core import PydanticUndefined
 
 from vftsim.errors import ModelFileError
 from vftsim.spec.extends import changes_kind
-from vftsim.spec.shape import Shape
+from vftsim.spec.shape import Key, Shape
 from vftsim.spec.suggest import instead, shown
 from vftsim.spec.written import WrittenFloat, WrittenInt
 from vftsim.spec.yaml_source import Node, parse_yaml
@@ -71,41 +72,30 @@ class _Change:
 
     def assign(self, node: Node, keys: list[str], done: list[str], shape: Shape | None, value: Node) -> Node:
         """Return `node` with the value put at `keys` below it; `done` are the keys above."""
-        if isinstance(node.value, list):
-            return self.assign_item(node, keys, done, shape, value)
-        if not isinstance(node.value, dict):
-            place = ".".join(done)
-            self.refuse(f"'{place}' is {shown(node.value)}, not a mapping; there is no '{keys[0]}' in it")
-        key, mapping = keys[0], dict(node.value)
+        key = self.key_in(node.value, keys[0], ".".join(done))
+        changed: Any = copy(node.value)
+        is_there = isinstance(key, int) or key in changed
         if len(keys) > 1:
             below = shape.child(key, _outline(node)) if shape else None
-            start = mapping[key] if key in mapping else self.default(node, key, done, shape)
-            mapping[key] = self.assign(start, keys[1:], [*done, key], below, value)
-        elif value.value is None and key in mapping:
-            del mapping[key]
-        elif key == "kind" and changes_kind(mapping, value):
+            start = changed[key] if is_there else self.default(node, keys[0], done, shape)
+            changed[key] = self.assign(start, keys[1:], [*done, keys[0]], below, value)
+        elif value.value is None and is_there:
+            del changed[key]
+        elif key == "kind" and changes_kind(changed, value):
             return Node({key: value}, ORIGIN, self.number)
         else:
-            mapping[key] = value
-        return Node(mapping, node.file, node.line)
-
-    def assign_item(self, node: Node, keys: list[str], done: list[str], shape: Shape | None, value: Node) -> Node:
-        """Do as :meth:`assign` does, in a list."""
-        assert isinstance(node.value, list)
-        items = node.value
-        place = ".".join(done)
-        if not keys[0].isascii() or not keys[0].isdigit() or int(keys[0]) >= len(items):
-            self.refuse(f"'{place}' is a list of {len(items)}; '{keys[0]}' is none of its indices from 0")
-        index = int(keys[0])
-        changed = list(items)
-        if len(keys) > 1:
-            below = shape.child(index, _outline(node)) if shape else None
-            changed[index] = self.assign(items[index], keys[1:], [*done, keys[0]], below, value)
-        elif value.value is None:
-            del changed[index]
-        else:
-            changed[index] = value
+            changed[key] = value
         return Node(changed, node.file, node.line)
+
+    def key_in(self, holder: Any, key: str, place: str) -> Key:
+        """Return a key of a mapping, or an index of a list; refuse what is neither, and an index that there is not."""
+        if isinstance(holder, dict):
+            return key
+        if not isinstance(holder, list):
+            self.refuse(f"'{place}' is {shown(holder)}, not a mapping; there is no '{key}' in it")
+        if not key.isascii() or not key.isdigit() or int(key) >= len(holder):
+            self.refuse(f"'{place}' is a list of {len(holder)}; '{key}' is none of its indices from 0")
+        return int(key)
 
     def default(self, node: Node, key: str, done: list[str], shape: Shape | None) -> Node:
         """Return what an absent key stands for, to be changed further."""
