@@ -15,7 +15,7 @@ from vftsim.kernel import Engine
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.inputs import Feeder
 from vftsim.platform.cpu import build as cpu
-from vftsim.platform.cpu.records import domains, hosts, pcpus
+from vftsim.platform.cpu.records import domains, hosts
 from vftsim.platform.cpu.unseen import hide
 from vftsim.platform.io import build as io
 from vftsim.platform.io.disk import add_disk
@@ -350,10 +350,6 @@ class BuiltModel:
     def pcpu_rows(self, host: str) -> range:
         record = self.engine.rows(hosts)[self.hosts[host].row]
         return range(int(record.first_pcpu), int(record.first_pcpu + record.pcpus))
-
-    def switching_ns(self, host: str) -> int:
-        """Time lost to switching on all pCPUs of a host; a switch counts when it begins."""
-        return sum(int(self.engine.rows(pcpus)[row].switching_ns) for row in self.pcpu_rows(host))
 
     def occupancies(self) -> list[tuple[str, int]]:
         """Packets in every ring and buffer, by name."""

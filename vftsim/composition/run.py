@@ -287,7 +287,7 @@ class Run:
                     f"pcpu_{number}": int(rows(pcpus)[row].busy_ns) + running_ns.get(row, 0)
                     for number, row in enumerate(built.pcpu_rows(name))
                 },
-                switching_ns=built.switching_ns(name),
+                switching_ns=sum(int(rows(pcpus)[row].switching_ns) for row in built.pcpu_rows(name)),
                 context_switches=int(rows(hosts)[host.row].context_switches),
                 interrupts=sum(int(rows(nics)[row].interrupts) for row in host.io.nics.values()),
                 scheduler=host.spec.scheduler.counters(self.engine, host.row),

@@ -161,7 +161,10 @@ def _looked_into(thing: Any) -> Iterator[Look]:
         _check_known(type(thing).__module__, thing, "numpy")
     elif isinstance(thing, (Generator, BitGenerator)):
         _check_known(type(thing).__module__, thing, "numpy")
-        yield from _generator(thing) if isinstance(thing, Generator) else _bits(thing)
+        if isinstance(thing, Generator):
+            yield None, [thing.bit_generator]
+        else:
+            yield (_put_bits, thing, thing.state), []
     elif _is_rewindable(thing):
         yield (_restore, thing, thing.save()), []
     else:
@@ -260,14 +263,6 @@ def _memory_of(thing: Any) -> Any:
 
 def _put_array(thing: np.ndarray[Any, Any], content: np.ndarray[Any, Any]) -> None:
     thing[...] = content
-
-
-def _generator(thing: Generator) -> Iterator[Look]:
-    yield None, [thing.bit_generator]
-
-
-def _bits(thing: BitGenerator) -> Iterator[Look]:
-    yield (_put_bits, thing, thing.state), []
 
 
 def _put_bits(thing: BitGenerator, content: Any) -> None:

@@ -229,13 +229,7 @@ DURATION = Quantity(
 )
 BIT_RATE = Quantity(
     name="bit rate",
-    units={
-        "bit/s": Fraction(1),
-        "kbit/s": Fraction(10**3),
-        "Mbit/s": Fraction(10**6),
-        "Gbit/s": Fraction(10**9),
-        "Tbit/s": Fraction(10**12),
-    },
+    units=_sizes(**{"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}),
     written_units=("Tbit/s", "Gbit/s", "Mbit/s", "kbit/s", "bit/s"),
     example="1 Gbit/s",
     upper=10**15,
