@@ -20,8 +20,7 @@ SUFFIXES = (".yaml",)
 
 def shipped_dir(room: Room) -> Path:
     """Return the folder of a room, whether vftsim is installed or runs from its repository."""
-    candidates = (PACKAGE / "_shipped" / room, PACKAGE.parent / room)
-    for candidate in candidates:
+    for candidate in (PACKAGE / "_shipped" / room, PACKAGE.parent / room):
         if candidate.is_dir():
             return candidate
     raise UsageError(f"this installation of vftsim lacks its '{room}' files; install it again")

@@ -66,15 +66,11 @@ def add_guard(
 
     Parameters
     ----------
-    engine : Engine
-    spec : ProtectionSpec
-    domain : int
     ports, programs : iterable of int
         Rows of the domain's ports and applications.
     vm_link : int
         Row of the link of the domain's outputs, if the mechanism's traffic takes it too; 0: it does not.
-    feeder : Feeder, optional
-    streams : Streams, optional
+    feeder, streams : optional
         For mechanisms that draw random numbers.
     most_waiting : int
         Outputs that may wait for room when they are released; the others are dropped.
