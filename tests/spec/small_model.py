@@ -9,7 +9,6 @@ from vftsim.spec import (
     BitRate,
     ByteCount,
     DurationNs,
-    Hertz,
     Items,
     OneOf,
     PartRegistry,
@@ -18,6 +17,7 @@ from vftsim.spec import (
     RatePerSecond,
     Spec,
 )
+from vftsim.spec.units import Hertz
 
 
 class SchedulerSpec(Spec):

@@ -10,23 +10,20 @@ from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
 from vftsim.spec import (
-    BIT_RATE,
     BYTE_COUNT,
     DURATION,
-    FREQUENCY,
     PERCENT,
     RATE,
     BitRate,
     ByteCount,
     DurationNs,
-    Hertz,
     Percent,
     PositiveDurationNs,
     RatePerSecond,
     Spec,
     format_duration,
-    format_rate,
 )
+from vftsim.spec.units import BIT_RATE, FREQUENCY, Hertz, format_rate
 from vftsim.spec.written import WrittenFloat, WrittenInt
 
 ALL = {q.name: q for q in (DURATION, BIT_RATE, BYTE_COUNT, RATE, PERCENT, FREQUENCY)}

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vftsim.stats import BUCKET_ENDS_NS, DelayHistogram
+from vftsim.stats import DelayHistogram
+from vftsim.stats.histogram import BUCKET_ENDS_NS
 
 delays = st.one_of(st.integers(0, 300), st.integers(0, 10**10), st.integers(0, 2**63 - 1))
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from vftsim.errors import PrecisionNotReached, UsageError
-from vftsim.stats import StoppingRule, mean_interval, replicate, run_replications
+from vftsim.stats import StoppingRule, mean_interval, run_replications
+from vftsim.stats.replications import replicate
 
 
 def drive(values, rule):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.stats import Decision, capacity_search, larger_eases
+from vftsim.stats import capacity_search, larger_eases
 from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
-from vftsim.stats.probing import Prober, is_non_monotone
+from vftsim.stats.probing import Decision, Prober, is_non_monotone
 
 CENTER, SCALE = 70.0, 4.0
 TRUTH = CENTER - SCALE * math.log(9.0)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from vftsim.errors import PrecisionNotReached, UsageError
-from vftsim.stats import mser5, warm_up
+from vftsim.stats import warm_up
+from vftsim.stats.warmup import mser5
 
 
 def test_mser_cuts_a_step_exactly():

@@ -5,43 +5,35 @@ This room knows nothing of particular parts; see :mod:`vftsim.spec.base` for wri
 """
 
 from vftsim.spec.base import Items, Spec
-from vftsim.spec.extends import Search
 from vftsim.spec.loader import Document, load, read_document
 from vftsim.spec.registry import OneOf, PartRegistry, discover
 from vftsim.spec.schema import json_schema
 from vftsim.spec.shipped import Room, find, list_shipped, shipped_dir
 from vftsim.spec.units import (
-    BIT_RATE,
     BYTE_COUNT,
     DURATION,
-    FREQUENCY,
     PERCENT,
     RATE,
     BitRate,
     ByteCount,
     DurationNs,
-    Hertz,
     Percent,
     PeriodNs,
     PositiveDurationNs,
     Quantity,
     RatePerSecond,
     format_duration,
-    format_rate,
 )
 
 __all__ = [
-    "BIT_RATE",
     "BYTE_COUNT",
     "DURATION",
-    "FREQUENCY",
     "PERCENT",
     "RATE",
     "BitRate",
     "ByteCount",
     "Document",
     "DurationNs",
-    "Hertz",
     "Items",
     "OneOf",
     "PartRegistry",
@@ -51,12 +43,10 @@ __all__ = [
     "Quantity",
     "RatePerSecond",
     "Room",
-    "Search",
     "Spec",
     "discover",
     "find",
     "format_duration",
-    "format_rate",
     "json_schema",
     "list_shipped",
     "load",

@@ -1,7 +1,7 @@
 """Statistics of simulation output: error bars, percentiles, warm-up, stopping, capacity."""
 
 from vftsim.stats.estimate import Estimate
-from vftsim.stats.histogram import BUCKET_ENDS_NS, DelayHistogram
+from vftsim.stats.histogram import DelayHistogram
 from vftsim.stats.intervals import (
     binomial_interval,
     bonferroni,
@@ -18,15 +18,13 @@ from vftsim.stats.intervals import (
     unless_mixed,
 )
 from vftsim.stats.percentiles import Sections, percentile_interval, sections
-from vftsim.stats.probing import Decision, Probe
-from vftsim.stats.replications import ReplicationResult, StoppingRule, replicate, run_replications
+from vftsim.stats.probing import Probe
+from vftsim.stats.replications import ReplicationResult, StoppingRule, run_replications
 from vftsim.stats.rootsearch import CapacityResult, capacity_search, larger_eases
-from vftsim.stats.warmup import WarmUp, mser5, warm_up
+from vftsim.stats.warmup import WarmUp, warm_up
 
 __all__ = [
-    "BUCKET_ENDS_NS",
     "CapacityResult",
-    "Decision",
     "DelayHistogram",
     "Estimate",
     "Probe",
@@ -41,12 +39,10 @@ __all__ = [
     "larger_eases",
     "mean_interval",
     "median_interval",
-    "mser5",
     "percentile_interval",
     "quantile_interval",
     "range_content",
     "ratio_of_sums",
-    "replicate",
     "run_replications",
     "runs_range",
     "sections",
