@@ -16,14 +16,20 @@ from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.guest_end import stands_by_its_rings
 from vftsim.platform.io.host_cards import leave
 from vftsim.platform.io.nic import nics
-from vftsim.platform.io.packet import Port, arrive, path, send
+from vftsim.platform.io.packet import Port, arrive, path, ports, send
 from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
-from vftsim.platform.io.paths import _owned_nic
 from vftsim.platform.io.stage import take_in
 from vftsim.spec.units import DurationNs
 
 direct = path.kind("direct")
 stands_by_its_rings(direct)
+
+
+def drive_own_nic(io: Io, site: Site, event_ns: int, receive_ns: int, transmit_ns: int) -> None:
+    """Add the guest's driver on a NIC of its own."""
+    io.add_guest_driver(site, "guest driver", nic=site.nic, event_ns=event_ns, packet_ns=receive_ns)
+    for row in site.ports:
+        io.engine.rows(ports)[row].transmit_ns = transmit_ns
 
 
 @IO_PATHS.register
@@ -50,7 +56,7 @@ class Direct(RingPathSpec):
 
     def connect(self, io: Io, site: Site) -> None:
         event_ns = self.event_cost + self.interrupt_exit_cost
-        _owned_nic.connect(io, site, event_ns, self.driver_receive_cost, self.driver_transmit_cost)
+        drive_own_nic(io, site, event_ns, self.driver_receive_cost, self.driver_transmit_cost)
 
 
 @direct.implements(arrive)

@@ -16,8 +16,7 @@ from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.guest_end import stands_by_its_rings
 from vftsim.platform.io.packet import arrive, path, send
 from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
-from vftsim.platform.io.paths import _owned_nic
-from vftsim.platform.io.paths.direct import arrive_direct, send_direct
+from vftsim.platform.io.paths.direct import arrive_direct, drive_own_nic, send_direct
 from vftsim.spec.units import DurationNs
 
 native = path.kind("native")
@@ -41,4 +40,4 @@ class Native(RingPathSpec):
     driver_transmit_cost: DurationNs = Field(2_500, description="Network stack and NIC driver, transmit. Prior.")
 
     def connect(self, io: Io, site: Site) -> None:
-        _owned_nic.connect(io, site, self.event_cost, self.driver_receive_cost, self.driver_transmit_cost)
+        drive_own_nic(io, site, self.event_cost, self.driver_receive_cost, self.driver_transmit_cost)
