@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec, of_any_guest
+from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec, guest_schedulers, of_any_guest
 from vftsim.platform.cpu.parameters import DomainScheduling, SchedulerSpec, of_bare_metal, schedulers
 from vftsim.platform.io.disk import DiskSpec, disk_kinds
 from vftsim.platform.io.driver_domain import DriverDomainSpec
@@ -13,12 +13,11 @@ from vftsim.platform.io.nic import NicSpec
 from vftsim.platform.io.parameters import IoPathSpec, io_paths
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.platform.protection.none import NoProtectionSpec
-from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PeriodNs, Spec, discover
+from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PeriodNs, Spec
 from vftsim.spec.units import MS
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, discover_parts
 
 discover_parts()
-discover("vftsim.platform.cpu.guest_schedulers")
 
 
 class HostNicSpec(NicSpec):
@@ -87,7 +86,7 @@ class DomainSpec(DomainScheduling):
     quantum: PeriodNs = Field(
         100 * MS, description="Time slice of the guest's own scheduler (Linux 2.6.18 O(1): 100 ms at nice 0)."
     )
-    guest_scheduler: Annotated[GuestSchedulerSpec, OneOf(GUEST_SCHEDULERS)] = Field(
+    guest_scheduler: Annotated[GuestSchedulerSpec, OneOf(guest_schedulers())] = Field(
         default_factory=of_any_guest, description="Process scheduler of its operating system."
     )
     cpu_inflation: float = Field(
