@@ -22,6 +22,7 @@ from vftsim.platform.cpu.parameters import DomainScheduling, schedulers
 from vftsim.platform.cpu.records import vcpus
 from vftsim.platform.delays import delays, install_buckets
 from vftsim.platform.io import build as io
+from vftsim.platform.io.build import Site
 from vftsim.platform.io.driver_domain import DriverDomainSpec
 from vftsim.platform.io.host_cards import add_card, cards
 from vftsim.platform.io.link import links
@@ -32,7 +33,7 @@ from vftsim.platform.io.packet import (
     packets,
     ports,
 )
-from vftsim.platform.io.parameters import Site, io_paths
+from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.io.paths import moderated
 from vftsim.platform.io.ring import rings
 from vftsim.platform.io.stage import stages
@@ -238,7 +239,7 @@ class Park:
             nic = self.io.add_nic("eth0", NicSpec(receive_ring_packets=32))
             owned = [nic] if spec.needs_driver_domain else []
             transmit = self.io.add_driver_domain(DriverDomainSpec(placement="spread"), self.driver, owned)
-            row = self.io.add_port("guest", self.guest, nic, self.program, spec)
+            row = self.io.add_port("guest", self.guest, nic, self.program, spec.part, saves_ring=spec.saves_ring)
             spec.connect(self.io, Site("guest", self.guest, nic, (row,), self.driver, transmit, self.stub))
         engine.rows(ports)[row].card = self.card
         return row

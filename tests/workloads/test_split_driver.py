@@ -14,11 +14,12 @@ from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.schedulers.native import Native, native
 from vftsim.platform.delays import bucket_ends
 from vftsim.platform.io import build as io
+from vftsim.platform.io.build import Site
 from vftsim.platform.io.driver_domain import DriverDomainSpec
 from vftsim.platform.io.host_cards import add_card, cards
 from vftsim.platform.io.nic import NicSpec
 from vftsim.platform.io.packet import drops, flows, packets, path, ports
-from vftsim.platform.io.parameters import Site, io_paths
+from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.io.paths.moderated import moderated
 from vftsim.platform.io.paths.paravirtual import Paravirtual, paravirtual
 from vftsim.platform.io.ring import rings
@@ -101,7 +102,7 @@ class XenLab:
         self.installed = program.install(self.site.context(self.domain))
         self.program = self.installed.row
         spec = Paravirtual(ring_packets=256, backend_receive_cost=0, backend_transmit_cost=backend_us * US)
-        self.port = self.io.add_port("guest", self.domain, nic, self.program, spec)
+        self.port = self.io.add_port("guest", self.domain, nic, self.program, spec.part, saves_ring=spec.saves_ring)
         self.engine.rows(ports)[self.port].card = card
         spec.connect(self.io, Site("guest", self.domain, nic, (self.port,), driver, transmit))
         self.engine.rows(rings)[self.engine.rows(ports)[self.port].send_ring].capacity = slots

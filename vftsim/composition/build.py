@@ -18,12 +18,12 @@ from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.records import domains, hosts
 from vftsim.platform.cpu.unseen import hide
 from vftsim.platform.io import build as io
+from vftsim.platform.io.build import Site
 from vftsim.platform.io.disk import add_disk
 from vftsim.platform.io.host_cards import add_card, cards, start_background
 from vftsim.platform.io.link import links
 from vftsim.platform.io.outside import comings, start_sending
 from vftsim.platform.io.packet import ports
-from vftsim.platform.io.parameters import Site
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
@@ -195,7 +195,9 @@ class BuiltModel:
         nic = host.io.nics[self.spec.nic_of(spec, interface)] if path.has_host_ring else 0
         programs = [f"{name}.{key}" for key, application in spec.applications.items() if application.speaks]
         for program in programs:
-            row = host.io.add_port(name, self.domains[name], nic, self.programs[program].row, path)
+            row = host.io.add_port(
+                name, self.domains[name], nic, self.programs[program].row, path.part, saves_ring=path.saves_ring
+            )
             self.engine.rows(ports)[row].card = host.cards.get(network, 0)
             application = spec.applications[program.rpartition(".")[2]]
             self.engine.rows(ports)[row].pages_in = application.pages_a_packet or 0.0

@@ -7,10 +7,7 @@ order of time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from vftsim.tracing.trace import Trace
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +31,25 @@ class Wait:
     end_ns: int
 
 
+class Window(Protocol):
+    """What a schedule fills: a trace."""
+
+    start_ns: int
+    end_ns: int
+    slices: list[Slice]
+    waits: list[Wait]
+
+
 class Schedule:
     """What runs on each pCPU, and since when each vCPU waits.
 
     Parameters
     ----------
-    window : Trace
+    window : Window
         Gets what ends; what lies outside it is cut off.
     """
 
-    def __init__(self, window: Trace) -> None:
+    def __init__(self, window: Window) -> None:
         self._window = window
         self._running: dict[int, tuple[int, int, str]] = {}
         self._waiting: dict[int, int] = {}

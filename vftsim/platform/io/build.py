@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vftsim.kernel import Engine, Kind, Sim, entry
 from vftsim.platform.cpu.records import domains
@@ -16,9 +15,6 @@ from vftsim.platform.io.nic import NicSpec, arrivals, catch_up, nics, plan_look
 from vftsim.platform.io.packet import drops, flows, ports
 from vftsim.platform.io.ring import ring_list, rings
 from vftsim.platform.io.stage import NAPI_BUDGET, stages, start_stage
-
-if TYPE_CHECKING:
-    from vftsim.platform.io.parameters import IoPathSpec, Site
 
 
 @entry
@@ -54,6 +50,33 @@ class Named:
     owner: str
     name: str
     row: int
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a path may connect to.
+
+    Parameters
+    ----------
+    name : str
+        The domain's.
+    domain, nic : int
+        Rows of the domain that the path serves and of its network interface.
+    ports : tuple of int
+        Rows of the domain's ports; they share the path.
+    driver, stub : int
+        Rows of the driver domain and of the device model's own domain; 0: none.
+    transmit : int
+        Row of the driver domain's transmit stage; 0: none.
+    """
+
+    name: str
+    domain: int
+    nic: int
+    ports: tuple[int, ...]
+    driver: int = 0
+    transmit: int = 0
+    stub: int = 0
 
 
 class Io:
@@ -198,15 +221,15 @@ class Io:
             parallel=parallel,
         )
 
-    def add_port(self, owner: str, domain: int, nic: int, application: int, spec: IoPathSpec) -> int:
+    def add_port(self, owner: str, domain: int, nic: int, application: int, part: Kind, *, saves_ring: bool) -> int:
         """Add a guest's end of a path for one application; its path is connected when all ports of the domain exist."""
         row, port = self.engine.add(
             ports,
             domain=domain,
             nic=nic,
             application=application,
-            path=self.engine.number(spec.part),
-            saves_ring=spec.saves_ring,
+            path=self.engine.number(part),
+            saves_ring=saves_ring,
         )
         port.row = row
         self.owners[row] = owner

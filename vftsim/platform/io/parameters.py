@@ -1,45 +1,15 @@
 """What a model file says about I/O paths: which one each domain has (:mod:`vftsim.platform.io.paths`)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from vftsim.kernel import Engine, Kind
+from vftsim.platform.io.build import Io, Site
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
-
-if TYPE_CHECKING:
-    from vftsim.platform.io.build import Io
-
-
-@dataclass(frozen=True)
-class Site:
-    """What a path may connect to.
-
-    Parameters
-    ----------
-    name : str
-        The domain's.
-    domain, nic : int
-        Rows of the domain that the path serves and of its network interface.
-    ports : tuple of int
-        Rows of the domain's ports; they share the path.
-    driver, stub : int
-        Rows of the driver domain and of the device model's own domain; 0: none.
-    transmit : int
-        Row of the driver domain's transmit stage; 0: none.
-    """
-
-    name: str
-    domain: int
-    nic: int
-    ports: tuple[int, ...]
-    driver: int = 0
-    transmit: int = 0
-    stub: int = 0
 
 
 class IoPathSpec(Spec):
@@ -78,7 +48,7 @@ class IoPathSpec(Spec):
         """Return why parameters have no effect with the others' values, by key."""
         return {}
 
-    def connect(self, io: "Io", site: Site) -> None:
+    def connect(self, io: Io, site: Site) -> None:
         """Add the path's rings and stages and write its parameters into the ports' records."""
         raise TypeError(f"{type(self).__name__} must say how to connect itself")
 

@@ -12,12 +12,12 @@ from typing import ClassVar
 from pydantic import Field
 
 from vftsim.kernel import Kind, Record, Sim, Table, part
-from vftsim.platform.io.build import Io
+from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.driver_domain import TASKS, arrive_at_driver, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.guest_end import is_gone, send_by_ring, stands_by_its_rings
 from vftsim.platform.io.packet import REFUSED, Port, arrive, carry_in, drop, packets, ports, reserve, send
-from vftsim.platform.io.parameters import RingPathSpec, Site
+from vftsim.platform.io.parameters import RingPathSpec
 from vftsim.platform.io.ring import keep_slot, rings
 from vftsim.platform.io.stage import Stage, deliver, push, put, task
 from vftsim.spec.units import DurationNs

@@ -11,13 +11,13 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Kind, Sim
-from vftsim.platform.io.build import Io
+from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.guest_end import stands_by_its_rings
 from vftsim.platform.io.host_cards import leave
 from vftsim.platform.io.nic import nics
 from vftsim.platform.io.packet import Port, arrive, path, ports, send
-from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
+from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec
 from vftsim.platform.io.stage import take_in
 from vftsim.spec.units import DurationNs
 

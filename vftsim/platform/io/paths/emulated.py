@@ -10,9 +10,9 @@ Costs: :mod:`._device_model`.
 from typing import ClassVar, Literal
 
 from vftsim.kernel import Kind
-from vftsim.platform.io.build import Io
+from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.packet import path
-from vftsim.platform.io.parameters import IO_PATHS, Site
+from vftsim.platform.io.parameters import IO_PATHS
 from vftsim.platform.io.paths._device_model import DeviceModelCosts, has_device_model
 
 emulated = path.kind("emulated")

@@ -19,7 +19,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
-from vftsim.platform.io.build import Io
+from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.host_cards import send_from_host
 from vftsim.platform.io.marks import ENTERED
 from vftsim.platform.io.packet import (
@@ -42,7 +42,7 @@ from vftsim.platform.io.packet import (
     unmask,
     unplug,
 )
-from vftsim.platform.io.parameters import IO_PATHS, IoPathSpec, Site
+from vftsim.platform.io.parameters import IO_PATHS, IoPathSpec
 from vftsim.platform.protection.guard import take_note
 from vftsim.spec import DurationNs, Spec
 

@@ -11,11 +11,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Kind
-from vftsim.platform.io.build import Io
+from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.guest_end import stands_by_its_rings
 from vftsim.platform.io.packet import arrive, path, send
-from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
+from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec
 from vftsim.platform.io.paths.direct import arrive_direct, drive_own_nic, send_direct
 from vftsim.spec.units import DurationNs
 

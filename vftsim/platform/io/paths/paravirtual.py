@@ -16,12 +16,12 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Kind, Record, Sim, Table
-from vftsim.platform.io.build import Io
+from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.driver_domain import TASKS, arrive_at_driver, back_ends
 from vftsim.platform.io.guest_driver import guest_driver
 from vftsim.platform.io.guest_end import is_gone, send_by_ring, stands_by_its_rings
 from vftsim.platform.io.packet import REFUSED, Port, arrive, carry_in, drop, path, ports, reserve, send
-from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec, Site
+from vftsim.platform.io.parameters import IO_PATHS, RingPathSpec
 from vftsim.platform.io.ring import keep_slot, rings
 from vftsim.platform.io.stage import put
 from vftsim.spec.units import DurationNs
