@@ -244,6 +244,16 @@ def test_what_the_cases_change_is_right_without_the_change():
         ModelSpec.model_validate(model)
 
 
+def test_names_of_copies_are_not_those_of_others():
+    """Such a domain was lost without a word: the copy had its place."""
+    copies = {"count": 2, "interfaces": interface("moderated"), "applications": {"s": {"kind": "service"}}}
+    domains, load = {"a": copies, "a-1": {}}, {"kind": "open_requests", "to": "a", "rate": "5 /s"}
+    with pytest.raises(ValidationError, match=r"domains\.a\.count: 'a-1' is one of it, and another domain"):
+        ModelSpec.model_validate({"domains": domains})
+    with pytest.raises(ValidationError, match=r"workloads\.w: 'w-2' is its part for a copy of 'a', and another one"):
+        ModelSpec.model_validate({"domains": {"a": copies}, "workloads": {"w": load, "w-2": load}})
+
+
 @pytest.mark.parametrize(
     ("second", "domain", "said"),
     [

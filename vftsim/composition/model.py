@@ -288,6 +288,9 @@ class ModelSpec(Spec):
                 if card.network is not None and card.network not in self.networks:
                     yield f"hosts.{name}.nics.{nic}.network '{card.network}' is none of {listing(self.networks)}"
         for name, domain in self.domains.items():
+            for copy in self.copies(name):
+                if copy != name and copy in self.domains:
+                    yield f"domains.{name}.count: '{copy}' is one of it, and another domain has that name; rename it"
             yield from self._domain_problems(name, domain)
         yield from self._nic_problems()
         yield from self._circle_problems()
@@ -475,6 +478,8 @@ class ModelSpec(Spec):
             yield f"workloads.{name}.{error}"
             return
         domain = self.domains[target]
+        if taken := [driver for driver in self.drivers_of(name) if driver != name and driver in self.workloads]:
+            yield f"workloads.{name}: '{taken[0]}' is its part for a copy of '{target}', and another one; rename that"
         reached = list(dict.fromkeys(self.network_of(domain, each) for each in domain.interfaces.values()))
         if workload.via is not None and workload.via not in reached:
             yield (
