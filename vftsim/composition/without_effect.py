@@ -5,7 +5,7 @@ nothing reads.  Whoever changes such a key and finds the same figures must be to
 differ from their default and that no part of this model looks at.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import reduce
 from typing import Any
 
@@ -27,7 +27,8 @@ _MOST_OF_IT = 0.99
 
 def without_effect(spec: ModelSpec) -> list[str]:
     """Return, for each setting without effect, ``key: reason``."""
-    lines = [f"{key}: {why}" for name in spec.domains for key, why in _of_domain(spec, name)]
+    of_faults = guarded(spec)
+    lines = [f"{key}: {why}" for name in spec.domains for key, why in _of_domain(spec, name, of_faults)]
     for name, host in spec.hosts.items():
         idle = host.scheduler.without_effect(_domains_on(spec, name))
         lines += [f"hosts.{name}.{key}: {why}" for key, why in _changed(host, idle)]
@@ -157,7 +158,8 @@ def _idle_bounds(spec: ModelSpec) -> Iterator[str]:
                 )
 
 
-def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
+def _of_domain(spec: ModelSpec, name: str, of_faults: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a domain without effect, each with why; ``of_faults``: domains that are guarded or struck."""
     domain, prefix = spec.domains[name], f"domains.{name}"
     scheduler = spec.hosts[spec.host_of(domain)].scheduler
     for key, why in _changed(domain, {**scheduler.unread(domain), **_of_guest(spec, name)}):
@@ -174,7 +176,7 @@ def _of_domain(spec: ModelSpec, name: str) -> Iterator[tuple[str, str]]:
     for disk, own in domain.disks.items():
         for key, why in _changed(own, _of_disk(domain, disk)):
             yield f"{prefix}.disks.{disk}.{key}", why
-    is_guarded = not guarded(spec).isdisjoint(spec.copies(name))
+    is_guarded = any(copy in of_faults for copy in spec.copies(name))
     for interface, connected in domain.interfaces.items():
         for key, why in _changed(connected.path, connected.path.without_effect(is_guarded)):
             yield f"{prefix}.interfaces.{interface}.path.{key}", why

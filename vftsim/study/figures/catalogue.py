@@ -97,6 +97,7 @@ _PHASES = ((f"at_{ANY}", f"step_{ANY}"), ("pre_registration", ""))
 
 
 def _platform(spec: ModelSpec) -> Iterator[tuple[str, type[Outcome]]]:
+    with_account = guarded(spec)
     for name, domain in spec.domains.items():
         copies = spec.copies(name)
         yield f"domains.{name}", CopiesUse if len(copies) > 1 else DomainUse
@@ -106,7 +107,7 @@ def _platform(spec: ModelSpec) -> Iterator[tuple[str, type[Outcome]]]:
             yield from ((f"domains.{each}.disks.{key}", disk.outcome) for key, disk in domain.disks.items())
             for key, application in domain.applications.items():
                 yield from ((f"domains.{each}.applications.{key}", outcome) for outcome in application.outcomes)
-            if each in guarded(spec):
+            if each in with_account:
                 yield f"domains.{each}.protection", domain.protection.outcome
     for host in spec.hosts:
         yield f"hosts.{host}", HostUse

@@ -189,6 +189,11 @@ class _Expected:
         return {name: (self.spec.domains[entry], application) for name, (entry, _, application) in targets.items()}
 
     @cached_property
+    def _arrivals(self) -> dict[str, tuple[str, str, str]]:
+        """Host and network by which each workload's packets arrive, and the key of their interface."""
+        return {name: self.spec.arrival_of(workload) for name, workload in self.spec.workloads.items()}
+
+    @cached_property
     def _most_per_s(self) -> dict[str, float]:
         """Requests a second that each workload's application takes."""
         most_per_s = dict[str, float]()
@@ -221,8 +226,8 @@ class _Expected:
     def profiles(self) -> dict[str, RunProfile]:
         """What each workload must know of the run."""
         profiles = dict[str, RunProfile]()
-        for name, workload in self.spec.workloads.items():
-            network = self.spec.networks[self.spec.arrival_of(workload)[1]]
+        for name in self.spec.workloads:
+            network = self.spec.networks[self._arrivals[name][1]]
             application = self._targets[name][1]
             profiles[name] = RunProfile(
                 self.length_ns,
@@ -238,7 +243,7 @@ class _Expected:
     def packets(self) -> dict[str, float]:
         """Each workload's packets; those that together would overfill a line get their part of it."""
         workloads = self.spec.workloads.items()
-        lines = {name: self.spec.arrival_of(workload)[1] for name, workload in workloads}
+        lines = {name: network for name, (_, network, _) in self._arrivals.items()}
         fills = {name: workload.fills(self.profiles[name])[0] for name, workload in workloads}
         filled = dict.fromkeys(lines.values(), 0.0)
         for name, share in fills.items():
@@ -286,8 +291,7 @@ class _Expected:
         return events
 
     def _path_of(self, name: str) -> IoPathSpec:
-        interfaces = self._targets[name][0].interfaces
-        return interfaces[self.spec.arrival_of(self.spec.workloads[name])[2]].path
+        return self._targets[name][0].interfaces[self._arrivals[name][2]].path
 
     @cached_property
     def _utilizations(self) -> dict[str, float]:
