@@ -7,9 +7,10 @@ import pytest
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
-from vftsim.composition.run import run_model
+from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import struck_by
 from vftsim.composition.without_effect import lost_beside
+from vftsim.platform.protection import passes
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.when import Instant
 from vftsim.study.runs.model import load_model
@@ -131,3 +132,15 @@ def test_a_dead_guest_stands_still_while_it_is_dead(warm_up_s, percent, tmp_path
     spec = crashing(tmp_path, "ha_restart", "ha_restart", *changes, at_ms=500)
     stopped = run_model(spec, 1, 0).whole.outcomes["domains.a.protection"].stopped
     assert stopped == pytest.approx(percent, abs=0.1)
+
+
+def test_what_all_guests_of_a_host_had_saved_is_found_in_one_pass(tmp_path):
+    """They all ran until their host failed: a pass for each, one after the other, took minutes for 200 of them."""
+    three = ("domains.b.count=3", "domains.b.interfaces.eth0.path={kind: moderated}", "hosts.host.pcpus=4")
+    spec = crashing(tmp_path, "checkpoint", "checkpoint", *three)
+    runs = []
+    played = passes.play(lambda: Run(spec, 1, 0), lambda run: run.engine, lambda run: (runs.append(run), run.run()))
+    assert len(runs) == 2
+    assert len({cut.guard for cut in played.cuts}) == len(played.cuts) == 4
+    assert {cut.crash_ns for cut in played.cuts} == {511_100_000}
+    assert all(0 < cut.rollback_ns < 50_000_000 for cut in played.cuts)

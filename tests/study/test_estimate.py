@@ -249,15 +249,6 @@ def test_seconds_count_what_is_drawn(monkeypatch):
     assert needs_of(gamma).seconds > 1.4 * needs_of(exponential).seconds
 
 
-def test_a_crash_of_a_host_takes_a_pass_for_each_guest_that_it_rolls_back():
-    """200 guests under checkpoints took some minutes for a crash, and were told as those of one."""
-    model = load_model(
-        "two-tier", ["domains.database.protection={kind: checkpoint}", "domains.database.count=3", "hosts.back.pcpus=3"]
-    )
-    takes = Crashes(5, domain="database-1").takes(model)
-    assert takes.runs == 5 * (1 + 3)
-
-
 def test_crashes_are_told_as_long_as_they_are_looked_at():
     """A run goes on for ``--after`` behind the last crash."""
     model = load_model("lab-virtual")

@@ -12,7 +12,7 @@ from vftsim.errors import RunFailure, UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.engine import RewindableEngine
 from vftsim.platform import levels
-from vftsim.platform.protection.passes import cut_of
+from vftsim.platform.protection.passes import cuts_found
 
 HELD, BACKLOG, LOST = "held", "backlog", "lost"
 
@@ -72,7 +72,7 @@ class Branches:
         except _Reached:
             return True
         except RunFailure:
-            if cut_of(self._engine) is not None:
+            if cuts_found(self._engine):
                 raise UsageError(
                     "rare events: a crash rolls a guest back to a state from before; leave out the fault or choose a "
                     "mechanism that does not"

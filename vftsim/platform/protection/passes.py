@@ -1,12 +1,12 @@
 """Playing a run in passes, each of which foresees the rollbacks that the ones before have found.
 
-See :mod:`vftsim.platform.protection.rollback`.  One crash that rolls a guest back costs one pass more, and an
-unforeseen crash ends its pass.  The next begins at a state that this one has kept, or where there is none at time 0.
+See :mod:`vftsim.platform.protection.rollback`.  A crash that rolls guests back costs one pass more, and an unforeseen
+crash ends its pass.  The next begins at a state that this one has kept, or where there is none at time 0.
 
-Guests that share a processor or a wire are cut one after the other.  A cut was found while the others still ran: where
-one of them turns out to end before it, what led to it is no longer as it was, and it is found anew.  Each time an
+What guests have saved that share a processor or a wire was found while all of them ran until the crash, as they do.
+Where one of them is stopped at its end, and another comes to something else for that, it is found anew.  Each time an
 earlier end takes a later one's place, so that this comes to an end.  Assumption: what a guest has taken of a shared
-resource between its cut and the crash, the others have without it.
+resource between its end and the crash, those that end later have without it.
 """
 
 from __future__ import annotations
@@ -64,18 +64,19 @@ def foresee(engine: Engine, cuts: Iterable[FoundCut]) -> None:
         engine.call(rollback.foresee, row)
 
 
-def cut_of(engine: Engine) -> FoundCut | None:
-    """Return the cut at which a pass ended; ``None`` if it needs no other pass."""
+def cuts_found(engine: Engine) -> list[FoundCut]:
+    """Return the cuts at which a pass ended; none if it needs no other pass."""
     # A kernel without any guard has no such table.
     if rollback.foresights.name not in engine.linked.tables:
-        return None
+        return []
     rows = engine.rows(rollback.foresights)
-    for guard in range(1, engine.used(guards) + 1):
-        finding = rows[guard].finding
-        if finding.is_found:
-            values: dict[str, Any] = {name: int(getattr(finding, name)) for name in _FIELDS}
-            return FoundCut(guard, **{**values, "is_fenced": bool(finding.is_fenced)})
-    return None
+    found = [(guard, rows[guard].finding) for guard in range(1, engine.used(guards) + 1)]
+    return [_cut(guard, finding) for guard, finding in found if finding.is_found]
+
+
+def _cut(guard: int, finding: Any) -> FoundCut:
+    values: dict[str, Any] = {name: int(getattr(finding, name)) for name in _FIELDS}
+    return FoundCut(guard, **{**values, "is_fenced": bool(finding.is_fenced)})
 
 
 def play(
@@ -110,21 +111,27 @@ def play(
         try:
             run(made)
         except RunFailure:
-            cut = cut_of(engine_of(made))
-            if cut is None:
+            found = cuts_found(engine_of(made))
+            if not found:
                 raise
-            # Passes go forward: a guest's crash that was foreseen cannot be new, unless it ends earlier than that.
-            latest = max(((each.crash_ns, -each.ends_ns) for each in cuts if each.guard == cut.guard), default=None)
-            if latest is not None and latest >= (cut.crash_ns, -cut.ends_ns):
-                raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None
-            standing = [each for each in cuts if each.ends_ns <= cut.ends_ns]
+            for cut in found:
+                _must_go_forward(cut, cuts)
+            first_ns = min(cut.ends_ns for cut in found)
+            standing = [each for each in cuts if each.ends_ns <= first_ns]
             is_all = len(standing) == len(cuts)
-            cuts = [*standing, cut]
+            cuts = [*standing, *found]
         else:
             return Played(made, tuple(cuts))
-        # Before the guest's state was taken: that is when it must know that its life ends with it.
-        if is_all and go_back(made, cut.ends_ns):
-            foresee(engine_of(made), [cut])  # what was found before is in the state
+        # Before the guests' states were taken: that is when they must know that their lives end with them.
+        if is_all and go_back(made, first_ns):
+            foresee(engine_of(made), found)  # what was found before is in the state
         else:
             made = build()
             foresee(engine_of(made), cuts)
+
+
+def _must_go_forward(cut: FoundCut, cuts: Iterable[FoundCut]) -> None:
+    """Refuse a crash of a guest that was foreseen, unless it ends earlier now."""
+    latest = max(((each.crash_ns, -each.ends_ns) for each in cuts if each.guard == cut.guard), default=None)
+    if latest is not None and latest >= (cut.crash_ns, -cut.ends_ns):
+        raise ConservationError(f"the crash at {cut.crash_ns} ns was foreseen and not reached") from None

@@ -12,7 +12,8 @@ guest's inputs takes none.  Only a loss of the channel leaves its backup behind:
 the guest ends at the first message that this loss has kept from the backup.
 """
 
-from vftsim.kernel import Chain, Failure, Fifo, Record, Sim, Table, entry, fail, part
+from vftsim.kernel import Chain, EventKind, Failure, Fifo, Record, Sim, Table, at, entry, event, fail, part
+from vftsim.kernel.order import ENTITY_BITS
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.guard import Guard, guards, protection
 from vftsim.platform.protection.machine import run_ns
@@ -27,6 +28,8 @@ EXECUTION_LOST = word("execution_lost_ns", unit="ns")
 OUTPUTS_LOST = word("outputs_lost_at_crash")
 UNDERIVABLE = word("outputs_underivable")
 PASSES_DIFFER = Failure("two passes of one run disagree on the state that a backup has received: a defect")
+_LAST_ENTITY = (1 << ENTITY_BITS) - 1
+"""What comes after everything else at an instant."""
 
 
 class Finding(Record):
@@ -189,8 +192,17 @@ def use_cut(sim: Sim, guard: Guard, point: int) -> int:
 
 @part
 def request_rollback(sim: Sim, guard: Guard) -> None:
-    """End this pass: what has come was not foreseen, and rolls the guest back as its ``finding`` says."""
+    """End this pass: what has come was not foreseen, and rolls the guest back as its ``finding`` says.
+
+    A host's guests all run until it fails, so what each has saved by then is found in one pass: at the end of the
+    instant, when every guest has met its fault.
+    """
     foresights(sim)[guard.row].finding.crash_ns = sim.now_ns
     foresights(sim)[guard.row].finding.is_found = True
-    # The run ends after this event: what the caller still does in it counts for nothing.
+    # What still happens at this instant to this guest counts for nothing: the pass is played again from before.
+    at(sim, sim.now_ns, EventKind.CONTROL, _LAST_ENTITY, on_pass_over, guard.row)
+
+
+@event
+def on_pass_over(sim: Sim, guard_row: int, token: int) -> None:
     fail(sim, NEEDS_A_PASS)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vftsim.composition.model import LONGEST_NS, ModelSpec
-from vftsim.composition.views import ending_with, ramp_of, with_ramp
+from vftsim.composition.views import ramp_of, with_ramp
 from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import PrimaryCrash
@@ -286,10 +286,8 @@ class Crashes:
         return self.span_ns + after_ns + protection_in(model, self.domain_of(model)).restart_ns
 
     def takes(self, model: Model) -> Needs:
-        """Return what the crashes of a model take: each is run without it, and for each guest that it rolls back."""
-        specs, struck = model.spec.expanded(), ending_with(model.spec, self.domain_of(model))
-        passes = max(sum(specs[name].protection.sends_pages for name in struck), 1)
-        runs = 1 + passes * (2 if self.strikes_backup(model) else 1)
+        """Return what the crashes of a model take: each is run with and without it."""
+        runs = 3 if self.strikes_backup(model) else 2
         return needs_of(at_rest(model, self.load, self.watched_ns(model))[0]).times(runs * self.count)
 
     def strikes_backup(self, model: Model) -> bool:
