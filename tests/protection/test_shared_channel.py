@@ -145,6 +145,32 @@ def test_the_promise_holds_where_the_shared_link_is_lost_on_a_states_way(kind: s
     assert record.whole.outcomes["workloads.load"].answered > found.judged
 
 
+@pytest.mark.parametrize("gbit", [1, 3, 10])
+def test_many_states_fill_a_link_that_has_a_short_queue(gbit: int, tmp_path: Any) -> None:
+    """At 3 and 10 Gbit/s a byte takes no whole number of ns: a frame's end and the room for it were rounded apart.
+
+    Then a state that waited for room looked for it at one instant for ever.
+    """
+    spec = shared(
+        tmp_path,
+        "checkpoint",
+        f"networks.lan={{rate: {gbit} Gbit/s, latency: 50 us, queue: 4 KiB}}",
+        f"domains.vm.count={4 * gbit}",
+        f"hosts.host.pcpus={4 * gbit}",
+        "domains.vm.interfaces.eth0.path={kind: moderated}",
+        "domains.vm.applications.srv.pages_per_request=997",
+        "domains.vm.protection.memory.working_set=10000",
+        "measure.duration=300 ms",
+    )
+    run = Run(spec, 1, 0)
+    run.run()
+    link = run.engine.rows(links)[int(run.engine.rows(cards)[run.built.hosts["host"].cards["lan"]].from_host)]
+    by_states = sum(int(run.engine.rows(channels)[guard].sent_bytes) for guard in run.built.guards.values())
+    # The first states are taken after 25 ms.
+    assert link.sent_bytes == pytest.approx(gbit * 1e9 / 8 * 0.275, rel=0.05)
+    assert 0.999 * link.sent_bytes < by_states <= link.sent_bytes
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 def test_both_engines_share_alike(kind: str, tmp_path: Any) -> None:

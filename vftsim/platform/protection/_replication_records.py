@@ -18,7 +18,8 @@ class Replication(Record):
 
     ``is_cut``: the guest has come to the end of a life that a crash to come destroys.  ``step`` is the token of the
     mechanism's next event, ``piece`` that of the next piece of a state on a shared wire; ``alarm`` that of the backup's
-    timeout, at ``alarm_ns``; ``alone`` that of the primary's, at ``alone_ns``; ``live`` that of its going live.
+    timeout, at ``alarm_ns``, planned for ``look_ns``, which is not later; ``alone`` that of the primary's, at
+    ``alone_ns``; ``live`` that of its going live.
     ``pending`` are packets that the backup sends when it goes live.
     """
 
@@ -42,6 +43,7 @@ class Replication(Record):
     piece: int
     alarm: int
     alarm_ns: int
+    look_ns: int
     alone: int
     alone_ns: int
     live: int

@@ -131,6 +131,15 @@ class Channel(Record):
 channels = Table("channels", Channel, beside=guards)
 
 
+class SharedLink(Record):
+    """A link that channels share: the last of those that wait for room in its queue looks for it at ``claimed_ns``."""
+
+    claimed_ns: int
+
+
+shared_links = Table("shared_links", SharedLink, beside=links)
+
+
 def install(
     engine: Engine, guard: int, rate_bits_per_s: int, latency_ns: int, ack_bytes: int, shared_link: int = 0
 ) -> None:
@@ -241,8 +250,10 @@ def put_piece(sim: Sim, channel: Channel, rest_bytes: int) -> int:
     room_ns = link.queue_ns - backlog_ns(sim, link)
     room_bytes = product_quotient(max(0, room_ns), link.rate_bits_per_s, BITS_NS)
     frame_bytes = min(rest_bytes, FRAME_BYTES)
-    if backlog_ns(sim, link) > 0 and room_bytes < frame_bytes:
-        channel.free_ns = link.free_ns - max(0, link.queue_ns - link_transmission_ns(link, frame_bytes))
+    frame_ns = link_transmission_ns(link, frame_bytes)
+    # In time, as claim_room() counts: a byte may take no whole number of ns, and there must be room when it says so.
+    if backlog_ns(sim, link) > 0 and room_ns < frame_ns:
+        channel.free_ns = claim_room(sim, channel.shared, frame_ns)
         return 0
     # A queue that is shorter than a frame takes one when it is empty.
     piece_bytes = min(rest_bytes, PIECE_BYTES)
@@ -251,6 +262,21 @@ def put_piece(sim: Sim, channel: Channel, rest_bytes: int) -> int:
     channel.sent_bytes += size_bytes
     channel.free_ns = link.free_ns
     return size_bytes
+
+
+@part
+def claim_room(sim: Sim, link_row: int, frame_ns: int) -> int:
+    """Return when to look for room for a frame: when there is some, one behind the other where several wait.
+
+    If all looked as soon as a frame has left, all but one would find no room, at each frame.
+    """
+    link = links(sim)[link_row]
+    shared_link = shared_links(sim)[link_row]
+    time_ns = link.free_ns - max(0, link.queue_ns - frame_ns)
+    if shared_link.claimed_ns > sim.now_ns:
+        time_ns = max(time_ns, shared_link.claimed_ns + frame_ns)
+    shared_link.claimed_ns = time_ns
+    return time_ns
 
 
 @part

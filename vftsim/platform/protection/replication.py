@@ -237,6 +237,15 @@ def watch(sim: Sim, guard: Guard, replication: Replication) -> None:
 def set_alarm(sim: Sim, guard: Guard, replication: Replication, time_ns: int) -> None:
     """Let the backup's patience end at an instant."""
     replication.alarm_ns = max(sim.now_ns, time_ns)
+    # An event that comes before will look again (on_silence()): each piece that is sent puts the alarm off.
+    if replication.alarm == 0 or replication.look_ns > replication.alarm_ns:
+        plan_look(sim, guard, replication)
+
+
+@part
+def plan_look(sim: Sim, guard: Guard, replication: Replication) -> None:
+    """Plan the event of the backup's alarm for when its patience ends by what is known now."""
+    replication.look_ns = replication.alarm_ns
     replication.alarm = at(sim, replication.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
 
 
@@ -425,6 +434,9 @@ def on_silence(sim: Sim, guard_row: int, token: int) -> None:
     guard = guards(sim)[guard_row]
     replication = replications(sim)[guard_row]
     if token != replication.alarm or guard.dead:
+        return
+    if sim.now_ns < replication.alarm_ns:
+        plan_look(sim, guard, replication)
         return
     replication.alarm = 0
     back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
