@@ -46,15 +46,6 @@ from vftsim.platform.protection.channel import change, channels, left_by_ns, los
 from vftsim.platform.protection.detection import last_heard_ns
 from vftsim.platform.protection.guard import LOST, Guard, guards, note_input, protection, release, release_all
 from vftsim.platform.protection.memory import memories
-from vftsim.platform.protection.rollback import (
-    Finding,
-    fenced_ns,
-    foresights,
-    is_cut_at,
-    reach_point,
-    request_rollback,
-    use_cut,
-)
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.storage import lock_from_ns, locked_ns
 
@@ -134,7 +125,7 @@ def stop_at_cut(sim: Sim, guard: Guard) -> None:
     Nothing that the backup hears later, in the life that is not simulated, counts for its alarm.
     """
     replication = replications(sim)[guard.row]
-    if not replication.is_cut and is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
+    if not replication.is_cut and rollback.is_cut_at(sim, guard, state_streams(sim)[guard.row].point):
         end_foreseen_incarnation(sim, guard)
 
 
@@ -142,8 +133,8 @@ def stop_at_cut(sim: Sim, guard: Guard) -> None:
 def end_foreseen_incarnation(sim: Sim, guard: Guard) -> None:
     """Stop the guest for good where the next cut says; it says too when the backup halts a primary that lives."""
     end_incarnation(sim, guard)
-    if fenced_ns(sim, guard) > 0:
-        set_alarm(sim, guard, replications(sim)[guard.row], fenced_ns(sim, guard))
+    if rollback.fenced_ns(sim, guard) > 0:
+        set_alarm(sim, guard, replications(sim)[guard.row], rollback.fenced_ns(sim, guard))
 
 
 @part
@@ -239,14 +230,8 @@ def set_alarm(sim: Sim, guard: Guard, replication: Replication, time_ns: int) ->
     replication.alarm_ns = max(sim.now_ns, time_ns)
     # An event that comes before will look again (on_silence()): each piece that is sent puts the alarm off.
     if replication.alarm == 0 or replication.look_ns > replication.alarm_ns:
-        plan_look(sim, guard, replication)
-
-
-@part
-def plan_look(sim: Sim, guard: Guard, replication: Replication) -> None:
-    """Plan the event of the backup's alarm for when its patience ends by what is known now."""
-    replication.look_ns = replication.alarm_ns
-    replication.alarm = at(sim, replication.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
+        replication.look_ns = replication.alarm_ns
+        replication.alarm = at(sim, replication.alarm_ns, EventKind.CONTROL, ENTITY, on_silence, guard.row)
 
 
 @part
@@ -342,19 +327,19 @@ def roll_back_to_loss(sim: Sim, guard: Guard, is_fenced: bool) -> None:
 @protection.slot
 def roll_back(sim: Sim, guard: Guard, is_fenced: bool) -> None:
     """End this pass: the guest must be rolled back to the state received last."""
-    find(sim, guard, foresights(sim)[guard.row].finding, is_fenced)
-    request_rollback(sim, guard)
+    find(sim, guard, rollback.foresights(sim)[guard.row].finding, is_fenced)
+    rollback.request_rollback(sim, guard)
 
 
 @protection.slot
 def use_end(sim: Sim, guard: Guard) -> int:
     """Come to the end for which the guest was stopped; return when the backup last heard of its primary."""
     audit.claim(sim, guard.audit, state_stream.received_taken_ns(sim, guard))
-    return use_cut(sim, guard, state_stream.received_point(sim, guard))
+    return rollback.use_cut(sim, guard, state_stream.received_point(sim, guard))
 
 
 @part
-def find(sim: Sim, guard: Guard, finding: Finding, is_fenced: bool) -> None:
+def find(sim: Sim, guard: Guard, finding: rollback.Finding, is_fenced: bool) -> None:
     """Write down what becomes of the guest if its primary ends now; nothing is changed, for the run ends here."""
     finding.is_fenced = is_fenced
     finding.point = state_stream.received_point(sim, guard)
@@ -435,10 +420,10 @@ def on_silence(sim: Sim, guard_row: int, token: int) -> None:
     replication = replications(sim)[guard_row]
     if token != replication.alarm or guard.dead:
         return
-    if sim.now_ns < replication.alarm_ns:
-        plan_look(sim, guard, replication)
-        return
     replication.alarm = 0
+    if sim.now_ns < replication.alarm_ns:
+        set_alarm(sim, guard, replication, replication.alarm_ns)
+        return
     back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
     if not replication.is_fenced:
         live_beside(sim, guard, replication)
@@ -605,7 +590,7 @@ replicated.implements(mechanism.change_channel)(change_state_channel)
 replicated.implements(mechanism.missing)(output_buffer.unaccounted)
 
 rolled_back.implements(mechanism.primary_crash)(crash_primary)
-rolled_back.implements(reach_point)(stop_at_cut)
+rolled_back.implements(rollback.reach_point)(stop_at_cut)
 
 followed.implements(mechanism.primary_crash)(crash_followed_primary)
 followed.implements(roll_back)(roll_back_to_loss)
