@@ -128,6 +128,14 @@ CASES = {
         media_model(hosts={"host": {"scheduler": {"kind": "credit"}, "nics": {"nic0": {"network": "wan"}}}}),
         "hosts.host.nics.nic0.network 'wan' is none of lan",
     ),
+    "a host's interface with the name of a network that it is not plugged into": (
+        {
+            **media_model(hosts={"host": {"scheduler": {"kind": "credit"}, "nics": {"back": {}}}}),
+            "networks": {"lan": {}, "back": {}},
+        },
+        "hosts.host.nics.back is plugged into 'lan' and has another network's name; rename it, or plug it in there "
+        "(network: back)",
+    ),
     "two owners of a nic": (
         media_model(domains={"media": relay(), "other": relay()}),
         "NIC 'nic0' belongs to both 'media' and 'other', and each needs one for itself: plug another into the network "

@@ -149,9 +149,9 @@ class ModelSpec(Spec):
         """Return the network interface of the host that a domain's interface uses."""
         if interface.nic is not None:
             return interface.nic
-        network, default = self.network_of(domain, interface), next(iter(self.networks))
-        nics = self.nics_of(self.host_of(domain))
-        return next((name for name, nic in nics.items() if (nic.network or default) == network), network)
+        host, network = self.host_of(domain), self.network_of(domain, interface)
+        # One that is there only for a further network has its name (nics_of()).
+        return next((name for name in self.hosts[host].nics if self.network_of_nic(host, name) == network), network)
 
     def driver_of(self, host: str) -> str | None:
         drivers = (name for name, d in self.domains.items() if d.driver is not None and self.host_of(d) == host)
@@ -287,6 +287,11 @@ class ModelSpec(Spec):
             for nic, card in host.nics.items():
                 if card.network is not None and card.network not in self.networks:
                     yield f"hosts.{name}.nics.{nic}.network '{card.network}' is none of {listing(self.networks)}"
+                elif nic in self.networks and (plug := self.network_of_nic(name, nic)) != nic:
+                    yield (
+                        f"hosts.{name}.nics.{nic} is plugged into '{plug}' and has another network's name; rename it, "
+                        f"or plug it in there (network: {nic})"
+                    )
         for name, domain in self.domains.items():
             for copy in self.copies(name):
                 if copy != name and copy in self.domains:
