@@ -5,7 +5,8 @@ from pydantic import ValidationError
 
 from vftsim.platform.protection.checkpoint import CheckpointSpec
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.testing.plant import ENGINES, MS, US, Plant, S
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import ENGINES, Plant
 
 from .sets import A
 

@@ -8,8 +8,9 @@ from vftsim.cli.main import main
 from vftsim.composition.run import run_model
 from vftsim.errors import RunFailure
 from vftsim.platform.protection.audit import VARIABLE
+from vftsim.spec.units import MS, US, S
 from vftsim.study.runs.model import load_model
-from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
+from vftsim.testing.plant import ENGINES, Plant, play
 from vftsim.tracing import trace
 
 from .breaches import PLANTED

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from vftsim.testing.plant import MS, US, play
+from vftsim.spec.units import MS, US
+from vftsim.testing.plant import play
 
 from .sets import A
 from .test_coarse_lockstep import parameters as coarse

@@ -10,7 +10,8 @@ from vftsim.platform.protection.faults import ChannelDegradation, ChannelLoss, R
 from vftsim.platform.protection.guard import LOST
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.when import Instant
-from vftsim.testing.plant import ENGINES, US, Plant, play
+from vftsim.spec.units import US
+from vftsim.testing.plant import ENGINES, Plant, play
 
 from .pair import MS, QUIET, Pair, S
 from .sets import A

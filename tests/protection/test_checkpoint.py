@@ -11,7 +11,8 @@ from vftsim.platform.protection import passes
 from vftsim.platform.protection.checkpoint import checkpoints
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.testing.plant import ENGINES, MS, US, Plant, S
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import ENGINES, Plant
 
 from .sets import A, B, D, E, Setting
 

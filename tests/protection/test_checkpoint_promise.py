@@ -14,7 +14,8 @@ from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.protection import account, output_buffer, passes, replication, state_stream
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.guard import Guard, hold_output, release
-from vftsim.testing.plant import MS, US, Plant, watched
+from vftsim.spec.units import MS, US
+from vftsim.testing.plant import Plant, watched
 
 from .crashes import quarters
 from .sets import A

@@ -11,7 +11,8 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection import coarse_lockstep as mechanism
 from vftsim.platform.protection.mechanism import protections
-from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import ENGINES, OWN, Plant
 
 from .crashes import quarters
 from .spoilt import replaced

@@ -4,7 +4,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from vftsim.platform.protection.mechanism import protections
-from vftsim.testing.plant import MS, US, Plant, S, play
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import Plant, play
 
 from .sets import A
 

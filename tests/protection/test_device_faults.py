@@ -9,7 +9,8 @@ from tests.platform.machine_park import PATHS, Case, Park
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.protection.device_faults import SlowBackup
 from vftsim.platform.protection.when import Instant
-from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import ENGINES, Plant, play
 
 from .lab import Lab, linked
 from .pair import QUIET, Pair, free_log

@@ -11,7 +11,8 @@ import pytest
 from vftsim.platform.protection import event_sync as mechanism
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.event_sync import event_sync
-from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S, play, watched
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import ENGINES, OWN, Plant, play, watched
 
 from .crashes import quarters
 from .sets import A, Setting

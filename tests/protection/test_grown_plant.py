@@ -7,7 +7,8 @@ import pytest
 
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.coarse_lockstep import coarse_lockstep
-from vftsim.testing.plant import MS, OWN, US, Plant, S, play, watched
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import OWN, Plant, play, watched
 
 from .test_promise import SEEDS, bounds_of, strike
 

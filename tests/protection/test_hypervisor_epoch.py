@@ -8,7 +8,8 @@ import pytest
 
 from vftsim.platform.protection import hypervisor_epoch as mechanism
 from vftsim.platform.protection.hypervisor_epoch import hypervisor_epoch
-from vftsim.testing.plant import ENGINES, MS, OWN, US, Plant, S, watched
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import ENGINES, OWN, Plant, watched
 
 from .crashes import quarters
 from .spoilt import replaced

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from vftsim.testing.plant import ENGINES, MS, OWN, US, play
+from vftsim.spec.units import MS, US
+from vftsim.testing.plant import ENGINES, OWN, play
 
 from .sets import A
 from .test_coarse_lockstep import parameters as coarse

@@ -3,7 +3,8 @@
 import pytest
 
 from vftsim.platform.protection.state_stream import state_streams
-from vftsim.testing.plant import ENGINES, MS, US, Plant, S, play
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import ENGINES, Plant, play
 
 from .sets import A
 

@@ -8,7 +8,8 @@ import pytest
 
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.micro_checkpoint import micro_checkpoint
-from vftsim.testing.plant import MS, OWN, US, Plant, play, watched
+from vftsim.spec.units import MS, US
+from vftsim.testing.plant import OWN, Plant, play, watched
 
 from .crashes import quarters
 from .sets import A

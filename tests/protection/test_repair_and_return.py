@@ -4,7 +4,8 @@ import pytest
 
 from vftsim.platform.protection.checkpoint import checkpoint
 from vftsim.platform.protection.migration import plan_copy
-from vftsim.testing.plant import MS, OWN, US, Plant, play, watched
+from vftsim.spec.units import MS, US
+from vftsim.testing.plant import OWN, Plant, play, watched
 
 from .sets import A
 

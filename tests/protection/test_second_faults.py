@@ -7,7 +7,8 @@ import pytest
 from vftsim.kernel.checked_engine import CheckedEngine
 from vftsim.kernel.compiled_engine import CompiledEngine
 from vftsim.kernel.simpy_engine import SimpyEngine
-from vftsim.testing.plant import MS, play
+from vftsim.spec.units import MS
+from vftsim.testing.plant import play
 
 from .sets import A
 from .test_coarse_lockstep import parameters as coarse

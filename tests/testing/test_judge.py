@@ -10,8 +10,8 @@ from vftsim.kernel import Kind
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
+from vftsim.spec.units import S
 from vftsim.testing import judge
-from vftsim.testing.plant import S
 
 pytestmark = pytest.mark.thorough
 

@@ -31,7 +31,8 @@ from vftsim.kernel import Engine
 from vftsim.kernel.compiled_engine import CompiledEngine
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.protection.mechanism import ProtectionSpec
-from vftsim.testing.plant import MS, OWN, US, Plant, S, play
+from vftsim.spec.units import MS, US, S
+from vftsim.testing.plant import OWN, Plant, play
 
 CRASHES = 12
 _SPAN_NS = 120 * MS

@@ -47,10 +47,7 @@ from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.replication import find
 from vftsim.platform.protection.rollback import Finding
 from vftsim.sampling import Streams
-
-US = 1_000
-MS = 1_000_000
-S = 1_000_000_000
+from vftsim.spec.units import S
 
 OWN = 1 << 40
 """Numbers of outputs that end a chunk begin here; below are answers."""

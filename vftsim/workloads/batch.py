@@ -23,14 +23,12 @@ from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
 from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer
-from vftsim.spec.units import ByteCount, DurationNs, Percent
+from vftsim.spec.units import ByteCount, DurationNs, Percent, S
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, apply_overhead, duration_ns, unread_without, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 batch = application.kind("batch")
-
-_S = 1_000_000_000
 
 
 class Batch(Record):
@@ -300,7 +298,7 @@ class BatchSpec(ApplicationSpec):
                 batch,
                 disk_operations=int(batch.operations_begun),
                 duration=histogram(context.engine, int(batch.durations)),
-                seconds=(context.engine.now_ns - int(batch.warmup_ns)) / _S,
+                seconds=(context.engine.now_ns - int(batch.warmup_ns)) / S,
             )
 
         return Program(context, batch, start_batch, measured)

@@ -14,7 +14,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
-from vftsim.spec.units import BitRate, DurationNs, format_rate
+from vftsim.spec.units import BitRate, DurationNs, S, format_rate
 from vftsim.workloads.common import add_row, new_packet
 from vftsim.workloads.iperf_reports import UdpFlowResult
 from vftsim.workloads.offer import Offer
@@ -37,7 +37,6 @@ bulk_udp = workload.kind("bulk_udp")
 HEADER_BYTES = 66
 """Of a datagram on the wire: 28 UDP/IP, 18 Ethernet, 20 preamble and gap."""
 
-_S = 1_000_000_000
 _MBIT = 1e-6
 
 
@@ -136,10 +135,10 @@ def _flow_result(engine: Engine, n: int, flow: UdpFlow, payload_bytes: int) -> U
         client=n + 1,
         sent=int(flow.sent),
         sent_bytes=int(flow.sent) * payload_bytes,
-        sending_s=sending_ns / _S,
+        sending_s=sending_ns / S,
         received=int(flow.received),
         received_bytes=int(flow.received) * payload_bytes,
-        receiving_s=max(sending_ns, int(flow.last_read_ns) - int(flow.first_ns)) / _S,
+        receiving_s=max(sending_ns, int(flow.last_read_ns) - int(flow.first_ns)) / S,
         lost=int(flow.skipped) - int(flow.late),
         total=int(flow.highest),
         late=int(flow.late),
@@ -216,7 +215,7 @@ class BulkUdpSpec(BulkClientsSpec):
             udp_bulks,
             self,
             frame_bytes=self.frame_bytes,
-            gap_parts=self.payload * 8 * _S * 1024 // self.rate,
+            gap_parts=self.payload * 8 * S * 1024 // self.rate,
         )
         begins = target.streams.uniforms("bulk_udp.begin", target.number, count=self.clients)
         for n in range(self.clients):

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from vftsim.platform.io.packet import delivered, lost, workload
 from vftsim.sampling import Streams, poisson_gaps_ns
-from vftsim.spec.units import PositiveDurationNs
+from vftsim.spec.units import MS, PositiveDurationNs
 from vftsim.workloads.account import add_streams, count_delivered, count_lost
 from vftsim.workloads.flow import FlowDriver, FlowResult
 from vftsim.workloads.parts import WORKLOADS, RunProfile, Target, WorkloadSpec
@@ -28,7 +28,6 @@ calls.implements(lost)(count_lost)
 MESSAGE_BYTES = 700
 """A signalling message on the wire. Assumption: about the mean of the messages of a call by SIP, headers included."""
 
-_MS = 1_000_000
 _CALLS = 1024
 _SETUP, _TEARDOWN = 0, 1
 
@@ -125,9 +124,9 @@ class CallsSpec(WorkloadSpec):
     calls_per_s: float = Field(60.0, ge=0.0, le=1e6, description="Call rate. Default: Patnaik 2009, 6.4.")
     received_packets: int = Field(5, ge=1, le=1000, description="Packets received a call; each is answered.")
     packet_gap: PositiveDurationNs = Field(
-        20 * _MS, description="Between packets of one set-up or tear-down. Assumption."
+        20 * MS, description="Between packets of one set-up or tear-down. Assumption."
     )
-    hold: PositiveDurationNs = Field(60_000 * _MS, description="Call hold time.")
+    hold: PositiveDurationNs = Field(60_000 * MS, description="Call hold time.")
 
     @property
     def wire_bits_per_s(self) -> float:

@@ -30,7 +30,7 @@ from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, workload
-from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
 from vftsim.workloads.offer import Offer
@@ -52,7 +52,6 @@ open_requests = workload.kind("open_requests")
 LONGEST_RETRY_NS = 60_000_000_000
 ORDER = 1 << 20
 """Orders arrivals of open loops behind those of clients at one instant."""
-_S = 1_000_000_000
 _MOST_UNTIMED = 0.25
 """Where more of the requests have no answer by the end, those with one are the fast ones."""
 _WORK_NS = 30_000
@@ -450,7 +449,7 @@ class OpenRequestsSpec(_RequestsSpec):
 
     def install(self, target: Target) -> Driver:
         """Add the requests."""
-        gap_ns = max(1, round(_S / self.rate))
+        gap_ns = max(1, round(S / self.rate))
         exchange = target.add_clients(
             exchanges,
             self,
@@ -479,7 +478,7 @@ class OpenRequestsSpec(_RequestsSpec):
 def _of_exchange(target: Target, exchange: Exchange) -> dict[str, Any]:
     """Return what both loops measure beside counts."""
     measured_ns = target.engine.now_ns - int(exchange.warmup_ns)
-    return {"latency": histogram(target.engine, int(exchange.latency)), "seconds": measured_ns / _S}
+    return {"latency": histogram(target.engine, int(exchange.latency)), "seconds": measured_ns / S}
 
 
 def _with_times(target: Target, exchange: Exchange) -> Offer:

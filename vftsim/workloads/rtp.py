@@ -22,7 +22,7 @@ from pydantic import Field
 from vftsim.platform.io.packet import delivered, lost, workload
 from vftsim.sampling import Streams
 from vftsim.spec import format_duration
-from vftsim.spec.units import DurationNs, PositiveDurationNs
+from vftsim.spec.units import MS, DurationNs, PositiveDurationNs
 from vftsim.workloads.account import add_streams, count_delivered, count_lost
 from vftsim.workloads.flow import FlowDriver, FlowResult
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Target, WorkloadSpec
@@ -32,7 +32,6 @@ rtp_streams = workload.kind("rtp")
 rtp_streams.implements(delivered)(count_delivered)
 rtp_streams.implements(lost)(count_lost)
 
-_MS = 1_000_000
 _STREAM_BITS = 17  # more than 100,000 streams, the most
 _PACKETS = 4096
 """Packets drawn at once, if not more come in one interval."""
@@ -147,7 +146,7 @@ class RtpSpec(WorkloadSpec):
     kind: Literal["rtp"] = "rtp"
     to: str = Field("media", description="Application that relays them: `domain.application`, or its domain.")
     streams: int = Field(800, ge=0, le=100_000, description="Streams. Default: Patnaik 2009, 6.3.")
-    interval: PositiveDurationNs = Field(20 * _MS, description="Between packets of a stream.")
+    interval: PositiveDurationNs = Field(20 * MS, description="Between packets of a stream.")
     frame_bytes: int = Field(
         238,
         ge=64,
@@ -165,7 +164,7 @@ class RtpSpec(WorkloadSpec):
         description="Clocks of client machines err by up to this. Default: usual crystals.",
     )
     playout: PositiveDurationNs = Field(
-        60 * _MS, description="Play-out delay; later packets count as lost for voice quality."
+        60 * MS, description="Play-out delay; later packets count as lost for voice quality."
     )
 
     @property

@@ -18,9 +18,8 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.views import ramp_of, with_domain, with_ramp
 from vftsim.platform.protection.faults import Pause
 from vftsim.platform.protection.when import Instant
+from vftsim.spec.units import S
 from vftsim.study.designs.search_levels import JudgedLoad
-
-_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +27,9 @@ class Stop:
     """A stop of the server and how its end is judged."""
 
     length_ns: int
-    window_ns: int = 60 * _S
+    window_ns: int = 60 * S
     """Time it has to recover."""
-    observed_ns: int = 20 * _S
+    observed_ns: int = 20 * S
     """Stretch after the window whose attempts are judged."""
 
 

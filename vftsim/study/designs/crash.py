@@ -38,9 +38,9 @@ from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCra
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.migration import plan_copy
 from vftsim.platform.protection.when import Instant
+from vftsim.spec.units import S
 from vftsim.study.store.files import Endless, Number
 
-_S = 1_000_000_000
 DECLARED, REACHABLE, PROTECTED = "failure declared", "reachable", "protected"
 LIVE = ("secondary live", "booted")
 ALONE = ("primary goes on alone",)
@@ -196,7 +196,7 @@ def _of_backup(task: CrashTask, crashed: _Watched, undisturbed: _Watched, silenc
     """Judge a crash of the backup's host: it holds up what comes out in its silence without it."""
     alone_ns = crashed.first_ns(*ALONE)
     is_pair = any(what == PROTECTED and at_ns < task.crash_ns for at_ns, what in crashed.timeline)
-    outage_s = math.inf if alone_ns is None else (silence.end_ns - silence.begin_ns) / _S
+    outage_s = math.inf if alone_ns is None else (silence.end_ns - silence.begin_ns) / S
     return BackupFailure(
         outage_s=outage_s if is_pair and undisturbed.gaps else 0.0,
         unprotected_s=_unprotected_s(task, crashed, alone_ns),
@@ -308,19 +308,19 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
     parts = parts_of(gap, known) if gap is not None and recovered else [math.nan] * len(PARTS)
     before_s, detection_s, takeover_s, announcement_s, first_s = parts
     return Failover(
-        crash_s=(task.crash_ns - task.span_begins_ns) / _S,
+        crash_s=(task.crash_ns - task.span_begins_ns) / S,
         before_crash_s=before_s,
         detection_s=detection_s,
         takeover_s=takeover_s,
         announcement_s=announcement_s,
         first_packet_s=first_s,
-        outage_s=(gap.end_ns - gap.begin_ns) / _S if gap is not None and recovered else math.inf,
+        outage_s=(gap.end_ns - gap.begin_ns) / S if gap is not None and recovered else math.inf,
         unprotected_s=_unprotected_s(task, crashed, live_ns),
         failed=_more_failed(seen, of_none),
         lost=_lost(seen, of_none),
         retransmissions=_repeated(seen) - _repeated(of_none),
         figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
-        timeline=[((time_ns - task.crash_ns) / _S, what) for time_ns, what in crashed.timeline],
+        timeline=[((time_ns - task.crash_ns) / S, what) for time_ns, what in crashed.timeline],
         is_cut_short=reachable_ns is None and (declared_ns is not None or crashed.is_more_to_come),
     )
 
@@ -335,17 +335,17 @@ def common_gap(gaps: Sequence[Gap]) -> Gap | None:
 def parts_of(gap: Gap, instants: list[int]) -> list[float]:
     """Return the parts in s into which instants divide a gap; what lies outside it belongs to none."""
     inside = accumulate((min(max(instant, gap.begin_ns), gap.end_ns) for instant in instants), max)
-    return [(end_ns - begin_ns) / _S for begin_ns, end_ns in pairwise((gap.begin_ns, *inside, gap.end_ns))]
+    return [(end_ns - begin_ns) / S for begin_ns, end_ns in pairwise((gap.begin_ns, *inside, gap.end_ns))]
 
 
 def _unprotected_s(task: CrashTask, crashed: _Watched, live_ns: int | None) -> float:
     restored = [at_ns for at_ns, what in crashed.timeline if what == PROTECTED and at_ns > task.crash_ns]
     if restored:
-        return (restored[0] - task.crash_ns) / _S
+        return (restored[0] - task.crash_ns) / S
     planned_ns = planned_reprotection_ns(task.spec.expanded()[task.domain].protection)
     if live_ns is None or planned_ns is None:
         return math.nan
-    return (live_ns + planned_ns - task.crash_ns) / _S
+    return (live_ns + planned_ns - task.crash_ns) / S
 
 
 def _of_domain(task: CrashTask, record: RunRecord) -> RunRecord:
@@ -468,8 +468,8 @@ def simulate_episode(task: EpisodeTask) -> Episode:
     if back_ns is not None and watched.last_seen_ns < back_ns:
         gap = Gap(task.from_ns, back_ns)
     return Episode(
-        0.0 if gap is None else max(0.0, (gap.end_ns - gap.begin_ns) / _S),
+        0.0 if gap is None else max(0.0, (gap.end_ns - gap.begin_ns) / S),
         watched.is_dead,
         bool(redundant) and not is_back,
-        (redundant[-1][0] - task.from_ns) / _S if is_back else 0.0,
+        (redundant[-1][0] - task.from_ns) / S if is_back else 0.0,
     )

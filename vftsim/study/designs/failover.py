@@ -38,6 +38,7 @@ from vftsim.report.blocks import (
 from vftsim.report.blocks import in_words as words_of
 from vftsim.sampling import Streams
 from vftsim.spec import format_duration
+from vftsim.spec.units import S
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
@@ -54,11 +55,10 @@ from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import together
 
-_S = 1_000_000_000
 DEFAULT_CRASHES = 20
-SPAN_NS = 1 * _S
-AFTER_NS = 75 * _S
-STEADY_AFTER_NS = 20 * _S
+SPAN_NS = 1 * S
+AFTER_NS = 75 * S
+STEADY_AFTER_NS = 20 * S
 """How long a run goes on after a crash, beside the time of a restart: with a benchmark until those clients have given
 up (64 T1 = 32 s) that waited when the guest was back, and a queue has gone or stays; else until a steady state."""
 

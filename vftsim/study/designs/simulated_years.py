@@ -24,6 +24,7 @@ from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.report.blocks import Answer, Block, Cell, Note, Table, plain
 from vftsim.sampling import Streams, renewals_ns
+from vftsim.spec.units import S
 from vftsim.stats import Estimate, mean_interval
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import INTERVALS, head
@@ -47,14 +48,13 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.resumable import RunCache, together
 
-_S = 1_000_000_000
-LEAD_NS = 5 * _S
+LEAD_NS = 5 * S
 """Of an episode before its first fault: checkpoints and heartbeats are on their way."""
-TAIL_NS = 20 * _S
+TAIL_NS = 20 * S
 """After a fault, beside a restart and a re-protection: the longest timeouts, and a queue that goes."""
 TRAFFIC = 32
 """Number of replications of the traffic; episodes take them in turn."""
-LONGEST_CLUSTER_NS = 1800 * _S
+LONGEST_CLUSTER_NS = 1800 * S
 YEARS_MOST = 1000
 _NORMAL = NormalDist().inv_cdf((1.0 + CONFIDENCE) / 2.0)
 
@@ -72,14 +72,14 @@ class Rate:
     @property
     def per_s(self) -> float:
         """Rate in 1/s: the mean time counts from the end of one fault to the next."""
-        return 1.0 / (self.mean_s + max(0, self.fault.lasts_ns) / _S)
+        return 1.0 / (self.mean_s + max(0, self.fault.lasts_ns) / S)
 
     def drawn_ns(self, streams: Streams, entity: int) -> list[int]:
         """Return when it comes in a year."""
         most = round(2.0 * YEAR_S / self.mean_s + 20.0 * math.sqrt(YEAR_S / self.mean_s) + 20.0)
         lasts_ns = max(0, self.fault.lasts_ns)
-        instants_ns = renewals_ns(streams, "years", entity, 0, self.mean_s * _S, self.cv, lasts_ns, most)
-        return [at_ns for at_ns in instants_ns if at_ns < YEAR_S * _S]
+        instants_ns = renewals_ns(streams, "years", entity, 0, self.mean_s * S, self.cv, lasts_ns, most)
+        return [at_ns for at_ns in instants_ns if at_ns < YEAR_S * S]
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ class Machine:
         ``protected_ns`` is when protection comes back to a machine that begins without.
         """
         first_ns, last_ns = timed_faults[0][0], timed_faults[-1][0]
-        spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + _S + end_ns - first_ns)
-        shift_ns = begins_ns + LEAD_NS + first_ns % _S - first_ns
+        spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + S + end_ns - first_ns)
+        shift_ns = begins_ns + LEAD_NS + first_ns % S - first_ns
         played = tuple((at_ns + shift_ns, fault) for at_ns, fault in timed_faults)
         protected_from_ns = 0 if protected_ns is None else max(protected_ns + shift_ns, 1)
         return simulate_episode(
@@ -134,7 +134,7 @@ class Machine:
 
     def quiet_s(self) -> list[float]:
         """Return the longest time from packet to packet without faults, for each traffic."""
-        spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + _S + self.tail_ns)
+        spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + S + self.tail_ns)
         tasks = [
             EpisodeTask(spec, self.domain, self.seed, traffic, (), begins_ns + LEAD_NS) for traffic in range(TRAFFIC)
         ]
@@ -178,7 +178,7 @@ def measure(machine: Machine, crashes: int) -> Measured:
 
     def effect(rate: Rate, protected_ns: int | None) -> Effect:
         episodes = []
-        for number, at_ns in enumerate(crash_instants(machine.seed, crashes, _S)):
+        for number, at_ns in enumerate(crash_instants(machine.seed, crashes, S)):
             traffic = number % TRAFFIC
             strike = [(at_ns, rate.fault)]
             each = machine.episode(strike, at_ns + machine.tail_ns, traffic, protected_ns)
@@ -204,7 +204,7 @@ def simulate_year(task: YearTask) -> Year:
     machine, streams = task.machine, Streams(task.machine.seed, task.year)
     drawn = [(rate.drawn_ns(streams, n), rate) for n, rate in enumerate(machine.rates)]
     strikes = sorted(((at_ns, rate) for instants, rate in drawn for at_ns in instants), key=lambda each: each[0])
-    restart_ns = round(machine.restart_s * _S)
+    restart_ns = round(machine.restart_s * S)
     down: dict[str, float] = {rate.name: 0.0 for rate in machine.rates}
     unprotected_s, deaths = 0.0, 0
     under_way: list[tuple[int, FaultSpec]] = []
@@ -223,22 +223,22 @@ def simulate_year(task: YearTask) -> Year:
         episode = machine.episode(under_way, at_ns + machine.tail_ns, traffic, protected_ns)
         if episode.is_dead:
             deaths += 1
-            down[rate.name] += machine.restart_s + (0 if out_since_ns is None else at_ns - out_since_ns) / _S
-            unprotected_s += machine.reprotection_ns / _S
+            down[rate.name] += machine.restart_s + (0 if out_since_ns is None else at_ns - out_since_ns) / S
+            unprotected_s += machine.reprotection_ns / S
             up_ns = at_ns + restart_ns
             protected_ns = up_ns + machine.reprotection_ns if machine.protection.has_backup else None
             under_way, out_since_ns, over_ns = [], None, 0
             continue
         outage_s = _outage_s(episode, task.quiet_s[traffic])
         next_ns = strikes[number + 1][0] if number + 1 < len(strikes) else math.inf
-        if next_ns < at_ns + outage_s * _S:  # what clients see then begins before this one
+        if next_ns < at_ns + outage_s * S:  # what clients see then begins before this one
             out_since_ns = at_ns if out_since_ns is None else out_since_ns
         else:
             out_since_ns = None
             down[rate.name] += outage_s
         wait_s = _redundant_after_s(machine, episode, outage_s)
         unprotected_s += wait_s
-        over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * _S), protected_ns or 0)
+        over_ns = max(at_ns + round((outage_s + wait_s + 1.0) * S), protected_ns or 0)
         if episode.is_lost and machine.protection.has_backup:
             under_way, protected_ns = [], over_ns
     return Year(
@@ -255,7 +255,7 @@ def _redundant_after_s(machine: Machine, episode: Episode, outage_s: float) -> f
     if not machine.protection.has_backup:
         return 0.0
     if episode.is_lost:
-        return machine.restart_s + machine.reprotection_ns / _S
+        return machine.restart_s + machine.reprotection_ns / S
     return max(0.0, episode.protected_s - outage_s)
 
 
@@ -442,7 +442,7 @@ def rates_of(model: Model, mtbf_s: float) -> tuple[Rate, ...]:
     for number, fault in enumerate(model.spec.faults):
         if fault.repeat is not None and fault.repeat.mean is not None and domain in struck_by(model.spec, fault):
             kind: str = fault.kind  # type: ignore[attr-defined]
-            rates.append(Rate(f"{kind} ({number})", fault, fault.repeat.mean / _S, fault.repeat.cv))
+            rates.append(Rate(f"{kind} ({number})", fault, fault.repeat.mean / S, fault.repeat.cv))
     return tuple(rates)
 
 
@@ -499,7 +499,7 @@ def simulated_years(
     years_by_kind = {}
     for kind, machine in machines.items():
         of_faults = measured[kind].kinds
-        shares = shares_of(of_faults, restart_s, machine.reprotection_ns / _S)
+        shares = shares_of(of_faults, restart_s, machine.reprotection_ns / S)
         down_s, waits_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
         has_backup = machine.protection.has_backup
         years_by_kind[kind] = MachineYears(
@@ -525,7 +525,7 @@ def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, cr
     chosen, _ = fitting(model, kinds)
     needs = Needs()
     for machine in _machines(model, chosen, rates_of(model, mtbf_s), 0, restart_s=0.0).values():
-        spec, _, _ = at_rest(machine.model, None, LEAD_NS + _S + machine.tail_ns)
+        spec, _, _ = at_rest(machine.model, None, LEAD_NS + S + machine.tail_ns)
         episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in machine.rates)
         needs += needs_of(spec).times(episodes + TRAFFIC)
     return needs

@@ -31,7 +31,7 @@ from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets
-from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns, new_packet
 from vftsim.workloads.farm import records as farm
@@ -50,7 +50,6 @@ from vftsim.workloads.wire import Wire
 
 GIVE_UP = 64
 """Times T1: timers B, F and H."""
-_S = 1_000_000_000
 _MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT = 0.6, 1.0, 0.4
 """Events of each, in those of a packet on its path."""
 _DEEPEST = 16
@@ -520,12 +519,12 @@ class FarmCallsSpec(WorkloadSpec):
 
     def in_flight(self, profile: RunProfile) -> float:
         """Return the calls that are held."""
-        return self.rate * min(profile.seconds, self.hold / _S)
+        return self.rate * min(profile.seconds, self.hold / S)
 
     def install(self, target: Target) -> Driver:
         """Add the user agents."""
         begin_ns, end_ns = target.window_ns
-        gap_ns = round(_S / self.rate)
+        gap_ns = round(S / self.rate)
         load = target.add_clients(
             farm.loads,
             self,
@@ -548,7 +547,7 @@ class FarmCallsSpec(WorkloadSpec):
                 most_active_calls=int(load.most_active),
                 response=histogram(target.engine, int(load.responses)),
                 registration=histogram(target.engine, int(load.registrations)),
-                seconds=(end_ns - begin_ns) / _S,
+                seconds=(end_ns - begin_ns) / S,
             )
 
         def offered() -> Offer | None:

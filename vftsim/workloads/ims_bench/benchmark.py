@@ -26,6 +26,7 @@ from vftsim.kernel import Engine, EventKind
 from vftsim.kernel.agenda import Agenda
 from vftsim.platform.delays import delays, histogram
 from vftsim.sampling import Streams
+from vftsim.spec.units import S
 from vftsim.workloads.ims_bench.arrivals import (
     CHUNK,
     MOST_DRAWS,
@@ -42,8 +43,7 @@ from vftsim.workloads.ims_bench.sampler import Series, begin_sampling
 from vftsim.workloads.sip.messages import Scenario
 from vftsim.workloads.sip.messages import streams as sip_streams
 
-_S = 1_000_000_000
-LONGEST_JUDGEMENT_LAG_NS = 5 * _S
+LONGEST_JUDGEMENT_LAG_NS = 5 * S
 
 
 class Settings(Protocol):
@@ -211,7 +211,7 @@ class Manager:
         row = self._begin(record, 0, only_registrations, spec.transient)
         bench = self.engine.rows(benches)[self.bench]
         bench.batch = self.spec.test_systems
-        bench.batch_period_ns = round(self.spec.test_systems * _S / spec.rate)
+        bench.batch_period_ns = round(self.spec.test_systems * S / spec.rate)
         batches = spec.duration // int(bench.batch_period_ns)
         self._next = partial(self._end_registrations, row, record)
         if batches:
@@ -271,6 +271,6 @@ class Manager:
     def _arrive_at(self, saps: float, duration_ns: int) -> None:
         """Poisson arrivals of ``saps`` a second from now on, for ``duration_ns``."""
         bench = self.engine.rows(benches)[self.bench]
-        bench.gap_ns = _S / saps
+        bench.gap_ns = S / saps
         bench.until_ns = self.engine.now_ns + duration_ns
         self.engine.call(begin_arrivals, self.bench)

@@ -3,10 +3,8 @@
 from pydantic import Field, model_validator
 
 from vftsim.spec import DurationNs, Items, Percent, PositiveDurationNs, RatePerSecond, Spec
+from vftsim.spec.units import MS, S
 from vftsim.workloads.sip.messages import Scenario
-
-_MS = 1_000_000
-_S = 1_000_000_000
 
 
 class Thresholds(Spec):
@@ -16,11 +14,11 @@ class Thresholds(Spec):
     meet the measured delay percentiles at these values; the benchmark's own settings are not printed.
     """
 
-    registration: PositiveDurationNs = Field(2 * _S, description="REG1 and REG2: REGISTER to its answer.")
-    reregistration: PositiveDurationNs = Field(2_250 * _MS, description="REG4: a whole re-registration.")
-    session_setup: PositiveDurationNs = Field(4 * _S, description="SES1: INVITE to ACK, ringing excluded.")
-    release: PositiveDurationNs = Field(2 * _S, description="REL1: BYE to 200.")
-    message: PositiveDurationNs = Field(2 * _S, description="PMM1: MESSAGE to 200.")
+    registration: PositiveDurationNs = Field(2 * S, description="REG1 and REG2: REGISTER to its answer.")
+    reregistration: PositiveDurationNs = Field(2_250 * MS, description="REG4: a whole re-registration.")
+    session_setup: PositiveDurationNs = Field(4 * S, description="SES1: INVITE to ACK, ringing excluded.")
+    release: PositiveDurationNs = Field(2 * S, description="REL1: BYE to 200.")
+    message: PositiveDurationNs = Field(2 * S, description="PMM1: MESSAGE to 200.")
 
 
 class Mix(Spec):
@@ -52,8 +50,8 @@ class StepsSpec(Spec):
     loads: Items[RatePerSecond] = Field(
         (), max_length=1000, description="Load of each step in turn; instead of initial and increment when given."
     )
-    duration: PositiveDurationNs = Field(900 * _S, description="Length of a step.")
-    transient: DurationNs = Field(30 * _S, description="First part of a step that is not counted.")
+    duration: PositiveDurationNs = Field(900 * S, description="Length of a step.")
+    transient: DurationNs = Field(30 * S, description="First part of a step that is not counted.")
     most: int = Field(30, ge=1, le=1000, description="Most steps a run may have.")
     stop_above_ihs: Percent = Field(
         10.0,
@@ -82,12 +80,12 @@ class PreRegistrationSpec(Spec):
     """Registration of subscribers before the ramp, at a constant rate."""
 
     rate: RatePerSecond = Field(50.0, gt=0, le=100_000, description="Registrations a second, over all test systems.")
-    duration: DurationNs = Field(120 * _S, description="How long it is simulated; 0 skips it.")
-    transient: DurationNs = Field(10 * _S, description="First part that is not counted.")
+    duration: DurationNs = Field(120 * S, description="How long it is simulated; 0 skips it.")
+    transient: DurationNs = Field(10 * S, description="First part that is not counted.")
 
 
 class StirSpec(Spec):
     """Gradual rise to the first step's load, not measured."""
 
-    duration: DurationNs = Field(60 * _S, description="Length of the stir phase.")
+    duration: DurationNs = Field(60 * S, description="Length of the stir phase.")
     steps: int = Field(3, ge=1, le=100, description="Equal rises of the load in it.")

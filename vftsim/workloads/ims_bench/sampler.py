@@ -24,12 +24,12 @@ from vftsim.platform.cpu.records import domains, hosts, vcpus
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import lag
+from vftsim.spec.units import S
 from vftsim.workloads.ims_bench.attempt import SCENARIOS, benches, phases
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.sip.messages import Scenario
 from vftsim.workloads.sip.records import sip_servers
 
-_S = 1_000_000_000
 _BEFORE_ARRIVALS = 0
 MOST_SAMPLES = 1 << 10
 MOST_DROP_ROWS = 64
@@ -207,7 +207,7 @@ class Series:
 
     def _append(self, record: PhaseRecord, now: dict[str, NDArray[Any]], then: dict[str, NDArray[Any]]) -> None:
         """Add periods that end with these totals and began with those."""
-        seconds = self.period_ns / _S
+        seconds = self.period_ns / S
         passed = {name: values - then[name] for name, values in now.items()}
         begun, again = passed["begun"], passed["repeated"]
         available, for_attempt, for_transaction = self.memory

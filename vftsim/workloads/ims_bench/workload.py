@@ -11,6 +11,7 @@ from vftsim.outcome import Phase
 from vftsim.platform.delays import install_buckets
 from vftsim.platform.io.link import never_fits
 from vftsim.spec import DurationNs, Percent, PeriodNs, PositiveDurationNs, format_duration
+from vftsim.spec.units import MS, S
 from vftsim.workloads.common import fill_row
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
@@ -28,12 +29,10 @@ from vftsim.workloads.sip.messages import SIZE_BYTES
 from vftsim.workloads.sip.wire import SipWire
 from vftsim.workloads.wire import Wire
 
-_MS = 1_000_000
-_S = 1_000_000_000
-_MINUTE_NS = 60 * _S
-LONGEST_DRAIN_NS = 120 * _S
+_MINUTE_NS = 60 * S
+LONGEST_DRAIN_NS = 120 * S
 _EULER = 0.5772
-_SHORTEST_STEP_NS = 2 * _S
+_SHORTEST_STEP_NS = 2 * S
 _REPEATED = 1.4
 """Messages of the step that is too much over those that its load would make: 1.2 to 1.65 in the shipped labs."""
 _GAMMA_NS = 700.0
@@ -66,8 +65,8 @@ class ImsBenchSpec(RampSpec):
     subscribers: int = Field(100_000, ge=10, le=10_000_000, description="Provisioned subscribers.")
     registered: Percent = Field(20.0, description="Share of the subscribers that is registered when the ramp begins.")
     mix: Mix = Field(default_factory=Mix, description="Scenario mix.")
-    ring_time: DurationNs = Field(5 * _S, description="Mean ringing time of a call; 0: answered at once.")
-    hold_time: DurationNs = Field(30 * _S, description="Mean holding time of a call; 0: released at once.")
+    ring_time: DurationNs = Field(5 * S, description="Mean ringing time of a call; 0: answered at once.")
+    hold_time: DurationNs = Field(30 * S, description="Mean holding time of a call; 0: released at once.")
     time_cv: float = Field(
         1.0,
         ge=0.0,
@@ -88,8 +87,8 @@ class ImsBenchSpec(RampSpec):
     stir: StirSpec = Field(default_factory=StirSpec, description="Second phase.")
     steps: StepsSpec = Field(default_factory=StepsSpec, description="Measured phase.")
     thresholds: Thresholds = Field(default_factory=Thresholds, description="Limits of adequate handling.")
-    t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 of the user agents.")
-    t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2, not for INVITE.")
+    t1: PositiveDurationNs = Field(500 * MS, description="Retransmission timer T1 of the user agents.")
+    t2: PositiveDurationNs = Field(4 * S, description="Retransmission ceiling T2, not for INVITE.")
     invite_retransmissions: int = Field(5, ge=0, le=32, description="Retransmissions of an INVITE (SIPp: 5).")
     request_retransmissions: int = Field(9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9).")
     fails_on_second_challenge: bool = Field(
@@ -97,7 +96,7 @@ class ImsBenchSpec(RampSpec):
         description="Whether an attempt fails when a second 401 comes, as any unexpected message does in SIPp "
         "(`call.cpp`: every 401 has another nonce, so it is no repetition).",
     )
-    sample_period: PeriodNs = Field(_S, description="Interval of the CPU, load and memory series.")
+    sample_period: PeriodNs = Field(S, description="Interval of the CPU, load and memory series.")
     agents_in: str | None = Field(
         None, description="Domain in which the user agents run; on machines of their own if not given."
     )
@@ -180,7 +179,7 @@ class ImsBenchSpec(RampSpec):
     def _longest_call_ns(self, load: float, end_ns: int) -> int:
         """Return how long the last of n calls under way takes: mean + sd x (log n - 0.42), as of exponential times."""
         mean_ns, sd_ns = self.ring_time + self.hold_time, self.time_cv * math.hypot(self.ring_time, self.hold_time)
-        begun = load * self.mix.ims_uac / 100.0 * min(mean_ns, end_ns) / _S
+        begun = load * self.mix.ims_uac / 100.0 * min(mean_ns, end_ns) / S
         calls = max(min(begun, self.subscribers / 2), 1.0)
         return round(max(mean_ns + sd_ns * (math.log(calls) + _EULER - 1.0), 0.0))
 
@@ -190,13 +189,13 @@ class ImsBenchSpec(RampSpec):
 
     def packets(self, profile: RunProfile) -> float:
         """Messages that the server receives, 4 an attempt and 2 a registration."""
-        return math.fsum(rate * length_ns for length_ns, rate in self._phases(profile.most_per_s)) / _S
+        return math.fsum(rate * length_ns for length_ns, rate in self._phases(profile.most_per_s)) / S
 
     def share_sent(self, time_ns: int, profile: RunProfile) -> float:
         """They come faster from step to step."""
         sent, begins_ns = 0.0, 0
         for length_ns, rate in self._phases(profile.most_per_s):
-            sent += rate * min(max(time_ns - begins_ns, 0), length_ns) / _S
+            sent += rate * min(max(time_ns - begins_ns, 0), length_ns) / S
             begins_ns += length_ns
         return sent / self.packets(profile)
 
@@ -229,7 +228,7 @@ class ImsBenchSpec(RampSpec):
     def in_flight(self, profile: RunProfile) -> float:
         """Calls that ring or hold, and transactions that are kept for half a minute; subscribers."""
         busiest = max(self._played(profile.most_per_s))
-        kept_s = (self.ring_time + self.hold_time) / _S + 32.0
+        kept_s = (self.ring_time + self.hold_time) / S + 32.0
         return min(busiest * min(kept_s, profile.seconds), self.subscribers) + self.subscribers / 16
 
     def _played(self, most_per_s: float) -> list[float]:
@@ -257,7 +256,7 @@ class ImsBenchSpec(RampSpec):
         return BenchDriver(self, target)
 
     def _stir_begins_ns(self) -> int:
-        batch_ns = round(self.test_systems * _S / self.pre_registration.rate)
+        batch_ns = round(self.test_systems * S / self.pre_registration.rate)
         return self.pre_registration.duration // batch_ns * batch_ns
 
     def _steps_begin_ns(self) -> int:
@@ -345,7 +344,7 @@ class BenchDriver(Driver):
         """Return where the ramp ended."""
         end = ramp_end(self.manager.phases, self._limit_percent)
         doc_saps = float(end.doc_saps) if end.stop_step else None
-        return Ramp(doc_saps=doc_saps, stop_step=end.stop_step, seconds=self.engine.now_ns / _S)
+        return Ramp(doc_saps=doc_saps, stop_step=end.stop_step, seconds=self.engine.now_ns / S)
 
     def offer(self) -> Offer:
         """Return the attempts of all load steps, less transients: asked for on average, less those not begun."""

@@ -11,6 +11,7 @@ from vftsim.platform.cpu.guest_schedulers.round_robin import RoundRobinGuest
 from vftsim.platform.cpu.processes import add_process, processes
 from vftsim.platform.io.packet import applications, drops, ports
 from vftsim.spec import ByteCount, DurationNs, Percent, PeriodNs, PositiveDurationNs, Spec
+from vftsim.spec.units import MS, S
 from vftsim.workloads.common import add_row, fill_row, pages_per_request, unread_without
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.sip.messages import TOUCHES, Message, install_messages
@@ -21,8 +22,6 @@ TOUCHES_AN_ATTEMPT = 8.5
 """Messages received and sent for an attempt of the lab's mix: half calls of 13, half others of 4."""
 _OF_ALL_WORK = 1.56
 """CPU time of an attempt over that of its messages, in the shipped models: so that ramps end where theirs do."""
-_MS = 1_000_000
-_S = 1_000_000_000
 _READ_WITH = {
     "growth_with_utilization": ("growth_up_to", "utilization_time"),
     "wakeup_cost": ("wakeup_idle",),
@@ -151,7 +150,7 @@ class SipServerSpec(ApplicationSpec):
         100.0, description="Utilization beyond which work neither grows nor falls any more. Assumption."
     )
     utilization_time: PositiveDurationNs = Field(
-        300 * _MS, description="Time over which the utilization is averaged for that. Assumption."
+        300 * MS, description="Time over which the utilization is averaged for that. Assumption."
     )
     retransmission_cost: float = Field(
         0.4,
@@ -205,9 +204,9 @@ class SipServerSpec(ApplicationSpec):
         description="Whether credentials that come again are challenged again (OpenSIPS 1.6.2 `auth`: each nonce is "
         "good once).",
     )
-    timer_period: PeriodNs = Field(_S, description="Period of the timer process (OpenSIPS tm: 1 s).")
+    timer_period: PeriodNs = Field(S, description="Period of the timer process (OpenSIPS tm: 1 s).")
     transaction_wait: PositiveDurationNs = Field(
-        5 * _S, description="Time a completed transaction stays in memory (OpenSIPS wt_timer: 5 s)."
+        5 * S, description="Time a completed transaction stays in memory (OpenSIPS wt_timer: 5 s)."
     )
     removal_cost: DurationNs = Field(
         0, description="CPU time to remove one expired transaction. Assumption; 0 turns it off."
@@ -216,7 +215,7 @@ class SipServerSpec(ApplicationSpec):
         0, description="CPU time of a timer run that finds expired transactions. Assumption; 0 turns it off."
     )
     location_flush_period: PeriodNs = Field(
-        60 * _S,
+        60 * S,
         description="Time between two writes of changed location records (OpenSIPS usrloc timer_interval: 60 s).",
     )
     location_write_cost: DurationNs = Field(
@@ -244,21 +243,21 @@ class SipServerSpec(ApplicationSpec):
         description="Whether the waits of timer process and database in a flush are disk sleeps, which Linux 2.6 does "
         "not reward with priority (`o1`). Assumption: they wait for each other.",
     )
-    stall_period: PeriodNs = Field(60 * _S, description="Time from one stall of all workers to the next.")
+    stall_period: PeriodNs = Field(60 * S, description="Time from one stall of all workers to the next.")
     stall_duration: DurationNs = Field(
         0,
         description="How long the workers stand still in a stall (a database or table lock): they take no message and "
         "use no CPU. Assumption; 0: none.",
     )
-    t1: PositiveDurationNs = Field(500 * _MS, description="Retransmission timer T1 (RFC 3261).")
-    t2: PositiveDurationNs = Field(4 * _S, description="Retransmission ceiling T2 (RFC 3261).")
+    t1: PositiveDurationNs = Field(500 * MS, description="Retransmission timer T1 (RFC 3261).")
+    t2: PositiveDurationNs = Field(4 * S, description="Retransmission ceiling T2 (RFC 3261).")
     reply_timeout: PositiveDurationNs = Field(
-        30 * _S,
+        30 * S,
         description="Time without an answer after which a forwarded request is given up with a 408; an INVITE is safe "
         "with any answer (OpenSIPS fr_timer: 30 s).",
     )
     ringing_timeout: PositiveDurationNs = Field(
-        120 * _S,
+        120 * S,
         description="Time after which an INVITE that was only answered provisionally is given up (OpenSIPS "
         "fr_inv_timer: 120 s).",
     )

@@ -17,7 +17,7 @@ from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.io.link import links, transmit
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.sampling import Draws, uniform_ns
-from vftsim.spec.units import BYTE_COUNT, ByteCount, DurationNs, PeriodNs, PositiveDurationNs
+from vftsim.spec.units import BYTE_COUNT, ByteCount, DurationNs, PeriodNs, PositiveDurationNs, S
 from vftsim.workloads.common import add_row
 from vftsim.workloads.iperf_reports import TcpConnectionResult, iperf2_of_tcp
 from vftsim.workloads.offer import Offer
@@ -51,7 +51,6 @@ from vftsim.workloads.wire import Address, Seen, Wire
 
 bulk_tcp = workload.kind("bulk_tcp")
 
-_S = 1_000_000_000
 _MBIT = 1e-6
 _TCP_IN_IP = 6
 _FULL = 0.9
@@ -412,7 +411,7 @@ class TcpDriver(Driver):
 def _result(number: int, connection: Connection, spans: list[_Span], mss: int) -> TcpConnectionResult:
     before, parts = 0, []
     for begin_ns, end_ns, segments in spans:
-        parts.append((begin_ns / _S, end_ns / _S, (segments - before) * mss))
+        parts.append((begin_ns / S, end_ns / S, (segments - before) * mss))
         before = segments
     return TcpConnectionResult(
         number,

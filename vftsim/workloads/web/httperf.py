@@ -26,7 +26,7 @@ from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
-from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
+from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import duration_ns
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
@@ -36,7 +36,6 @@ from vftsim.workloads.wire import Wire
 httperf = workload.kind("httperf")
 
 LONGEST_RETRY_NS = 60_000_000_000
-_S = 1_000_000_000
 _MS = 1e6
 _PACKETS_A_CONNECTION = 12
 
@@ -450,7 +449,7 @@ class HttperfSpec(WorkloadSpec):
 
     def install(self, target: Target) -> "HttperfDriver":
         """Add the client."""
-        gap_ns = round(_S / self.rate)
+        gap_ns = round(S / self.rate)
         load = target.add_clients(
             http_loads,
             self,
