@@ -37,7 +37,9 @@ def test_a_count_makes_domains_with_a_workload_each():
     made, record = run(THREE)
     assert list(made.built.domains) == ["dom0", "media-1", "media-2", "media-3"]
     flows = {owner.partition(".")[2]: each for _, owner, each in record.of_kind(FlowResult)}
+    together = flows.pop("media")
     assert list(flows) == ["media-1", "media-2", "media-3"]
+    assert together.delivered == sum(flow.delivered for flow in flows.values())
     assert all(45 <= flow.delivered <= 55 for flow in flows.values())
     assert len({to_json(flow.to_dict()) for flow in flows.values()}) == 3, "draws of their own"
     used = record.pcpus()

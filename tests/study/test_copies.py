@@ -8,7 +8,7 @@ import vftsim
 from vftsim.composition.views import with_domain
 from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.study.designs.run import precision_rule, run_study
-from vftsim.study.figures.catalogue import watched
+from vftsim.study.figures.catalogue import catalogue, watched
 from vftsim.study.runs.execution import Execution
 
 COPIES = """\
@@ -32,10 +32,52 @@ def model(tmp_path_factory):
     return vftsim.load(path)
 
 
-def test_precision_is_that_of_the_first(model):
-    assert watched(model.spec) == "workloads.load-1.latency.p50"
+def test_what_all_have_done_together_is_a_figure(model):
+    """Counts add up, delays are those of all requests, and of guests that stand still it is the mean."""
+    found = run_study(model, 1, Execution())
+    (_, record), summary = found.records[0], found.figures_found
+    each = [record.of(f"workloads.load-{number}") for number in (1, 2)]
+    assert summary.estimate("workloads.load.rate").mean == pytest.approx(sum(one.answers for one in each) / 0.5)
+    delays = record.of("workloads.load").latency
+    answers = [one.latency.count for one in each]
+    assert delays.mean == pytest.approx(
+        sum(n * one.latency.mean for n, one in zip(answers, each, strict=True)) / sum(answers)
+    )
+    assert delays.max == max(one.latency.max for one in each)
+    ends = sorted(one.latency.percentile(95.0) for one in each)
+    assert ends[0] <= delays.percentile(95.0) <= ends[1]
+    guards = [record.of(f"domains.vm-{number}.protection") for number in (1, 2)]
+    together = record.of("domains.vm.protection")
+    assert together.output_held == pytest.approx(sum(g.held_ns for g in guards) / sum(g.released for g in guards) / 1e6)
+    assert together.stopped == pytest.approx(sum(g.stopped_ns for g in guards) / 2 / 0.5e7)
+    assert together.channel == pytest.approx(sum(g.channel for g in guards))
+    shown = [address.text for address in summary.addresses if address.leads]
+    assert "workloads.load.latency.p99" in shown
+    assert not any("-1" in text for text in shown)
+    assert [address.text for address in summary.find("latency.p99")] == ["workloads.load.latency.p99"]
+    assert [address.text for address in summary.find("load-2.rate")] == ["workloads.load-2.rate"]
+    of_all = {"workloads.load.rate", "domains.vm.applications.srv.throughput", "domains.vm.protection.stopped"}
+    assert of_all <= {address.text for address in catalogue(model.spec)}
+
+
+def test_streams_of_all_have_one_delay_and_one_jitter(tmp_path):
+    path = tmp_path / "relays.yaml"
+    path.write_text(
+        COPIES.replace("srv: {kind: service, demand: 1 ms}", "srv: {kind: media_relay}")
+        .replace("{kind: open_requests, to: vm, rate: 200 /s}", "{kind: rtp, to: vm, streams: 20}")
+        .replace("    protection: {kind: checkpoint, interval: 20 ms}\n", "")
+    )
+    record = run_study(vftsim.load(path), 1, Execution()).records[0][1]
+    together, *each = (record.of(f"workloads.{name}") for name in ("load", "load-1", "load-2"))
+    assert together.delivered == sum(one.delivered for one in each) > 0
+    assert together.delay.count == together.delivered
+    assert min(one.jitter for one in each) <= together.jitter <= max(one.jitter for one in each)
+
+
+def test_precision_is_that_of_all_together(model):
+    assert watched(model.spec) == "workloads.load.latency.p50"
     found = run_study(model, 1, Execution(), rule=precision_rule(model, 50.0, [], 30))
-    assert list(found.precision.estimates) == ["workloads.load-1.latency.p50"]
+    assert list(found.precision.estimates) == ["workloads.load.latency.p50"]
     assert found.precision.reached
 
 

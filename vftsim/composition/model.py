@@ -426,6 +426,16 @@ class ModelSpec(Spec):
     def workload_of(self, driver: str) -> WorkloadSpec:
         return self.workloads.get(driver) or self.workloads[driver.rpartition("-")[0]]
 
+    def owners_of_copies(self) -> dict[str, list[str]]:
+        """Return whose figures those of several copies of a domain, and of the traffic to them, are together."""
+        owners = {
+            f"workloads.{name}": [f"workloads.{each}" for each in self.drivers_of(name)] for name in self.workloads
+        }
+        for name, domain in self.domains.items():
+            for part in (*(f"applications.{key}" for key in domain.applications), "protection"):
+                owners[f"domains.{name}.{part}"] = [f"domains.{copy}.{part}" for copy in self.copies(name)]
+        return {owner: copies for owner, copies in owners.items() if len(copies) > 1}
+
     def serving(self) -> dict[str, list[str]]:
         """Return the domains that serve each driver of a workload: its own, and those that the program there asks."""
         groups = dict[str, list[str]]()

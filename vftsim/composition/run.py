@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -355,13 +355,28 @@ class Run:
         measured = after.since(before).items()
         whole |= {owner: each for owner, each in measured if not (self.phased and isinstance(each, RESOURCES))}
         return RunRecord(
-            phases=(*self._phases(), Phase("", self._load(), before.time_ns, after.time_ns, whole)),
+            phases=(
+                *self._phases(),
+                Phase("", self._load(), before.time_ns, after.time_ns, self._with_all_copies(whole)),
+            ),
             drops=built.drop_counts(),
             in_flight=in_flight,
             events=self.engine.events,
             timelines={name: timeline(self.engine, guard) for name, guard in built.guards.items()},
             offers={name: offer for name, driver in built.drivers.items() if (offer := driver.offer()) is not None},
         )
+
+    def _with_all_copies(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
+        """Return outcomes, and before those of copies what these measured together."""
+        every = self.spec.owners_of_copies().items()
+        owners = {copies[0]: (owner, copies) for owner, copies in every if outcomes.keys() >= set(copies)}
+        found: dict[str, Outcome] = {}
+        for name, outcome in outcomes.items():
+            if name in owners and (kind := type(outcome).of_copies()) is not None:
+                owner, copies = owners[name]
+                found[owner] = kind.together([outcomes[copy] for copy in copies])
+            found[name] = outcome
+        return found
 
     def _phases(self) -> Iterator[Phase]:
         """Yield the phases that workloads have of their own, with the use of resources in each."""

@@ -22,12 +22,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
+from itertools import chain
 from statistics import fmean
 from typing import Any, Literal
 
 import numpy as np
 
 from vftsim.outcome.estimators import Estimator, Mean, Median, Percentile, Ratio, Share, is_known
+from vftsim.stats import DelayHistogram
 
 PERCENTS = (50, 90, 95, 99)
 """Percentiles that are listed; any other can be asked for."""
@@ -254,6 +256,14 @@ class Total(Number):
             return {name: count - before.get(name, 0) for name, count in now.items()}
         return [a - b for a, b in zip(now, before, strict=True)] if isinstance(now, list) else now - before
 
+    def together(self, held: Sequence[Any]) -> Any:
+        """Return what is held of several of one kind as one; nothing where one holds nothing."""
+        if any(each is None for each in held):
+            return None
+        if isinstance(held[0], Mapping):
+            return {name: sum(each.get(name, 0) for each in held) for name in dict.fromkeys(chain(*held))}
+        return [sum(parts) for parts in zip(*held, strict=True)] if isinstance(held[0], list) else sum(held)
+
 
 class Rate(Figure):
     """A total by the seconds of the phase."""
@@ -326,6 +336,13 @@ class Delays(Figure):
         """Return any percentile."""
         percent = percent_of(word)
         return None if percent is None else self._percentile(percent)
+
+    def together(self, held: Sequence[DelayHistogram]) -> DelayHistogram:
+        """Return the times of several of one kind as one distribution."""
+        merged = DelayHistogram()
+        for each in held:
+            merged.merge(each)
+        return merged
 
     def _percentile(self, percent: float) -> Entry:
         word = _word_of(percent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -13,6 +13,7 @@ from vftsim.outcome.declare import Entry, Figure
 from vftsim.stats import DelayHistogram
 
 _HISTOGRAM = "histogram"
+_ADDED_UP = declare.Total | declare.Delays
 OutcomeT = TypeVar("OutcomeT", bound="Outcome")
 
 
@@ -91,6 +92,24 @@ class Outcome(Declared):
         super().__init_subclass__()
         cls.kind = f"{cls.__module__}.{cls.__qualname__}"
         Outcome.kinds[cls.kind] = cls
+
+    @classmethod
+    def of_copies(cls) -> type[Outcome] | None:
+        """Return the kind of what several copies measure together; its own where it holds totals and distributions."""
+        adds_up = all(isinstance(cls.declared.get(name), _ADDED_UP) for name in cls.held if name != "seconds")
+        return cls if adds_up else None
+
+    @classmethod
+    def together(cls, outcomes: Sequence[Any]) -> Self:
+        """Return what several measured in the same time, as one."""
+        return cls(**cls.sums(outcomes), seconds=outcomes[0].seconds)
+
+    @classmethod
+    def sums(cls, outcomes: Sequence[Any]) -> dict[str, Any]:
+        """Return the totals and distributions that this class holds, each of several outcomes together."""
+        figures = [(name, cls.declared.get(name)) for name in cls.held]
+        added = ((name, figure) for name, figure in figures if isinstance(figure, _ADDED_UP))
+        return {name: figure.together([vars(outcome)[name] for outcome in outcomes]) for name, figure in added}
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__

@@ -6,6 +6,10 @@ queue for that link first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import fsum
+from typing import Any, Self
+
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import flows
@@ -70,6 +74,24 @@ class FlowResult(Outcome):
     )
     r_factor = declare.number(source=lambda outcome: outcome.rated("r_factor"), label="R factor", better="higher")
     mos = declare.number(source=lambda outcome: outcome.rated("mos"), label="mean opinion score", better="higher")
+
+    @classmethod
+    def of_copies(cls) -> type[Outcome]:
+        """Return its own kind: jitter is a mean over packets, which those of several streams have too."""
+        return cls
+
+    @classmethod
+    def together(cls, outcomes: Sequence[Any]) -> Self:
+        """Return what several flows measured, as one."""
+        delivered = sum(flow.delivered for flow in outcomes)
+        heard = (flow.delivered * flow.jitter_ns for flow in outcomes if flow.delivered)
+        return cls(
+            **cls.sums(outcomes),
+            jitter_ns=fsum(heard) / delivered if delivered else 0.0,
+            playout_ns=outcomes[0].playout_ns,
+            is_voice=outcomes[0].is_voice,
+            seconds=outcomes[0].seconds,
+        )
 
     @property
     def loss_ratio(self) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from vftsim.kernel import Engine
 from vftsim.outcome import Outcome, attribute, declare
@@ -83,6 +83,41 @@ class Protection(Outcome):
     sender_cpu = declare.rate(
         sender_cpu_ns, factor=1e-7, unit="%", label="CPU for sending", better="lower", known_as=("sender_cpu_percent",)
     )
+
+    @classmethod
+    def of_copies(cls) -> type[Outcome]:
+        """Return what every mechanism tells of several guests."""
+        return ProtectionOfCopies
+
+
+class ProtectionOfCopies(Outcome):
+    """What a mechanism did to several guests and cost; times and shares are means of them."""
+
+    stopped_ns: int = declare.total(label="time guests stand still", unit="ns", better="lower")
+    released: int = declare.total(label="outputs released")
+    held_ns: int = declare.total(label="time outputs were held", unit="ns", better="lower")
+    channel_bytes: int = declare.total(label="sent over their channels", unit="B", better="lower")
+    breaches: int = declare.total(label="outputs that broke the promise", better="lower", headline=declare.IF_ANY)
+    copies: int = declare.number()
+    output_held = declare.ratio(
+        held_ns, released, factor=1e-6, unit="ms", label="output held, mean", better="lower", headline=True
+    )
+    stopped_of_all = declare.rate(stopped_ns, factor=1e-7, unit="%", label="guests stand still, all", better="lower")
+    stopped = declare.number(
+        source=lambda guests: guests.stopped_of_all / guests.copies,
+        unit="%",
+        label="guests stand still, mean",
+        better="lower",
+        headline=True,
+    )
+    channel = declare.rate(
+        channel_bytes, factor=8e-6, unit="Mbit/s", label="channels together", better="lower", headline=True
+    )
+
+    @classmethod
+    def together(cls, outcomes: Sequence[Any]) -> Self:
+        """Return what several guests' mechanisms measured, as one."""
+        return cls(**cls.sums(outcomes), copies=len(outcomes), seconds=outcomes[0].seconds)
 
 
 def named_breach(first: Mapping[str, int]) -> str:

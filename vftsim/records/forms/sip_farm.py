@@ -244,7 +244,7 @@ def calls_done(record: RunRecord, resource: str) -> dict[str, float]:
     tier = _SERVERS.get(resource, "nas")
     programs = record.whole.outcomes.items()
     by_domain: Any = ((owner.split(".")[1], program) for owner, program in programs if ".applications." in owner)
-    done = math.fsum(float(program.message_rate) for domain, program in by_domain if domain.partition("-")[0] == tier)
+    done = math.fsum(float(program.message_rate) for domain, program in by_domain if domain == tier)
     return {"calls_per_s": done / _OPERATIONS.get(resource, 6.0)}
 
 

@@ -14,7 +14,7 @@ from vftsim.outcome.declare import Series as Sampled
 from vftsim.report.blocks import Chart, Point, Series, dot_chart, with_unit
 from vftsim.stats import DelayHistogram, Estimate
 from vftsim.study.blocks.head import within
-from vftsim.study.figures.names import Address
+from vftsim.study.figures.names import Address, is_of_copy
 from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.figures.tables import short_owner
 
@@ -41,20 +41,20 @@ def words(address: Address) -> str:
 
 def leading(summary: Summary, phase: str = "") -> list[Known]:
     """Return the figures of the whole run, or of a phase, that lead and of which something is known."""
-    addresses = [address for address in summary.addresses if address.phase == phase and address.entry.leads]
+    addresses = [address for address in summary.addresses if address.phase == phase and address.leads]
     return [(address, e) for address in addresses if (e := summary.estimate(address.text)) is not None]
 
 
 def _as_leading(address: Address) -> tuple[str, str, str] | None:
     """Return title, axis and line of a figure that leads."""
     label, part = address.entry.figure.label, " ".join(address.entry.path[1:])
-    return (label, label, part or label) if address.entry.leads else None
+    return (label, label, part or label) if address.leads else None
 
 
 def _as_part(address: Address) -> tuple[str, str, str] | None:
     """Return title, axis and line of a part of a share that leads."""
     figure, part = address.entry.figure, " ".join(address.entry.path[1:])
-    is_part = isinstance(figure, Quotient) and figure.headline and part and not address.entry.leads
+    is_part = isinstance(figure, Quotient) and figure.headline and part and not address.leads
     return (f"{figure.label}, of each part", figure.label, part) if is_part else None
 
 
@@ -77,7 +77,7 @@ def _over_load(
     for (owner, title, axis), lines in groups.items():
         first = next(iter(lines.values()))[0]
         series = [Series(name, points) for name, rows in lines.items() if len(points := _points(summary, rows)) > 1]
-        if first.address.entry.leads:
+        if first.address.leads:
             series += [each for name, rows in lines.items() if (each := _measured(name, rows[0].address, seen)).points]
         if series:
             yield Chart(
@@ -144,7 +144,7 @@ def _distributions(records: Sequence[tuple[int, RunRecord]]) -> list[Chart]:
     pooled: dict[str, DelayHistogram] = {}
     for _, record in records:
         for owner, outcome in record.whole.outcomes.items():
-            for figure in outcome.declared.values():
+            for figure in () if is_of_copy(owner, record.whole.outcomes) else outcome.declared.values():
                 if isinstance(figure, Delays) and figure.headline and figure.held(outcome).count:
                     name = f"{short_owner(owner)}, {figure.label}"
                     pooled.setdefault(name, DelayHistogram()).merge(figure.held(outcome))

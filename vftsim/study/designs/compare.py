@@ -84,7 +84,7 @@ class Comparison(Printed):
         for name in self.figures:
             yield from summary.find(name)
         if not self.figures:
-            yield from (address for address in summary.addresses if address.entry.leads and not address.phase)
+            yield from (address for address in summary.addresses if address.leads and not address.phase)
 
     @property
     def without_value(self) -> list[str]:

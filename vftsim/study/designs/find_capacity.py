@@ -147,7 +147,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
     knob = knob_of(model.spec, key)
     objectives = whole_objectives(_texts(model.spec, key, request), [model.spec])
     if not objectives:
-        leading = [address for address in catalogue(model.spec) if address.entry.leads]
+        leading = [address for address in catalogue(model.spec) if address.leads]
         such_as = f"{leading[0].text} <= 100 {leading[0].entry.unit}".rstrip() if leading else "FIGURE <= NUMBER"
         raise UsageError(
             f"--vary {key}: say what a run must achieve, such as --objective '{such_as}'; "

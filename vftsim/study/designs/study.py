@@ -331,7 +331,7 @@ def template(name: str) -> str:
         raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")
     knob = knob_of(model.spec, keys[0])
     values = [str(written(knob.value * share, knob.unit, knob.is_whole)) for share in (0.5, 1.0, 1.5)]
-    leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.entry.leads and "*" not in a.text))[:_FEW]
+    leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.leads and "*" not in a.text))[:_FEW]
     return _TEXT.format(
         label=model.name,
         name=name,

@@ -123,7 +123,7 @@ class SweepResult(Printed):
     def shown(self) -> dict[str, Address]:
         """Figures in the terminal's table: those asked for; else of the first workload, domains, and mechanisms.
 
-        Of several copies of a domain those of the first, and of its clients.
+        Of several copies of a domain, and of its clients, those of all together, or of the first where none tell.
         """
         addresses = {name: address for point in self.points for name, (address, _) in point.found.items()}
         if self.named:
@@ -135,7 +135,8 @@ class SweepResult(Printed):
         order += [f"domains.{name}" for name in spec.domains]
         if self.grid.protections:
             order += [f"domains.{each}.protection" for name in spec.domains for each in (name, f"{name}-1")]
-        return {name: address for own in order for name, address in addresses.items() if address.owner == own}
+        found = [(name, address) for name, address in addresses.items() if not address.is_of_copy]
+        return {name: address for own in order for name, address in found if address.owner == own}
 
     @property
     def drawn(self) -> dict[str, Address]:
@@ -405,12 +406,12 @@ def _label(point: Point, grid: Grid, without: Collection[str] = ()) -> str:
 
 def _heading(address: Address, result: SweepResult, *, several: bool) -> str:
     services = {each.owner for each in result.shown.values() if each.owner.startswith("workloads.")}
-    is_clear = not several or (services == {address.owner} and not _is_of_copy(address, result))
+    is_clear = not several or (services == {address.owner} and not _is_of_first(address, result))
     return address.entry.head if is_clear else f"{short_owner(address.owner)}: {address.entry.head}"
 
 
-def _is_of_copy(address: Address, result: SweepResult) -> bool:
-    """Tell whether a figure is of one of several copies of a domain, or of its clients."""
+def _is_of_first(address: Address, result: SweepResult) -> bool:
+    """Tell whether a figure is of the first of several copies of a domain, or of its clients."""
     spec = result.grid.base.spec
     return address.owner.split(".")[1] not in {*spec.workloads, *spec.domains}
 
@@ -456,8 +457,10 @@ def _about(result: SweepResult) -> list[str]:
         for axis in result.grid.axes
         if axis.name in _MEANINGS and "." not in axis.name
     ]
-    if not result.named and any(_is_of_copy(address, result) for address in result.shown.values()):
+    if not result.named and any(_is_of_first(address, result) for address in result.shown.values()):
         lines.append("Of several copies of a domain the table has the first; results.csv has all")
+    if not result.named and any(each.is_of_copy for point in result.points for each, _ in point.found.values()):
+        lines.append("Of several copies of a domain the table has all together; results.csv has each")
     if result.grid.base.spec.phased is None:
         lines.append(_times(result.grid))
     return lines

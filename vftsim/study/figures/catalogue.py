@@ -11,14 +11,25 @@ from vftsim.composition.model import ModelSpec
 from vftsim.outcome import Outcome, Phase
 from vftsim.outcome.declare import ANY, percent_of
 from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
-from vftsim.study.figures.names import Address, find, only, unknown
+from vftsim.study.figures.names import Address, find, is_of_copy, only, unknown
 
 
 def catalogue(spec: ModelSpec) -> list[Address]:
     """Return the addresses of all figures of a model, percentiles as they are listed."""
+    known = list(_owners(spec))
+    owned = {owner for owner, *_ in known}
+    every = spec.owners_of_copies().items()
+    together = {copies[0]: owner for owner, copies in every if owned.issuperset(copies)}
+    known += [
+        (together[owner], phase, step, kind)
+        for owner, phase, step, outcome in known
+        if owner in together and (kind := outcome.of_copies()) is not None
+    ]
+    owners = {*owned, *together.values()}
+    copies = {owner for owner in owners if is_of_copy(owner, owners)}
     return [
-        Address(owner, phase, step, entry)
-        for owner, phase, step, outcome in _owners(spec)
+        Address(owner, phase, step, entry, owner in copies)
+        for owner, phase, step, outcome in known
         for entry in outcome.patterns()
     ]
 
@@ -59,7 +70,8 @@ def watched(spec: ModelSpec) -> str:
             for outcome in outcomes:
                 leading = next((".".join(entry.path) for entry in outcome.patterns() if entry.leads), "")
                 if figure := outcome.watched or leading:
-                    return f"workloads.{next(iter(spec.drivers_of(name)))}.{step}{figure}"
+                    owner = name if outcome.of_copies() is not None else next(iter(spec.drivers_of(name)))
+                    return f"workloads.{owner}.{step}{figure}"
     return f"domains.{next(iter(spec.domains))}.cpu"
 
 
@@ -72,8 +84,7 @@ def _listed(name: str, known: Sequence[Address]) -> str:
 def _owners(spec: ModelSpec) -> Iterator[tuple[str, str, str, type[Outcome]]]:
     has_phases = spec.phased is not None
     for name, workload in spec.workloads.items():
-        copies = spec.copies(spec.target_of(workload)[0])
-        for owner in [name] if len(copies) == 1 else [f"{name}-{n}" for n in range(1, len(copies) + 1)]:
+        for owner in spec.drivers_of(name):
             yield from ((f"workloads.{owner}", "", "", each) for each in workload.outcomes)
             for each in workload.phase_outcomes:
                 yield from ((f"workloads.{owner}", phase, step, each) for phase, step in _PHASES)

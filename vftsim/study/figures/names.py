@@ -8,7 +8,7 @@ name of a distribution alone means its leading statistics.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,6 +34,13 @@ class Address:
     """Another name of the phase: ``step_3``."""
     entry: Entry
     """The figure, and what of it."""
+    is_of_copy: bool = False
+    """Whether it is of one of several alike, of which another address tells all together."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it stands in tables that show the most important figures."""
+        return self.entry.leads and not self.is_of_copy
 
     @property
     def prefix(self) -> str:
@@ -76,17 +83,27 @@ class Address:
         return any(words[-1] == spelling[-1 - size] and _is_within(words, spelling) for spelling in whole)
 
 
+def is_of_copy(owner: str, owners: Container[str]) -> bool:
+    """Whether an owner is a copy (``workloads.calls-2``, ``domains.web-1.protection``) of which one tells of all."""
+    kind, _, below = owner.partition(".")
+    name, dot, part = below.partition(".")
+    entry, _, number = name.rpartition("-")
+    return number.isdigit() and f"{kind}.{entry}{dot}{part}" in owners
+
+
 def find(name: str, known: Iterable[Address]) -> list[Address]:
     """Return the figures that a name may mean: the one with that address, else all whose words it has.
 
-    One that ends with the name's last word goes before counters whose names only a run knows.
+    One that ends with the name's last word goes before counters whose names only a run knows, and what several copies
+    have done together before what each has.
     """
     every = list(known)
     exact = [address for address in every if address.text == name]
     words = name.split(".")
     meant = exact or [address for address in every if address.is_meant(words)]
     literal = [address for address in meant if address.ends_with(words[-1])]
-    return literal or meant or [address for address in every if address.is_of(words)]
+    found = literal or meant or [address for address in every if address.is_of(words)]
+    return [address for address in found if not address.is_of_copy] or found
 
 
 def only(name: str, meant: Sequence[Address], known: Sequence[Address], option: str = "--objective") -> Address:

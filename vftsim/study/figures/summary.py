@@ -14,7 +14,7 @@ from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import is_known
 from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate, unless_mixed
-from vftsim.study.figures.names import Address, find, only
+from vftsim.study.figures.names import Address, find, is_of_copy, only
 
 OF_PAIRS = "A difference with (x to y) is the mean of the replications' own differences, with the lowest and highest."
 """What stands below a table of :meth:`Summary.difference`."""
@@ -62,8 +62,9 @@ class Summary:
                 word, step = phase.word, _step(phase)
                 for owner, outcome in phase.outcomes.items():
                     self._outcomes.setdefault((owner, word), {})[number] = phase, outcome
+                    is_copy = is_of_copy(owner, phase.outcomes)
                     for entry in outcome.entries():
-                        self._take(number, phase, Address(owner, word, step, entry), outcome)
+                        self._take(number, phase, Address(owner, word, step, entry, is_copy), outcome)
 
     @property
     def addresses(self) -> list[Address]:
@@ -132,7 +133,7 @@ class Summary:
         row = self.rows.get(address.text)
         if row is None:
             row = self.rows[address.text] = Row(address, type(outcome), phase)
-        elif address.entry.leads:
+        elif address.leads:
             row.address = address  # it leads where any replication says so
         row.add(number, address.entry, outcome)
 
@@ -146,7 +147,7 @@ class Summary:
                 entry = figure.further(word)
                 if entry is None:
                     continue
-                address = Address(owner, phase.word, _step(phase), entry)
+                address = Address(owner, phase.word, _step(phase), entry, is_of_copy(owner, phase.outcomes))
                 if head and not address.is_meant(name.split(".")):
                     continue
                 for number, (phase_of_run, outcome) in outcomes.items():

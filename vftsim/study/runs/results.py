@@ -262,7 +262,7 @@ def _cards(summary: Summary) -> list[Block]:
 
 def figures_of_run(summary: Summary, *, everything: bool) -> list[Address]:
     """Return the figures of the whole run: the leading ones, or all."""
-    return [each for each in summary.addresses if not each.phase and (everything or each.entry.leads)]
+    return [each for each in summary.addresses if not each.phase and (everything or each.leads)]
 
 
 def figures_table(summary: Summary, *, everything: bool = False) -> Table:
@@ -281,7 +281,7 @@ def figures_table(summary: Summary, *, everything: bool = False) -> Table:
 def phase_table(summary: Summary, marked: Collection[str] = ()) -> Table:
     """Return the figures of workloads that lead, a row a phase; those marked bear an asterisk."""
     rows = [row for row in summary.rows.values() if row.address.phase and row.address.owner.startswith("workloads.")]
-    return _by_phase(summary, [row for row in rows if row.address.entry.leads], marked)
+    return _by_phase(summary, [row for row in rows if row.address.leads], marked)
 
 
 def every_phase_table(summary: Summary, marked: Collection[str] = ()) -> list[Table]:
