@@ -7,6 +7,7 @@ import pytest
 import vftsim
 from vftsim.composition.views import with_domain
 from vftsim.platform.protection.none import NoProtectionSpec
+from vftsim.study.designs.level_search import _of_copies_the_busiest
 from vftsim.study.designs.run import precision_rule, run_study
 from vftsim.study.figures.catalogue import catalogue, watched
 from vftsim.study.runs.execution import Execution
@@ -106,3 +107,12 @@ def test_a_crash_of_the_first_is_said_to_end_the_others(model):
     free = replace(model, spec=with_domain(model.spec, "vm", protection=NoProtectionSpec()))
     for study in (vftsim.availability(free, 1e6, "none", 2), vftsim.decide(free, "none", replications=1)):
         assert "a crash of the host of vm-1 ends vm-2, too" in "\n".join(str(block) for block in study.blocks())
+
+
+def test_a_table_of_resources_has_the_busiest_of_many_copies():
+    """A farm of fifteen servers had thirty lines of them; of two or three each stands there."""
+    uses = {"link of lan": 90.0, "a-1: 1 vCPU": 40.0, "a-2: 1 vCPU": 50.0, "b-1: 1 vCPU": 10.0, "a-3: 1 vCPU": 30.0}
+    uses |= {"a-4: 1 vCPU": 20.0, "b-2: 1 vCPU": 9.0, "a-1: disk d": 5.0}
+    rows = [{"resource": name, "estimate": use} for name, use in uses.items()]
+    named = [name for _, name in _of_copies_the_busiest(rows)]
+    assert named == ["link of lan", "a-2: 1 vCPU, most of the copies", "b-1: 1 vCPU", "b-2: 1 vCPU", "a-1: disk d"]

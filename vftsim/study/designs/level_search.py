@@ -7,7 +7,8 @@ media streams and any other key of a model (:mod:`.find_capacity`) share all of 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -239,6 +240,8 @@ def _window_ns(spec: ModelSpec) -> tuple[int, int]:
     return begin_ns, begin_ns + length_ns
 
 
+_MANY_COPIES = 4
+"""Of so many copies of a domain a table has the one that uses most of a resource."""
 _SEQUENTIAL = (
     "[..]: at least 95 % whenever a load's runs were ended; the share itself leans towards the verdict. '<', '>': none "
     "or all."
@@ -414,10 +417,33 @@ def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:
     return Estimate(mean, (high - low) / 2.0, low, high, row["runs"], math.nan, "range")
 
 
+def _of_copies_the_busiest(resources: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], str]]:
+    """Return resources with their names, of many copies of a domain the one that uses most."""
+    alike: dict[str, list[Mapping[str, Any]]] = {}
+    for row in (every := list(resources)):
+        alike.setdefault(_alike(row["resource"]), []).append(row)
+    many = {name: max(copies, key=_use) for name, copies in alike.items() if len(copies) >= _MANY_COPIES}
+    found = [(many.get(_alike(row["resource"])), row) for row in every]
+    return [
+        (row, row["resource"] if busiest is None else f"{row['resource']}, most of the copies")
+        for busiest, row in found
+        if busiest is None or busiest is row
+    ]
+
+
+def _use(row: Mapping[str, Any]) -> float:
+    return float(row["estimate"])
+
+
+def _alike(resource: str) -> str:
+    """Return a resource's name without the number of a copy."""
+    return re.sub(r"^([^:.]+)-\d+(?=[:.])", r"\1", resource)
+
+
 def _resources(resources: DataFrame, title: str) -> list[Block]:
     """Return the use of every resource, the limiting one first."""
     of_resources: list[tuple[str, Estimate, str]] = [
-        (str(row["resource"]), estimate_of(row), str(row["unit"])) for row in rows(resources)
+        (name, estimate_of(row), str(row["unit"])) for row, name in _of_copies_the_busiest(rows(resources))
     ]
     body: list[Sequence[Cell]] = [[name, use, unit] for name, use, unit in of_resources]
     n = of_resources[0][1].n
