@@ -140,6 +140,16 @@ def test_sending_grid_makes_bursts_on_the_wire():
     assert max(offsets) < 40 * 1904
 
 
+def test_bursts_on_a_fast_wire_take_their_time_where_a_frame_takes_no_whole_number_of_ns():
+    """64 bytes at 100 Gbit/s take 5.12 ns: the 100th of one instant is sent 506 ns after the first, not 495."""
+    rtp = streams_of(host({"kind": "native"}, streams=100)).model_copy(
+        update={"sending_grid": 20 * MS, "frame_bytes": 64}
+    )
+    source = RtpSource(rtp, Streams(1, 0), flow=1, end_ns=20 * MS, link_bits_per_s=100_000_000_000)
+    times_ns, _ = source.more()
+    assert times_ns[:100].tolist() == [number * 512 // 100 for number in range(100)]
+
+
 def test_streams_keep_their_own_period_when_their_clocks_are_cycles_apart():
     """A client is late by its clock's error and the frames before its own; after 60 s at 1000 ppm three cycles."""
     system = host({"kind": "native"}, streams=40)

@@ -46,6 +46,14 @@ def test_a_rate_that_divides_no_byte_evenly_takes_whole_nanoseconds() -> None:
     assert Wire(3_000_000, 0, 256 * 1024).arrivals([(0, 1500)]) == [(4_000_000, 0)]
 
 
+@pytest.mark.parametrize(("gbit", "size"), [(100, 64), (100, 82), (40, 82), (10, 84), (3, 1501)])
+def test_frames_in_a_row_leave_at_the_rate_where_none_takes_a_whole_number_of_ns(gbit: int, size: int) -> None:
+    """64 bytes at 100 Gbit/s take 5.12 ns: the 100th leaves at 512, not at 500.  After a pause all begins anew."""
+    frames = [(start, size) for start in (0, 1_000_000) for _ in range(100)]
+    leave = [start + (n + 1) * size * 8 // gbit for start in (0, 1_000_000) for n in range(100)]
+    assert [time_ns for time_ns, _ in Wire(gbit * _GBIT, 0, 256 * 1024).arrivals(frames)] == leave
+
+
 def test_utilization_is_the_share_of_the_time_that_the_bits_take() -> None:
     """1250 bytes at 1 Gbit/s fill 10 us; of 40 us that is a quarter."""
     assert utilization(1250, _GBIT, 40 * _US) == 0.25

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.io.packet import delivered, lost, workload
 from vftsim.sampling import Streams
 from vftsim.spec import format_duration
@@ -57,7 +58,8 @@ class RtpSource:
         self._spec = spec
         self._end_ns = end_ns
         self._phases_ns, self._errors = senders(spec, streams)
-        self._frame_ns = spec.frame_bytes * 8_000_000_000 // link_bits_per_s
+        self._frame_ns, self._frame_rest = divmod(spec.frame_bytes * BITS_NS, link_bits_per_s)
+        self._bits_per_s = link_bits_per_s
         self._numbers = np.arange(spec.streams, dtype=np.int64)
         self._held = np.empty(0, np.int64), np.empty(0, np.int64)
         self._cycle = 0
@@ -72,7 +74,8 @@ class RtpSource:
         while times_ns.size == 0:
             times_ns, numbers = self._sent()
         # Each frame takes its time on the wire: the k-th of a busy stretch leaves k frames after the first.
-        lead_ns = self._frame_ns * np.arange(times_ns.size, dtype=np.int64)
+        before = np.arange(times_ns.size, dtype=np.int64)
+        lead_ns = self._frame_ns * before + self._frame_rest * before // self._bits_per_s
         times_ns -= lead_ns
         times_ns[0] = max(times_ns[0], self._free_ns)
         times_ns = np.maximum.accumulate(times_ns) + lead_ns
@@ -174,7 +177,7 @@ class RtpSpec(WorkloadSpec):
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """A stream cannot send more than the line carries."""
-        frame_ns = self.frame_bytes * 8_000_000_000 // rate_bits_per_s
+        frame_ns = self.frame_bytes * BITS_NS // rate_bits_per_s
         if self.interval >= frame_ns:
             return ""
         return (

@@ -25,7 +25,8 @@ class Link(Record):
 
     ``byte_ns`` is what a byte takes if that is a whole number, else 0.  ``queue_ns`` is the backlog that the
     transmitter accepts, the frame in transmission included; ``queue_full`` the row of ``drops`` that counts the others.
-    ``sent`` counts frames offered, ``sent_bytes`` what was carried.
+    ``sent`` counts frames offered, ``sent_bytes`` what was carried.  The last frame leaves
+    ``rest`` / ``rate_bits_per_s`` of a ns after ``free_ns``.
     """
 
     row: int
@@ -38,6 +39,7 @@ class Link(Record):
     delivered: int
     sent_bytes: int
     free_ns: int
+    rest: int
 
 
 links = Table("links", Link, 4096)
@@ -102,9 +104,26 @@ def occupy(sim: Sim, link: Link, size_bytes: int) -> int:
     end_ns = max(sim.now_ns, link.free_ns) + transmission_ns(link, size_bytes)
     if end_ns - sim.now_ns > link.queue_ns:
         return -1
-    link.free_ns = end_ns
+    link.free_ns = end_ns + carried_ns(sim, link, size_bytes)
     link.sent_bytes += size_bytes
-    return end_ns + link.latency_ns
+    return link.free_ns + link.latency_ns
+
+
+@part
+def carried_ns(sim: Sim, link: Link, size_bytes: int) -> int:
+    """Return 1 if the parts of a ns that frames in a row take make a whole one with this frame's, else 0.
+
+    Without them small frames at 100 Gbit/s would leave too fast: 64 bytes take 5.12 ns.
+    """
+    if link.byte_ns > 0:
+        return 0
+    if link.free_ns < sim.now_ns:
+        link.rest = 0
+    link.rest += size_bytes * BITS_NS % link.rate_bits_per_s
+    if link.rest < link.rate_bits_per_s:
+        return 0
+    link.rest -= link.rate_bits_per_s
+    return 1
 
 
 @part
