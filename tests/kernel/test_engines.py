@@ -1,12 +1,14 @@
 """Both engines, and the two test builds, do the same; what differs is named."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kernel import toy
 from vftsim.errors import RunFailure
-from vftsim.kernel import Engine, Record, Table, entry, link, part
+from vftsim.kernel import Engine, Record, Table, compiled_engine, entry, link, part
 from vftsim.kernel.checked_engine import CheckedEngine, KernelOverflowError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
 from vftsim.kernel.differences import first_difference, state_differences
@@ -43,6 +45,38 @@ def test_a_run_in_pieces_is_the_run(kind: type[Engine]):
         engine.run(until_ns, most_events=1_000_000)
         assert engine.now_ns == until_ns
     assert not list(state_differences(engine, run(kind, 100_000)))
+
+
+def test_a_long_run_comes_back_to_python_now_and_then_and_is_the_same(monkeypatch: pytest.MonkeyPatch):
+    """Ctrl-C is heard between events, where a whole run in machine code heard it at its end."""
+    monkeypatch.setattr(compiled_engine, "EVENTS_AT_ONCE", 50)
+    engine = CompiledEngine(LINKED)
+    toy.build(engine, GAPS_NS, SERVICES_NS)
+    do, at_events = engine._do, [0]
+
+    def noted(*arguments: int) -> int:
+        result: int = do(*arguments)
+        at_events.append(engine.events)
+        return result
+
+    monkeypatch.setattr(engine, "_do", noted)
+    engine.run(500_000)
+    assert max(after - before for before, after in pairwise(at_events)) == 50
+    assert not list(state_differences(engine, run(SimpyEngine, 500_000)))
+
+
+def test_time_that_stands_still_is_a_named_failure(monkeypatch: pytest.MonkeyPatch):
+    """More events at one instant than a run can plan beforehand come from each other."""
+    monkeypatch.setattr(compiled_engine, "EVENTS_AT_ONCE", 2)
+    monkeypatch.setattr(compiled_engine, "STANDING", 5)
+    engine = CompiledEngine(LINKED)
+    for time_ns in (7, 7, 7, 7, 7, 8, 8, 8, 8, 8):
+        engine.at(time_ns, 0, 0, engine.number(toy.on_seen), 1)
+    engine.run(1_000)
+    for _ in range(8):
+        engine.at(1_000, 0, 0, engine.number(toy.on_seen), 1)
+    with pytest.raises(RunFailure, match="time stands still at 1e-06 s"):
+        engine.run(2_000)
 
 
 def test_every_engine_watches_after_the_same_events():
