@@ -21,7 +21,9 @@ share of a throttle), and a crash while the channel is lost is taken over from w
 lockstep has waited for when it leaves, whatever was foreseen (``wait_ns`` of five cases).  By counting CPU time: a
 program that never pauses keeps its CPU from one piece of work to the next (``media-restless-jobs``).  A crash of a host
 took one domain, which is now said (``alone``).  By Erlang's formula: attempts of a step that find no free subscriber
-are counted in its measured time, as those that begin are (``native-few-subscribers``).
+are counted in its measured time, as those that begin are (``native-few-subscribers``).  By the rate of a link: what
+a frame's time has beyond whole ns goes to the next one (1.5 and 60 Mbit/s: ``native-slow-link``,
+``shared-nic-bursts``).
 """
 
 from typing import Any
