@@ -19,6 +19,7 @@ from vftsim.study.designs.knob import knob_of, written
 from vftsim.study.designs.level_search import level_blocks
 from vftsim.study.designs.search_levels import CapacityRequest
 from vftsim.study.figures.catalogue import one_figure
+from vftsim.study.figures.names import of_copies
 from vftsim.study.figures.objective import Objective, read_objective
 from vftsim.study.figures.resources import limit_in_words
 from vftsim.study.runs.execution import Execution
@@ -184,6 +185,32 @@ def test_each_copy_of_a_domain_has_to_carry_the_load(tmp_path):
     assert found.names.unit == "/s (workloads.app.rate, to each of 2 copies)"
     judged = {"workloads.app-1.behind_mean", "workloads.app-2.behind_mean"}
     assert judged <= set(found.curve().columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "meant"),
+    [
+        ("load", ("load-1", "load-2", "load-10"), ["load-1", "load-2"]),
+        ("load-1", ("load",), ["load"]),
+        ("load-2", ("load",), []),
+        ("load-2", ("load-1", "load-2"), ["load-2"]),
+    ],
+)
+def test_a_name_means_the_same_copies_whatever_their_number(name, there, meant):
+    known = [f"workloads.{each}.rate" for each in there]
+    assert of_copies(f"workloads.{name}.rate", known.__contains__) == [f"workloads.{each}.rate" for each in meant]
+
+
+@pytest.mark.parametrize(("own", "figure"), [(1, "load.rate"), (2, "load-2.rate")])
+def test_copies_are_added_until_they_share_a_processor(tmp_path, own, figure):
+    """Busy servers of 1 ms a request on two pCPUs: two answer 1000 a second each, three 667 each."""
+    path, text = tmp_path / "copies.yaml", SERVER.replace("    vcpus: 1\n", f"    count: {own}\n")
+    text = text.replace("pcpus: 1, scheduler: {kind: native}", "pcpus: 2, scheduler: {kind: credit2}")
+    free = "{kind: moderated, moderation: 0 us}"
+    text = text.replace("{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}", free)
+    path.write_text(text.replace("turn_around: 20 ms", "turn_around: 1 us"))
+    found = turned(load_model(path), asking(vary="domains.server.count", objectives=(f"{figure} >= 900",)))
+    assert (found.result.estimate.low, found.result.estimate.high) == (2.0, 3.0)
 
 
 @pytest.mark.parametrize("name", shipped_models())

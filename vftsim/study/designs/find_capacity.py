@@ -42,10 +42,11 @@ from vftsim.study.designs.knob import Knob, knob_of
 from vftsim.study.designs.level_search import SAPS, LevelStudy, LoadNames
 from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
 from vftsim.study.designs.search_levels import OF_A_RAMP, OF_A_STOP, CapacityRequest, JudgedLoad, SearchSettings
-from vftsim.study.figures.catalogue import catalogue, one_figure
+from vftsim.study.figures.catalogue import catalogue, meant_by, one_figure
+from vftsim.study.figures.names import of_copies
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.figures.resources import ceiling_pcpus, handling_domains
-from vftsim.study.figures.summary import figures_in
+from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
@@ -127,8 +128,14 @@ _BUDGETED = "a search runs as many as it needs; --budget bounds them"
 
 
 def meets(record: RunRecord, objectives: Sequence[Objective]) -> tuple[dict[str, float], bool]:
-    """Judge a run by objectives on whole addresses of figures: return these, and whether all objectives are met."""
-    judged = figures_in(record, [one.figure for one in objectives])
+    """Judge a run by objectives on whole addresses of figures: return these, and whether all objectives are met.
+
+    Of a figure that a run has once for each copy of a domain, the worst.
+    """
+    summary, judged = Summary([(0, record)]), dict[str, float]()
+    for one in objectives:
+        names = of_copies(one.figure, lambda name: bool(summary.find(name)))
+        judged[one.figure] = one.worst(list(map(summary.of_run, names)))
     return judged, all(one.holds(judged[one.figure]) for one in objectives)
 
 
@@ -172,15 +179,26 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
         fewest_judged=fewest,
         may_ease=bool(request.objectives),
     )
-    turned = partial(at_knob, knob=knob, workload=loaded) if fewest else knob.at
+    turned = partial(at_knob, knob=knob, objectives=objectives, workload=loaded if fewest else "")
     load = JudgedLoad(model.spec, execution.seed, turned, partial(meets, objectives=objectives), offered)
     study = LevelStudy(load, names, _ABOVE_OWN * knob.value, {"key": key, **details})
     return searched(model, execution, request.settings(STEADY_SEARCH), {key: study}, prices=request.prices)
 
 
-def at_knob(spec: ModelSpec, level: float, *, knob: Knob, workload: str) -> ModelSpec:
-    """Return the model at a level, measured until a workload has offered as much as its objectives are judged by."""
+def at_knob(
+    spec: ModelSpec, level: float, *, knob: Knob, objectives: Sequence[Objective], workload: str = ""
+) -> ModelSpec:
+    """Return the model at a level, measured until a workload has offered as much as its objectives are judged by.
+
+    Refuses a level at which the model has nothing to judge: the third copy's delays where there are two.
+    """
     turned = knob.at(spec, level)
+    known = catalogue(turned)
+    for one in objectives:
+        if not of_copies(one.figure, lambda name: bool(meant_by(name, known))):
+            raise UsageError(f"{knob.key}: at {level:g} the model has no figure '{one.figure}'")
+    if not workload:
+        return turned
     offering = turned.workloads[workload]
     needed_ns = round(offering.fewest_judged / (offering.load() or math.inf) * 1e9)
     if needed_ns <= turned.measure.duration:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import is_linked
 from vftsim.outcome import Outcome, Phase
 from vftsim.outcome.declare import ANY, percent_of
 from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
@@ -122,6 +123,6 @@ def _platform(spec: ModelSpec) -> Iterator[tuple[str, type[Outcome]]]:
                 yield f"domains.{each}.protection", domain.protection.outcome
     for host in spec.hosts:
         yield f"hosts.{host}", HostUse
-        for network in spec.networks:
-            yield from ((f"networks.{network}.{way}_{host}", LinkUse) for way in ("to", "from"))
+        linked = [network for network in spec.networks if is_linked(spec, host, network)]
+        yield from ((f"networks.{network}.{way}_{host}", LinkUse) for network in linked for way in ("to", "from"))
     yield "drops", Losses

@@ -8,9 +8,10 @@ name of a distribution alone means its leading statistics.
 """
 
 import difflib
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, takewhile
 
 from vftsim.errors import UsageError
 from vftsim.outcome import Entry
@@ -104,6 +105,21 @@ def find(name: str, known: Iterable[Address]) -> list[Address]:
     literal = [address for address in meant if address.ends_with(words[-1])]
     found = literal or meant or [address for address in every if address.is_of(words)]
     return [address for address in found if not address.is_of_copy] or found
+
+
+def of_copies(address: str, has: Callable[[str], bool]) -> list[str]:
+    """Return a figure's addresses in a model that may have another number of copies (``count``) of its owner.
+
+    What stands alone has no number: the first of several, ``workloads.users-1``, is ``workloads.users`` where there is
+    one.  What several have together has none either; without such figures ``workloads.users`` is each of them.  ``has``
+    tells whether the model has an address; none is returned where it has none of these.
+    """
+    if has(address):
+        return [address]
+    sort, owner, *rest = address.split(".")
+    if owner.endswith("-1") and has(alone := ".".join((sort, owner.removesuffix("-1"), *rest))):
+        return [alone]
+    return list(takewhile(has, (".".join((sort, f"{owner}-{number}", *rest)) for number in count(1))))
 
 
 def only(name: str, meant: Sequence[Address], known: Sequence[Address], option: str = "--objective") -> Address:

@@ -77,6 +77,12 @@ class Objective:
         """Tell whether a run with this figure met it; one without a number in its place did not."""
         return _RELATIONS[self.relation](figure, self.value)
 
+    def worst(self, figures: Sequence[float]) -> float:
+        """Return the figure that is hardest to hold; nan where there is none, or one without a number."""
+        if not figures or any(map(math.isnan, figures)):
+            return math.nan
+        return max(figures, key=lambda figure: self.sign * figure)
+
     def __str__(self) -> str:
         return f"{self.figure} {self.relation} {self.value:g}{' ' if self.unit else ''}{self.unit}"
 
