@@ -6,6 +6,7 @@ import pytest
 
 import vftsim
 from vftsim.composition.views import with_domain
+from vftsim.platform.protection.ha_restart import HaRestartSpec
 from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.study.designs.level_search import _of_copies_the_busiest
 from vftsim.study.designs.run import precision_rule, run_study
@@ -116,3 +117,12 @@ def test_a_table_of_resources_has_the_busiest_of_many_copies():
     rows = [{"resource": name, "estimate": use} for name, use in uses.items()]
     named = [name for _, name in _of_copies_the_busiest(rows)]
     assert named == ["link of lan", "a-2: 1 vCPU, most of the copies", "b-1: 1 vCPU", "b-2: 1 vCPU", "a-1: disk d"]
+
+
+def test_what_leaves_too_early_is_said_once_for_all_copies(model):
+    """A restart keeps nothing: every output of both breaks the promise that a backup could take over from there."""
+    bare = replace(model, spec=with_domain(model.spec, "vm", protection=HaRestartSpec()))
+    result = run_study(bare, 1, Execution())
+    (said,) = [text for text in result.remarks if "outputs left" in text]
+    left = sum(result.summary.set_index("figure").estimate[f"domains.vm-{n}.protection.judged"] for n in (1, 2))
+    assert said.startswith(f"domains.vm-1 and 1 more of its copies: {left:.0f} of {left:.0f} outputs left")

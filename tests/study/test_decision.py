@@ -6,7 +6,7 @@ import pytest
 from tiny import TINY
 
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Bars
+from vftsim.report.blocks import Bars, Note, Table
 from vftsim.report.terminal import as_text
 from vftsim.study.designs import failover
 from vftsim.study.designs.decision import decide
@@ -165,6 +165,14 @@ def test_domains_of_one_entry_cost_as_much_each(tmp_path, job):
     text = JOB.replace("pcpus: 1", "pcpus: 2").replace("  vm:\n", "  vm:\n    count: 2\n")
     both = decided(tmp_path, text, ["none", "hypervisor_epoch"], replications=1)
     assert both.price("hypervisor_epoch") == pytest.approx(2.0 * job.price("hypervisor_epoch"), rel=0.02)
+    stopped = both.estimate("hypervisor_epoch", "domains.vm-1.protection.stopped").mean
+    assert stopped == pytest.approx(20.0, abs=1.0), "of one: it stands still for a fifth of its time, as it does alone"
+    (said,) = [block.text for block in both.blocks() if isinstance(block, Note) and "2 copies" in block.text]
+    assert "price and work done, which are those of all" in said
+    tables = [block.columns[0] for block in both.blocks() if isinstance(block, Table)]
+    assert "vm-1.db" in tables
+    assert "vm-2.db" not in tables
+    assert {"domains.vm-1.applications.db.rate", "domains.vm-2.applications.db.rate"} <= set(both.to_pandas()["figure"])
 
 
 def test_more_work_than_without_protection_is_not_credited(job):

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import filterfalse
 from typing import Any, Literal
 
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, in_words, shown
@@ -147,7 +148,8 @@ class Decision(Printed):
             blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
         else:
             blocks += crossover_answers(self.crossovers)
-        for owner in dict.fromkeys(one.owner for one in self.quantities if one.group == SERVICE):
+        owners = dict.fromkeys(one.owner for one in self.quantities if one.group == SERVICE)
+        for owner in filterfalse(self._of_copies_beside().__contains__, owners):
             shown = [one for one in self.quantities if one.group == SERVICE and one.owner == owner]
             blocks += _tables(self, short_owner(owner), shown, with_differences=True)
         titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
@@ -155,6 +157,21 @@ class Decision(Printed):
             blocks += _tables(self, title, [one for one in self.quantities if one.group == group])
         crossing = crossover_blocks(self.crossovers, self.ordered)
         return [*blocks, *_deciding(self), *crossing, *_outages(self), *(Note(text) for text in _notes(self))]
+
+    @cached_property
+    def copies_beside(self) -> list[str]:
+        """The domains that the entry of the compared one stands for beside it."""
+        spec, domain = self.base.spec, next(iter(self.protected.values())).domain
+        return [each for each in spec.copies(spec.entry_of(domain)) if each != domain]
+
+    def _of_copies_beside(self) -> set[str]:
+        """Return the owners of figures that say of another copy what those of the compared one say."""
+        spec, beside = self.base.spec, self.copies_beside
+        drivers = {driver: domain for name in spec.workloads for driver, domain in spec.drivers_of(name).items()}
+        programs = (
+            f"domains.{each}.applications.{key}" for each in beside for key in spec.expanded()[each].applications
+        )
+        return {*programs, *(f"workloads.{driver}" for driver, domain in drivers.items() if domain in beside)}
 
     def to_pandas(self) -> DataFrame:
         """Return one row a mechanism and figure, the difference to no protection behind it."""
@@ -468,6 +485,11 @@ def _notes(decision: Decision) -> Iterator[str]:
         "price: CPU time of both hosts beyond what the same work takes unprotected, time the guest stands still "
         "included; work done: mean of the leading rates. breaches: outputs that left before a backup could take over."
     )
+    if beside := decision.copies_beside:
+        yield (
+            f"Shown is the first of {len(beside) + 1} copies, but for price and work done, which are those of all "
+            "together; what clients of the others get is in --csv and --json."
+        )
     yield (
         f"A year: each host fails once in {decision.asked.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does not "
         f"come back by itself is brought back by hand in {decision.asked.restart_s:g} s (--restart)."

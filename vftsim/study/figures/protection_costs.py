@@ -61,7 +61,7 @@ def uncounted_exits(domain: DomainSpec) -> str:
 def of_runs(spec: ModelSpec, records: Sequence[tuple[int, RunRecord]]) -> list[str]:
     """Return what must be known of the mechanisms in runs of a model, beside what their costs rest on."""
     few = filter(None, (_few_cycles(spec, name) for name in spec.domains))
-    return [*few, *broken_promises(records), *needless_takeovers(spec, records)]
+    return [*few, *broken_promises(spec, records), *needless_takeovers(spec, records)]
 
 
 def _few_cycles(spec: ModelSpec, name: str) -> str:
@@ -77,19 +77,22 @@ def _few_cycles(spec: ModelSpec, name: str) -> str:
     )
 
 
-def broken_promises(records: Iterable[tuple[int, RunRecord]]) -> list[str]:
-    """Return for each guarded domain how many outputs broke the promise, and which was the first."""
-    by_domain: dict[str, list[tuple[int, Protection]]] = {}
+def broken_promises(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> list[str]:
+    """Return for each guarded domain how many outputs broke the promise, and which was the first; for copies once."""
+    by_entry: dict[str, list[tuple[int, str, Protection]]] = {}
     for number, record in records:
         for owner, outcome in record.whole.outcomes.items():
             if isinstance(outcome, Protection) and outcome.breaches:
-                by_domain.setdefault(owner.removesuffix(".protection"), []).append((number, outcome))
+                domain = owner.split(".")[1]
+                by_entry.setdefault(spec.entry_of(domain), []).append((number, domain, outcome))
     texts = []
-    for owner, each in by_domain.items():
-        breaches, judged = (sum(getattr(outcome, name) for _, outcome in each) for name in ("breaches", "judged"))
-        number, first = each[0]
+    for each in by_entry.values():
+        breaches, judged = (sum(getattr(outcome, name) for *_, outcome in each) for name in ("breaches", "judged"))
+        number, domain, first = each[0]
+        others = len({name for _, name, _ in each}) - 1
+        whose = f"domains.{domain}{f' and {others} more of its copies' if others else ''}"
         texts.append(
-            f"{owner}: {breaches} of {judged} outputs left before a backup could take over from there; in replication "
+            f"{whose}: {breaches} of {judged} outputs left before a backup could take over from there; in replication "
             f"{number} {named_breach(first.first_breach or {})}"
         )
     return texts
