@@ -34,8 +34,8 @@ from vftsim.study.designs.failover import (
     FEWER_FAILED,
     Crashes,
     FailoverStudy,
-    ended_beside,
     failover_study,
+    of_its_crash,
     protected_domain,
 )
 from vftsim.study.designs.fault_chain import Shares
@@ -130,8 +130,7 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
-        if lost := ended_beside(self.model):
-            blocks.append(Note(lost, warns=True))
+        blocks += [Note(text, warns=True) for text in of_its_crash(self.model)]
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
             blocks.append(Note(FEWER_FAILED))
         if self.outside:

@@ -35,7 +35,7 @@ from vftsim.study.designs.failover import (
     Crashes,
     at_rest,
     crash_instants,
-    ended_beside,
+    of_its_crash,
     protected_domain,
     protection_in,
 )
@@ -401,7 +401,6 @@ class SimulatedYears(Printed):
         parts: list[list[Cell]] = []
         for kind, each in self.found.items():
             parts.append([kind, *(each.down_by_s.get(name) for name in names)])
-        lost = ended_beside(self.model)
         how_often = ", ".join(f"{rate.name} {rate.mean_s / _DAY_S:.4g}" for rate in self.rates)
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
@@ -418,7 +417,7 @@ class SimulatedYears(Printed):
                 "fault by itself, what it was measured to do; the years play faults that come close to each other "
                 "together."
             ),
-            *([Note(lost, warns=True)] if lost else []),
+            *(Note(text, warns=True) for text in of_its_crash(self.model)),
             *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items()),
         ]
 
