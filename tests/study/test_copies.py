@@ -104,6 +104,18 @@ def test_mechanisms_are_compared_with_a_year_of_one_of_them(model):
     assert held.estimate("price").mean > 0.0
 
 
+def test_a_channel_that_is_not_the_models_network_is_said(tmp_path):
+    """Checkpoints of the model share a network; at their defaults others have a link of 1 Gbit/s a guest."""
+    path = tmp_path / "shared.yaml"
+    text = COPIES.replace("lan: {}", "lan: {}, states: {}").replace("path: {kind", "network: lan, path: {kind")
+    path.write_text(text.replace("interval: 20 ms", "interval: 20 ms, channel: {network: states}"))
+    kinds = "checkpoint,coarse_lockstep,ha_restart"
+    decided = vftsim.decide(vftsim.load(path), kinds, replications=1, prices=False)
+    said = {kind: [text for text in notes if "networks.states" in text] for kind, notes in decided.notes.items()}
+    own = "its channel, 1 Gbit/s for each guest, is its default; it shares nothing with networks.states"
+    assert said == {"checkpoint": [], "coarse_lockstep": [own], "ha_restart": []}
+
+
 def test_a_crash_of_the_first_is_said_to_end_the_others(model):
     """Those of a domain that nothing protects; both studies ended with a traceback."""
     free = replace(model, spec=with_domain(model.spec, "vm", protection=NoProtectionSpec()))

@@ -53,7 +53,7 @@ from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.objective import Objective, in_units
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
-from vftsim.study.figures.protection_costs import cost_note, of_runs
+from vftsim.study.figures.protection_costs import cost_note, of_runs, own_channel
 from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, below_table, first_load, outside
@@ -264,7 +264,8 @@ def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, 
     for kind, protected in models.items():
         records = [(number, done[kind].records[number]) for number in common]
         of_costs = cost_note(protected.spec.domains[name])
-        notes[kind] = [text for text in (of_costs, *of_runs(protected.spec, records)) if text]
+        of_channel = own_channel(protected.spec.domains[name], model.spec.domains[name])
+        notes[kind] = [text for text in (of_costs, of_channel, *of_runs(protected.spec, records)) if text]
     if not interrupted:
         studies = play.crashes(list(models.values()), max(replications, 2))
         compared = {kind: play.with_failovers(compared[kind], each) for kind, each in zip(models, studies, strict=True)}

@@ -10,6 +10,7 @@ from vftsim.platform.protection.account import DECLARED, WORDS
 from vftsim.platform.protection.outcome import Protection, named_breach
 from vftsim.spec import format_duration
 from vftsim.spec.suggest import listing
+from vftsim.spec.units import format_rate
 
 
 def cost_notes(spec: ModelSpec) -> list[str]:
@@ -35,6 +36,15 @@ def cost_note(domain: DomainSpec) -> str:
     given = "" if protection == type(protection)() else "; but for what the model gives"
     pages = f"; {pages_of_requests(domain, protection.pages_a_packet)}" if protection.sends_pages else ""
     return f"{protection.uncalibrated}{given}{pages}"
+
+
+def own_channel(domain: DomainSpec, asked: DomainSpec) -> str:
+    """Return that a mechanism at its defaults has a channel to itself, where the model's own is on a network."""
+    network, own = asked.protection.channel_network, domain.protection
+    rate = getattr(own, "channel_rate_bits_per_s", None)
+    if network is None or own.channel_network is not None or rate is None or not own.has_backup:
+        return ""
+    return f"its channel, {format_rate(rate)} for each guest, is its default; it shares nothing with networks.{network}"
 
 
 def pages_of_requests(domain: DomainSpec, every: float | None) -> str:
