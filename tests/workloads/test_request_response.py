@@ -4,7 +4,9 @@ from math import ceil, factorial
 
 import pytest
 
+from tests.composition.composed import checked, interface
 from tests.workloads import lab
+from vftsim.composition.run import Run
 from vftsim.platform.io.packet import drops
 from vftsim.workloads.request_response import RequestResponseSpec
 from vftsim.workloads.service.application import ServiceSpec
@@ -50,6 +52,37 @@ def test_held_outputs_leave_whole_periods_for_a_round(turn_around_us, beat_ms):
     rtt_ns = turn_around_us * 1000 + 2 * (50_000 + 128 * 8) + 1000
     m = ceil(rtt_ns / (beat_ms * MS))
     assert loop.result.answered == pytest.approx(100 / m, abs=1.5)
+
+
+def test_a_server_far_beyond_its_capacity_is_played_to_its_end():
+    """2 million a second at 4 threads that take 10 us: 400,000 are answered, and 176,000 wait 110 ms later.
+
+    A client has one event planned, however many requests it has had: else 220,000 time-outs would be planned by now.
+    """
+    run = Run(
+        checked(
+            {
+                "hosts": {"host": {"pcpus": 4}},
+                "networks": {"lan": {"rate": "100 Gbit/s", "latency": "1 us"}},
+                "domains": {
+                    "vm": {
+                        "vcpus": 4,
+                        "interfaces": interface("moderated"),
+                        "applications": {"srv": {"kind": "service", "threads": 4}},
+                    }
+                },
+                "workloads": {"load": {"kind": "open_requests", "to": "vm", "rate": "2000000 /s"}},
+                "measure": {"warm_up": "10 ms", "duration": "100 ms"},
+            }
+        ),
+        1,
+        0,
+        engine="compiled",
+    )
+    found = run.run().whole.outcomes["workloads.load"]
+    assert found.answers == pytest.approx(400_000 * 0.1, abs=4)
+    waiting = 2_000_000 * 0.11 - 400_000 * 0.11
+    assert run.engine.sim.planned == pytest.approx(waiting, rel=0.01)
 
 
 def repair_model(clients, think_s, service_s):

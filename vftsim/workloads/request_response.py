@@ -91,8 +91,10 @@ class Exchange(Record):
 
 
 class Client(Record):
-    """One client; ``request`` is the number of the one under way, ``timer`` the event that repeats it after a try.
+    """One client; ``request`` is the number of the one under way.
 
+    The wait for its answer is over at ``due_ns`` (0: there is none); ``timer`` is the event that looks, at ``look_ns``,
+    which is not later: one is moved on, in place of one planned for each request.
     ``is_lost``: the request of the last try, or its answer, was lost.
     """
 
@@ -104,12 +106,14 @@ class Client(Record):
     sent_ns: int
     wait_ns: int
     tries: int
+    due_ns: int
     timer: int
+    look_ns: int
     is_lost: bool
 
 
 exchanges = Table("exchanges", Exchange, 4096)
-clients = Table("exchange_clients", Client, 1 << 17, "use fewer clients, or a lower rate")
+clients = Table("exchange_clients", Client, 1 << 21, "lower the rate, or shorten the time-out or the measured time")
 
 
 @event
@@ -148,14 +152,28 @@ def begin_request(sim: Sim, exchange: Exchange, client: Client) -> None:
 @part
 def send_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Send the present request and watch for its answer."""
-    client.timer = 0
     client.tries += 1
     client.is_lost = False
     if exchange.retry_ns > 0:
-        client.timer = at(sim, sim.now_ns + client.wait_ns, EventKind.TIMER, client.row, on_no_answer, client.row)
+        wait_for_answer(sim, client)
     size_bytes = exchange.request_size_bytes
     made = new_packet(sim, exchange.flow, exchange.port, client.row, client.row, client.request, size_bytes)
     send_to_host(sim, made)
+
+
+@part
+def wait_for_answer(sim: Sim, client: Client) -> None:
+    """Let the wait of a try begin."""
+    client.due_ns = sim.now_ns + client.wait_ns
+    if client.timer == 0 or client.look_ns > client.due_ns:
+        plan_look(sim, client)
+
+
+@part
+def plan_look(sim: Sim, client: Client) -> None:
+    """Look for the answer when the wait is over."""
+    client.look_ns = client.due_ns
+    client.timer = at(sim, client.due_ns, EventKind.TIMER, client.row, on_no_answer, client.row)
 
 
 @event
@@ -163,6 +181,13 @@ def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
     """Repeat a request that has not been answered, or give it up."""
     client = clients(sim)[client_row]
     if token != client.timer:
+        return
+    client.timer = 0
+    if client.due_ns == 0:
+        return
+    # The wait is that of a later request, perhaps of the row's next user.
+    if client.due_ns > sim.now_ns:
+        plan_look(sim, client)
         return
     exchange = exchanges(sim)[client.exchange]
     if exchange.most_tries > 0 and client.tries == exchange.most_tries:
@@ -173,7 +198,7 @@ def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
     client.wait_ns = max(client.wait_ns, min(2 * client.wait_ns, LONGEST_RETRY_NS))
     if exchange.gap_ns == 0 and not client.is_lost:
         # The server's TCP has acknowledged it: there is nothing to repeat as long as it is there.
-        client.timer = at(sim, sim.now_ns + client.wait_ns, EventKind.TIMER, client_row, on_no_answer, client_row)
+        wait_for_answer(sim, client)
         return
     exchange.repeated += 1
     send_request(sim, exchange, client)
@@ -182,8 +207,7 @@ def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
 @part
 def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Turn around to the next request; an open loop's client leaves."""
-    # No event has the token 0: a repetition that is planned finds nothing to repeat.
-    client.timer = 0
+    client.due_ns = 0
     client.sent_ns = -1
     if exchange.gap_ns > 0:
         # Last: the row may have another user from here on.
