@@ -168,10 +168,10 @@ def test_domains_of_one_entry_cost_as_much_each(tmp_path, job):
     stopped = both.estimate("hypervisor_epoch", "domains.vm-1.protection.stopped").mean
     assert stopped == pytest.approx(20.0, abs=1.0), "of one: it stands still for a fifth of its time, as it does alone"
     (said,) = [block.text for block in both.blocks() if isinstance(block, Note) and "2 copies" in block.text]
-    assert "price and work done, which are those of all" in said
+    assert "price, work done and what clients and programs get are those of all together" in said
     tables = [block.columns[0] for block in both.blocks() if isinstance(block, Table)]
-    assert "vm-1.db" in tables
-    assert "vm-2.db" not in tables
+    assert "vm.db" in tables
+    assert not {"vm-1.db", "vm-2.db"} & set(tables)
     assert {"domains.vm-1.applications.db.rate", "domains.vm-2.applications.db.rate"} <= set(both.to_pandas()["figure"])
 
 

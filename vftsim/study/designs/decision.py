@@ -51,6 +51,7 @@ from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, of_
 from vftsim.study.designs.protections import fitting
 from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
+from vftsim.study.figures.names import is_of_copy
 from vftsim.study.figures.objective import Objective, in_units
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.protection_costs import cost_note, of_runs, own_channel
@@ -149,7 +150,8 @@ class Decision(Printed):
         else:
             blocks += crossover_answers(self.crossovers)
         owners = dict.fromkeys(one.owner for one in self.quantities if one.group == SERVICE)
-        for owner in filterfalse(self._of_copies_beside().__contains__, owners):
+        beside = {*self._of_copies_beside(), *(owner for owner in owners if is_of_copy(owner, owners))}
+        for owner in filterfalse(beside.__contains__, owners):
             shown = [one for one in self.quantities if one.group == SERVICE and one.owner == owner]
             blocks += _tables(self, short_owner(owner), shown, with_differences=True)
         titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
@@ -488,8 +490,8 @@ def _notes(decision: Decision) -> Iterator[str]:
     )
     if beside := decision.copies_beside:
         yield (
-            f"Shown is the first of {len(beside) + 1} copies, but for price and work done, which are those of all "
-            "together; what clients of the others get is in --csv and --json."
+            f"Of {len(beside) + 1} copies: price, work done and what clients and programs get are those of all "
+            "together, what else is shown is of the first; what clients of each get is in --csv and --json."
         )
     yield (
         f"A year: each host fails once in {decision.asked.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does not "

@@ -227,7 +227,7 @@ def undeclared_units() -> dict[str, str]:
 def _of(protected: Protected) -> Iterator[Quantity]:
     word = phase_word(protected.summary)
     for address in protected.summary.addresses:
-        is_led = address.leads or address.entry.path[0] in _RATINGS
+        is_led = address.entry.leads or address.entry.path[0] in _RATINGS
         if is_led and is_service(address.owner) and address.phase == word:  # what clients or jobs get
             yield Quantity(address.text, address.entry.words, address.entry.unit, SERVICE, address.owner)
     yield from _COMPUTED.values()
