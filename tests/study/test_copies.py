@@ -1,17 +1,22 @@
 """A domain that stands for several, each with clients of its own: every study looks at the copies."""
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import vftsim
 from vftsim.composition.views import with_domain
 from vftsim.composition.without_effect import of_crash
+from vftsim.outcome import Outcome, Phase, declare
 from vftsim.platform.protection.ha_restart import HaRestartSpec
 from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.study.designs.level_search import _of_copies_the_busiest
 from vftsim.study.designs.run import precision_rule, run_study
+from vftsim.study.designs.sweep_figures import chosen
 from vftsim.study.figures.catalogue import catalogue, watched
+from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 
 COPIES = """\
@@ -61,6 +66,23 @@ def test_what_all_have_done_together_is_a_figure(model):
     assert [address.text for address in summary.find("load-2.rate")] == ["workloads.load-2.rate"]
     of_all = {"workloads.load.rate", "domains.vm.applications.srv.throughput", "domains.vm.protection.stopped"}
     assert of_all <= {address.text for address in catalogue(model.spec)}
+
+
+class Failures(Outcome):
+    failed: int = declare.total(headline=declare.IF_ANY)
+
+
+def test_what_a_copy_has_in_a_later_run_alone_is_in_files_too():
+    """Failures lead where there are any: of the second copy in the second run only."""
+
+    def record(second: int) -> Any:
+        counts = {"load": second, "load-1": 0, "load-2": second}
+        outcomes = {f"workloads.{name}": Failures(failed=failed, seconds=1.0) for name, failed in counts.items()}
+        return SimpleNamespace(phases=(Phase("", None, 0, 10**9, outcomes),))
+
+    summary = Summary([(0, record(0)), (1, record(3))])
+    assert [each.owner for each in chosen(summary, ())] == ["workloads.load", "workloads.load-2"]
+    assert [each.owner for each in summary.addresses if each.leads] == ["workloads.load"]
 
 
 def test_streams_of_all_have_one_delay_and_one_jitter(tmp_path):

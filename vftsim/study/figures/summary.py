@@ -138,7 +138,7 @@ class Summary:
         row = self.rows.get(address.text)
         if row is None:
             row = self.rows[address.text] = Row(address, type(outcome), phase)
-        elif address.leads:
+        elif address.entry.leads:
             row.address = address  # it leads where any replication says so
         row.add(number, address.entry, outcome)
 
