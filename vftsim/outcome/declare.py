@@ -339,10 +339,7 @@ class Delays(Figure):
 
     def together(self, held: Sequence[DelayHistogram]) -> DelayHistogram:
         """Return the times of several of one kind as one distribution."""
-        merged = DelayHistogram()
-        for each in held:
-            merged.merge(each)
-        return merged
+        return DelayHistogram.together(held)
 
     def _percentile(self, percent: float) -> Entry:
         word = _word_of(percent)

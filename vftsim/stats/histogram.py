@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 RELATIVE_ERROR = 0.01
@@ -56,6 +56,14 @@ class DelayHistogram:
         buckets[index] = buckets.get(index, 0) + 1
         self._sum_ns += value_ns
         self._sum_squares_ns2 += value_ns * value_ns
+
+    @classmethod
+    def together(cls, parts: Iterable[DelayHistogram]) -> DelayHistogram:
+        """Return the values of several histograms as one."""
+        made = cls()
+        for part in parts:
+            made.merge(part)
+        return made
 
     def merge(self, other: DelayHistogram) -> None:
         """Take in all values of another histogram."""

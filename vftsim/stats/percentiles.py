@@ -48,9 +48,7 @@ def sections(runs: Sequence[DelayHistogram], percents: Sequence[float]) -> list[
     ValueError
         A run has no delay.
     """
-    together = DelayHistogram()
-    for run in runs:
-        together.merge(run)
+    together = DelayHistogram.together(runs)
     body = together.percentile(BODY_PERCENT)
     beyond_body = tuple(run.count_beyond(body) for run in runs)
     percentiles = []

@@ -43,7 +43,7 @@ from vftsim.study.designs.level_search import SAPS, LevelStudy, LoadNames
 from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
 from vftsim.study.designs.search_levels import OF_A_RAMP, OF_A_STOP, CapacityRequest, JudgedLoad, SearchSettings
 from vftsim.study.figures.catalogue import catalogue, meant_by, one_figure
-from vftsim.study.figures.names import of_copies
+from vftsim.study.figures.names import at_any_count
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.figures.resources import ceiling_pcpus, handling_domains
 from vftsim.study.figures.summary import Summary
@@ -134,7 +134,7 @@ def meets(record: RunRecord, objectives: Sequence[Objective]) -> tuple[dict[str,
     """
     summary, judged = Summary([(0, record)]), dict[str, float]()
     for one in objectives:
-        names = of_copies(one.figure, lambda name: bool(summary.find(name)))
+        names = at_any_count(one.figure, lambda name: bool(summary.find(name)))
         judged[one.figure] = one.worst(list(map(summary.of_run, names)))
     return judged, all(one.holds(judged[one.figure]) for one in objectives)
 
@@ -195,7 +195,7 @@ def at_knob(
     turned = knob.at(spec, level)
     known = catalogue(turned)
     for one in objectives:
-        if not of_copies(one.figure, lambda name: bool(meant_by(name, known))):
+        if not at_any_count(one.figure, lambda name: bool(meant_by(name, known))):
             raise UsageError(f"{knob.key}: at {level:g} the model has no figure '{one.figure}'")
     if not workload:
         return turned

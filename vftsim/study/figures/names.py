@@ -107,7 +107,7 @@ def find(name: str, known: Iterable[Address]) -> list[Address]:
     return [address for address in found if not address.is_of_copy] or found
 
 
-def of_copies(address: str, has: Callable[[str], bool]) -> list[str]:
+def at_any_count(address: str, has: Callable[[str], bool]) -> list[str]:
     """Return a figure's addresses in a model that may have another number of copies (``count``) of its owner.
 
     What stands alone has no number: the first of several, ``workloads.users-1``, is ``workloads.users`` where there is
