@@ -99,6 +99,29 @@ def test_streams_of_all_have_one_delay_and_one_jitter(tmp_path):
     assert min(one.jitter for one in each) <= together.jitter <= max(one.jitter for one in each)
 
 
+def test_reports_of_each_have_figures_together():
+    """httperf and iperf report each test by itself: replies and rates add up, jitter is the mean of the flows."""
+    sizes = ["hosts.host.pcpus=4", "domains.server.count=2", "workloads.web.connections=10"]
+    lengths = ["workloads.tcp.duration=200 ms", "workloads.udp.duration=200 ms", "workloads.udp.rate=100 Mbit/s"]
+    model = vftsim.load("net-bare", sizes + lengths)
+    summary = run_study(model, 1, Execution()).figures_found
+
+    def of(name: str) -> float:
+        return summary.of_run(f"workloads.{name}")
+
+    for added in ("web{}.replies", "tcp{}.throughput", "udp{}.received", "udp{}.offered"):
+        assert of(added.format("")) == pytest.approx(of(added.format("-1")) + of(added.format("-2"))), added
+        assert of(added.format("")) > 0
+    assert of("udp.jitter") == pytest.approx((of("udp-1.jitter") + of("udp-2.jitter")) / 2)
+    assert of("web.answered") == 100 * of("web.replies") / (of("web-1.connections") + of("web-2.connections"))
+    leading = {address.owner for address in summary.addresses if address.leads}
+    assert {"workloads.web", "workloads.tcp", "workloads.udp"} <= leading
+    assert not any("-1" in owner for owner in leading)
+    known = {address.text for address in catalogue(model.spec)}
+    assert {"workloads.web.answered", "workloads.tcp.throughput", "workloads.udp.loss"} <= known
+    assert "workloads.web.concurrent" not in known
+
+
 def test_precision_is_that_of_all_together(model):
     assert watched(model.spec) == "workloads.load.latency.p50"
     found = run_study(model, 1, Execution(), rule=precision_rule(model, 50.0, [], 30))

@@ -204,6 +204,15 @@ class Figure(ABC):
             for number, member in enumerate(self.by):
                 yield (str(getattr(member, "label", member.name.lower())),), _Numbered(number)
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether what several of one kind hold can be put together as one."""
+        return False
+
+    def together(self, held: Sequence[Any]) -> Any:
+        """Return what is held of several of one kind as one."""
+        raise TypeError(f"{self.name} of several cannot be put together")
+
     @abstractmethod
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield what can be asked of it; without an outcome, by its declaration alone."""
@@ -217,6 +226,16 @@ class Number(Figure):
     """A number that a replication gives as it is: a mean over time, an extreme, something computed."""
 
     estimator: Estimator = Mean()
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether it has parts by name, whose whole is declared: those of several are parts like any other."""
+        return self.by == "name" and self.joined != "nothing"
+
+    def together(self, held: Sequence[Mapping[str, float]]) -> Any:
+        """Return the sum of each part, or its mean, as the whole is."""
+        join = math.fsum if self.joined == "sum" else fmean
+        return {name: join(each[name] for each in held if name in each) for name in dict.fromkeys(chain(*held))}
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the whole and its parts."""
@@ -243,6 +262,10 @@ class Verdict(Number):
 
 class Total(Number):
     """A count or sum over the measured time of a phase: what has come since an earlier reading can be told."""
+
+    @property
+    def adds_up(self) -> bool:
+        return True
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the whole and its parts."""
@@ -316,6 +339,10 @@ class Quotient(Figure):
 
 class Delays(Figure):
     """A distribution of times: mean, sd, min and max by replication, percentiles of all replications together."""
+
+    @property
+    def adds_up(self) -> bool:
+        return True
 
     def __init__(self, percents: Sequence[float] = PERCENTS, **about: Any) -> None:
         super().__init__(**{"unit": "ms"} | about)

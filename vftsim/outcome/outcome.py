@@ -13,7 +13,6 @@ from vftsim.outcome.declare import Entry, Figure
 from vftsim.stats import DelayHistogram
 
 _HISTOGRAM = "histogram"
-_ADDED_UP = declare.Total | declare.Delays
 OutcomeT = TypeVar("OutcomeT", bound="Outcome")
 
 
@@ -95,20 +94,24 @@ class Outcome(Declared):
 
     @classmethod
     def of_copies(cls) -> type[Outcome] | None:
-        """Return the kind of what several copies measure together; its own where it holds totals and distributions."""
-        adds_up = all(isinstance(cls.declared.get(name), _ADDED_UP) for name in cls.held if name != "seconds")
-        return cls if adds_up else None
+        """Return the kind of what several copies measure together: the nearest of its kinds that adds up whole."""
+        return next((kind for kind in cls.__mro__ if issubclass(kind, Outcome) and kind._adds_up()), None)
+
+    @classmethod
+    def _adds_up(cls) -> bool:
+        held = [cls.declared.get(name) for name in cls.held if name != "seconds"]
+        return bool(held) and all(figure is not None and figure.adds_up for figure in held)
 
     @classmethod
     def together(cls, outcomes: Sequence[Any]) -> Self:
-        """Return what several measured in the same time, as one."""
-        return cls(**cls.sums(outcomes), seconds=outcomes[0].seconds)
+        """Return what several measured, as one; where one measured for longer, over its time."""
+        return cls(**cls.sums(outcomes), seconds=max(each.seconds for each in outcomes))
 
     @classmethod
     def sums(cls, outcomes: Sequence[Any]) -> dict[str, Any]:
-        """Return the totals and distributions that this class holds, each of several outcomes together."""
+        """Return what this class holds and what adds up, each of several outcomes together."""
         figures = [(name, cls.declared.get(name)) for name in cls.held]
-        added = ((name, figure) for name, figure in figures if isinstance(figure, _ADDED_UP))
+        added = ((name, figure) for name, figure in figures if figure is not None and figure.adds_up)
         return {name: figure.together([vars(outcome)[name] for outcome in outcomes]) for name, figure in added}
 
     def __eq__(self, other: object) -> bool:

@@ -356,8 +356,8 @@ def start_calls(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-class CallsSeen(Outcome):
-    """What the user agents of a farm saw; counts from the end of the warm-up."""
+class CallsAnswered(Outcome):
+    """What the user agents of a farm, or of several together, got; counts from the end of the warm-up."""
 
     offered: int = declare.total(label="calls offered")
     answered: int = declare.total(label="calls answered")
@@ -365,8 +365,6 @@ class CallsSeen(Outcome):
     messages: int = declare.total(label="messages sent")
     repeated: int = declare.total(label="messages repeated", better="lower")
     dropped: int = declare.total(label="messages dropped", better="lower")
-    active_calls: int = declare.number(label="calls at the end")
-    most_active_calls: int = declare.number(label="calls at a time, most")
     response: DelayHistogram = declare.delays(
         label="INVITE to 200, less ringing", better="lower", headline=("p50", "p95")
     )
@@ -391,6 +389,13 @@ class CallsSeen(Outcome):
     retransmissions = declare.ratio(
         repeated, messages, unit="%", label="messages repeated", better="lower", known_as=("retransmissions_percent",)
     )
+
+
+class CallsSeen(CallsAnswered):
+    """What the user agents of one farm saw."""
+
+    active_calls: int = declare.number(label="calls at the end")
+    most_active_calls: int = declare.number(label="calls at a time, most")
 
 
 class FarmWire(Wire):

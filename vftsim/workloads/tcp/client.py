@@ -208,14 +208,19 @@ def line_payload_bits_per_s(rate_bits_per_s: float, mss: int = 1448) -> float:
     return rate_bits_per_s * mss / (mss + HEADER_BYTES)
 
 
-class TcpTest(Outcome):
-    """What iperf reports of TCP, over the whole test."""
+class TcpFlows(Outcome):
+    """What the connections of one iperf, or of several together, carried over the whole test."""
 
     throughput: dict[str, float] = declare.number(
         by="name", unit="Mbit/s", label="throughput", better="higher", headline=True, known_as=("mbit_per_s",)
     )
     retransmitted: int = declare.total(label="segments sent again", better="lower")
     timeouts: int = declare.total(label="time-outs", better="lower")
+
+
+class TcpTest(TcpFlows):
+    """What one iperf reports of TCP."""
+
     report: str = attribute()
 
 

@@ -282,22 +282,16 @@ def start_httperf(sim: Sim, row: int, delay_ns: int) -> int:
     return 0
 
 
-class WebTest(Outcome):
-    """What one httperf counts of its test, from its first connection to its last."""
+class WebReplies(Outcome):
+    """What one httperf, or several together, got of their servers."""
 
     connections: int = declare.total(label="connections asked for")
     requests: int = declare.total(label="requests sent")
     replies: int = declare.total()
     timeouts: int = declare.total(label="connections given up", better="lower")
     resets: int = declare.total(label="connections reset", better="lower")
-    concurrent: int = declare.number(label="connections at a time, most")
-    duration_s: float = declare.number(label="length of the test", unit="s")
-    connect_ms: float = declare.number(label="time to connect, mean", unit="ms", better="lower")
-    transfer_ms: float = declare.number(label="time to transfer, mean", unit="ms", better="lower")
     response: DelayHistogram = declare.delays(label="request to reply", better="lower", headline=("p50", "p95"))
     lifetime: DelayHistogram = declare.delays(label="connection, opened to closed")
-    sampled: float = declare.number(label="replies a second, mean of samples over 5 s", better="higher")
-    report: str = attribute()
     answered = declare.ratio(
         replies,
         connections,
@@ -308,6 +302,17 @@ class WebTest(Outcome):
         known_as=("answered_percent",),
     )
     reply_rate = declare.rate(replies, label="replies", better="higher", headline=True)
+
+
+class WebTest(WebReplies):
+    """What one httperf counts of its test, from its first connection to its last."""
+
+    concurrent: int = declare.number(label="connections at a time, most")
+    duration_s: float = declare.number(label="length of the test", unit="s")
+    connect_ms: float = declare.number(label="time to connect, mean", unit="ms", better="lower")
+    transfer_ms: float = declare.number(label="time to transfer, mean", unit="ms", better="lower")
+    sampled: float = declare.number(label="replies a second, mean of samples over 5 s", better="higher")
+    report: str = attribute()
 
 
 def httperf_report(engine: Engine, load: HttpLoad, header_bytes: int = 200, footer_bytes: int = 2) -> HttperfReport:
