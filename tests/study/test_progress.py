@@ -168,6 +168,21 @@ def test_lines_say_what_is_left_by_the_share_that_is_done(monkeypatch, capsys):
     assert capsys.readouterr().err == "run: 1/4, about 2 min 0 s left\n"
 
 
+def test_what_workers_take_to_begin_is_no_part_of_the_pace(monkeypatch, capsys):
+    """One of 300 after 5 s, the others each 0.4 s: 26 minutes were told."""
+    clock = Clock()
+    monkeypatch.setattr(shown, "time", clock)
+    lines = Lines("search")
+    lines.total(300)
+    clock.now_s = 5.3
+    lines.advance("at 850 /s")
+    assert capsys.readouterr().err == "search: 1/300 - at 850 /s\n"
+    for _ in range(13):
+        clock.now_s += 0.4
+        lines.advance()
+    assert capsys.readouterr().err == "search: 14/300, about 1 min 54 s left\n", "286 units of 0.4 s"
+
+
 def test_the_beginning_is_said_once_when_there_is_work(capsys):
     shown_quietly = shown.make_progress("run", True, "this takes 2 hours")
     shown_quietly.total(0)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 _BETWEEN_LINES_S = 5.0
 _FIRST_SHARE = 0.05
-"""Of the first unit: what is done of it by then tells how long the rest takes."""
+"""Of a unit: what is done of the first by then tells how long the rest takes."""
+_TO_BEGIN_S = 20.0
+"""What workers take to begin, and pilots of a search, is over by then; the first unit has it in its time."""
 
 
 class Progress:
@@ -67,6 +69,8 @@ class Lines(Progress):
         self._total = 0
         self._done = 0
         self._start_s = self._last_s = time.monotonic()
+        self._counted_from = 0
+        """Unit whose end :attr:`_start_s` is; what follows tells the pace."""
 
     def total(self, units: int) -> None:
         """State how many units of work there are, from here on."""
@@ -80,6 +84,8 @@ class Lines(Progress):
         self._done += 1
         if self._is_time() or self._done == self._total:
             self._line(self._done, text)
+        if self._done == 1 and time.monotonic() - self._start_s < _TO_BEGIN_S:
+            self._start_s, self._counted_from = time.monotonic(), 1
 
     def part(self, share: float) -> None:
         """Say how far the unit under way is, if the last line is old."""
@@ -92,9 +98,10 @@ class Lines(Progress):
     def _line(self, done: float, text: str) -> None:
         self._last_s = time.monotonic()
         of = f"/{self._total}" if self._total else ""
-        passed_s = self._last_s - self._start_s
-        is_known = self._total > done >= _FIRST_SHARE
-        left = f", about {_duration(passed_s * (self._total - done) / done)} left" if is_known else ""
+        passed_s, counted = self._last_s - self._start_s, done - self._counted_from
+        has_begun = done != 1 or passed_s >= _TO_BEGIN_S
+        is_known = has_begun and self._total > done and counted >= _FIRST_SHARE
+        left = f", about {_duration(passed_s * (self._total - done) / counted)} left" if is_known else ""
         _print(f"{self._title}: {self._done}{of}{left}{' - ' + text if text else ''}")
 
 
