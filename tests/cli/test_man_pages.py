@@ -41,3 +41,21 @@ def test_groff_sets_them_without_a_warning() -> None:
         check=True,
     )
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_that_is_named_is_read_alone_and_as_it_is_among_all(name):
+    """The options of the others would take a tenth of a second at each start."""
+    alone = command_line(name).commands
+    assert list(alone) == [name]
+    shown, expected = (
+        each.get_help(each.context_class(each, info_name=name)) for each in (alone[name], COMMANDS[name])
+    )
+    assert shown == expected
+
+
+def test_without_a_command_all_are_listed_and_none_is_read():
+    listed = command_line("").commands
+    assert list(listed) == list(COMMANDS)
+    assert not any(command.params for command in listed.values())
+    assert {n: each.short_help for n, each in listed.items()} == {n: each.short_help for n, each in COMMANDS.items()}

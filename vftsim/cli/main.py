@@ -11,6 +11,8 @@ from __future__ import annotations
 import _thread
 import functools
 import importlib
+import inspect
+import os
 import pkgutil
 import signal
 import sys
@@ -34,6 +36,8 @@ from vftsim.errors import ModelFileError, StorageError, UsageError, VftsimError,
 _TYPER_INTERRUPTED = 130
 _NO_MEMORY = "there is not enough memory; fewer --jobs or a smaller model need less"
 _AGAIN_S = 0.01
+_COMPLETING = "_VFTSIM_COMPLETE"
+"""Variable by which a shell asks for what may follow."""
 
 EPILOG = (
     "Exit codes: 0 done, 1 outside the declared accuracy or damaged, 2 mistake in the command or a file, "
@@ -60,8 +64,12 @@ class GroupedHelp(TyperCommand):
                     formatter.write_dl(records)
 
 
-def build_app() -> typer.Typer:
-    """Return the application with every command of :mod:`vftsim.cli.commands`."""
+def build_app(named: str | None = None) -> typer.Typer:
+    """Return the application with every command of :mod:`vftsim.cli.commands`.
+
+    To read their options takes longer than most commands do: with the name of a command the application has that one
+    alone, with another word all of them without options, to be listed.
+    """
     app = typer.Typer(
         name="vftsim",
         help="What will a system carry, virtualized and protected by fault tolerance? Simulation with error bars.",
@@ -74,23 +82,29 @@ def build_app() -> typer.Typer:
     if sys.flags.optimize > 1:
         raise UsageError("python -OO leaves out the docstrings in which commands declare their options; -O keeps them")
     commands = importlib.import_module("vftsim.cli.commands")
-    made = {each.__name__: as_it_is(each) for each in commands.STUDIES}
-    for each in pkgutil.iter_modules(commands.__path__):
-        made[each.name] = getattr(importlib.import_module(f"{commands.__name__}.{each.name}"), each.name)
-    for module in sorted(made):
-        command = spread(declared(made[module]))
-        name = module.partition("_")[0]
+    studies = {each.__name__: each for each in commands.STUDIES}
+    modules = sorted([*studies, *(each.name for each in pkgutil.iter_modules(commands.__path__))])
+    names = {module.partition("_")[0]: module for module in modules}
+    for name in list(names) if named is None or named not in names else [named]:
+        module = names[name]
+        study = studies.get(module)
+        made = getattr(importlib.import_module(f"{commands.__name__}.{module}"), module) if study is None else study
         # Given apart from the help, it is not cut to what is left of a line.
-        short = " ".join((command.__doc__ or "").partition("\n\n")[0].split())
+        short = " ".join(inspect.cleandoc(made.__doc__ or "").partition("\n\n")[0].split())
         add = app.command(name, cls=GroupedHelp, short_help=short, epilog=epilog_of(name))
-        add(_saying_what_is_kept(command))
+        is_read = named is None or named == name
+        add(_saying_what_is_kept(spread(declared(as_it_is(made) if study else made))) if is_read else _unread)
     return app
 
 
+def _unread() -> None:
+    """Stand for a command in a list."""
+
+
 @functools.cache
-def command_line() -> Any:
-    """Return the application as what reads a command line, made once: that takes longer than most commands do."""
-    return typer.main.get_command(build_app())
+def command_line(named: str | None = None) -> Any:
+    """Return what reads a command line, made once: that of :func:`build_app`."""
+    return typer.main.get_command(build_app(named))
 
 
 def _saying_what_is_kept(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,12 +231,13 @@ def _what_failed(name: Any) -> str:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    named = None if _COMPLETING in os.environ else next((word for word in words if not word.startswith("-")), "")
     try:
-        outcome = command_line()(args=None if arguments is None else list(arguments), standalone_mode=False)
+        outcome = command_line(named)(args=words, standalone_mode=False)
     except TyperException as error:
         return stopped(_mistake(error), USAGE)
     except VftsimError as error:
-        words = sys.argv[1:] if arguments is None else arguments
         code = INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE
         return stopped(_as_typed(error, words), code)
     except Exit as end:
