@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.labs.iperf3_files import Iperf3Report, Iperf3Stream
 from vftsim.errors import ModelFileError
 from vftsim.labs.importing import Source, Window, figures_of, importer_for
 from vftsim.labs.imports import iperf2
 from vftsim.labs.imports.httperf import read_report
-from vftsim.labs.imports.iperf3 import Iperf3Report, Iperf3Stream
 
 FILES = Path(__file__).parent / "files"
 

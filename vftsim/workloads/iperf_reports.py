@@ -1,4 +1,4 @@
-"""What clients find in a bulk test, and how iperf 2 and iperf3 would report it."""
+"""What clients find in a bulk test, and how iperf 2 would report one of TCP."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vftsim.labs.imports.iperf2 import SUM, Iperf2Line, Iperf2Report
-from vftsim.labs.imports.iperf3 import Iperf3Report, Iperf3Stream
-
-_NS_MS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -34,14 +31,6 @@ class TcpConnectionResult:
     def bits_per_s(self) -> float:
         """Mean over the whole time."""
         return self.bytes * 8 / self.intervals[-1][1] if self.intervals else 0.0
-
-    def cumulative_bits_per_s(self) -> tuple[float, ...]:
-        """Means from the beginning up to the end of each interval."""
-        total, means = 0, []
-        for _, end_s, count in self.intervals:
-            total += count
-            means.append(total * 8 / end_s)
-        return tuple(means)
 
 
 @dataclass(frozen=True)
@@ -101,41 +90,3 @@ def _with_sum(lines: list[Iperf2Line]) -> list[Iperf2Line]:
     if len(lines) < 2:
         return lines
     return [*lines, _line(SUM, lines[0].begin_s, lines[0].end_s, sum(line.bytes for line in lines))]
-
-
-def iperf2_of_udp(result: UdpFlowResult) -> Iperf2Report:
-    """Return the report of one client, the server's in it."""
-    connection = str(result.client)
-    served = Iperf2Line(
-        connection,
-        0.0,
-        result.receiving_s,
-        result.received_bytes,
-        result.received_bits_per_s,
-        result.jitter_ns * _NS_MS,
-        result.lost,
-        result.total,
-    )
-    return Iperf2Report((_line(connection, 0.0, result.sending_s, result.sent_bytes),), (served,), result.sent)
-
-
-def iperf3_of_tcp(results: Sequence[TcpConnectionResult]) -> Iperf3Report:
-    """Return the report of a test; what was sent is what was received in order, retransmissions apart."""
-    return Iperf3Report("TCP", tuple(Iperf3Stream(r.intervals, r.bytes, r.bytes, r.retransmitted) for r in results))
-
-
-def iperf3_of_udp(results: Sequence[UdpFlowResult]) -> Iperf3Report:
-    """Return the report of a test as one interval."""
-    return Iperf3Report("UDP", tuple(_datagram_stream(result) for result in results))
-
-
-def _datagram_stream(result: UdpFlowResult) -> Iperf3Stream:
-    return Iperf3Stream(
-        ((0.0, result.sending_s, result.sent_bytes),),
-        result.sent_bytes,
-        result.received_bytes,
-        None,
-        result.jitter_ns * _NS_MS,
-        result.lost,
-        result.total,
-    )
