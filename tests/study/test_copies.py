@@ -1,12 +1,12 @@
 """A domain that stands for several, each with clients of its own: every study looks at the copies."""
 
+import re
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 import vftsim
+from vftsim.composition.record import RunRecord
 from vftsim.composition.views import with_domain
 from vftsim.composition.without_effect import of_crash
 from vftsim.outcome import Outcome, Phase, declare
@@ -75,10 +75,11 @@ class Failures(Outcome):
 def test_what_a_copy_has_in_a_later_run_alone_is_in_files_too():
     """Failures lead where there are any: of the second copy in the second run only."""
 
-    def record(second: int) -> Any:
+    def record(second: int) -> RunRecord:
         counts = {"load": second, "load-1": 0, "load-2": second}
         outcomes = {f"workloads.{name}": Failures(failed=failed, seconds=1.0) for name, failed in counts.items()}
-        return SimpleNamespace(phases=(Phase("", None, 0, 10**9, outcomes),))
+        copies = {"workloads.load": ["workloads.load-1", "workloads.load-2"]}
+        return RunRecord((Phase("", None, 0, 10**9, outcomes),), {}, 0, 0, {}, {}, copies)
 
     summary = Summary([(0, record(0)), (1, record(3))])
     assert [each.owner for each in chosen(summary, ())] == ["workloads.load", "workloads.load-2"]
@@ -120,6 +121,34 @@ def test_reports_of_each_have_figures_together():
     known = {address.text for address in catalogue(model.spec)}
     assert {"workloads.web.answered", "workloads.tcp.throughput", "workloads.udp.loss"} <= known
     assert "workloads.web.concurrent" not in known
+
+
+def test_what_is_named_like_a_copy_is_shown_as_what_it_is(tmp_path):
+    """``vm-2`` beside ``vm`` is another domain, and ``load-2`` other clients; of ``count: 2`` each is a copy."""
+    path = tmp_path / "two.yaml"
+    alone = COPIES.replace("    count: 2\n", "")
+    (domain,) = re.findall(r"  vm:\n(?:    .*\n)+", alone)
+    path.write_text(
+        alone.replace(domain, domain + domain.replace("vm:", "vm-2:")).replace(
+            "rate: 200 /s}", "rate: 200 /s}, load-2: {kind: open_requests, to: vm-2, rate: 100 /s}"
+        )
+    )
+    model = vftsim.load(path)
+    summary = run_study(model, 1, Execution()).figures_found
+    for addresses in (summary.addresses, catalogue(model.spec)):
+        leading = {address.owner for address in addresses if address.leads}
+        assert {"workloads.load", "workloads.load-2", "domains.vm", "domains.vm-2"} <= leading
+
+
+def test_models_with_other_numbers_of_copies_differ_by_figures(model):
+    """One guest beside two: what its clients see, its CPU and its mechanism are compared with what all have."""
+    alone = vftsim.load(model.label, ["domains.vm.count=1"])
+    of_two, of_one = (run_study(each, 2, Execution()).figures_found for each in (model, alone))
+    for name in ("workloads.load.rate", "domains.vm.cpu", "domains.vm.protection.channel"):
+        assert of_one.difference(of_two, name).mean == pytest.approx(
+            of_two.estimate(name).mean - of_one.estimate(name).mean
+        )
+    assert of_one.difference(of_two, "workloads.load.rate").mean > 100
 
 
 def test_precision_is_that_of_all_together(model):

@@ -432,8 +432,8 @@ class ModelSpec(Spec):
             f"workloads.{name}": [f"workloads.{each}" for each in self.drivers_of(name)] for name in self.workloads
         }
         for name, domain in self.domains.items():
-            for part in (*(f"applications.{key}" for key in domain.applications), "protection"):
-                owners[f"domains.{name}.{part}"] = [f"domains.{copy}.{part}" for copy in self.copies(name)]
+            for part in ("", *(f".applications.{key}" for key in domain.applications), ".protection"):
+                owners[f"domains.{name}{part}"] = [f"domains.{copy}{part}" for copy in self.copies(name)]
         return {owner: copies for owner, copies in owners.items() if len(copies) > 1}
 
     def serving(self) -> dict[str, list[str]]:

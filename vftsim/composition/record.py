@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from vftsim.outcome import Outcome, Phase
-from vftsim.platform.outcomes import CopyUse, DomainUse
+from vftsim.platform.outcomes import DomainUse
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.ramp import StepOutcome
 
@@ -31,11 +31,18 @@ class RunRecord:
     """By guarded domain: (instant in ns, what happened)."""
     offers: dict[str, Offer]
     """What each workload was asked to send and sent, of those that may send less."""
+    copies: dict[str, list[str]] = field(default_factory=dict)
+    """Owners of outcomes of several copies together, and of each."""
 
     @property
     def whole(self) -> Phase:
         """The whole run, or its measured time."""
         return self.phases[-1]
+
+    @property
+    def of_copies(self) -> set[str]:
+        """Owners of outcomes of one of several copies, of which another outcome tells all together."""
+        return {copy for copies in self.copies.values() for copy in copies}
 
     @property
     def last_measured(self) -> Phase:
@@ -65,7 +72,7 @@ class RunRecord:
         return {
             owner.removeprefix("domains."): outcome.cpu_ns / round(outcome.seconds * 1e9)
             for owner, outcome in self.last_measured.outcomes.items()
-            if isinstance(outcome, DomainUse | CopyUse)
+            if isinstance(outcome, DomainUse)
         }
 
     def played(self) -> list[StepOutcome]:
@@ -85,6 +92,7 @@ class RunRecord:
             "events": self.events,
             "timelines": {name: [list(moment) for moment in moments] for name, moments in self.timelines.items()},
             "offers": {name: asdict(offer) for name, offer in self.offers.items()},
+            "copies": self.copies,
         }
 
     @staticmethod
@@ -97,4 +105,5 @@ class RunRecord:
             events=data["events"],
             timelines={name: [(ns, what) for ns, what in moments] for name, moments in data["timelines"].items()},
             offers={name: Offer(**offer) for name, offer in data["offers"].items()},
+            copies=data.get("copies", {}),
         )

@@ -23,7 +23,7 @@ from vftsim.platform.cpu.records import hosts, pcpus, uncharged_ns, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
 from vftsim.platform.io.nic import nics
-from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
+from vftsim.platform.outcomes import RESOURCES, DomainUse, HostUse, LinkUse, Losses
 from vftsim.platform.pauses import Pauses
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.account import timeline
@@ -276,8 +276,8 @@ class Run:
             running_ns[int(vcpu.pcpu)] = more_ns
             domain_ns[name] += int(vcpu.run_ns) + more_ns
         outcomes: dict[str, Outcome] = {}
-        for name, cpu_ns in self._by_domain(domain_ns):
-            outcomes[f"domains.{name}"] = cpu_ns
+        for name, cpu_ns in domain_ns.items():
+            outcomes[f"domains.{name}"] = DomainUse(cpu_ns=cpu_ns)
         for name, domain in built.specs.items():
             for (key, disk), row in zip(domain.disks.items(), built.disks[name], strict=True):
                 outcomes[f"domains.{name}.disks.{key}"] = disk.measured(self.engine, row)
@@ -298,20 +298,6 @@ class Run:
             outcomes[f"domains.{name}.protection"] = built.protection_of(name).measured(self.engine, guard)
         outcomes["drops"] = Losses(packets={f"{place} {why}": n for (place, why), n in built.drop_counts().items()})
         return _Reading(now_ns, outcomes)
-
-    def _by_domain(self, domain_ns: dict[str, int]) -> Iterator[tuple[str, Outcome]]:
-        """Yield CPU time by domain; of a domain with copies that of all together, and that of each."""
-        copied: set[str] = set()
-        for name in self.spec.domains:
-            copies = self.spec.copies(name)
-            if len(copies) > 1:
-                yield name, CopiesUse(cpu_ns=sum(domain_ns[each] for each in copies), copies=len(copies))
-                copied.update(copies)
-                for each in copies:
-                    yield each, CopyUse(cpu_ns=domain_ns[each])
-        for name, cpu_ns in domain_ns.items():
-            if name not in copied:
-                yield name, DomainUse(cpu_ns=cpu_ns)
 
     def _begin_window(self) -> None:
         self.built.settle()
@@ -354,16 +340,17 @@ class Run:
         before = self._start if self.phased else self._before
         measured = after.since(before).items()
         whole |= {owner: each for owner, each in measured if not (self.phased and isinstance(each, RESOURCES))}
+        last = Phase("", self._load(), before.time_ns, after.time_ns, self._with_all_copies(whole))
+        phases = (*self._phases(), last)
+        owners = {owner for phase in phases for owner in phase.outcomes}
         return RunRecord(
-            phases=(
-                *self._phases(),
-                Phase("", self._load(), before.time_ns, after.time_ns, self._with_all_copies(whole)),
-            ),
+            phases=phases,
             drops=built.drop_counts(),
             in_flight=in_flight,
             events=self.engine.events,
             timelines={name: timeline(self.engine, guard) for name, guard in built.guards.items()},
             offers={name: offer for name, driver in built.drivers.items() if (offer := driver.offer()) is not None},
+            copies={owner: copies for owner, copies in self.spec.owners_of_copies().items() if owner in owners},
         )
 
     def _with_all_copies(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
@@ -382,7 +369,7 @@ class Run:
         """Yield the phases that workloads have of their own, with the use of resources in each."""
         for driver in self.built.drivers.values():
             for phase in driver.phases():
-                outcomes = {**phase.outcomes, **self._resources[phase.name]}
+                outcomes = self._with_all_copies({**phase.outcomes, **self._resources[phase.name]})
                 yield Phase(phase.name, phase.load, phase.begin_ns, phase.end_ns, outcomes)
 
     def _load(self) -> float | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.disk import DiskUse
 from vftsim.platform.io.link import utilization
-
-
-class CopyUse(Outcome):
-    """CPU time of one of the copies of a domain, which leads no table."""
-
-    cpu_ns: int = declare.total(label="CPU time", unit="ns")
-    cpu = declare.rate(cpu_ns, factor=1e-7, unit="%", label="CPU", observed_as="cpu.*")
 
 
 class DomainUse(Outcome):
@@ -20,9 +16,14 @@ class DomainUse(Outcome):
     cpu_ns: int = declare.total(label="CPU time", unit="ns")
     cpu = declare.rate(cpu_ns, factor=1e-7, unit="%", label="CPU", headline=True, observed_as="cpu.*")
 
+    @classmethod
+    def of_copies(cls) -> type[Outcome]:
+        """Return what copies of a domain use: what is set once is answered once."""
+        return CopiesUse
+
 
 class CopiesUse(Outcome):
-    """CPU time of the copies of a domain: what is set once is answered once."""
+    """CPU time of the copies of a domain."""
 
     cpu_ns: int = declare.total(label="CPU time of all copies", unit="ns")
     copies: int = declare.number()
@@ -30,6 +31,11 @@ class CopiesUse(Outcome):
     cpu = declare.number(
         source=lambda use: use.cpu_total / use.copies, unit="%", label="CPU, mean of the copies", headline=True
     )
+
+    @classmethod
+    def together(cls, outcomes: Sequence[Any]) -> Self:
+        """Return what several domains use."""
+        return cls(**cls.sums(outcomes), copies=len(outcomes), seconds=outcomes[0].seconds)
 
 
 class HostUse(Outcome):
@@ -66,5 +72,5 @@ class Losses(Outcome):
     packets: dict[str, int] = declare.total(by="name", label="packets dropped", better="lower")
 
 
-RESOURCES = (CopyUse, DomainUse, CopiesUse, DiskUse, HostUse, LinkUse)
+RESOURCES = (DomainUse, CopiesUse, DiskUse, HostUse, LinkUse)
 """Outcomes that tell what was used of something; of a ramp they are known by step."""

@@ -14,7 +14,7 @@ from vftsim.outcome.declare import Series as Sampled
 from vftsim.report.blocks import Chart, Point, Series, dot_chart, with_unit
 from vftsim.stats import DelayHistogram, Estimate
 from vftsim.study.blocks.head import within
-from vftsim.study.figures.names import Address, is_of_copy
+from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.figures.tables import short_owner
 
@@ -144,7 +144,7 @@ def _distributions(records: Sequence[tuple[int, RunRecord]]) -> list[Chart]:
     pooled: dict[str, DelayHistogram] = {}
     for _, record in records:
         for owner, outcome in record.whole.outcomes.items():
-            for figure in () if is_of_copy(owner, record.whole.outcomes) else outcome.declared.values():
+            for figure in () if owner in record.of_copies else outcome.declared.values():
                 if isinstance(figure, Delays) and figure.headline and figure.held(outcome).count:
                     name = f"{short_owner(owner)}, {figure.label}"
                     pooled.setdefault(name, DelayHistogram()).merge(figure.held(outcome))

@@ -51,7 +51,6 @@ from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, of_
 from vftsim.study.designs.protections import fitting
 from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
-from vftsim.study.figures.names import is_of_copy
 from vftsim.study.figures.objective import Objective, in_units
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.protection_costs import cost_note, of_runs, own_channel
@@ -150,7 +149,9 @@ class Decision(Printed):
         else:
             blocks += crossover_answers(self.crossovers)
         owners = dict.fromkeys(one.owner for one in self.quantities if one.group == SERVICE)
-        beside = {*self._of_copies_beside(), *(owner for owner in owners if is_of_copy(owner, owners))}
+        every = self.base.spec.owners_of_copies().items()
+        of_copies = {copy for owner, copies in every if owner in owners for copy in copies}
+        beside = self._of_copies_beside() | of_copies
         for owner in filterfalse(beside.__contains__, owners):
             shown = [one for one in self.quantities if one.group == SERVICE and one.owner == owner]
             blocks += _tables(self, short_owner(owner), shown, with_differences=True)

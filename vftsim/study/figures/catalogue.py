@@ -11,23 +11,22 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import is_linked
 from vftsim.outcome import Outcome, Phase
 from vftsim.outcome.declare import ANY, percent_of
-from vftsim.platform.outcomes import RESOURCES, CopiesUse, CopyUse, DomainUse, HostUse, LinkUse, Losses
-from vftsim.study.figures.names import Address, find, is_of_copy, only, unknown
+from vftsim.platform.outcomes import RESOURCES, DomainUse, HostUse, LinkUse, Losses
+from vftsim.study.figures.names import Address, find, only, unknown
 
 
 def catalogue(spec: ModelSpec) -> list[Address]:
     """Return the addresses of all figures of a model, percentiles as they are listed."""
     known = list(_owners(spec))
-    owned = {owner for owner, *_ in known}
-    every = spec.owners_of_copies().items()
-    together = {copies[0]: owner for owner, copies in every if owned.issuperset(copies)}
-    known += [
-        (together[owner], phase, step, kind)
+    owned, every = {owner for owner, *_ in known}, spec.owners_of_copies()
+    firsts = {copies[0]: owner for owner, copies in every.items() if owned.issuperset(copies)}
+    together = [
+        (firsts[owner], phase, step, kind)
         for owner, phase, step, outcome in known
-        if owner in together and (kind := outcome.of_copies()) is not None
+        if owner in firsts and (kind := outcome.of_copies()) is not None
     ]
-    owners = {*owned, *together.values()}
-    copies = {owner for owner in owners if is_of_copy(owner, owners)}
+    known += together
+    copies = {copy for owner, *_ in together for copy in every[owner]}
     return [
         Address(owner, phase, step, entry, owner in copies)
         for owner, phase, step, outcome in known
@@ -112,10 +111,8 @@ def _platform(spec: ModelSpec) -> Iterator[tuple[str, type[Outcome]]]:
     with_account = guarded(spec)
     for name, domain in spec.domains.items():
         copies = spec.copies(name)
-        yield f"domains.{name}", CopiesUse if len(copies) > 1 else DomainUse
         for each in copies:
-            if len(copies) > 1:
-                yield f"domains.{each}", CopyUse
+            yield f"domains.{each}", DomainUse
             yield from ((f"domains.{each}.disks.{key}", disk.outcome) for key, disk in domain.disks.items())
             for key, application in domain.applications.items():
                 yield from ((f"domains.{each}.applications.{key}", outcome) for outcome in application.outcomes)

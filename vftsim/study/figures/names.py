@@ -8,7 +8,7 @@ name of a distribution alone means its leading statistics.
 """
 
 import difflib
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, takewhile
@@ -82,14 +82,6 @@ class Address:
             return False
         whole = [spelling for spelling in self.spellings if spelling[-1] == last and len(spelling) > size]
         return any(words[-1] == spelling[-1 - size] and _is_within(words, spelling) for spelling in whole)
-
-
-def is_of_copy(owner: str, owners: Container[str]) -> bool:
-    """Whether an owner is a copy (``workloads.calls-2``, ``domains.web-1.protection``) of which one tells of all."""
-    kind, _, below = owner.partition(".")
-    name, dot, part = below.partition(".")
-    entry, _, number = name.rpartition("-")
-    return number.isdigit() and f"{kind}.{entry}{dot}{part}" in owners
 
 
 def find(name: str, known: Iterable[Address]) -> list[Address]:

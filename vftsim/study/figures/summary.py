@@ -14,7 +14,7 @@ from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import is_known
 from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate, unless_mixed
-from vftsim.study.figures.names import Address, find, is_of_copy, only
+from vftsim.study.figures.names import Address, find, only
 
 OF_PAIRS = "A difference with (x to y) is the mean of the replications' own differences, with the lowest and highest."
 """What stands below a table of :meth:`Summary.difference`."""
@@ -44,6 +44,11 @@ class Row:
         self._unread.clear()
         return self._observed
 
+    def is_like(self, other: Row) -> bool:
+        """Whether both are one declared figure, or one is what copies have together of the other."""
+        is_same = self.address.entry.figure is other.address.entry.figure
+        return is_same or self.kind.of_copies() is other.kind or other.kind.of_copies() is self.kind
+
     def add(self, number: int, entry: Entry, outcome: Outcome) -> None:
         """Take in a replication; ``entry`` is the figure as its outcome has it."""
         self._unread[number] = entry, outcome
@@ -57,14 +62,15 @@ class Summary:
         self.rows: dict[str, Row] = {}
         self._estimates: dict[str, Estimate] = {}
         self._outcomes: dict[tuple[str, str], dict[int, tuple[Phase, Outcome]]] = {}
+        self._of_copies = {copy for _, record in records for copy in record.of_copies}
         for number, record in records:
             for phase in record.phases:
                 word, step = phase.word, _step(phase)
                 for owner, outcome in phase.outcomes.items():
                     self._outcomes.setdefault((owner, word), {})[number] = phase, outcome
-                    is_copy = is_of_copy(owner, phase.outcomes)
                     for entry in outcome.entries():
-                        self._take(number, phase, Address(owner, word, step, entry, is_copy), outcome)
+                        address = Address(owner, word, step, entry, owner in self._of_copies)
+                        self._take(number, phase, address, outcome)
 
     @property
     def addresses(self) -> list[Address]:
@@ -124,7 +130,7 @@ class Summary:
         None where one has no such figure, or another of the same address.  The other may have it at another one.
         """
         mine, its = self.rows.get(address), other.rows.get(its_address or address)
-        if mine is None or its is None or mine.kind is not its.kind:
+        if mine is None or its is None or not mine.is_like(its):
             return None
         common = sorted(mine.observed.keys() & its.observed.keys())
         if not common:
@@ -152,7 +158,7 @@ class Summary:
                 entry = figure.further(word)
                 if entry is None:
                     continue
-                address = Address(owner, phase.word, _step(phase), entry, is_of_copy(owner, phase.outcomes))
+                address = Address(owner, phase.word, _step(phase), entry, owner in self._of_copies)
                 if head and not address.is_meant(name.split(".")):
                     continue
                 for number, (phase_of_run, outcome) in outcomes.items():
