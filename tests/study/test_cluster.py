@@ -1,5 +1,6 @@
 """A real Dask scheduler and worker processes on loopback: same results, nothing lost or twice."""
 
+import concurrent.futures
 import contextlib
 import itertools
 import json
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
+from concurrent.futures import Future
 from queue import SimpleQueue
 from unittest.mock import Mock
 
@@ -244,6 +246,17 @@ def test_a_task_at_which_a_worker_was_lost_has_the_next_one_for_itself():
     assert at[0] != at[1] != "a"
     assert given.count(at[1]) == 1, "no other beside it, neither before nor after"
     assert not {index for index, _ in own._running.values()} & set(left)
+
+
+def test_nobody_waits_for_results_of_who_is_gone(monkeypatch):
+    monkeypatch.setattr("vftsim.study.runs.cluster._LOOK_S", 0.001)
+    own, getting = Cluster.__new__(Cluster), Future()
+    own.address, own._client = "tcp://gone", Mock(status="running", nthreads=lambda: {"a": 1})
+    with pytest.raises(concurrent.futures.TimeoutError):
+        own._waited_for(getting, {"a", "b"})
+    own._client.status = "connecting"
+    with pytest.raises(WorkerLostError, match="is gone"):
+        own._waited_for(getting, {"a"})
 
 
 def test_a_lost_scheduler_costs_what_was_under_way(cluster, here, tmp_path, tiny_path, capsys):

@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as TooLateError
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -182,7 +182,7 @@ class Cluster:
             self._client.gather(done, asynchronous=True), self._client.loop.asyncio_loop
         )
         try:
-            results = getting.result(_GATHER_S)
+            results = self._waited_for(getting, {self._running[future][1] for future in done})
         except (TooLateError, CancelledError, distributed.scheduler.KilledWorker):
             getting.cancel()
             for future in done:
@@ -192,6 +192,16 @@ class Cluster:
             index, _ = self._running.pop(future)
             future.release()
             yield index, pickle.loads(result)
+
+    def _waited_for(self, getting: Future[list[bytes]], workers: set[str]) -> list[bytes]:
+        """Return what workers have; not waited for where one of them, or the scheduler, is gone meanwhile."""
+        for _ in range(round(_GATHER_S / _LOOK_S)):
+            with suppress(TooLateError):
+                return getting.result(_LOOK_S)
+            self._see_scheduler()
+            if not workers <= set(self._client.nthreads()):
+                break
+        raise TooLateError
 
     def _raise(self, future: Any) -> None:
         """Pass on what went wrong in a task, unless it is that its worker was killed."""
@@ -205,8 +215,7 @@ class Cluster:
     def _admit_workers(self, notify: Notify) -> None:
         """See which workers there are, and let in who has come with the right versions."""
         self._looked_s = time.monotonic()
-        if self._client.status != "running":
-            raise WorkerLostError(self._scheduler_lost())
+        self._see_scheduler()
         there = set(self._client.nthreads())
         new = there - self._admitted - self._refused.keys()
         self._admitted &= there
@@ -249,6 +258,10 @@ class Cluster:
         if lost:
             self._client.cancel(list(lost), force=True)
             notify(f"{len(first)} workers of the cluster were lost; {len(self._admitted)} go on")
+
+    def _see_scheduler(self) -> None:
+        if self._client.status != "running":
+            raise WorkerLostError(self._scheduler_lost())
 
     def _scheduler_lost(self) -> str:
         return (
