@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import importlib
 import itertools
 import json
 import os
@@ -10,7 +11,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter, deque
 from concurrent.futures import Future
@@ -27,6 +27,7 @@ from vftsim.study.runs.cluster import Cluster, on_cluster
 from vftsim.study.runs.workers import Workers
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.manifest import different, versions
+from vftsim.study.store.store import Store
 
 pytest.importorskip("distributed", reason="Dask is not installed: pip install 'vftsim[cluster]'")
 pytestmark = pytest.mark.thorough
@@ -74,6 +75,12 @@ class LocalCluster:
         with Client(self.address, set_as_default=False) as client:
             client.wait_for_workers(count, timeout=60)
 
+    def have(self, count):
+        """Begin as many workers as are missing of so many."""
+        self.workers = [each for each in self.workers if each.poll() is None]
+        self.add(count - len(self.workers))
+        self.wait_for(count)
+
     def end(self):
         for process in [*self.workers, self.scheduler]:
             with contextlib.suppress(ProcessLookupError):
@@ -90,13 +97,25 @@ def cluster(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def two_workers(tmp_path_factory):
-    """A cluster that nobody harms."""
-    made = LocalCluster(tmp_path_factory.mktemp("cluster"))
-    made.add(2)
-    made.wait_for(2)
-    yield made
-    made.end()
+def clusters(tmp_path_factory):
+    """Return a function that gives one whose scheduler lives, for tests that need no other than plain workers."""
+    made = []
+
+    def living():
+        if not made or made[-1].scheduler.poll() is not None:
+            made.append(LocalCluster(tmp_path_factory.mktemp("cluster")))
+        return made[-1]
+
+    yield living
+    for each in made:
+        each.end()
+
+
+@pytest.fixture
+def two_workers(clusters):
+    made = clusters()
+    made.have(2)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +135,17 @@ def stored(folder):
 
 def sweep(path, folder, *more):
     grid = "domains.sut.applications.proxy.touch_cost=" + ",".join(f"{n} ms" for n in range(2, 6))
-    return main(["sweep", str(path), "--grid", grid, "-n", "3", "-q", "--csv", "-o", str(folder), *more])
+    return main(["sweep", str(path), "--grid", grid, "-n", "2", "-q", "--csv", "-o", str(folder), *more])
+
+
+def test_max_time_holds(clusters, tmp_path, tiny_path, capsys):
+    cluster = clusters()
+    assert not cluster.workers, "of those whom tests share it this is the first"
+    begin = time.monotonic()
+    code = sweep(tiny_path, tmp_path / "o", "--cluster", cluster.address, "--max-time", "1 s")
+    assert code == 3
+    assert time.monotonic() - begin < 20
+    assert "--max-time" in capsys.readouterr().err
 
 
 def test_a_cluster_gives_what_one_process_gives(two_workers, here, tmp_path, tiny_path, tiny, capsys):
@@ -203,15 +232,13 @@ class _KillsOnce:
         return task
 
 
-def test_what_a_lost_worker_was_at_goes_to_another(cluster, tmp_path):
-    cluster.add(2, nanny=True)
-    cluster.wait_for(2)
+def test_what_a_lost_worker_was_at_goes_to_another(two_workers, tmp_path):
     said = []
-    with on_cluster(cluster.address) as _:
-        found = list(Workers(_KillsOnce(tmp_path / "k", 2), 1, said.append).unordered(list(range(40))))
+    with on_cluster(two_workers.address) as _:
+        found = list(Workers(_KillsOnce(tmp_path / "k", 1), 1, said.append).unordered(list(range(40))))
     assert sorted(found) == [(n, n) for n in range(40)], "none lost, none twice"
-    assert (tmp_path / "k").read_text() == "xxx"
-    assert any("lost" in text for text in said)
+    assert (tmp_path / "k").read_text() == "xx"
+    assert said == ["1 workers of the cluster were lost; 1 go on"]
 
 
 @pytest.mark.slow  # beside the same of a pool of processes (test_workers.py)
@@ -259,35 +286,25 @@ def test_nobody_waits_for_results_of_who_is_gone(monkeypatch):
         own._waited_for(getting, {"a"})
 
 
-def test_a_lost_scheduler_costs_what_was_under_way(cluster, here, tmp_path, tiny_path, capsys):
-    cluster.add(1)
-    cluster.wait_for(1)
-    out = tmp_path / "out"
+def test_a_lost_scheduler_costs_what_was_under_way(clusters, here, tmp_path, tiny_path, capsys, monkeypatch):
+    out, keep_all, cluster = tmp_path / "out", Store.keep_all, clusters()
+    cluster.have(1)
 
-    def kill():
-        end = time.monotonic() + 60
-        while time.monotonic() < end and not (out / f"{DATABASE}-wal").exists():
-            time.sleep(0.01)
-        time.sleep(0.3)
-        os.killpg(cluster.scheduler.pid, signal.SIGKILL)
+    def keeps(self, replications):
+        keep_all(self, replications)
+        if cluster.scheduler.poll() is None:
+            os.killpg(cluster.scheduler.pid, signal.SIGKILL)
+            cluster.scheduler.wait()
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    code = sweep(tiny_path, out, "--cluster", cluster.address)
-    killer.join()
-    assert code == 3
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "keep_all", keeps)
+        assert sweep(tiny_path, out, "--cluster", cluster.address) == 3
     assert "is gone" in capsys.readouterr().err
+    kept = stored(out)
+    assert 0 < len(kept) < len(stored(here))
     assert sweep(tiny_path, out, "-j", "1") == 0
-    assert stored(out) == stored(here)
+    assert set(kept) <= set(stored(out)) == set(stored(here))
     capsys.readouterr()
-
-
-def test_max_time_holds(cluster, tmp_path, tiny_path, capsys):
-    begin = time.monotonic()
-    code = sweep(tiny_path, tmp_path / "o", "--cluster", cluster.address, "--max-time", "2 s")
-    assert code == 3, "there are no workers"
-    assert time.monotonic() - begin < 20
-    assert "--max-time" in capsys.readouterr().err
 
 
 def test_what_cannot_be_reached_is_said_before_anything_is_written(tmp_path, tiny_path, capsys):
@@ -305,7 +322,7 @@ def test_a_file_that_is_no_scheduler_file_is_refused(tmp_path, tiny_path, capsys
 
 def test_a_port_that_says_nothing_is_not_waited_for(monkeypatch):
     """As the port of another service, which a scheduler's dashboard is, too."""
-    monkeypatch.setattr("vftsim.study.runs.cluster._CONNECT_S", 0.5)
+    monkeypatch.setattr("vftsim.study.runs.cluster._CONNECT_S", 0.1)
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         pytest.raises(UsageError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:"),
@@ -336,8 +353,8 @@ def test_a_machine_without_a_kernel_says_why(monkeypatch):
         module._kernel.cache_clear()
 
 
-def test_without_dask_the_extra_is_named(tmp_path):
-    words = "import sys; sys.modules['distributed'] = None\n"
-    words += "try: import vftsim.study.runs.cluster\nexcept Exception as error: print(type(error).__name__, error)"
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
-    assert done.stdout == "UsageError --cluster needs Dask: pip install 'vftsim[cluster]'\n"
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "vftsim.study.runs.cluster")
+    with pytest.raises(UsageError, match=r"^--cluster needs Dask: pip install 'vftsim\[cluster\]'$"):
+        importlib.import_module("vftsim.study.runs.cluster")
