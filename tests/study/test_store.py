@@ -1,6 +1,7 @@
 """What is on disk: durable, of one study, of one writer, and never at the cost of anybody's files."""
 
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -20,7 +22,7 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store import manifest as manifest_module
 from vftsim.study.store.database import DATABASE
-from vftsim.study.store.files import write_file
+from vftsim.study.store.files import to_json, write_file
 from vftsim.study.store.lock import DirectoryLock, Holder
 from vftsim.study.store.opened import read_answer, stored
 from vftsim.study.store.store import Opening, Store
@@ -29,6 +31,14 @@ ONE = {"model": "a" * 64, "seed": 1, "vftsim": __version__}
 OTHER = {**ONE, "seed": 2}
 READ = {"seed": 1, "replications": [0, 1]}
 """Of a manifest, what says which replications are read."""
+
+
+def test_what_json_lacks_becomes_null_and_nothing_else_changes():
+    whole = {"a": (1, 2.5, "ü"), "b": {3: None}}
+    assert to_json(whole, indent=None) == '{"a": [1, 2.5, "ü"], "b": {"3": null}}'
+    for lacked in (math.nan, math.inf, -math.inf):
+        assert to_json({**whole, "c": [lacked]}, indent=None) == '{"a": [1, 2.5, "ü"], "b": {"3": null}, "c": [null]}'
+    assert to_json(MappingProxyType(whole), indent=None) == to_json(whole, indent=None)
 
 
 def writes(**files):

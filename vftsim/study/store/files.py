@@ -37,8 +37,15 @@ def to_json(data: Any, indent: int | None = 2) -> str:
 
     Bytes of file names that are no UTF-8, which Python holds as lone surrogates, are written as escapes.
     """
-    text = json.dumps(_finite(data), indent=indent, allow_nan=False, ensure_ascii=False)
+    try:
+        text = _dumped(data, indent)
+    except (TypeError, ValueError):  # there is a number that JSON lacks, or a mapping that it does not know
+        text = _dumped(_finite(data), indent)
     return text.encode(errors="backslashreplace").decode()
+
+
+def _dumped(data: Any, indent: int | None) -> str:
+    return json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=False)
 
 
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
