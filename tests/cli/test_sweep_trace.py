@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+from functools import partial
 
 import pytest
 
 from vftsim.cli.main import main
+from vftsim.records.forms import xen_nulls
 from vftsim.records.forms.xen_media import costs_of, measured_rows
 
 FEW = ["--set", "workloads.media.streams=20"]
@@ -169,6 +171,7 @@ def experiments(monkeypatch):
         return outcome(0.0 if case["model"] == "any vCPU" else 50.0)
 
     monkeypatch.setattr("vftsim.records.runner.Record.play", fake)
+    monkeypatch.setattr(xen_nulls, "chance", partial(xen_nulls.chance, deals=20))
     return seen
 
 

@@ -1,10 +1,21 @@
 """Scores that mean nothing: a model that loses nothing, shuffled labels, McNemar's test by hand."""
 
+import numpy as np
 import pytest
 
 from vftsim.records.forms.xen_media import RIGHT, measured_rows, outcomes_of
-from vftsim.records.forms.xen_nulls import NULL, chance, contest, in_words, judged_rows, null_outcomes, shuffled
-from vftsim.records.forms.xen_statements import Judged, Outcome
+from vftsim.records.forms.xen_nulls import (
+    NULL,
+    _Row,
+    chance,
+    contest,
+    held,
+    in_words,
+    judged_rows,
+    null_outcomes,
+    shuffled,
+)
+from vftsim.records.forms.xen_statements import Judged, Outcome, judge
 
 BLANK = {"loss_percent": "", "loss_relation": "", "outcome": "", "delay_outcome": ""}
 
@@ -61,7 +72,20 @@ def test_mcnemar_by_hand():
     assert contest(first, first)["p_value"] == 1.0
 
 
-@pytest.mark.thorough
+def test_what_is_dealt_again_is_judged_as_anew():
+    generator = np.random.default_rng(1)
+    changes = {}, {"delay_outcome": ""}, {"outcome": "bad", "delay_outcome": ""}
+    rows = [{**row, **change} for row in measured_rows() for change in changes]
+    outcomes = {
+        row["experiment_key"]: Outcome(*generator.exponential((5.0, 1.0, 2.0, 3.0), (3, 4)).T.tolist()) for row in rows
+    }
+    known = {}
+    judged = [_Row(row, outcomes, known) for row in rows]
+    for _ in range(40):
+        dealt = dict(zip(outcomes, generator.permutation(list(outcomes.values())), strict=True))
+        assert [row.held(dealt) for row in judged] == [held(judge(row, dealt)) for row in rows]
+
+
 def test_chance_is_told_beside_a_model():
     keys = [row["experiment_key"] for row in measured_rows()]
     results = {}
@@ -70,7 +94,7 @@ def test_chance_is_told_beside_a_model():
         delays = [None, None] if number == 3 else [1.0, 1.2]
         found = {"loss_percent": [loss, loss + 0.2], "delay_mean_ms": delays, "delay_p95_ms": delays}
         results[key] = {"outcome": found | {"delay_p99_ms": delays}}
-    found = chance(measured_rows(), {RIGHT: outcomes_of(results)}, 505)
+    found = chance(measured_rows(), {RIGHT: outcomes_of(results)}, 505, deals=40)
     assert list(found["held"]) == [RIGHT, NULL]
     assert found["statements"] == 90
     lines = in_words(found)

@@ -8,7 +8,7 @@ is imported on first use, so that commands without statistics start without it.
 from __future__ import annotations
 
 import importlib
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 
@@ -17,6 +17,7 @@ def _special() -> Any:
     return importlib.import_module("scipy.special")
 
 
+@lru_cache(1024)  # a study asks for the same few again and again
 def student_t_quantile(probability: float, degrees: float) -> float:
     """Return the quantile of Student's t with the given degrees of freedom."""
     return float(_special().stdtrit(degrees, probability))
