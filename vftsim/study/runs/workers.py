@@ -184,6 +184,7 @@ def _parallel(
     from concurrent.futures import FIRST_COMPLETED, Future, wait
 
     from loky import get_reusable_executor
+    from loky.process_executor import BrokenProcessPool
 
     make_ready()
     with _passing_on_a_blocked_mask():
@@ -211,9 +212,20 @@ def _parallel(
     import_meanwhile()
     while under_way:
         done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-        under_way |= handed_out(len(done))
-        for future in done:
+        broken = None
+        try:
+            under_way |= handed_out(len(done))
+        except BrokenProcessPool as error:
+            broken = error  # what has arrived is not lost with the pool
+        for future in sorted(done, key=_has_failed):
             yield future.result()
+        if broken is not None:
+            raise broken
+
+
+def _has_failed(future: Any) -> bool:
+    """Whether a task that is over has no result: those that came with it are not lost with it."""
+    return future.exception() is not None
 
 
 def _suspects_last(tasks: dict[int, T], number: int) -> dict[int, T]:
