@@ -3,7 +3,6 @@ import importlib
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import traceback
@@ -32,7 +31,6 @@ os.environ.setdefault("VFTSIM_STRICT", "1")
 # As the command does: looking for garbage after each 700 new objects took a quarter of the time of all tests.
 gc.set_threshold(COLLECT_AFTER)
 
-_CHILD = "VFTSIM_TEST_IN_A_CHILD"
 _LONGEST_S = 300
 _HERE = Path(__file__).parent
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -80,11 +78,9 @@ def pytest_runtest_setup():
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
     """Run a test that signals its own process in a child: late under load, the signal would end the whole run."""
-    marker = pyfuncitem.get_closest_marker("own_process")
-    if marker is None or _CHILD in os.environ:
+    if pyfuncitem.get_closest_marker("own_process") is None:
         return None
-    failed = _started_anew(pyfuncitem) if marker.args else _forked(pyfuncitem)
-    if failed:
+    if failed := _forked(pyfuncitem):
         pytest.fail(f"in a process of its own:\n{failed}", pytrace=False)
     return True
 
@@ -114,22 +110,6 @@ def _end_with(item, said):
         said.flush()
     finally:
         os._exit(code)
-
-
-def _started_anew(item):
-    """Run a test in another process, as one that starts worker processes; return how it failed, or nothing."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", item.nodeid]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    done = subprocess.run(
-        words,
-        cwd=item.config.rootpath,
-        env=environment | {_CHILD: "1"},
-        capture_output=True,
-        text=True,
-        timeout=_LONGEST_S,
-        check=False,
-    )
-    return done.stdout + done.stderr if done.returncode else ""
 
 
 @pytest.fixture(autouse=True, scope="session")

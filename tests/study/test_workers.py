@@ -5,12 +5,17 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 
+import loky
 import pytest
+from loky.process_executor import BrokenProcessPool
 from programs import started
 
 from vftsim.errors import WorkerLostError
@@ -97,18 +102,6 @@ def test_results_come_back_in_the_order_of_the_tasks():
     assert Workers(abs, 2).in_order([-3, 2, -1, 0]) == [3, 2, 1, 0]
 
 
-def _stop_the_parent(task):
-    if task == 5:
-        os.kill(os.getppid(), signal.SIGINT)
-    time.sleep(0.01)
-
-
-@pytest.mark.own_process("started anew")
-def test_ctrl_c_ends_worker_processes():
-    with pytest.raises(KeyboardInterrupt):
-        Workers(_stop_the_parent, 2).in_order(list(range(2000)))
-
-
 AS_A_COMMAND = """
 import signal, warnings
 from vftsim.cli import output
@@ -168,13 +161,75 @@ def _killed(task):
     return task
 
 
-@pytest.mark.thorough
-def test_a_task_that_kills_every_worker_ends_the_study_after_the_others():
-    found, results = [], Workers(_killed, 2).unordered(list(range(8)))
+class _Threads(ThreadPoolExecutor):
+    """Stands for two worker processes: a task that ends one takes with it what the other is at, and the pool."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.is_lost, self.tasks, self._one_at_a_time = threading.Event(), {}, threading.RLock()
+
+    def submit(self, numbered, function, index, task):
+        """Hand a task over."""
+        with self._one_at_a_time:
+            if self.is_lost.is_set():
+                raise BrokenProcessPool
+            self.tasks[task] = Future()
+            super().submit(self._work, self.tasks[task], numbered, function, index, task)
+            return self.tasks[task]
+
+    def _work(self, future, *task):
+        try:
+            if not self.is_lost.is_set():
+                numbered, *arguments = task
+                future.set_result(numbered(*arguments))
+        except SystemExit:
+            self.shutdown()
+
+    def shutdown(self, **_):
+        with self._one_at_a_time:
+            if not self.is_lost.is_set():
+                self.is_lost.set()
+                for future in self.tasks.values():
+                    if not future.done():
+                        future.set_exception(BrokenProcessPool())
+                super().shutdown(wait=False)
+
+
+def _lost_again_and_again(function):
+    """Return what a study gives one of whose tasks ends its process."""
+    found, results = [], Workers(function, 2).unordered(list(range(8)))
     with pytest.raises(WorkerLostError, match="killed from outside again and again"):
         found.extend(iter(results.__next__, None))
-    assert sorted(index for index, _ in found) == [0, 1, 2, 4, 5, 6, 7]
+    return sorted(index for index, _ in found)
+
+
+def test_a_task_that_kills_every_worker_ends_the_study_after_the_others(monkeypatch):
+    pools = [_Threads()]
+
+    def pool(*_, **__):
+        if pools[-1].is_lost.is_set():
+            pools.append(_Threads())
+        return pools[-1]
+
+    def works(task):
+        tasks = pools[-1].tasks
+        if task == 3:
+            wait_until(lambda: all(tasks[other].done() for other in takewhile(lambda each: each != 3, tuple(tasks))))
+            raise SystemExit
+        if task == 4 and 3 in tasks and pools[-1].is_lost.wait(60.0):
+            raise SystemExit  # lost with the other
+        return task
+
+    monkeypatch.setattr(loky, "get_reusable_executor", pool)
+    assert _lost_again_and_again(works) == [0, 1, 2, 4, 5, 6, 7]
     assert Workers(abs, 2).in_order([-1, 2]) == [1, 2], "and the next study has workers again"
+    pools[-1].shutdown()
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_every_process_ends_the_study_after_the_others():
+    assert _lost_again_and_again(_killed) == [0, 1, 2, 4, 5, 6, 7]
+    assert Workers(abs, 2).in_order([-1, 2]) == [1, 2]
 
 
 def test_what_may_have_killed_comes_last():
@@ -192,7 +247,15 @@ def test_want_of_memory_is_said():
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "how",
+    [
+        signal.SIGKILL,
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_workers_end_with_the_process_that_started_them(tmp_path, how):
     noted = tmp_path / "pids"
     with started([sys.executable, "-c", SLEEPERS, str(noted)]) as process:
@@ -227,16 +290,10 @@ def test_what_must_happen_whole_is_interrupted_at_its_end(number):
     assert happened == ["all of it"]
 
 
-def test_cores_are_those_that_loky_counts():
-    words = [
-        "import sys; from vftsim.study.runs.workers import available_cores; found = available_cores()",
-        "assert 'loky' not in sys.modules, 'it takes a tenth of a second to import'",
-        "import loky; assert found == loky.cpu_count(), (found, loky.cpu_count())",
-    ]
-    environment = {name: value for name, value in os.environ.items() if name != "LOKY_MAX_CPU_COUNT"}
-    environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-    done = subprocess.run([sys.executable, "-c", "\n".join(words)], env=environment, capture_output=True, check=False)
-    assert done.stderr == b""
+def test_cores_are_those_that_loky_counts(monkeypatch):
+    """Which takes a tenth of a second to import: what a run imports is looked at in tests/cli/test_cli_commands.py."""
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    assert workers.available_cores() == loky.cpu_count()
 
 
 @pytest.mark.parametrize(
