@@ -144,7 +144,7 @@ def test_what_a_fault_does_depends_on_the_mechanism():
 def test_a_fault_strikes_the_domain_that_it_names():
     """A pause of a guest beside the machine is no fault of the machine, a crash of their host is."""
     beside = "domains.beside={applications: {w: {kind: batch, demand: 1 ms}}}"
-    often = "at: 1 s, domain: beside, repeat: {mean: 1 d}"
+    often = "at: 1 s, domain: beside, repeat: {mean: 10 d}"
     kinds = ("{kind: pause, duration: 5 s, %s}", "{kind: primary_crash, alone: true, %s}", "{kind: primary_crash, %s}")
     model = load_model(MODEL, [beside, "hosts.host.pcpus=2", f"faults=[{', '.join(kinds) % (often, often, often)}]"])
     assert [each.name for each in rates_of(model, DAY_S)] == ["primary host", "backup host", "primary_crash (2)"]
