@@ -124,11 +124,11 @@ def test_prices_move_what_a_search_finds_as_a_search_at_their_ends_does(server):
 @pytest.mark.thorough
 def test_a_search_with_prices_is_read_back(server, tmp_path):
     folder = tmp_path / "kept"
-    found = vftsim.capacity(server, prices=True, directory=folder)
+    found = vftsim.capacity(server, quick=True, prices=True, directory=folder)
     assert f"{found.searches['streams'].band.decides} decides" in str(found)
     assert str(vftsim.open(folder)) == str(found)
     assert found.to_pandas()["deciding_price"][0] == found.searches["streams"].band.decides
-    again = vftsim.capacity(server, prices=True, directory=folder)
+    again = vftsim.capacity(server, quick=True, prices=True, directory=folder)
     assert again.searches["streams"].band == found.searches["streams"].band
 
 
