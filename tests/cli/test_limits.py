@@ -79,10 +79,10 @@ def test_a_study_ends_when_its_time_is_over_and_what_had_finished_is_kept(tiny_p
     target = tmp_path / "out"
     assert main(["run", str(tiny_path), "-n", "1", "-j", "1", "-q", "-o", str(tmp_path / "warm")]) == 0  # imports
     capsys.readouterr()
-    code = main(["run", str(tiny_path), "-n", "3000", "-j", "1", "--max-time", "2 s", "-o", str(target), "-q"])
+    code = main(["run", str(tiny_path), "-n", "3000", "-j", "1", "--max-time", "1 s", "-o", str(target), "-q"])
     err = capsys.readouterr().err
     assert code == 3
-    assert "vftsim: 2 seconds, the --max-time, are over\n" in err
+    assert "vftsim: 1 seconds, the --max-time, are over\n" in err
     assert "replications are kept in" in err
     assert (target / "steps.csv").exists()
 
