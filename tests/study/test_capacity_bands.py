@@ -101,7 +101,7 @@ def server(tmp_path):
 
 
 def streams(model, **wishes):
-    request = CapacityRequest(resolution=1.0, probability=0.5, **wishes)
+    request = CapacityRequest(resolution=1.0, probability=0.5, budget=60, **wishes)
     return find_capacity(model, request, Execution(3, 1))
 
 
