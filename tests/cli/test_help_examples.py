@@ -61,7 +61,7 @@ def test_an_example_is_accepted(name, example):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "example", [*EXAMPLES["models"], *EXAMPLES["schema"], *EXAMPLES["explain"]], ids=lambda text: text[:40]
+    "example", [*EXAMPLES["models"], *EXAMPLES["schema"], EXAMPLES["explain"][0]], ids=lambda text: text[:40]
 )
 def test_a_quick_example_works(example):
     assert main(shlex.split(example)[1:]) == 0
