@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from syntax import statements, tree
+
 from vftsim.composition import hosts  # every part of the package is registered by then
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS
 from vftsim.platform.io.disk import DISKS
@@ -69,15 +71,14 @@ def _is_kind(room: str, name: str) -> bool:
 
 def uses_of_kinds(path: Path) -> list[int]:
     """Lines on which a file uses a name that it has of a kind, annotations left out, or asks for ``.kind``."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     names = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in statements(path)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if _knows(node.module or "", alias.name) or _is_kind(node.module or "", alias.name)
     }
-    return [node.lineno for node in _run(tree) if _is_use(node, names)]
+    return [node.lineno for node in _run(tree(path)) if _is_use(node, names)]
 
 
 def _is_use(node: ast.AST, names: set[str]) -> bool:

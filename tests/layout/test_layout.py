@@ -8,6 +8,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from syntax import statements, tree
+
 _ROOT = Path(__file__).parents[2]
 _PACKAGE = _ROOT / "vftsim"
 _FILES = sorted(_PACKAGE.rglob("*.py"))
@@ -48,15 +50,10 @@ def _room(path: Path) -> str:
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), _name(path))
-
-
-@cache
 def _imported(path: Path) -> frozenset[str]:
     """Full dotted names of what a file imports, wherever in it."""
     found: set[str] = set()
-    for node in ast.walk(_tree(path)):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -140,7 +137,7 @@ def test_nobody_draws_random_numbers_of_his_own() -> None:
 def _of_numpy_random(path: Path) -> list[ast.Attribute]:
     if ".random" not in path.read_text(encoding="utf-8"):
         return []
-    nodes = [node for node in ast.walk(_tree(path)) if isinstance(node, ast.Attribute)]
+    nodes = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)]
     return [node for node in nodes if ast.unparse(node).startswith(("np.random.", "numpy.random."))]
 
 
