@@ -1,5 +1,7 @@
 """What the linker refuses, and what it makes of names."""
 
+import sys
+
 import pytest
 
 from vftsim.kernel import Family, LinkError, Record, Sim, Sort, Table, entry, link, part
@@ -139,3 +141,60 @@ def test_a_debugger_finds_the_functions_source():
     code = engine._namespace[work_slowly.name].__code__
     assert code.co_filename == __file__
     assert code.co_firstlineno == work_slowly.function.__code__.co_firstlineno + 1  # the line below the decorator
+
+
+HALF = 4
+
+
+@part
+def more(sim: Sim, amount: int) -> int:
+    return HALF * amount + OFFSET
+
+
+@entry
+def grow(sim: Sim, amount: int, _: int) -> int:
+    return more(sim, amount)
+
+
+def test_a_name_that_stands_for_something_else_by_now_is_that_in_the_next_kernel(monkeypatch: pytest.MonkeyPatch):
+    """Functions are written once for all kernels: not where a constant, or its type, or what is called is another."""
+    before = SimpyEngine(link([grow], {}))
+    for value in (5, 5.5, 5.0, True):
+        monkeypatch.setattr(sys.modules[__name__], "HALF", value)
+        found = SimpyEngine(link([grow], {})).call(grow, 10)
+        assert (found, type(found)) == (value * 10 - 3, type(value * 10))
+    monkeypatch.setattr(sys.modules[__name__], "more", echo)
+    assert SimpyEngine(link([grow], {})).call(grow, 10) == 10
+    assert before.call(grow, 10) == 37
+
+
+@part
+def echo(sim: Sim, amount: int) -> int:
+    return amount
+
+
+@bounced
+def bent(sim: Sim, place: int) -> None:
+    machines(sim)[place].speed = 7
+
+
+@entry
+def bend_first(sim: Sim, place: int, _: int) -> int:
+    machines(sim)[place].done = bent
+    bounced.call(sim, machines(sim)[place].done, place)
+    return machines(sim)[place].speed
+
+
+@bounced
+def aside(sim: Sim, place: int) -> None:
+    machines(sim)[place].speed = 8
+
+
+def test_a_callback_has_the_number_of_its_own_kernel():
+    """Alone it is number 1, beside another one before it number 2; the first kernel runs after the second was made."""
+    kernels = [link([bend_first], {}, actions) for actions in ((), (aside,))]
+    assert [kernel.number(bent) for kernel in kernels] == [1, 2]
+    for kernel in kernels:
+        engine = SimpyEngine(kernel)
+        engine.add(machines)
+        assert engine.call(bend_first, 1) == 7

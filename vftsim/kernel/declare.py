@@ -142,12 +142,9 @@ class Part:
         self.__doc__ = function.__doc__
         self.__name__ = function.__name__
         self.__module__ = function.__module__
-
-    @property
-    def name(self) -> str:
+        module = function.__module__.removeprefix("vftsim.").replace(".", "_")
+        self.name = f"{module}__{function.__qualname__.replace('.', '_').replace('<locals>', 'local')}"
         """Name in a kernel: module and function."""
-        module = self.function.__module__.removeprefix("vftsim.").replace(".", "_")
-        return f"{module}__{self.function.__qualname__.replace('.', '_').replace('<locals>', 'local')}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function itself; works for functions that touch no table and no time."""

@@ -21,14 +21,17 @@ import inspect
 import linecache
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from functools import cache
+from types import CodeType
+from typing import Any, NoReturn, TypeVar
 
 from vftsim.kernel import declare
 from vftsim.kernel.declare import Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
 
 BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
+T = TypeVar("T")
 _QUEUE = {declare.at: "at", declare.is_due_before: "is_due_before", declare.fail: "fail"}
 
 
@@ -52,6 +55,8 @@ class Function:
     tree: ast.FunctionDef
     path: str
     calls: set[str]
+    codes: dict[str, CodeType] = field(default_factory=dict)
+    """What an engine of plain Python made of it, by the engine's name."""
 
 
 @dataclass
@@ -186,8 +191,17 @@ class _Linker:
         return linked
 
     def _rewrite(self, one: Part) -> None:
-        path, tree = self._sources.take(one)
         rewriter = _Rewriter(self, one)
+        known = _WRITTEN.get(one)
+        if known is None or not known.is_still_so(rewriter):
+            known = _WRITTEN[one] = self._written(one, rewriter)
+        else:
+            for ask, declared in known.asked:
+                ask(self, declared)
+        self.linked.functions[known.function.name] = known.function
+
+    def _written(self, one: Part, rewriter: _Rewriter) -> _Written:
+        path, tree = self._sources.tree(one)
         body = tree.body
         if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
             body = body[1:]
@@ -195,7 +209,8 @@ class _Linker:
         fresh = ast.FunctionDef(f"{one.name}__default" if isinstance(one, Slot) else one.name, arguments, [], [])
         ast.copy_location(fresh, tree)
         fresh.body = [rewriter.visit(statement) for statement in body]
-        self.linked.functions[fresh.name] = Function(fresh.name, fresh, path, rewriter.calls)
+        function = Function(fresh.name, fresh, path, rewriter.calls)
+        return _Written(function, one.function, rewriter.resolved, rewriter.asked)
 
     @staticmethod
     def _unique(known: dict[str, Any], name: str, declared: Any) -> None:
@@ -203,25 +218,51 @@ class _Linker:
             raise LinkError(f"two different things are called {name}")
 
 
+@dataclass
+class _Written:
+    """A function as it was rewritten, for the next kernel that has it."""
+
+    function: Function
+    source: Any
+    resolved: list[tuple[ast.expr, Any]]
+    asked: list[tuple[Any, Any]]
+
+    def is_still_so(self, rewriter: _Rewriter) -> bool:
+        """Tell whether it would be written so again: without numbers of one kernel, and with the same names."""
+        return (
+            self.source is rewriter.one.function
+            and all(declared.__class__ not in (Action, Failure) for _, declared in self.asked)
+            and all(_is_same(rewriter.resolve(node), value) for node, value in self.resolved)
+        )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and bool(one == other))
+
+
+_WRITTEN: dict[Part, _Written] = {}
+
+
 class _Sources:
-    """Syntax trees of functions, each to be changed by who takes it; a file is parsed once for all of its functions."""
+    """Syntax trees of functions, which nobody changes: a file is parsed once for all of its functions and kernels."""
 
     def __init__(self) -> None:
         self._files: dict[str, dict[int, ast.FunctionDef]] = {}
 
-    def take(self, one: Part) -> tuple[str, ast.FunctionDef]:
+    def tree(self, one: Part) -> tuple[str, ast.FunctionDef]:
         """Return a function's file and its tree, with the lines that it has there."""
         function = one.function
         path, first = inspect.getsourcefile(function) or "<unknown>", function.__code__.co_firstlineno
         if path not in self._files:
-            self._files[path] = _functions(path)
-        # None: inside another function, or taken already.
-        return path, self._files[path].pop(first, None) or _alone(function, first)
+            self._files[path] = _functions("".join(linecache.getlines(path)))
+        # None: inside another function.
+        return path, self._files[path].get(first) or _alone(function, first)
 
 
-def _functions(path: str) -> dict[int, ast.FunctionDef]:
+@cache
+def _functions(text: str) -> dict[int, ast.FunctionDef]:
     """Return the functions of a file by their first line."""
-    functions = [f for f in ast.parse("".join(linecache.getlines(path))).body if isinstance(f, ast.FunctionDef)]
+    functions = [f for f in ast.parse(text).body if isinstance(f, ast.FunctionDef)]
     return {min([f.lineno, *(d.lineno for d in f.decorator_list)]): f for f in functions}
 
 
@@ -236,15 +277,19 @@ def _alone(function: Any, first: int) -> ast.FunctionDef:
 _MISSING = object()
 
 
-class _Rewriter(ast.NodeTransformer):
-    """Rewrites one function."""
+class _Rewriter(ast.NodeVisitor):
+    """Writes one function anew."""
 
     def __init__(self, linker: _Linker, one: Part) -> None:
         self.linker = linker
         self.one = one
         self.local = frozenset(one.function.__code__.co_varnames)
-        self.scope = {**vars(sys.modules[one.function.__module__]), **inspect.getclosurevars(one.function).nonlocals}
+        self.scope = vars(sys.modules[one.function.__module__])
+        if one.function.__closure__:
+            self.scope = {**self.scope, **inspect.getclosurevars(one.function).nonlocals}
         self.calls: set[str] = set()
+        self.resolved: list[tuple[ast.expr, Any]] = []
+        self.asked: list[tuple[Any, Any]] = []
 
     def resolve(self, node: ast.expr) -> Any:
         """Return what a global name or a chain of attributes of one stands for."""
@@ -259,29 +304,51 @@ class _Rewriter(ast.NodeTransformer):
             return _MISSING if base is _MISSING else getattr(base, node.attr, _MISSING)
         return _MISSING
 
+    def _resolved(self, node: ast.expr) -> Any:
+        value = self.resolve(node)
+        if value is not _MISSING:
+            self.resolved.append((node, value))
+        return value
+
+    def _ask(self, what: Callable[[_Linker, Any], T], declared: Any) -> T:
+        self.asked.append((what, declared))
+        return what(self.linker, declared)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Return a copy of a node with its parts rewritten."""
+        fields = {name: self._part(getattr(node, name)) for name in node._fields}
+        places = {name: getattr(node, name) for name in node._attributes}
+        return type(node)(**fields, **places)
+
+    def _part(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._part(each) for each in value]
+        return self.visit(value) if isinstance(value, ast.AST) and value._fields else value
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return node
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is None:
             return ast.Pass()
         return ast.copy_location(ast.Assign([self.visit(node.target)], self.visit(node.value)), node)
 
     def visit_Name(self, node: ast.Name) -> Any:
-        return node if node.id in self.local else self._value(node)
+        return node if node.id in self.local else self._value(node, self._resolved(node))
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
-        if self.resolve(node) is _MISSING:
-            return self.generic_visit(node)
-        return self._value(node)
+        value = self._resolved(node)
+        return self.generic_visit(node) if value is _MISSING else self._value(node, value)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        callee = self.resolve(node.func)
+        callee = self._resolved(node.func)
         if callee is _MISSING:
             self._refuse(node, f"calls {ast.unparse(node.func)}, which is no part")
         if node.keywords:
             self._refuse(node, "calls with keyword arguments")
         if isinstance(callee, Table):
-            return ast.copy_location(
-                ast.Attribute(self.visit(node.args[0]), self.linker.table(callee), ast.Load()), node
-            )
+            name = self._ask(_Linker.table, callee)
+            return ast.copy_location(ast.Attribute(self.visit(node.args[0]), name, ast.Load()), node)
         name = self._callee(node, callee)
         self.calls.add(name)
         call = ast.Call(ast.Name(name, ast.Load()), [self.visit(argument) for argument in node.args], [])
@@ -295,7 +362,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(callee, Action):
             self._refuse(node, f"calls the callback {callee.__name__}; call a part instead")
         if isinstance(callee, Part):
-            return self.linker.need(callee)
+            return self._ask(_Linker.need, callee)
         name = _QUEUE.get(callee) or (method if method in BUILTINS else None)
         if name is None:
             self._refuse(node, f"calls {ast.unparse(node.func)}, which is no part")
@@ -303,17 +370,16 @@ class _Rewriter(ast.NodeTransformer):
 
     def _method(self, owner: Table[Any] | Chain[Any] | Family, method: str) -> str:
         if isinstance(owner, Table):
-            return f"{self.linker.table(owner)}__{method}"
+            return f"{self._ask(_Linker.table, owner)}__{method}"
         if isinstance(owner, Chain):
-            return f"{self.linker.chain(owner)}__{method}"
-        return self.linker.family(owner)
+            return f"{self._ask(_Linker.chain, owner)}__{method}"
+        return self._ask(_Linker.family, owner)
 
-    def _value(self, node: ast.Name | ast.Attribute) -> ast.expr:
-        value = self.resolve(node)
+    def _value(self, node: ast.Name | ast.Attribute, value: Any) -> ast.expr:
         if isinstance(value, Action):
-            made: ast.expr = self.linker.action(value)
+            made: ast.expr = self._ask(_Linker.action, value)
         elif isinstance(value, Failure):
-            made = self.linker.failure(value)
+            made = self._ask(_Linker.failure, value)
         elif isinstance(value, bool):
             made = ast.Constant(value)
         elif isinstance(value, int):

@@ -18,14 +18,14 @@ from simpy.events import Event
 from vftsim.kernel import emit
 from vftsim.kernel.declare import Entry, Table, event
 from vftsim.kernel.engine import FOREVER_NS, Engine
-from vftsim.kernel.link import Linked, unlinked
+from vftsim.kernel.link import Function, Linked, unlinked
 from vftsim.kernel.order import ENTITY_BITS
 
 _BEFORE_ALL = -1
 
 
 class _State:
-    """The state of a run; the tables are attributes."""
+    """The state of a run; the tables are attributes.  The rows of one are made when it is first looked at."""
 
     def __init__(self, linked: Linked, record_type: Callable[[Table[Any]], type[Any]]) -> None:
         self.now_ns = 0
@@ -33,13 +33,22 @@ class _State:
         self.failure = 0
         self.events = 0
         self.watching = 0
+        self._tables, self._record_type = linked.tables, record_type
         for name, table in linked.tables.items():
-            setattr(self, name, [record_type(table)() for _ in range(table.capacity if table.is_fixed else 1)])
-            if table.is_fixed:
-                continue
-            setattr(self, f"{name}_used", 0)
-            setattr(self, f"{name}_unused", 0)
-            setattr(self, f"{name}_after", [0])
+            if not table.is_fixed:
+                setattr(self, name, [record_type(table)()])
+                setattr(self, f"{name}_used", 0)
+                setattr(self, f"{name}_unused", 0)
+                setattr(self, f"{name}_after", [0])
+
+    def __getattr__(self, name: str) -> list[Any]:
+        """Make the rows of a fixed table, thousands that most runs do not look at."""
+        table = self.__dict__["_tables"].get(name)
+        if table is None:
+            raise AttributeError(name)
+        rows = [self._record_type(table)() for _ in range(table.capacity)]
+        setattr(self, name, rows)
+        return rows
 
 
 class _Planned(Event):
@@ -195,8 +204,15 @@ class SimpyEngine(Engine):
         pieces += [emit.chain_source(chain) for chain in linked.chains.values()]
         pieces += [emit.slot_source(linked, slot) for slot in linked.slots.values()]
         pieces += [emit.family_source(linked, family) for family in linked.family_of.values()]
-        functions = [compile(ast.Module([self.prepare(f.tree)], []), f.path, "exec") for f in linked.functions.values()]
+        functions = [self._code(function) for function in linked.functions.values()]
         return [compile("\n".join(pieces), "<vftsim kernel>", "exec"), *functions]
+
+    def _code(self, function: Function) -> CodeType:
+        """Compile a function, once for all kernels that have it as it is."""
+        if self.name not in function.codes:
+            module = ast.Module([self.prepare(function.tree)], [])
+            function.codes[self.name] = compile(module, function.path, "exec")
+        return function.codes[self.name]
 
     def prepare(self, tree: ast.FunctionDef) -> ast.FunctionDef:
         """Return the form of a function that this engine runs."""
