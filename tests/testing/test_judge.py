@@ -16,18 +16,21 @@ from vftsim.testing import judge
 pytestmark = pytest.mark.thorough
 
 READABLE = (SimpyEngine,)
-SOON = {"failover": {"detection": {"timeout": "300 ms"}, "go_live": "20 ms"}}
+SOON = {"timeout": "300 ms", "backup_timeout": "300 ms"}, {"timeout": "300 ms", "heartbeat_interval": "100 ms"}
+"""How soon the death of a host is noticed: by states, and by lockstep."""
+UNTIL_NS = 6 * S // 5
 
 
 def spec_of(kind: str) -> ProtectionSpec:
     given = KINDS.get(kind, {"kind": kind})
-    soon = SOON if "state" in given else {}
-    return protections()[given["kind"]].model_validate({**given, **soon})
+    if "channel" in given:
+        given = {**given, "failover": {"detection": SOON["state" not in given], "go_live": "20 ms"}}
+    return protections()[given["kind"]].model_validate(given)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "ha_restart"])
 def test_every_mechanism_passes(kind: str) -> None:
-    found = judge(spec_of(kind), crashes=4, until_ns=5 * S, engines=READABLE)
+    found = judge(spec_of(kind), crashes=4, until_ns=UNTIL_NS, engines=READABLE)
     assert found.wrong == ()
     assert found.judged > 500
 
@@ -35,7 +38,7 @@ def test_every_mechanism_passes(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, "ha_restart"])
 def test_every_mechanism_passes_in_both_engines(kind: str) -> None:
-    assert judge(spec_of(kind), crashes=40, until_ns=5 * S).wrong == ()
+    assert judge(spec_of(kind), crashes=40, until_ns=UNTIL_NS).wrong == ()
 
 
 ELSEWHERE = ("live before the disk", "fencing ignored", "lockstep, an entry that left at the crash")
@@ -47,7 +50,7 @@ JUDGED = [what for what in PLANTED if what not in ELSEWHERE]
 def test_a_spoilt_mechanism_does_not_pass(what: str) -> None:
     breach = PLANTED[what]
     own = spec_of(CALLED.get(breach.kind, breach.kind))
-    found = judge(own, crashes=4, until_ns=5 * S, engines=READABLE, spoil=breach.spoil)
+    found = judge(own, crashes=4, until_ns=UNTIL_NS, engines=READABLE, spoil=breach.spoil)
     assert found.wrong
 
 
@@ -71,8 +74,8 @@ class Candid(Hopeful):
 
 
 def test_one_from_outside_needs_no_registration_and_its_breaches_are_named() -> None:
-    found = judge(Hopeful(), crashes=2, engines=READABLE)
+    found = judge(Hopeful(), crashes=2, until_ns=UNTIL_NS, engines=READABLE)
     assert found.breaches == found.judged > 200
     assert found.wrong[0].startswith("quiet: ")
     assert "left before the backup could take over, the first at" in found.wrong[0]
-    assert judge(Candid(), crashes=2, engines=READABLE).wrong == ()
+    assert judge(Candid(), crashes=2, until_ns=UNTIL_NS, engines=READABLE).wrong == ()

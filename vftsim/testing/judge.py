@@ -92,7 +92,7 @@ def judge(
     crashes : int
         Of each host.
     until_ns : int
-        How long a run with a crash lasts: longer than detection and takeover.
+        How long a run with a crash lasts: more than twice as long as detection and takeover.
     engines : sequence of type
         The first plays everything, the others what does not fail for good.
     spoil : callable, optional
@@ -179,7 +179,7 @@ def _wrong(mechanism: ProtectionSpec, plant: Plant, fields: Mapping[str, Any]) -
         yield from _in_the_end(plant, issued)
     elif crash["kind"] == "primary_crash":
         yield from _second_life(mechanism, plant, crash_ns, issued)
-    elif not any(time_ns > crash_ns + 3 * S for time_ns, _ in plant.seen):
+    elif not any(time_ns > (crash_ns + plant.until_ns) // 2 for time_ns, _ in plant.seen):
         yield "the guest does not go on when its backup has died"
 
 
