@@ -146,6 +146,7 @@ class CompiledEngine(RewindableEngine):
         self._sim: Any = self._head.view(self._kind("", layout.head))[0]
         # numpy takes some microseconds for a field of a record; these are looked at after every call.
         self._failure, self._wants_input = self._head["failure"], self._head["wants_input"]
+        self._now_ns = self._head["now_ns"]
         self._rows: dict[str, Any] = {}
         self._tables = own_tables(linked)
         starts = [layout.head.fields[f"{name}_used"][1] for name in self._tables] if layout.head.fields else []
@@ -155,6 +156,11 @@ class CompiledEngine(RewindableEngine):
     def sim(self) -> Any:
         """The numbers of the state; its tables are :meth:`rows`."""
         return self._sim
+
+    @property
+    def now_ns(self) -> int:
+        """Simulated time."""
+        return int(self._now_ns.item())
 
     def rows(self, table: Table[Any]) -> Sequence[Any]:
         if table.name not in self._rows:
@@ -251,7 +257,7 @@ class CompiledEngine(RewindableEngine):
 
     def check(self) -> None:
         """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""
-        failure = int(self._failure[0])
+        failure = self._failure.item()
         if failure == wheel.CROWDED:
             raise RunFailure(wheel.FAILURES[failure])
         if failure in wheel.FAILURES:
@@ -265,7 +271,7 @@ class CompiledEngine(RewindableEngine):
     def _after(self) -> None:
         self.check()
         # A failure has been raised by now: nobody fills the feeds of a run that has ended.
-        if self._wants_input[0]:
+        if self._wants_input.item():
             # Cleared first: on_input() may call entries, which come here too.
             self._wants_input[0] = False
             if self.on_input is not None:

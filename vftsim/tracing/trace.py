@@ -275,11 +275,11 @@ class _Traced:
 
     def _sample(self) -> None:
         """Note how full each ring is and how far a second copy is behind, where that has changed."""
-        run = self.run
+        run, now_ns = self.run, self.run.now_ns
         for name, occupied in run.built.occupancies():
-            _note(self.trace.rings[name], run.now_ns, occupied)
+            _note(self.trace.rings[name], now_ns, occupied)
         for name, guard in run.built.guards.items():
-            _note(self.trace.lags[name], run.now_ns, int(run.engine.call(lag_now, guard, 0)))
+            _note(self.trace.lags[name], now_ns, int(run.engine.call(lag_now, guard, 0)))
             self._note_stops(name, guard)
 
     def _note_stops(self, name: str, guard: int) -> None:
