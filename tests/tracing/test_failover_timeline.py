@@ -11,18 +11,18 @@ from vftsim.tracing.chrome import chrome_events
 from vftsim.tracing.explain import explain, explain_hold, total_ns
 from vftsim.tracing.trace import run_traced
 
-CRASH_NS = 2 * S
+CRASH_NS, END_NS = 1400 * MS, 3 * S
 PROTOCOL = ["primary crash", "failure declared", "state restored", "secondary live", "reachable", "first packet"]
 
 
 def protected(**changes):
-    """A relay whose state goes to another host every 25 ms; its host crashes after 2 s."""
+    """A relay whose state goes to another host every 25 ms; its host crashes after 1.4 s."""
     spec = host(
         {"kind": "moderated"},
         streams=5,
         media={"protection": {"kind": "checkpoint", "interval": "25 ms"}},
-        faults=[{"kind": "primary_crash", "at": "2 s"}],
-        measure={"warm_up": 0, "duration": 5 * S},
+        faults=[{"kind": "primary_crash", "at": "1.4 s"}],
+        measure={"warm_up": 0, "duration": END_NS},
         **changes,
     )
     return spec.model_copy(update={"workloads": {"media": spec.workloads["media"]}})
@@ -30,7 +30,7 @@ def protected(**changes):
 
 @pytest.fixture(scope="module")
 def traced():
-    return run_traced(protected(), 1, 0, 0, 5 * S, "simpy")
+    return run_traced(protected(), 1, 0, 0, END_NS, "simpy")
 
 
 def test_protocol_is_in_order_and_ends_with_a_packet(traced):
@@ -68,10 +68,10 @@ def test_stops_and_holds_are_those_of_the_record(traced):
 
 
 def test_a_guest_that_stands_still_at_the_end_of_a_window_does_so_until_then(traced):
-    """Half a second after the crash nobody has taken over yet; a window within the outage has one stop, as long."""
+    """0.14 s after the crash nobody has taken over yet; a window within the outage has one stop, as long."""
     begun_ns = max(stop.start_ns for stop in traced[1].stops if stop.start_ns <= CRASH_NS < stop.end_ns)
-    for start_ns in (CRASH_NS - 200 * MS, CRASH_NS + 100 * MS):
-        end_ns = CRASH_NS + 500 * MS
+    for start_ns in (CRASH_NS - 100 * MS, CRASH_NS + 50 * MS):
+        end_ns = CRASH_NS + 140 * MS
         last = run_traced(protected(), 1, 0, start_ns, end_ns - start_ns)[1].stops[-1]
         assert (last.start_ns, last.end_ns) == (max(begun_ns, start_ns), end_ns)
 

@@ -52,10 +52,10 @@ def test_a_driver_domains_part_is_that_of_the_packets_own_host(tmp_path):
         assert not any("d2" in part.name for part in parts)
 
 
-@pytest.mark.parametrize("model", ["two-tier", "three-tier"])
-def test_an_exchange_is_one_request(model):
+@pytest.mark.parametrize(("model", "window_s"), [("two-tier", 0.2), ("three-tier", 0.7)])
+def test_an_exchange_is_one_request(model, window_s):
     """A client's requests one after the other are as many exchanges, none with a pause of the client in it."""
-    found = exchanges(vftsim.trace(model, 2.0, 0.7))
+    found = exchanges(vftsim.trace(model, 2.0, window_s))
     assert len(found) > 50
     assert all(len(one.chain) == 1 for one in found)
 

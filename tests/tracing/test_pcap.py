@@ -57,7 +57,7 @@ def in_ns(seconds):
 
 @pytest.fixture(scope="module")
 def media():
-    """Six streams of 200 packets a second for 6 s through one relay that a competitor on its pCPU keeps waiting."""
+    """Six streams of 200 packets a second for 4 s through one relay that a competitor on its pCPU keeps waiting."""
     relay = {"kind": "media_relay", "packet_cost": 500_000, "threads": 1, "receive_buffer_bytes": 2048}
     spec = host(
         {"kind": "paravirtual"},
@@ -69,7 +69,7 @@ def media():
     )
     rtp = spec.workloads["media"].model_copy(update={"interval": 5 * MS})
     spec = spec.model_copy(update={"workloads": {"media": rtp}})
-    return run_traced(spec, 1, 0, 0, 6 * S)
+    return run_traced(spec, 1, 0, 0, 4 * S)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_tshark_follows_a_bulk_transfer(tmp_path):
     only = {name: workload for name, workload in spec.workloads.items() if workload.kind == "bulk_tcp"}
     (name,) = only
     workload = only[name].model_copy(update={"clients": 1})
-    trace = run_traced(spec.model_copy(update={"workloads": {name: workload}}), 1, 0, 0, S // 20, "simpy")[1]
+    trace = run_traced(spec.model_copy(update={"workloads": {name: workload}}), 1, 0, 0, S // 20)[1]
     write_pcap(trace, Point.client, tmp_path / "tcp.pcap")
     rows = fields(tmp_path / "tcp.pcap", "tcp.len > 0", "tcp.seq_raw", "tcp.len", "tcp.analysis.retransmission")
     data = [one for one in trace.seen if one.label.startswith("segments")]
