@@ -39,7 +39,7 @@ def _z(values, expected):
 def test_a_short_quantum_is_processor_sharing(demand):
     """M/G/1-PS: mean sojourn = E[S] / (1 - load), whatever the distribution of S."""
     rng = np.random.default_rng(7)
-    jobs, load = 20_000, 0.6
+    jobs, load = 8_000, 0.6
     demands = rng.exponential(MS, jobs)
     if demand == "hyperexponential":
         short = rng.random(jobs) < 0.9472
@@ -64,7 +64,7 @@ def _erlang_c(servers, offered):
 def test_vcpus_are_an_m_m_c_queue(servers):
     """Mean wait = Erlang C x E[S] / (c - offered load), offered load 0.75 a vCPU."""
     rng = np.random.default_rng(11)
-    jobs, offered = 40_000, 0.75 * servers
+    jobs, offered = 20_000, 0.75 * servers
     demands = rng.exponential(MS, jobs).astype(np.int64) + 1
     arrivals = np.cumsum(rng.exponential(MS / offered, jobs)).astype(np.int64)
     waits = _sojourns_ns(arrivals, demands, servers, quantum_ns=10**12) - demands

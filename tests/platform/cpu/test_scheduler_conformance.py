@@ -95,14 +95,18 @@ def test_nobody_starves(case: Case):
     ],
 )
 def test_shares_follow_weights_under_saturation(case: Case, weights: tuple[int, ...]):
-    """Over 20 s, every domain with a hog on as many vCPUs as there are pCPUs: within 1 % of the machine."""
+    """Over 4 s, every domain with a hog on as many vCPUs as there are pCPUs: within 1 % of the machine.
+
+    Over 20 s of credit, whose shares come near the weights as 1 over the time: 2.5 % off after 6 s.
+    """
     assert case.weights is not None
+    until_ms = 20_000 if case.spec.kind == "credit" else 4_000
     for pcpus in case.weights_pcpus:
         lab = Lab(case.spec, pcpus)
         for number, weight in enumerate(weights):
             lab.domain(str(number), pcpus, **case.weights(weight))
         lab.hog(*lab.domains)
-        lab.run(20_000)
+        lab.run(until_ms)
         shares = [lab.percent(name) / pcpus for name in lab.domains]
         fair = [100 * weight / sum(weights) for weight in weights]
         assert shares == pytest.approx(fair, abs=1.0)
