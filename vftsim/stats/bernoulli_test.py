@@ -16,16 +16,19 @@ methods related to the law of the iterated logarithm*).  Evidence for *below* mi
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from vftsim.stats._special import beta_cdf, beta_survival, log_beta
 
 
+@lru_cache(maxsize=1 << 14)
 def log_evidence_above(successes: int, failures: int, bound: float) -> float:
     """Return the logarithm of the evidence that the success probability exceeds ``bound``."""
     tail = beta_survival(bound, successes + 1.0, failures + 1.0)
     return _log_ratio(tail, 1.0 - bound, successes, failures, bound)
 
 
+@lru_cache(maxsize=1 << 14)
 def log_evidence_below(successes: int, failures: int, bound: float) -> float:
     """Return the logarithm of the evidence that the success probability is less than ``bound``."""
     tail = beta_cdf(bound, successes + 1.0, failures + 1.0)

@@ -121,7 +121,7 @@ class Prober:
 
         def goes_on() -> bool:
             is_open = self._decisions.get(level, Decision.UNDECIDED) is Decision.UNDECIDED and len(outcomes) < limit
-            return is_open and (all(outcomes) or self.left > keeping)
+            return is_open and (self.left > keeping or all(outcomes))
 
         while goes_on():
             if self.left == 0:
