@@ -136,7 +136,7 @@ class Bench:
         self.record = Record(self.wires)
         self.server = Server(self.wires)
         self.agents = self.wires.bench_record
-        self._attempts: dict[int, Attempt] = {}
+        self._attempts: dict[int, Attempt] = {}  # by the identity of its row, which the engine keeps
         self.wires.wrap(transmit, self._transmit)
         self.wires.wrap(end, self._end)
         self.wires.listen(on_reaching_host, lambda packet: self._arrived("server", packet))
@@ -171,7 +171,7 @@ class Bench:
         own = wires.engine.rows(attempts)[row]
         own.bench, own.scenario, own.phase, own.counted = wires.bench_row, int(scenario), wires.phase_row, True
         own.ring_ns, own.hold_ns, own.start_ns, own.destination = ring_ns, hold_ns, start_ns, -1
-        made = self._attempts[row] = Attempt(wires, row)
+        made = self._attempts[id(own)] = Attempt(wires, row)
         wires.at(start_ns, EventKind.ARRIVAL, 1, lambda: self._start(row))
         return made
 
@@ -194,8 +194,7 @@ class Bench:
 
     def _end(self, original: Any, sim: Any, bench: Any, attempt: Any) -> None:
         if not attempt.ended:
-            made = next(made for made in self._attempts.values() if made._row is attempt)
-            self.ended.append((self.now_ns / US, made))
+            self.ended.append((self.now_ns / US, self._attempts[id(attempt)]))
         original(sim, bench, attempt)
 
     def _transmit(self, original: Any, sim: Any, link: Any, packet: int, on_arrival: int) -> None:

@@ -51,8 +51,8 @@ def _retransmissions(bench: Bench, until_s: int) -> int:
 
 
 def test_below_capacity_nothing_is_repeated_and_nothing_fails() -> None:
-    bench = _loaded([(30, 0.6)])
-    assert _retransmissions(bench, 60) == 0
+    bench = _loaded([(15, 0.6)])
+    assert _retransmissions(bench, 45) == 0
     assert sum(bench.record.inadequate) == 0
     assert bench.server.dropped == 0
 
