@@ -74,8 +74,9 @@ def test_a_rule_that_covers_too_rarely_or_too_often_fails(experiment):
 def test_students_t_on_bimodal_output_would_be_found_out(experiment, monkeypatch):
     """The experiment with the rule that it replaced: collapses in 30 % of runs, n = 3."""
     monkeypatch.setattr(experiment, "mean_interval", stats.t_interval)
-    cells = list(experiment.means(np.random.default_rng(1), 200))
-    assert any(c.verdict == "FAILS" and c.output.startswith("collapse") and c.n == "3" for c in cells)
+    rng = np.random.default_rng(1)
+    collapses = [output for output in experiment.outputs(rng) if output.name.startswith("collapse")]
+    assert any(c.verdict == "FAILS" and c.n == "3" for c in experiment._means(rng, collapses, 200))
 
 
 @pytest.mark.slow

@@ -74,7 +74,7 @@ def stratified_interval(values: Sequence[float], confidence: float = 0.95) -> Es
     # (1, -2, 1) has the autocovariances 6, -4, 1: squared trace over the trace of the square (Satterthwaite).
     freedom = 36.0 * len(bends) ** 2 / (70.0 * len(bends) - 36.0)
     t = student_t_quantile(1.0 - _alpha(confidence) / 2.0, freedom)
-    skewness = _skewness(runs) if error else 0.0
+    skewness = _shape(runs)[1] if error else 0.0
     low, high = _around(mean, error, t, n, skewness, is_positive=min(runs) >= 0.0)
     return _estimate(mean, low, high, n, confidence, "stratified t")
 
@@ -245,10 +245,10 @@ def hull(center: float, values: Sequence[float], confidence: float, *, is_positi
     is_positive : bool
         Whether the estimate's quantity cannot be negative: intervals of the logarithm, and a lognormal's upper end.
     """
-    error, t, n = _standard_error(values), _t(confidence, len(values)), len(values)
+    (error, skewness), t, n = _shape(values), _t(confidence, len(values)), len(values)
     if error == 0.0:
         return center, center
-    low, high = _around(center, error, t, n, _skewness(values), is_positive=is_positive)
+    low, high = _around(center, error, t, n, skewness, is_positive=is_positive)
     if is_positive and min(values) > 0.0:
         high = max(high, _lognormal_high(values, t))
     return low, high
@@ -270,8 +270,8 @@ def _around(
 def _lognormal_high(values: Sequence[float], t: float) -> float:
     """Return the upper end for the mean of lognormal values (Cox's); nothing where they are not nearly so."""
     logs = [math.log(x) for x in values]
-    n, error = len(logs), _standard_error(logs)
-    if error == 0.0 or _skewness(logs) < _LEAST_LOG_SKEWNESS:
+    n, (error, skewness) = len(logs), _shape(logs)
+    if error == 0.0 or skewness < _LEAST_LOG_SKEWNESS:
         return -math.inf
     variance = n * error**2
     spread = math.sqrt(variance / n + variance**2 / (2.0 * (n - 1)))
@@ -291,11 +291,16 @@ def _unbent(t: float, bend: float) -> float:
     return (math.cbrt(1.0 + 6.0 * bend * (t - bend)) - 1.0) / (2.0 * bend)
 
 
-def _skewness(values: Sequence[float]) -> float:
+def _shape(values: Sequence[float]) -> tuple[float, float]:
+    """Return the standard error of the mean, and the skewness of the values; of equal ones that is 0."""
     n, mean = len(values), _mean(values)
-    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (n - 1))
-    third = math.fsum(((x - mean) / deviation) ** 3 for x in values)
-    return n * third / ((n - 1) * (n - 2))
+    apart = [x - mean for x in values]
+    variance = math.fsum([each**2 for each in apart]) / (n - 1)
+    if variance == 0.0:
+        return 0.0, 0.0
+    deviation = math.sqrt(variance)
+    third = math.fsum([(each / deviation) ** 3 for each in apart])
+    return math.sqrt(variance / n), n * third / ((n - 1) * (n - 2))
 
 
 def pseudo_values(top: Sequence[float], bottom: Sequence[float]) -> list[float]:
