@@ -56,7 +56,7 @@ def exact(limit):
 def test_the_mean_of_repetitions_is_the_probability(levels):
     limit = levels[-1] if len(levels) > 2 else 5
     levels = (*levels[:-1], limit)
-    found = [split(Walk(n), levels, 30, np.random.default_rng(n)).probability(len(levels)) for n in range(400)]
+    found = [split(Walk(n), levels, 30, np.random.default_rng(n)).probability(len(levels)) for n in range(200)]
     error = np.std(found) / np.sqrt(len(found))
     assert abs(np.mean(found) - exact(limit)) < 4 * error
     assert error < 0.2 * exact(limit)
