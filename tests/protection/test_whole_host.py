@@ -108,7 +108,8 @@ def test_guests_of_a_host_meet_the_same_drawn_instants(tmp_path):
 def test_a_state_counts_on_the_channel_as_it_leaves(tmp_path):
     """Three states of 8 MB in 30 s: a channel of 1 Mbit/s carries no more than that, and is never at rest."""
     narrow = "{kind: checkpoint, channel: {rate: 1 Mbit/s}, failover: {detection: {timeout: 300 s}}}"
-    changes = [f"domains.a.protection={narrow}", "faults=[]", "measure.duration=30 s"]
+    few = [f"workloads.{name}.clients=2" for name in ("to_a", "to_b")]
+    changes = [f"domains.a.protection={narrow}", "faults=[]", "measure.duration=30 s", *few]
     for engine in ("compiled", "simpy"):
         record = run_model(crashing(tmp_path, "checkpoint", "ha_restart", *changes), 1, 0, engine=engine)
         found = record.whole.outcomes["domains.a.protection"]
