@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,10 +24,7 @@ WEIGHT = "domains.small.weight"
 def linear(rng, matrix, data, runs, replications):
     """Fit a linear problem with scatter of each number and of whole runs, the measured one and each replication.
 
-    Returns
-    -------
-    tuple
-        The fit with the residuals of the replications, and that without.
+    Yields the fit with the residuals of the replications, and that without.
     """
     names = [SimpleNamespace(path=f"p{k}") for k in range(PARAMETERS)]
     asked = SimpleNamespace(parameters=names, seed=1, replications=replications)
@@ -37,23 +35,25 @@ def linear(rng, matrix, data, runs, replications):
     residual = np.mean(apart, axis=0)
     found = SimpleNamespace(x=x, fun=residual, jac=matrix, cost=0.5 * float(residual @ residual), nfev=1)
     keys, low, span = list(range(OBSERVATIONS)), np.zeros(PARAMETERS), np.ones(PARAMETERS)
-    return fit_at(asked, keys, found, low, span, apart), fit_at(asked, keys, found, low, span)
+    yield fit_at(asked, keys, found, low, span, apart)
+    yield fit_at(asked, keys, found, low, span)
 
 
-def coverage(studies, **scatter):
-    """Return the shares of intervals with and without the chance of runs that hold the truth."""
+def coverage(studies, without_it, **scatter):
+    """Return the shares of intervals with and, of so many studies, without the chance of runs that hold the truth."""
     rng, inside = np.random.default_rng(5), np.zeros(2)
     matrix = 200.0 * rng.normal(size=(OBSERVATIONS, PARAMETERS))
-    for _ in range(studies):
-        for which, found in enumerate(linear(rng, matrix, **scatter)):
+    for study in range(studies):
+        both = islice(linear(rng, matrix, **scatter), 2 if study < without_it else 1)
+        for which, found in enumerate(both):
             inside[which] += sum(found.low[path] <= TRUTH <= found.high[path] for path in found.values)
-    return inside / (studies * PARAMETERS)
+    return inside / (np.array([studies, without_it]) * PARAMETERS)
 
 
-@pytest.mark.parametrize("replications", [2, 4, 10])
+@pytest.mark.parametrize("replications", [2, 10])
 def test_nineteen_of_twenty_intervals_hold_the_truth_where_only_runs_scatter(replications):
     """The measured one and replications alike: Student's t, R - 1 degrees; parameters of a study are independent."""
-    with_it, without = coverage(300, data=1e-4, runs=0.01, replications=replications)
+    with_it, without = coverage(300, 60, data=1e-4, runs=0.01, replications=replications)
     assert with_it == pytest.approx(0.95, abs=3.5 * math.sqrt(0.95 * 0.05 / 900))
     assert without < 0.05
 
@@ -63,7 +63,7 @@ def test_both_kinds_of_scatter_together():
 
     Without the chance of runs: P(|normal with variance 2| < 2.1) = 86 % or so.
     """
-    with_it, without = coverage(400, data=1.0, runs=1.0 / (200.0 * math.sqrt(24 * 1.25)), replications=4)
+    with_it, without = coverage(400, 400, data=1.0, runs=1.0 / (200.0 * math.sqrt(24 * 1.25)), replications=4)
     assert 0.93 < with_it < 0.99
     assert without < 0.90
     assert with_it - without > 0.06
