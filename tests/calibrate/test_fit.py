@@ -74,15 +74,6 @@ def test_parameter_at_its_bound_is_called_not_identified():
     assert any("at a bound" in note for note in found.not_identified)
 
 
-@pytest.mark.thorough
-def test_result_does_not_depend_on_workers():
-    truth = observe(lab(700_000), 99, 0)
-    alone = search_for(definition(most_evaluations=3), lab(), truth, jobs=1).fit
-    shared = search_for(definition(most_evaluations=3), lab(), truth, jobs=2).fit
-    assert alone.values == shared.values
-    assert alone.residuals == shared.residuals
-
-
 def test_cpu_is_compared_at_the_measured_traffic():
     """40 % at 50 attempts of 8 messages is 49.5 % at 55 of 9."""
     seen = {

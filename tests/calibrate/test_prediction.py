@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import vftsim
+from tests.calibrate.test_fit import definition, lab
 from tests.study.tiny import tiny
 from vftsim.calibrate.drawn import DrawableFit, read_fit, shipped_fits
+from vftsim.calibrate.figures import observe
+from vftsim.calibrate.fit import search_for
 from vftsim.calibrate.prediction import RANGE_PERCENT, _points, figure_of, named, parts, predict
 from vftsim.cli.main import main
 from vftsim.composition.keys import read
@@ -269,6 +272,16 @@ def test_a_prediction_does_not_depend_on_workers_and_goes_on_where_it_was(here):
     cpu = {f.name: f for f in again.figures}["step_1/cpu"]
     assert cpu.runs == cpu.of == 8
     assert cpu.parameters_sd > 0 < cpu.replications_sd
+
+
+@pytest.mark.thorough
+def test_a_fit_does_not_depend_on_workers_either():
+    """Here, where the test above has started them: that takes seconds."""
+    truth = observe(lab(700_000), 99, 0)
+    alone = search_for(definition(most_evaluations=3), lab(), truth, jobs=1).fit
+    shared = search_for(definition(most_evaluations=3), lab(), truth, jobs=2).fit
+    assert alone.values == shared.values
+    assert alone.residuals == shared.residuals
 
 
 def test_another_structure_stands_beside(here):
