@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.composition import generated
+from tests.composition import audited, generated
 from tests.composition.composed import checked
 from tests.composition.cpu_oracle import Oracle
 from tests.composition.generated import model
@@ -37,6 +37,15 @@ def test_domains_use_the_cpu_time_of_what_they_served(count: int, least: int):
     compared, breaches = generated.cpu_differences(range(count))
     assert compared >= least
     assert not breaches
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("one_kernel")
+@pytest.mark.parametrize(("count", "least"), [(15, 100), pytest.param(300, 3000, marks=pytest.mark.slow)])
+def test_the_auditor_is_silent_and_changes_nothing(count: int, least: int):
+    judged, wrong = audited.audited(count)
+    assert judged >= least
+    assert wrong == []
 
 
 @pytest.mark.usefixtures("one_kernel")

@@ -15,8 +15,8 @@ from vftsim.sampling import Streams, poisson_gaps_ns
 _FRAME_BYTES = 1250
 _SERVICE_NS = 10_000
 _REPLICATIONS = 20
-_FRAMES = 6_000
-_WARM_UP = 1_000
+_FRAMES = 4_500
+_WARM_UP = 500
 
 
 def _mean_wait_ns(load: float, replication: int) -> float:
@@ -34,7 +34,7 @@ def _mean_wait_ns(load: float, replication: int) -> float:
 @pytest.mark.thorough
 @pytest.mark.parametrize("load", [pytest.param(0.3, marks=pytest.mark.slow), 0.6])
 def test_mean_wait_is_that_of_m_d_1(load: float) -> None:
-    """20 replications of 5,000 frames: within 3.5 standard errors of rho S / (2 (1 - rho))."""
+    """20 replications of 4,000 frames: within 3.5 standard errors of rho S / (2 (1 - rho))."""
     means = [_mean_wait_ns(load, replication) for replication in range(_REPLICATIONS)]
     theory_ns = 1e9 * md1(load / (_SERVICE_NS / 1e9), _SERVICE_NS / 1e9).wait
     standard_error = float(np.std(means, ddof=1)) / math.sqrt(_REPLICATIONS)

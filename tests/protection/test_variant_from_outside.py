@@ -16,9 +16,13 @@ from steady import SteadyCheckpointSpec
 from vftsim.testing import judge
 
 own = SteadyCheckpointSpec.model_validate(
-    {"interval": "10 ms", "reprotection": None, "failover": {"detection": {"timeout": "300 ms"}, "go_live": "20 ms"}}
+    {
+        "interval": "10 ms",
+        "reprotection": None,
+        "failover": {"detection": {"timeout": "300 ms", "backup_timeout": "300 ms"}, "go_live": "20 ms"},
+    }
 )
-found = judge(own, crashes=3, until_ns=4_000_000_000)
+found = judge(own, crashes=3, until_ns=1_200_000_000)
 print(found.wrong, found.breaches, found.judged > 1000)
 """
 MODEL = """
