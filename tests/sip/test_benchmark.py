@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -157,6 +158,18 @@ def _spec(**changes: Any) -> ImsBenchSpec:
     )
 
 
+@cache
+def usual() -> Play:
+    """Two steps of 40 s."""
+    return Play(_spec())
+
+
+@cache
+def one_long_step() -> list[Begun]:
+    """The attempts of 200 s at 100 a second."""
+    return Play(_spec(steps=_steps(initial=100.0, duration=200 * S, most=1))).in_phase("step_1")
+
+
 @pytest.mark.thorough
 def test_phases_follow_one_another() -> None:
     spec = _spec(
@@ -188,11 +201,11 @@ def test_pre_registration_starts_one_user_on_each_test_system_at_a_constant_rate
 
 
 def test_the_stir_rises_in_equal_parts_and_is_not_counted() -> None:
-    play = Play(_spec(stir=StirSpec(duration=300 * S, steps=3), steps=_steps(initial=90.0, most=1)))
+    play = Play(_spec(stir=StirSpec(duration=90 * S, steps=3), steps=_steps(initial=90.0, most=1)))
     stir = play.in_phase("stir")
     assert all(not attempt.counted for attempt in stir)
-    per_part = [sum(1 for a in stir if a.start_ns // (100 * S) == part) for part in range(3)]
-    for found, expected in zip(per_part, (3_000, 6_000, 9_000), strict=True):
+    per_part = [sum(1 for a in stir if a.start_ns // (30 * S) == part) for part in range(3)]
+    for found, expected in zip(per_part, (900, 1_800, 2_700), strict=True):
         assert abs(found - expected) <= 3.5 * math.sqrt(expected)
     assert "stir" not in [record.name for record in play.manager.phases]
 
@@ -200,8 +213,7 @@ def test_the_stir_rises_in_equal_parts_and_is_not_counted() -> None:
 @pytest.mark.thorough
 def test_arrivals_of_a_step_are_poisson() -> None:
     """Number, mean gap and its coefficient of variation of 200 s at 100 a second."""
-    play = Play(_spec(steps=_steps(initial=100.0, duration=200 * S, most=1)))
-    begun = play.in_phase("step_1")
+    begun = one_long_step()
     assert abs(len(begun) - 20_000) <= 3.5 * math.sqrt(20_000)
     gaps = np.diff([a.start_ns for a in begun])
     assert gaps.std() / gaps.mean() == pytest.approx(1.0, abs=3.5 * math.sqrt(1 / len(gaps)))
@@ -227,8 +239,7 @@ def test_attempts_without_variation_come_evenly() -> None:
 
 
 def test_the_mix_and_the_times_of_calls_are_those_of_the_model() -> None:
-    play = Play(_spec(steps=_steps(initial=100.0, duration=200 * S, most=1)))
-    begun = play.in_phase("step_1")
+    begun = one_long_step()
     for scenario, share in zip(Scenario, (0.15, 0.025, 0.5, 0.025, 0.3), strict=True):
         found = sum(1 for a in begun if a.scenario is scenario)
         assert abs(found - share * len(begun)) <= 3.5 * math.sqrt(len(begun) * share * (1 - share))
@@ -351,7 +362,7 @@ def _fates(play: Play, phase: str) -> list[tuple[Any, ...]]:
 @pytest.mark.thorough
 def test_two_loads_see_the_same_attempts_only_faster() -> None:
     """Common random numbers: attempt i of a step is the same whatever the load."""
-    slow, fast = Play(_spec()), Play(_spec(steps=_steps(most=2, initial=75.0)))
+    slow, fast = usual(), Play(_spec(steps=_steps(most=2, initial=75.0)))
     for phase in ("step_1", "step_2"):
         few, many = _fates(slow, phase), _fates(fast, phase)
         assert len(few) < len(many)
@@ -361,7 +372,7 @@ def test_two_loads_see_the_same_attempts_only_faster() -> None:
 
 
 def test_another_seed_sees_other_attempts() -> None:
-    assert _fates(Play(_spec()), "step_1")[:50] != _fates(Play(_spec(), seed=2), "step_1")[:50]
+    assert _fates(usual(), "step_1")[:50] != _fates(Play(_spec(), seed=2), "step_1")[:50]
 
 
 def test_every_phase_has_attempts_of_its_own() -> None:
@@ -372,7 +383,7 @@ def test_every_phase_has_attempts_of_its_own() -> None:
 
 
 def test_what_happens_in_one_step_does_not_shift_the_draws_of_the_next() -> None:
-    short, long = Play(_spec()), Play(_spec(steps=_steps(most=2, duration=60 * S)))
+    short, long = usual(), Play(_spec(steps=_steps(most=2, duration=60 * S)))
     assert _fates(long, "step_2")[:1000] == _fates(short, "step_2")[:1000]
 
 
