@@ -1,21 +1,10 @@
 """Scores that mean nothing: a model that loses nothing, shuffled labels, McNemar's test by hand."""
 
-import numpy as np
 import pytest
 
 from vftsim.records.forms.xen_media import RIGHT, measured_rows, outcomes_of
-from vftsim.records.forms.xen_nulls import (
-    NULL,
-    _Row,
-    chance,
-    contest,
-    held,
-    in_words,
-    judged_rows,
-    null_outcomes,
-    shuffled,
-)
-from vftsim.records.forms.xen_statements import Judged, Outcome, judge
+from vftsim.records.forms.xen_nulls import NULL, chance, contest, in_words, judged_rows, null_outcomes, shuffled
+from vftsim.records.forms.xen_statements import Judged, Outcome
 
 BLANK = {"loss_percent": "", "loss_relation": "", "outcome": "", "delay_outcome": ""}
 
@@ -70,20 +59,6 @@ def test_mcnemar_by_hand():
     assert (found["only_first"], found["only_second"]) == (5, 1)
     assert found["p_value"] == pytest.approx(14 / 64)
     assert contest(first, first)["p_value"] == 1.0
-
-
-def test_what_is_dealt_again_is_judged_as_anew():
-    generator = np.random.default_rng(1)
-    changes = {}, {"delay_outcome": ""}, {"outcome": "bad", "delay_outcome": ""}
-    rows = [{**row, **change} for row in measured_rows() for change in changes]
-    outcomes = {
-        row["experiment_key"]: Outcome(*generator.exponential((5.0, 1.0, 2.0, 3.0), (3, 4)).T.tolist()) for row in rows
-    }
-    known = {}
-    judged = [_Row(row, outcomes, known) for row in rows]
-    for _ in range(40):
-        dealt = dict(zip(outcomes, generator.permutation(list(outcomes.values())), strict=True))
-        assert [row.held(dealt) for row in judged] == [held(judge(row, dealt)) for row in rows]
 
 
 def test_chance_is_told_beside_a_model():

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vftsim.records.forms.xen_statements import STATED, Judged, Outcome, judge
+from vftsim.records.forms.xen_statements import Judged, Outcome, judge
 from vftsim.sampling import Streams
 
 NULL = "never loses a packet"
@@ -47,9 +47,7 @@ def shuffled(
     keys = list(outcomes)
     groups = _sets(keys) if within_sets else [list(range(len(keys)))]
     generator = Streams(seed, 0).generator(_SHUFFLES, int(within_sets))
-    known: dict[tuple[str, ...], dict[tuple[Outcome, ...], int]] = {}
-    judged = [_Row(row, outcomes, known) for row in rows]
-    right = sum(row.held(outcomes) for row in judged)
+    right = held(judged_rows(rows, outcomes))
     counts = []
     for _ in range(deals):
         order = list(range(len(keys)))
@@ -57,45 +55,11 @@ def shuffled(
             for position, drawn in zip(group, generator.permutation(group), strict=True):
                 order[position] = int(drawn)
         dealt = {key: outcomes[keys[source]] for key, source in zip(keys, order, strict=True)}
-        counts.append(sum(row.held(dealt) for row in judged))
+        counts.append(held(judged_rows(rows, dealt)))
     as_many = sum(count >= right for count in counts)
     best = float(np.quantile(counts, 0.95))
     share = (1 + as_many) / (1 + deals)
     return {"mean": float(np.mean(counts)), "best": best, "right": right, "share": share, "deals": deals}
-
-
-class _Row:
-    """A row whose statements are judged once by the same outcomes; ``known``: how many hold, by what they say."""
-
-    def __init__(
-        self,
-        row: Mapping[str, str],
-        outcomes: Mapping[str, Outcome],
-        known: dict[tuple[str, ...], dict[tuple[Outcome, ...], int]],
-    ) -> None:
-        noting = _Noting(outcomes)
-        judge(row, noting)
-        said = tuple(row[column] for column in STATED)
-        self._row, self._about, self._known = row, tuple(noting.asked), known.setdefault(said, {})
-
-    def held(self, outcomes: Mapping[str, Outcome]) -> int:
-        """Return how many hold."""
-        dealt = tuple([outcomes[key] for key in self._about])
-        if dealt not in self._known:
-            self._known[dealt] = held(judge(self._row, outcomes))
-        return self._known[dealt]
-
-
-class _Noting(dict[str, Outcome]):
-    """Outcomes that note of which experiments somebody asks."""
-
-    def __init__(self, outcomes: Mapping[str, Outcome]) -> None:
-        super().__init__(outcomes)
-        self.asked: dict[str, None] = {}
-
-    def __getitem__(self, key: str) -> Outcome:
-        self.asked[key] = None
-        return super().__getitem__(key)
 
 
 def _sets(keys: Sequence[str]) -> list[list[int]]:

@@ -62,8 +62,6 @@ class Judged:
 _MARGINAL_POINTS = 5.0
 _PAIRS = 1 << 14
 _NO_WORD = {"", "not_stated", "similar"}
-STATED = ("loss_percent", "loss_relation", "outcome", "delay_outcome")
-"""Columns of a row that hold its statements."""
 
 
 def judge(row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> list[Judged]:
@@ -157,8 +155,7 @@ def _delay_relation(word: str, row: Mapping[str, str]) -> tuple[str, str]:
 
 def _rivals(target: str, key: str, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
     """Return the experiments of a set without one."""
-    members = target.removeprefix("set.")
-    return {each: outcomes[each] for each in outcomes if each.startswith(members) and each != key}
+    return {k: o for k, o in outcomes.items() if k.startswith(target.removeprefix("set.")) and k != key}
 
 
 def _reference(target: str, key: str, outcomes: Mapping[str, Outcome]) -> Outcome:
