@@ -48,8 +48,11 @@ def test_a_command_that_is_named_is_read_alone_and_as_it_is_among_all(name):
     """The options of the others would take a tenth of a second at each start."""
     alone = command_line(name).commands
     assert list(alone) == [name]
+    one, among_all = alone[name], COMMANDS[name]
+    assert (one.help, one.short_help, one.epilog) == (among_all.help, among_all.short_help, among_all.epilog)
     shown, expected = (
-        each.get_help(each.context_class(each, info_name=name)) for each in (alone[name], COMMANDS[name])
+        [parameter.get_help_record(each.context_class(each)) or parameter.name for parameter in each.params]
+        for each in (one, among_all)
     )
     assert shown == expected
 
