@@ -205,6 +205,8 @@ class Run:
         if self.spec.tests_ns > begin_ns:
             self._run_to(begin_ns)
             step_ns = max(self.spec.tests_ns // _STEPS_A_TEST, 1)
+            least_ns = max(workload.least_test_ns() for workload in self.spec.workloads.values()) - begin_ns
+            self._run_to(min(begin_ns + max(least_ns // step_ns, 0) * step_ns, end_ns))
             while self.now_ns < end_ns and any(driver.is_testing for driver in self.built.drivers.values()):
                 self._run_to(min(self.now_ns + step_ns, end_ns))
         if self.spec.tests_ns == 0 or self.now_ns <= begin_ns:

@@ -502,6 +502,10 @@ class WorkloadSpec(Spec):
         """Return how long its own test lasts from the start of a run, without phases; 0: as long as the run."""
         return 0
 
+    def least_test_ns(self) -> int:
+        """Return how long its own test lasts at least."""
+        return 0
+
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """Return key and reason if it cannot be directed at what speaks its protocol, over a line of rate and queue."""
         return ""

@@ -226,6 +226,10 @@ class BulkClientsSpec(WorkloadSpec):
         """Until the last client has sent for its time."""
         return self.spread + self.duration
 
+    def least_test_ns(self) -> int:
+        """As long as a client sends."""
+        return self.duration
+
     def sending_ns(self, profile: RunProfile) -> int:
         """Return for how long they send in a run."""
         return min(self.duration, profile.length_ns)

@@ -431,7 +431,11 @@ class HttperfSpec(WorkloadSpec):
 
     def test_ns(self) -> int:
         """Until the last connection has begun, and its time-out is over."""
-        return round((self.connections - 1) * 1e9 / self.rate) + self.timeout
+        return self.least_test_ns() + self.timeout
+
+    def least_test_ns(self) -> int:
+        """Until the last connection begins."""
+        return round((self.connections - 1) * 1e9 / self.rate)
 
     def packets(self, profile: RunProfile) -> float:
         """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
