@@ -14,6 +14,7 @@ from vftsim.calibrate.run import Calibrated
 from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.cli.main import main
+from vftsim.report import charts
 from vftsim.spec.shipped import shipped_dir
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
@@ -185,3 +186,19 @@ def validated():
     ]
     verdicts = [Verdict("CPU within 1 point", True, "0.5"), Verdict("delays within 10 %", False, "12 %")]
     return Validated(spec, rows, verdicts=verdicts)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _a_chart_is_drawn_once():
+    """One of several pages is drawn for the first; that it is drawn alike again, a test of its own shows."""
+    drawn, svg_of = {}, charts.svg_of
+
+    def known(chart, prefix):
+        key = repr(chart), prefix
+        if key not in drawn:
+            drawn[key] = svg_of(chart, prefix)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(charts, "svg_of", known)
+        yield

@@ -71,6 +71,13 @@ def test_a_directory_gives_the_object_that_its_command_had(made, kind):
     assert result.report() == result.report()
 
 
+def test_a_chart_is_drawn_alike_again(made):
+    kinds = {type(block): block for kind in ("run", "decision") for block in vftsim.open(made(kind).folder).blocks()}
+    drawn = [block for each, block in kinds.items() if issubclass(each, Chart | Bars)]
+    assert len(drawn) == 2
+    assert all(svg_of(chart, "c0") == svg_of(chart, "c0") for chart in drawn)
+
+
 @pytest.mark.parametrize("kind", COMMANDS)
 def test_a_page_is_small_and_takes_nothing_from_outside(made, kind):
     text = made(kind).page
