@@ -203,7 +203,6 @@ class Run:
         """Run to the end; the measured time is over before it where the workloads' own tests are."""
         begin_ns, end_ns = self.built.window_ns
         if self.spec.tests_ns > begin_ns:
-            self._run_to(begin_ns)
             step_ns = max(self.spec.tests_ns // _STEPS_A_TEST, 1)
             least_ns = max(workload.least_test_ns() for workload in self.spec.workloads.values()) - begin_ns
             self._run_to(min(begin_ns + max(least_ns // step_ns, 0) * step_ns, end_ns))
@@ -342,8 +341,9 @@ class Run:
         before = self._start if self.phased else self._before
         measured = after.since(before).items()
         whole |= {owner: each for owner, each in measured if not (self.phased and isinstance(each, RESOURCES))}
-        last = Phase("", self._load(), before.time_ns, after.time_ns, self._with_all_copies(whole))
-        phases = (*self._phases(), last)
+        every = self.spec.owners_of_copies()
+        last = Phase("", self._load(), before.time_ns, after.time_ns, _with_all_copies(whole, every))
+        phases = (*self._phases(every), last)
         owners = {owner for phase in phases for owner in phase.outcomes}
         return RunRecord(
             phases=phases,
@@ -352,32 +352,32 @@ class Run:
             events=self.engine.events,
             timelines={name: timeline(self.engine, guard) for name, guard in built.guards.items()},
             offers={name: offer for name, driver in built.drivers.items() if (offer := driver.offer()) is not None},
-            copies={owner: copies for owner, copies in self.spec.owners_of_copies().items() if owner in owners},
+            copies={owner: copies for owner, copies in every.items() if owner in owners},
         )
 
-    def _with_all_copies(self, outcomes: Mapping[str, Outcome]) -> dict[str, Outcome]:
-        """Return outcomes, and before those of copies what these measured together."""
-        every = self.spec.owners_of_copies().items()
-        owners = {copies[0]: (owner, copies) for owner, copies in every if outcomes.keys() >= set(copies)}
-        found: dict[str, Outcome] = {}
-        for name, outcome in outcomes.items():
-            if name in owners and (kind := type(outcome).of_copies()) is not None:
-                owner, copies = owners[name]
-                found[owner] = kind.together([outcomes[copy] for copy in copies])
-            found[name] = outcome
-        return found
-
-    def _phases(self) -> Iterator[Phase]:
+    def _phases(self, every: Mapping[str, list[str]]) -> Iterator[Phase]:
         """Yield the phases that workloads have of their own, with the use of resources in each."""
         for driver in self.built.drivers.values():
             for phase in driver.phases():
-                outcomes = self._with_all_copies({**phase.outcomes, **self._resources[phase.name]})
+                outcomes = _with_all_copies({**phase.outcomes, **self._resources[phase.name]}, every)
                 yield Phase(phase.name, phase.load, phase.begin_ns, phase.end_ns, outcomes)
 
     def _load(self) -> float | None:
         """Return the load of a model whose only workload declares one; None where it has phases or several."""
         loads = [load for workload in self.spec.workloads.values() if (load := workload.load()) is not None]
         return loads[0] if len(loads) == 1 and not self.phased else None
+
+
+def _with_all_copies(outcomes: Mapping[str, Outcome], every: Mapping[str, list[str]]) -> dict[str, Outcome]:
+    """Return outcomes, and before those of copies, which ``every`` names, what these measured together."""
+    owners = {copies[0]: (owner, copies) for owner, copies in every.items() if outcomes.keys() >= set(copies)}
+    found: dict[str, Outcome] = {}
+    for name, outcome in outcomes.items():
+        if name in owners and (kind := type(outcome).of_copies()) is not None:
+            owner, copies = owners[name]
+            found[owner] = kind.together([outcomes[copy] for copy in copies])
+        found[name] = outcome
+    return found
 
 
 def run_model(

@@ -104,8 +104,12 @@ class Outcome(Declared):
 
     @classmethod
     def together(cls, outcomes: Sequence[Any]) -> Self:
-        """Return what several measured, as one; where one measured for longer, over its time."""
-        return cls(**cls.sums(outcomes), seconds=max(each.seconds for each in outcomes))
+        """Return what several measured, as one; where one measured for longer, over its time.
+
+        A class that holds ``copies`` is told how many they are.
+        """
+        copies = {"copies": len(outcomes)} if "copies" in cls.held else {}
+        return cls(**cls.sums(outcomes), **copies, seconds=max(each.seconds for each in outcomes))
 
     @classmethod
     def sums(cls, outcomes: Sequence[Any]) -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
-
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.disk import DiskUse
 from vftsim.platform.io.link import utilization
@@ -31,11 +28,6 @@ class CopiesUse(Outcome):
     cpu = declare.number(
         source=lambda use: use.cpu_total / use.copies, unit="%", label="CPU, mean of the copies", headline=True
     )
-
-    @classmethod
-    def together(cls, outcomes: Sequence[Any]) -> Self:
-        """Return what several domains use."""
-        return cls(**cls.sums(outcomes), copies=len(outcomes), seconds=outcomes[0].seconds)
 
 
 class HostUse(Outcome):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any
 
 from vftsim.kernel import Engine
 from vftsim.outcome import Outcome, attribute, declare
@@ -113,11 +113,6 @@ class ProtectionOfCopies(Outcome):
     channel = declare.rate(
         channel_bytes, factor=8e-6, unit="Mbit/s", label="channels together", better="lower", headline=True
     )
-
-    @classmethod
-    def together(cls, outcomes: Sequence[Any]) -> Self:
-        """Return what several guests' mechanisms measured, as one."""
-        return cls(**cls.sums(outcomes), copies=len(outcomes), seconds=outcomes[0].seconds)
 
 
 def named_breach(first: Mapping[str, int]) -> str:
