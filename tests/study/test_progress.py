@@ -35,6 +35,13 @@ class Clock:
         return self.now_s
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(shown, "time", clock)
+    return clock
+
+
 class Noting(Silent):
     """Keeps what it is told."""
 
@@ -130,12 +137,10 @@ def instant_of(events, course, begins_ns):
 
 
 @pytest.mark.parametrize("name", COURSES)
-def test_after_a_tenth_of_the_work_the_time_that_is_left_is_right_within_a_quarter(name, monkeypatch, capsys):
+def test_after_a_tenth_of_the_work_the_time_that_is_left_is_right_within_a_quarter(name, clock, capsys):
     """A tenth of a ramp's events is two steps of ten: simulated time alone would be wrong by 60 to 70 %."""
     spec, course = load_model(name).spec, COURSES[name]
     share, begins_ns = share_by(spec), spec.workloads["calls"].time_of("step 1", 0)
-    clock = Clock()
-    monkeypatch.setattr(shown, "time", clock)
     bar, lines = Bar("run"), Lines("run")
     with bar:
         for one in (bar, lines):
@@ -152,9 +157,7 @@ def test_after_a_tenth_of_the_work_the_time_that_is_left_is_right_within_a_quart
     assert 60 * minutes + seconds == pytest.approx(left_s, rel=0.27), "and up to five seconds old"
 
 
-def test_lines_say_what_is_left_by_the_share_that_is_done(monkeypatch, capsys):
-    clock = Clock()
-    monkeypatch.setattr(shown, "time", clock)
+def test_lines_say_what_is_left_by_the_share_that_is_done(clock, capsys):
     lines = Lines("run")
     lines.total(4)
     clock.now_s = 4.0
@@ -168,10 +171,8 @@ def test_lines_say_what_is_left_by_the_share_that_is_done(monkeypatch, capsys):
     assert capsys.readouterr().err == "run: 1/4, about 2 min 0 s left\n"
 
 
-def test_what_workers_take_to_begin_is_no_part_of_the_pace(monkeypatch, capsys):
+def test_what_workers_take_to_begin_is_no_part_of_the_pace(clock, capsys):
     """One of 300 after 5 s, the others each 0.4 s: 26 minutes were told."""
-    clock = Clock()
-    monkeypatch.setattr(shown, "time", clock)
     lines = Lines("search")
     lines.total(300)
     clock.now_s = 5.3
@@ -192,10 +193,8 @@ def test_the_beginning_is_said_once_when_there_is_work(capsys):
     assert capsys.readouterr().err == "vftsim: this takes 2 hours\n"
 
 
-def test_no_remaining_time_is_guessed_from_almost_nothing(monkeypatch, capsys):
+def test_no_remaining_time_is_guessed_from_almost_nothing(clock, capsys):
     """A billionth of a run after a minute of compiling said 57,639,571 minutes."""
-    clock = Clock()
-    monkeypatch.setattr(shown, "time", clock)
     lines = Lines("study")
     clock.now_s = 60.0  # compiling
     lines.total(6)
