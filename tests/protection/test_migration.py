@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
-from vftsim.platform.protection.migration import plan_copy
+from vftsim.platform.protection.migration import ReprotectionSpec, plan_copy
 
 GB, S = 10**9, 10**9
 

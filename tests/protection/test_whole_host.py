@@ -1,6 +1,7 @@
 """A host that fails takes all its guests with it; each comes back by its own mechanism, whatever the others took."""
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from vftsim.composition.without_effect import lost_beside
 from vftsim.platform.protection import passes
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.when import Instant
+from vftsim.study.designs.crash import fair_share, planned_reprotection_ns
 from vftsim.study.runs.model import load_model
 
 MODEL = """\
@@ -145,3 +147,44 @@ def test_what_all_guests_of_a_host_had_saved_is_found_in_one_pass(tmp_path):
     assert len({cut.guard for cut in played.cuts}) == len(played.cuts) == 4
     assert {cut.crash_ns for cut in played.cuts} == {511_100_000}
     assert all(0 < cut.rollback_ns < 50_000_000 for cut in played.cuts)
+
+
+@pytest.mark.parametrize(("guests", "line_mbit"), [(1, 1000), (1, 100), (2, 1000), (4, 1000), (4, 10_000)])
+def test_guests_that_are_copied_over_one_network_share_it(guests: int, line_mbit: int, tmp_path: Path) -> None:
+    """Memory V dirtied at D is copied at R in V / (R - D); each has an equal part of the line, at most its own rate.
+
+    The rest that is sent while the guest stands still, and what is left of rounds, are less than a 50th.
+    """
+    path = tmp_path / "guests.yaml"
+    copy = "{delay: 200 ms, memory: 16 MiB, dirty_rate: 40 Mbit/s, resume: 30 ms, stop_below: 40 KiB}"
+    own = f"{{kind: checkpoint, interval: 25 ms, channel: {{network: states}}, reprotection: {copy}}}"
+    text = re.sub(r"  b:.*?(?=workloads:)", "", MODEL, flags=re.DOTALL).replace("  to_b: {", "# ")
+    text = text.replace("path: {kind: native}", "path: {kind: moderated}").replace("pcpus: 1", "pcpus: 4")
+    text = text.replace("  a:\n", f"  a:\n    count: {guests}\n").replace("{kind: none}", own)
+    path.write_text(text.replace("states: {", f"states: {{rate: {line_mbit} Mbit/s, "), encoding="utf-8")
+    struck = "a" if guests == 1 else "a-1"
+    crash = f"faults=[{{kind: primary_crash, at: 300 ms, domain: {struck}}}]"
+    spec = load_model(str(path), [crash, "measure.duration=4 s"]).spec
+    record = run_model(spec, 1, 0)
+    waits_s = []
+    for timeline in record.timelines.values():
+        live_ns, protected_ns = (max(at_ns for at_ns, what in timeline if what == each) for each in (LIVE, "protected"))
+        waits_s.append((protected_ns - live_ns) / 1e9)
+    rate_mbit = min(800, line_mbit / guests)
+    closed_s = 0.2 + 16 * 1024**2 * 8 / 1e6 / (rate_mbit - 40) + 0.03
+    assert len(waits_s) == guests
+    assert waits_s == pytest.approx([closed_s] * guests, rel=0.02)
+    assert planned_reprotection_ns(spec, struck) / 1e9 == pytest.approx(closed_s, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "line", "share"),
+    [
+        (800, [], 1000, 800),
+        (800, [800, 800, 800], 1000, 250),
+        (100, [800, 800], 1000, 100),
+        (800, [100, 800], 900, 400),
+    ],
+)
+def test_a_line_is_shared_evenly_but_nobody_has_more_than_it_asks_for(own, others, line, share):
+    assert fair_share(own, others, line) == share

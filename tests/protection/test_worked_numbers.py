@@ -5,8 +5,7 @@ from random import Random
 
 import pytest
 
-from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
-from vftsim.platform.protection.migration import plan_copy
+from vftsim.platform.protection.migration import ReprotectionSpec, plan_copy
 from vftsim.study.designs.crossovers import crossovers
 from vftsim.testing.plant import Plant
 

@@ -8,7 +8,6 @@ import pytest
 import vftsim
 from vftsim.composition.record import RunRecord
 from vftsim.composition.views import with_domain
-from vftsim.composition.without_effect import of_crash
 from vftsim.outcome import Outcome, Phase, declare
 from vftsim.platform.protection.ha_restart import HaRestartSpec
 from vftsim.platform.protection.none import NoProtectionSpec
@@ -204,20 +203,6 @@ def test_a_table_of_resources_has_the_busiest_of_many_copies():
     rows = [{"resource": name, "estimate": use} for name, use in uses.items()]
     named = [name for _, name in _of_copies_the_busiest(rows)]
     assert named == ["link of lan", "a-2: 1 vCPU, most of the copies", "b-1: 1 vCPU", "b-2: 1 vCPU", "a-1: disk d"]
-
-
-@pytest.mark.parametrize(
-    ("line", "guests", "is_said"), [("1 Gbit/s", 4, True), ("4 Gbit/s", 4, False), ("1 Gbit/s", 1, False)]
-)
-def test_copies_of_a_whole_host_may_ask_for_more_than_their_network_has(tmp_path, line, guests, is_said):
-    """Four guests are copied at 800 Mbit/s each: 3.2 Gbit/s together."""
-    text = COPIES.replace("lan: {}", f"lan: {{}}, states: {{rate: {line}}}").replace("count: 2", f"count: {guests}")
-    text = text.replace("path: {kind", "network: lan, path: {kind").replace("pcpus: 2", "pcpus: 4")
-    path = tmp_path / "guests.yaml"
-    path.write_text(text.replace("interval: 20 ms", "interval: 20 ms, channel: {network: states}"))
-    said = of_crash(vftsim.load(path).spec, "vm-1" if guests > 1 else "vm")
-    asked = "to be protected again, 4 guests are copied at 3.2 Gbit/s together, and networks.states.rate is 1 Gbit/s"
-    assert [each.partition(":")[0] for each in said] == ([asked] if is_said else [])
 
 
 def test_what_leaves_too_early_is_said_once_for_all_copies(model):

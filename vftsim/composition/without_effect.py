@@ -52,7 +52,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
     of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
     crashing = dict.fromkeys(spec.fault_domain(each) for each in spec.faults if each.strikes_host)
-    of_crashes = (text for domain in crashing for text in of_crash(spec, domain))
+    of_crashes = (lost_beside(spec, domain) for domain in crashing)
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
     of_disks = (_unsent_writes(name, domain) for name, domain in spec.domains.items())
     said = (*of_vcpus, *of_drivers, *of_disks, *of_tests, *of_crashes)
@@ -85,28 +85,6 @@ def lost_beside(spec: ModelSpec, struck: str) -> str:
         f"a crash of the host of {struck} ends {listing(lost)}, too, which nothing protects from it "
         "(domains.*.on_every_host: the second host has it, too)"
     )
-
-
-def of_crash(spec: ModelSpec, struck: str) -> list[str]:
-    """Return what must be known where the host of a domain crashes: what it ends, and copies that are too many."""
-    lost = lost_beside(spec, struck)
-    return [*([lost] if lost else []), *_copied_together(spec, struck)]
-
-
-def _copied_together(spec: ModelSpec, struck: str) -> Iterator[str]:
-    """Yield the networks that the guests of a host, protected again, ask for more than they carry."""
-    rates: dict[str, list[int]] = {}
-    for domain in map(spec.expanded().__getitem__, ending_with(spec, struck)):
-        again, network = getattr(domain.protection, "reprotection", None), domain.protection.channel_network
-        if again is not None and network is not None and spec.shares_channel(domain):
-            rates.setdefault(network, []).append(again.rate)
-    for network, each in rates.items():
-        if sum(each) > (line := spec.networks[network].rate):
-            yield (
-                f"to be protected again, {len(each)} guests are copied at {format_rate(sum(each))} together, and "
-                f"networks.{network}.rate is {format_rate(line)}: it takes longer than is said "
-                "(domains.*.protection.reprotection.rate)"
-            )
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:

@@ -37,7 +37,6 @@ _ONLY_COUNTED = (
     "cost.settling",
     "secondary.disk",
 )
-_PositiveBitRate = Annotated[BitRate, Field(gt=0)]
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
 
@@ -209,7 +208,7 @@ class SecondaryDiskSpec(Spec):
     """The secondary's own path to the shared disk: it reads what the log leaves out, one read at a time."""
 
     service: DurationNs = Field(description="Time of a read, whatever its size.")
-    rate: _PositiveBitRate | None = Field(None, description="Rate at which data come; none: at once.")
+    rate: Annotated[BitRate, Field(gt=0)] | None = Field(None, description="Rate at which data come; none: at once.")
 
 
 class SecondarySpec(Spec):
@@ -286,28 +285,6 @@ class FailoverSpec(Spec):
     )
 
 
-class ReprotectionSpec(Spec):
-    """A new secondary on a third host, cloned by live migration; see :mod:`vftsim.platform.protection.migration`."""
-
-    delay: Annotated[DurationNs, assumed(10 * S, 300 * S)] = Field(
-        30 * S, description="From going live to the start of the copy. Assumption."
-    )
-    memory: _PositiveBytes = Field(4 * 1024**3, description="Memory of the VM.")
-    rate: Annotated[_PositiveBitRate, assumed(400_000_000, 950_000_000)] = Field(
-        800_000_000, description="Rate of the copy. Assumption."
-    )
-    dirty_rate: Annotated[BitRate, assumed(10_000_000, 300_000_000)] = Field(
-        80_000_000, description="Rate at which memory is dirtied. Assumption."
-    )
-    working_set: ByteCount | None = Field(None, description="Most memory that a round can dirty; all if not given.")
-    stop_below: ByteCount = Field(50 * 4096, description="Remainder sent with the VM stopped (Xen: 50 pages).")
-    most_rounds: int = Field(29, ge=1, le=1000, description="Rounds with the VM running (Xen up to 4.4: 29).")
-    resume: DurationNs = Field(
-        100 * MS, description="Part of the stop that is not transmission (S2: stop below 1 s in all)."
-    )
-    cpu_share: Percent = Field(10.0, description="CPU of the protected VM taken by the copy. Assumption.")
-
-
 class LockstepParameters(ChannelFields):
     """All parameters of the mechanism, by subject."""
 
@@ -319,9 +296,6 @@ class LockstepParameters(ChannelFields):
     secondary: SecondarySpec = Field(default_factory=SecondarySpec, description="Replay.")
     throttle: ThrottleSpec = Field(default_factory=ThrottleSpec, description="Limit of the execution lag.")
     failover: FailoverSpec = Field(default_factory=FailoverSpec, description="Detection and go-live.")
-    reprotection: ReprotectionSpec | None = Field(
-        default_factory=ReprotectionSpec, description="Restoring redundancy; none if null."
-    )
 
     def without_effect(self) -> dict[str, str]:
         """Return the keys that nothing reads as it stands, each with the reason."""

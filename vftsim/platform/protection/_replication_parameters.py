@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from vftsim.kernel import Engine
 from vftsim.outcome import declare
 from vftsim.platform.protection import machine, memory, output_buffer, reprotection, sender, state_stream
-from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
 from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.detection import DetectionSpec
@@ -146,9 +145,6 @@ class ReplicationFields(ChannelFields):
     initial_copy: bool = Field(
         False, description="Protection begins with a copy of the memory, as `reprotection` says; else at once."
     )
-    reprotection: ReprotectionSpec | None = Field(
-        default_factory=ReprotectionSpec, description="Restoring redundancy; none if null."
-    )
 
     @property
     def has_backup(self) -> bool:
@@ -262,7 +258,7 @@ class ReplicationFields(ChannelFields):
     @property
     def _guest_mb(self) -> float:
         """Memory of the guest, which the second host keeps as well."""
-        return (self.reprotection or ReprotectionSpec()).memory / _MB
+        return self.memory_bytes / _MB
 
     def executed_ns(self, engine: Engine, guard: int) -> int:
         """Return the CPU time of a second copy that does what the guest does; 0 where none does."""

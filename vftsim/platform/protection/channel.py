@@ -30,6 +30,7 @@ from vftsim.platform.io.link import transmission_ns as link_transmission_ns
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
+from vftsim.platform.protection.migration import ReprotectionSpec
 from vftsim.spec.base import Spec
 from vftsim.spec.units import BitRate, ByteCount, DurationNs
 
@@ -76,6 +77,14 @@ class ChannelFields(ProtectionSpec):
     """Its latency one way; with the acknowledgement a round trip of 150 us (Scales et al. 2010)."""
 
     channel: ChannelSpec = Field(default_factory=ChannelSpec, description="Channel between the hosts.")
+    reprotection: ReprotectionSpec | None = Field(
+        default_factory=ReprotectionSpec, description="Restoring redundancy; none if null."
+    )
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the VM."""
+        return (self.reprotection or ReprotectionSpec()).memory
 
     @property
     def channel_network(self) -> str | None:
@@ -88,10 +97,15 @@ class ChannelFields(ProtectionSpec):
         return self.card_rate_bits_per_s if self.channel.rate is None else self.channel.rate
 
     def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
-        """Return these parameters with the channel's rate, and its latency if none is given, those of the network."""
-        own_ns = self.channel.latency
+        """Return these parameters on a network, whose rate and, if none is given, latency are the channel's.
+
+        A copy is no quicker than the network, either.
+        """
+        own_ns, again = self.channel.latency, self.reprotection
         update = {"rate": rate_bits_per_s, "latency": latency_ns if own_ns is None else own_ns}
-        return self.model_copy(update={"channel": self.channel.model_copy(update=update)})
+        if again is not None:
+            again = again.model_copy(update={"rate": min(again.rate, rate_bits_per_s)})
+        return self.model_copy(update={"channel": self.channel.model_copy(update=update), "reprotection": again})
 
     def install_channel(self, engine: Engine, guard: int, shared_link: int) -> None:
         """Write the channel into the records of a guard; ``shared_link`` carries it, 0: a card of its own."""
@@ -246,27 +260,40 @@ def put_piece(sim: Sim, channel: Channel, rest_bytes: int) -> int:
 
     ``free_ns`` is then when that piece has left, or when there is room for a frame again.
     """
-    link = links(sim)[channel.shared]
+    size_bytes = queue_piece(sim, channel.shared, rest_bytes)
+    channel.sent_bytes += size_bytes
+    channel.free_ns = next_piece_ns(sim, channel.shared, size_bytes)
+    return size_bytes
+
+
+@part
+def queue_piece(sim: Sim, link_row: int, rest_bytes: int) -> int:
+    """Queue a piece on a link that others use; return its size, 0 if there is no room now."""
+    link = links(sim)[link_row]
     room_ns = link.queue_ns - backlog_ns(sim, link)
     room_bytes = product_quotient(max(0, room_ns), link.rate_bits_per_s, BITS_NS)
     frame_bytes = min(rest_bytes, FRAME_BYTES)
     frame_ns = link_transmission_ns(link, frame_bytes)
     # In time, as claim_room() counts: a byte may take no whole number of ns, and there must be room when it says so.
     if backlog_ns(sim, link) > 0 and room_ns < frame_ns:
-        channel.free_ns = claim_room(sim, channel.shared, frame_ns)
+        claim_room(sim, link_row, frame_ns)
         return 0
     # A queue that is shorter than a frame takes one when it is empty.
     piece_bytes = min(rest_bytes, PIECE_BYTES)
     size_bytes = min(piece_bytes, max(frame_bytes, room_bytes))
     reserve(sim, link, size_bytes, link_transmission_ns(link, size_bytes))
-    channel.sent_bytes += size_bytes
-    channel.free_ns = link.free_ns
     return size_bytes
 
 
 @part
-def claim_room(sim: Sim, link_row: int, frame_ns: int) -> int:
-    """Return when to look for room for a frame: when there is some, one behind the other where several wait.
+def next_piece_ns(sim: Sim, link_row: int, size_bytes: int) -> int:
+    """Return when a piece that was just queued has left; of 0 bytes: when there is room for a frame again."""
+    return links(sim)[link_row].free_ns if size_bytes > 0 else shared_links(sim)[link_row].claimed_ns
+
+
+@part
+def claim_room(sim: Sim, link_row: int, frame_ns: int) -> None:
+    """Work out when to look for room for a frame: when there is some, one behind the other where several wait.
 
     If all looked as soon as a frame has left, all but one would find no room, at each frame.
     """
@@ -276,7 +303,6 @@ def claim_room(sim: Sim, link_row: int, frame_ns: int) -> int:
     if shared_link.claimed_ns > sim.now_ns:
         time_ns = max(time_ns, shared_link.claimed_ns + frame_ns)
     shared_link.claimed_ns = time_ns
-    return time_ns
 
 
 @part

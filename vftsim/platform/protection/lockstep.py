@@ -39,7 +39,7 @@ from vftsim.platform.protection._lockstep_pair import (
     truncate,
     unprotect,
 )
-from vftsim.platform.protection._lockstep_parameters import LockstepParameters, ReprotectionSpec
+from vftsim.platform.protection._lockstep_parameters import LockstepParameters
 from vftsim.platform.protection._lockstep_records import (
     BROKEN,
     FAILING_OVER,
@@ -144,7 +144,7 @@ class LockstepFields(LockstepParameters):
             "channel_bytes": int(engine.rows(channels)[guard].sent_bytes),
             "backup_cpu_ns": int(vlockstep.replayed_ns + pair.secondary.busy_ns),
             "memory": self.log.buffer / _MB,
-            "backup_memory": ((self.reprotection or ReprotectionSpec()).memory + self.secondary.buffer) / _MB,
+            "backup_memory": (self.memory_bytes + self.secondary.buffer) / _MB,
             "held_ns": int(vlockstep.waited_ns + pair.wait_ns),
             "released": int(vlockstep.released + pair.released),
             "longest_held_ns": max(int(vlockstep.longest_wait_ns), int(pair.longest_ns)),

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, Kind, Sim
-from vftsim.platform.protection import machine
+from vftsim.platform.protection import machine, reprotection
 from vftsim.platform.protection._replication_records import BROKEN, FAILING_OVER, PROTECTED, abandon, replications
 from vftsim.platform.protection.account import note
 from vftsim.platform.protection.checkpoint import IntervalFields, PauseSpec, checkpoint, checkpoints
@@ -26,7 +26,6 @@ from vftsim.platform.protection.guard import Guard, protection
 from vftsim.platform.protection.mechanism import GUEST_ERROR, PROTECTIONS, guest_error, lose_machine, primary_crash
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import crash_primary, fail_over, roll_back
-from vftsim.platform.protection.reprotection import reprotections
 from vftsim.platform.protection.rollback import use_cut
 from vftsim.platform.protection.state_stream import is_foreseen, received_point
 from vftsim.spec.units import MS, US, DurationNs, PeriodNs
@@ -80,9 +79,7 @@ class MicroCheckpointFields(IntervalFields):
         replication.is_fenced = False
         replication.activation_ns = replication.announcement_ns = replication.storage_ns = 0
         replication.go_live_ns = self.restore
-        again = engine.rows(reprotections)[guard]
-        again.is_wanted = True
-        again.delay_ns = again.live_ns = again.downtime_ns = 0
+        reprotection.install_at_once(engine, guard)
 
 
 @PROTECTIONS.register

@@ -2,44 +2,57 @@
 
 Rule (Scales, Nelson, Venkitachalam 2010): a new secondary is made by a modified live migration that
 leaves the source running; the running VM stands still for less than a second, the whole takes minutes.
-Until it is over the machine is unprotected.  Copying takes CPU from the VM (in pulses, as interrupt
-work) and, on a shared network card, transmission time from its outputs.
+Until it is over the machine is unprotected.  The copy goes in rounds (:mod:`.migration`) and takes CPU from the VM, as
+interrupt work: its share of the time in which it sends at its rate.
+
+On a link that others use, its rounds are pieces among the frames there (:func:`.channel.queue_piece`), as TCP sends: no
+more than its rate, and where several guests are copied, or states are sent, a piece each in turn.
 """
 
 from vftsim.kernel import Engine, Record, Sim, Table, event, part
+from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.cpu.jobs import raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus
-from vftsim.platform.io.link import BITS_NS, links
-from vftsim.platform.protection import machine
-from vftsim.platform.protection._lockstep_parameters import ReprotectionSpec
+from vftsim.platform.io.link import BITS_NS
+from vftsim.platform.protection import machine, migration
 from vftsim.platform.protection.account import note, word
-from vftsim.platform.protection.channel import occupy_shared
+from vftsim.platform.protection.channel import next_piece_ns, queue_piece
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.mechanism import begin
-from vftsim.platform.protection.migration import plan_copy
 from vftsim.spec.units import MS
 
 COPY_BEGINS = word("copy begins")
+PULSE_NS = 10 * MS
+"""How often a copy with the wire to itself takes CPU time."""
 
 
 class Reprotection(Record):
     """How a new secondary of one guard is made.
 
-    The copy begins ``delay_ns`` after a loss, runs beside the guest for ``live_ns`` and stops it for ``downtime_ns``.
-    While it runs, every ``pulse_ns`` it takes ``pulse_work_ns`` of CPU time and sends ``pulse_bytes`` over the link
-    ``shared``, if any.  ``next_step`` and ``next_pulse`` are the tokens of what is planned.
+    The copy begins ``delay_ns`` after a loss; ``resume_ns`` after its last round the guest runs again.  It takes
+    ``cpu_share`` of the guest's CPU while it sends, over the link ``shared``, if any.
+
+    Round ``rounds`` (1 and on) began at ``round_from_ns``; ``rest_bytes`` of it are to be sent, and with it
+    ``sent_bytes`` in all.  ``next_step`` and ``next_pulse`` are the tokens of what is planned.
     """
 
     is_wanted: bool
     delay_ns: int
-    live_ns: int
-    downtime_ns: int
-    pulse_ns: int
-    takes_cpu: bool
-    pulse_work_ns: int
-    pulse_bytes: int
+    memory_bytes: int
+    rate_bits_per_s: int
+    dirty_rate_bits_per_s: int
+    most_dirtied_bytes: int
+    stop_below_bytes: int
+    most_rounds: int
+    most_sent_bytes: int
+    resume_ns: int
+    cpu_share: float
     shared: int
-    until_ns: int
+    rounds: int
+    round_from_ns: int
+    rest_bytes: int
+    sent_bytes: int
+    is_last: bool
     next_step: int
     next_pulse: int
 
@@ -47,23 +60,31 @@ class Reprotection(Record):
 reprotections = Table("reprotections", Reprotection, beside=guards)
 
 
-def install(engine: Engine, guard: int, spec: ReprotectionSpec | None, shared_link: int) -> None:
+def install(engine: Engine, guard: int, spec: migration.ReprotectionSpec | None, shared_link: int) -> None:
     """Set up what becomes of a guard that has lost its secondary; ``None``: redundancy is not restored."""
     if spec is None:
         return
     reprotection = engine.rows(reprotections)[guard]
-    plan = plan_copy(spec)
     reprotection.is_wanted = True
     reprotection.delay_ns = spec.delay
-    reprotection.live_ns = plan.live_ns
-    reprotection.downtime_ns = plan.downtime_ns
-    # A transmitter that takes whole bursts of pages would delay outputs more than TCP does.
-    pulse_ns = MS if shared_link else 10 * MS
-    reprotection.pulse_ns = pulse_ns
-    reprotection.takes_cpu = spec.cpu_share > 0
-    reprotection.pulse_work_ns = round(pulse_ns * spec.cpu_share / 100.0)
-    reprotection.pulse_bytes = spec.rate * pulse_ns // BITS_NS
+    reprotection.memory_bytes = spec.memory
+    reprotection.rate_bits_per_s = spec.rate
+    reprotection.dirty_rate_bits_per_s = spec.dirty_rate
+    reprotection.most_dirtied_bytes = migration.dirtied_at_most(spec)
+    reprotection.stop_below_bytes = spec.stop_below
+    reprotection.most_rounds = spec.most_rounds
+    reprotection.most_sent_bytes = int(migration.MOST_VOLUME * spec.memory)
+    reprotection.resume_ns = spec.resume
+    reprotection.cpu_share = spec.cpu_share / 100.0
     reprotection.shared = shared_link
+
+
+def install_at_once(engine: Engine, guard: int) -> None:
+    """Set up a guard that is protected again at once, as nothing has to be copied."""
+    reprotection = engine.rows(reprotections)[guard]
+    reprotection.is_wanted = True
+    reprotection.rate_bits_per_s = 1
+    reprotection.delay_ns = reprotection.memory_bytes = reprotection.resume_ns = 0
 
 
 @part
@@ -92,9 +113,11 @@ def on_copy(sim: Sim, guard_row: int, token: int) -> None:
     if is_given_up(guard, reprotection.next_step, token):
         return
     note(sim, guard, COPY_BEGINS)
-    reprotection.until_ns = sim.now_ns + reprotection.live_ns
-    pulse(sim, guard, reprotection)
-    reprotection.next_step = machine.call_after(sim, guard, reprotection.live_ns, on_copied)
+    reprotection.rounds = 0
+    reprotection.sent_bytes = 0
+    begin_round(sim, guard, reprotection, reprotection.memory_bytes)
+    if reprotection.shared == 0:
+        pulse(sim, guard, reprotection)
 
 
 @part
@@ -103,9 +126,64 @@ def is_given_up(guard: Guard, expected: int, token: int) -> bool:
     return token != expected or guard.dead
 
 
+@part
+def begin_round(sim: Sim, guard: Guard, reprotection: Reprotection, size_bytes: int) -> None:
+    """Begin to send all memory, or what the round before has dirtied."""
+    reprotection.rounds += 1
+    reprotection.round_from_ns = sim.now_ns
+    reprotection.rest_bytes = size_bytes
+    reprotection.sent_bytes += size_bytes
+    reprotection.is_last = migration.is_last(
+        reprotection.rounds,
+        size_bytes,
+        reprotection.sent_bytes,
+        reprotection.stop_below_bytes,
+        reprotection.most_rounds,
+        reprotection.most_sent_bytes,
+    )
+    if reprotection.is_last:
+        machine.stop(sim, guard, machine.MIGRATION)
+    send(sim, guard, reprotection)
+
+
+@part
+def send(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
+    """Send what is left of a round, on a shared link a piece of it."""
+    now_ns = sim.now_ns
+    size_bytes = reprotection.rest_bytes
+    left_ns = now_ns
+    if reprotection.shared != 0 and size_bytes > 0:
+        size_bytes = queue_piece(sim, reprotection.shared, size_bytes)
+        left_ns = next_piece_ns(sim, reprotection.shared, size_bytes)
+    reprotection.rest_bytes -= size_bytes
+    sending_ns = product_quotient(size_bytes, BITS_NS, reprotection.rate_bits_per_s)
+    if reprotection.shared != 0 and not reprotection.is_last:
+        take_cpu(sim, guard, reprotection, sending_ns)
+    reprotection.next_step = machine.call_after(sim, guard, max(sending_ns, left_ns - now_ns), on_sent)
+
+
+@event
+def on_sent(sim: Sim, guard_row: int, token: int) -> None:
+    """The copy continues, with the next round if this one is over."""
+    guard = guards(sim)[guard_row]
+    reprotection = reprotections(sim)[guard_row]
+    if is_given_up(guard, reprotection.next_step, token):
+        return
+    if reprotection.rest_bytes > 0:
+        send(sim, guard, reprotection)
+    elif reprotection.is_last:
+        reprotection.next_step = machine.call_after(sim, guard, reprotection.resume_ns, on_ready)
+    else:
+        round_ns = sim.now_ns - reprotection.round_from_ns
+        size_bytes = migration.dirtied_bytes(
+            round_ns, reprotection.dirty_rate_bits_per_s, reprotection.most_dirtied_bytes
+        )
+        begin_round(sim, guard, reprotection, size_bytes)
+
+
 @event
 def on_pulse(sim: Sim, guard_row: int, token: int) -> None:
-    """The copy continues."""
+    """The copy goes on taking CPU time."""
     reprotection = reprotections(sim)[guard_row]
     if not is_given_up(guards(sim)[guard_row], reprotection.next_pulse, token):
         pulse(sim, guards(sim)[guard_row], reprotection)
@@ -114,26 +192,20 @@ def on_pulse(sim: Sim, guard_row: int, token: int) -> None:
 @part
 def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
     """Take from the guest what the copy costs it, until the guest stands still."""
-    if sim.now_ns >= reprotection.until_ns:
-        return
+    if not reprotection.is_last:
+        take_cpu(sim, guard, reprotection, PULSE_NS)
+        reprotection.next_pulse = machine.call_after(sim, guard, PULSE_NS, on_pulse)
+
+
+@part
+def take_cpu(sim: Sim, guard: Guard, reprotection: Reprotection, sending_ns: int) -> None:
+    """Take from the guest what it costs to send for so long."""
     domain = domains(sim)[guard.domain]
     vcpu = vcpus(sim)[domain.first_vcpu]
-    # One pulse at a time: a guest that cannot keep up pays no more than it can run.
-    if reprotection.takes_cpu and vcpu.interrupts.length == 0:
-        raise_interrupt(sim, domain, vcpu, reprotection.pulse_work_ns, 0, 0, 0)
-    if reprotection.shared != 0:
-        occupy_shared(sim, links(sim)[reprotection.shared], reprotection.pulse_bytes)
-    reprotection.next_pulse = machine.call_after(sim, guard, reprotection.pulse_ns, on_pulse)
-
-
-@event
-def on_copied(sim: Sim, guard_row: int, token: int) -> None:
-    """The guest stands still for the last round."""
-    guard = guards(sim)[guard_row]
-    reprotection = reprotections(sim)[guard_row]
-    if not is_given_up(guard, reprotection.next_step, token):
-        machine.stop(sim, guard, machine.MIGRATION)
-        reprotection.next_step = machine.call_after(sim, guard, reprotection.downtime_ns, on_ready)
+    work_ns = nearest(reprotection.cpu_share * sending_ns)
+    # One at a time: a guest that cannot keep up pays no more than it can run.
+    if work_ns > 0 and vcpu.interrupts.length == 0:
+        raise_interrupt(sim, domain, vcpu, work_ns, 0, 0, 0)
 
 
 @event

@@ -35,7 +35,7 @@ from vftsim.study.designs.failover import (
     Crashes,
     FailoverStudy,
     failover_study,
-    of_its_crash,
+    lost_in_its_crash,
     protected_domain,
 )
 from vftsim.study.designs.fault_chain import Shares
@@ -130,7 +130,7 @@ class AvailabilityStudy(Printed):
             for row in self.rows
             if row["not_asked_again"]
         ]
-        blocks += [Note(text, warns=True) for text in of_its_crash(self.model)]
+        blocks += [Note(text, warns=True) for text in lost_in_its_crash(self.model)]
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
             blocks.append(Note(FEWER_FAILED))
         if self.outside:

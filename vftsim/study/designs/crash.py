@@ -30,13 +30,14 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
-from vftsim.composition.views import with_domain
+from vftsim.composition.views import ending_with, protection_of, with_domain
 from vftsim.outcome.declare import Rate
 from vftsim.platform.io.packet import flows
 from vftsim.platform.protection.account import is_more_to_come
+from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.guard import guards
-from vftsim.platform.protection.migration import plan_copy
+from vftsim.platform.protection.migration import ReprotectionSpec, plan_copy
 from vftsim.platform.protection.when import Instant
 from vftsim.spec.units import S
 from vftsim.study.store.files import Endless, Number
@@ -285,13 +286,37 @@ def _flows(run: Run, domain: str) -> dict[str, Any]:
     return {name: run.engine.rows(flows)[driver.flow] for name, driver in drivers.items()}
 
 
-def planned_reprotection_ns(protection: object) -> int | None:
-    """Return how long after a takeover a mechanism restores protection if nothing else fails; ``None``: never."""
-    spec = getattr(protection, "reprotection", None)
-    if spec is None:
+def planned_reprotection_ns(spec: ModelSpec, domain: str) -> int | None:
+    """Return how long after a takeover a domain is protected again if nothing else fails; ``None``: never.
+
+    Guests of its host that are copied over one network have equal shares of it, but none more than its own rate.
+    """
+    own = _copy_of(spec, domain)
+    if own is None:
         return None
-    plan = plan_copy(spec)
-    return int(spec.delay + plan.live_ns + plan.downtime_ns)
+    network = spec.expanded()[domain].protection.channel_network
+    if network is not None:
+        beside = (name for name in ending_with(spec, domain) if name != domain)
+        same = (name for name in beside if spec.expanded()[name].protection.channel_network == network)
+        others = [each.rate for name in same if (each := _copy_of(spec, name)) is not None]
+        own = own.model_copy(update={"rate": fair_share(own.rate, others, spec.networks[network].rate)})
+    plan = plan_copy(own)
+    return own.delay + plan.live_ns + plan.downtime_ns
+
+
+def _copy_of(spec: ModelSpec, domain: str) -> ReprotectionSpec | None:
+    mechanism = protection_of(spec, spec.expanded()[domain])
+    return mechanism.reprotection if isinstance(mechanism, ChannelFields) else None
+
+
+def fair_share(own: int, others: Sequence[int], line: int) -> int:
+    """Return what one has of a line at which each asks for a rate: nobody more than it, and the rest evenly."""
+    for waiting, rate in zip(range(len(others) + 1, 0, -1), sorted([own, *others]), strict=True):
+        share = max(1, min(rate, line // waiting))
+        if rate == own:
+            break
+        line -= share
+    return share
 
 
 def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failover:
@@ -342,7 +367,7 @@ def _unprotected_s(task: CrashTask, crashed: _Watched, live_ns: int | None) -> f
     restored = [at_ns for at_ns, what in crashed.timeline if what == PROTECTED and at_ns > task.crash_ns]
     if restored:
         return (restored[0] - task.crash_ns) / S
-    planned_ns = planned_reprotection_ns(task.spec.expanded()[task.domain].protection)
+    planned_ns = planned_reprotection_ns(task.spec, task.domain)
     if live_ns is None or planned_ns is None:
         return math.nan
     return (live_ns + planned_ns - task.crash_ns) / S

@@ -47,7 +47,7 @@ from vftsim.study.designs.decision_figures import (
     quantities,
     undeclared_units,
 )
-from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, of_its_crash, protected_domain
+from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, lost_in_its_crash, protected_domain
 from vftsim.study.designs.protections import fitting
 from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -510,7 +510,7 @@ def _notes(decision: Decision) -> Iterator[str]:
     failed = (decision.estimate(kind, name) for kind in decision.protected for name in OF_FAILED)
     if any(each is not None and each.mean < 0.0 for each in failed):
         yield FEWER_FAILED
-    yield from of_its_crash(decision.base)
+    yield from lost_in_its_crash(decision.base)
     if decision.outside:
         yield below_table([(decision.base.label, decision.base.spec)])
     for kind, texts in decision.notes.items():

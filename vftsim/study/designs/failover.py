@@ -15,7 +15,7 @@ from typing import Any
 
 from vftsim.composition.model import LONGEST_NS, ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
-from vftsim.composition.without_effect import of_crash
+from vftsim.composition.without_effect import lost_beside
 from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
@@ -201,7 +201,8 @@ class FailoverStudy(Printed):
                 f"the service came back after {back} of {crashes} ({share_in_words(self.came_back)} of crashes)",
             ),
         ]
-        blocks += [Note(text, warns=True) for text in (of_crash(self.model.spec, self.struck) if self.struck else ())]
+        if self.struck and (lost := lost_beside(self.model.spec, self.struck)):
+            blocks.append(Note(lost, warns=True))
         if unasked:
             blocks.append(
                 Note(f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}", True)
@@ -384,9 +385,9 @@ def protection_in(model: Model, domain: str) -> ProtectionSpec:
     return protection
 
 
-def of_its_crash(model: Model) -> list[str]:
+def lost_in_its_crash(model: Model) -> list[str]:
     """Return what must be known of the host whose crash a study of mechanisms is about."""
-    return of_crash(model.spec, Crashes().domain_of(model))
+    return [*filter(None, [lost_beside(model.spec, Crashes().domain_of(model))])]
 
 
 def protected_domain(model: Model) -> str:

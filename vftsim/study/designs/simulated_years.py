@@ -35,7 +35,7 @@ from vftsim.study.designs.failover import (
     Crashes,
     at_rest,
     crash_instants,
-    of_its_crash,
+    lost_in_its_crash,
     protected_domain,
     protection_in,
 )
@@ -100,7 +100,7 @@ class Machine:
     @property
     def reprotection_ns(self) -> int:
         """Time from a repair until redundancy is back; 0: there is none."""
-        return (planned_reprotection_ns(self.protection) or 0) if self.protection.has_backup else 0
+        return (planned_reprotection_ns(self.model.spec, self.domain) or 0) if self.protection.has_backup else 0
 
     @property
     def tail_ns(self) -> int:
@@ -417,7 +417,7 @@ class SimulatedYears(Printed):
                 "fault by itself, what it was measured to do; the years play faults that come close to each other "
                 "together."
             ),
-            *(Note(text, warns=True) for text in of_its_crash(self.model)),
+            *(Note(text, warns=True) for text in lost_in_its_crash(self.model)),
             *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items()),
         ]
 
