@@ -10,7 +10,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.composition.views import struck_by
-from vftsim.composition.without_effect import lost_beside
+from vftsim.composition.without_effect import lost_beside, remarks
 from vftsim.platform.protection import passes
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.when import Instant
@@ -42,7 +42,7 @@ KINDS = {
     "lockstep": "{kind: lockstep, channel: {network: states}}",
     "ha_restart": "{kind: ha_restart}",
 }
-LIVE = "secondary live"
+LIVE, ON_ALONE = "secondary live", "primary goes on alone"
 ROLLED_BACK = ("checkpoint", "micro_checkpoint", "event_sync")
 
 
@@ -147,6 +147,18 @@ def test_what_all_guests_of_a_host_had_saved_is_found_in_one_pass(tmp_path):
     assert len({cut.guard for cut in played.cuts}) == len(played.cuts) == 4
     assert {cut.crash_ns for cut in played.cuts} == {511_100_000}
     assert all(0 < cut.rollback_ns < 50_000_000 for cut in played.cuts)
+
+
+@pytest.mark.parametrize(("alone", "struck"), [("false", ["a", "b"]), ("true", ["a"])])
+def test_the_host_of_backups_takes_them_all_with_it(alone: str, struck: list[str], tmp_path: Path) -> None:
+    """Each guest goes on alone when it notices; nobody is lost, and where nobody has a backup nothing happens."""
+    crash = f"faults=[{{kind: backup_crash, at: 500 ms, domain: a, alone: {alone}}}]"
+    record = run_model(crashing(tmp_path, "checkpoint", "lockstep", crash, "measure.duration=4 s"), 1, 0)
+    on_alone = {name for name, seen in record.timelines.items() if any(what == ON_ALONE for _, what in seen)}
+    assert sorted(on_alone) == struck
+    bare = crashing(tmp_path, "checkpoint", "ha_restart", crash)
+    assert struck_by(bare, bare.faults[0]) == ["a"]
+    assert not remarks(bare)
 
 
 @pytest.mark.parametrize(("guests", "line_mbit"), [(1, 1000), (1, 100), (2, 1000), (4, 1000), (4, 10_000)])

@@ -94,9 +94,15 @@ def guests_of(spec: ModelSpec, host: str) -> list[str]:
 
 
 def struck_by(spec: ModelSpec, fault: FaultSpec) -> list[str]:
-    """Return the domains that a fault strikes: of a host that fails all that end with it."""
+    """Return the domains that a fault strikes: of a host that fails all that are on it, or have their backup there."""
     meant = spec.fault_domain(fault)
-    return ending_with(spec, meant) if fault.strikes_host else [meant]
+    if not fault.strikes_host:
+        return [meant]
+    return [
+        name
+        for name in ending_with(spec, meant)
+        if name == meant or not fault.needs_backup or spec.expanded()[name].protection.has_backup
+    ]
 
 
 def ending_with(spec: ModelSpec, domain: str) -> list[str]:

@@ -51,7 +51,9 @@ def remarks(spec: ModelSpec) -> list[str]:
     """Return what a reader of a model's figures must know: what it asks that cannot be."""
     of_vcpus = (_idle_vcpus(spec, name) for name in spec.domains)
     of_tests = (_of_test(spec, name, workload.test_ns()) for name, workload in spec.workloads.items())
-    crashing = dict.fromkeys(spec.fault_domain(each) for each in spec.faults if each.strikes_host)
+    crashing = dict.fromkeys(
+        spec.fault_domain(each) for each in spec.faults if each.strikes_host and not each.needs_backup
+    )
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
     of_disks = (_unsent_writes(name, domain) for name, domain in spec.domains.items())

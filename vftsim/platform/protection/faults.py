@@ -133,7 +133,7 @@ class FaultSpec(Spec):
 
     @property
     def strikes_host(self) -> bool:
-        """Whether it strikes every guest of the domain's host, each with its own mechanism."""
+        """Whether it strikes every guest of the domain's host, or all their backups, each with its own mechanism."""
         return False
 
     def fill(self, blow: Fault) -> None:
@@ -254,20 +254,25 @@ pause = fault.kind("pause")
 guest_error = fault.kind("guest_error")
 
 
-@FAULTS.register
-class PrimaryCrash(FaultSpec):
-    """The host of the running VM stops at once, with every guest on it."""
+class HostCrash(FaultSpec):
+    """A host stops at once, with everything on it."""
 
-    kind: Literal["primary_crash"] = "primary_crash"
-    part: ClassVar[Kind] = primary_crash
     alone: bool = Field(
-        False, description="The other guests of its host go on, as if the domain had a host of its own."
+        False, description="The other guests of its host, or their backups, go on, as if they were on another host."
     )
 
     @property
     def strikes_host(self) -> bool:
         """Unless the domain is to fail alone."""
         return not self.alone
+
+
+@FAULTS.register
+class PrimaryCrash(HostCrash):
+    """The host of the running VM stops at once, with every guest on it."""
+
+    kind: Literal["primary_crash"] = "primary_crash"
+    part: ClassVar[Kind] = primary_crash
 
 
 @primary_crash.implements(announce)
@@ -282,8 +287,8 @@ def crash_primary(sim: Sim, blow: Fault) -> None:
 
 
 @FAULTS.register
-class BackupCrash(FaultSpec):
-    """The backup's host stops at once."""
+class BackupCrash(HostCrash):
+    """The backup's host stops at once, with the backups of all guests that are on a host with the domain."""
 
     kind: Literal["backup_crash"] = "backup_crash"
     part: ClassVar[Kind] = backup_crash
