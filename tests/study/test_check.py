@@ -15,7 +15,7 @@ from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.store.check import check
 from vftsim.study.store.database import DATABASE, reading
-from vftsim.study.store.lock import DirectoryLock
+from vftsim.study.store.lock import LOCK, DirectoryLock
 from vftsim.study.store.store import Opening, Store, checksum
 
 
@@ -214,7 +214,7 @@ def test_what_is_no_replication_is_damaged_although_its_checksum_is_right(tmp_pa
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
-@pytest.mark.parametrize("name", [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-journal", "a.csv", "manifest.json"])
+@pytest.mark.parametrize("name", [DATABASE, f"{DATABASE}-wal", f"{DATABASE}-journal", "a.csv", "manifest.json", LOCK])
 def test_a_pipe_is_not_waited_for(tmp_path, name):
     filled(tmp_path / "s")
     (tmp_path / "s" / name).unlink(missing_ok=True)

@@ -28,6 +28,8 @@ _NAMED_WITHIN_S = 1.0
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 _BEYOND_THE_TEXT = 1 << 30
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+"""For a pipe in the place of a file, which would be waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class DirectoryLock:
     def refuse_taken(self) -> None:
         """Refuse where another process has the lock, without taking it: nothing is made in the directory."""
         with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(self._path, os.O_RDONLY | _NO_LINK)
+            descriptor = os.open(self._path, os.O_RDONLY | _NO_LINK | _NO_WAIT)
             try:
                 if _os_lock(descriptor) is False:
                     raise self._taken(self._path)
