@@ -74,6 +74,7 @@ def boot_program(sim: Sim, row: int, _: int) -> int:
     domain = domains(sim)[applications(sim)[row].domain]
     jobs.freeze(sim, domain)
     jobs.forget(sim, domain)
+    set_overhead(sim, applications(sim)[row], 0, 1.0, 1.0)
     lose_state(sim, applications(sim)[row])
     jobs.thaw(sim, domain)
     return 0

@@ -203,7 +203,6 @@ batch.implements(set_overhead)(apply_overhead)
 @batch.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Begin all transactions anew; the CPU work is gone already, and what the disk does is for nobody."""
-    apply_overhead(sim, program, 0, 1.0, 1.0)
     begin_all(sim, batches(sim)[program.state_row])
 
 

@@ -124,7 +124,6 @@ cpu_bound.implements(set_overhead)(apply_overhead)
 @cpu_bound.implements(lose_state)
 def begin_anew(sim: Sim, program: Application) -> None:
     """Forget the burst or the pause under way, and begin with a pause."""
-    apply_overhead(sim, program, 0, 1.0, 1.0)
     pause(sim, cpu_bounds(sim)[program.state_row])
 
 

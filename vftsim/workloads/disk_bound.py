@@ -133,7 +133,6 @@ def begin_anew(sim: Sim, program: Application) -> None:
     bound = disk_bounds(sim)[program.state_row]
     # Before the processes begin: what the disk does for those of before wakes nobody.
     forget(sim, disks(sim)[bound.disk])
-    apply_overhead(sim, program, 0, 1.0, 1.0)
     begin_all(sim, bound)
 
 

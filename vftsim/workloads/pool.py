@@ -203,7 +203,6 @@ def lose_memory(sim: Sim, program: Application) -> None:
     pool.blocked = 0
     pool.socket.occupied = 0
     pool.is_armed = True
-    apply_overhead(sim, program, 0, 1.0, 1.0)
 
 
 def _pool_kind(name: str) -> Kind:

@@ -156,7 +156,6 @@ udp_sink.implements(set_overhead)(apply_overhead)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Lose what is in the sockets and in the threads' hands; the clients do not notice."""
     sink = udp_sinks(sim)[program.state_row]
-    apply_overhead(sim, program, 0, 1.0, 1.0)
     sink.reader = 0
     while sink.flows.length > 0:
         flow = udp_flows(sim)[flow_list.pop(sim, sink.flows)]

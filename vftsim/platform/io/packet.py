@@ -199,7 +199,8 @@ def set_overhead(sim: Sim, program: Application, output_ns: int, execution: floa
     """Let work that begins from now on cost what protection makes it cost.
 
     ``output_ns`` of CPU time for each packet sent, ``execution`` times all CPU work, ``exits`` times the cost of
-    exits to the hypervisor; without protection 0, 1 and 1, which is what an application begins with.
+    exits to the hypervisor.  Without protection these are 0, 1 and 1: so an application begins, and so it is told again
+    before :func:`lose_state`.
     """
 
 

@@ -100,6 +100,8 @@ def reboot(sim: Sim, guard: Guard) -> None:
     while row != 0:
         packet.forget(sim, ports(sim)[row])
         row = guarded_ports(sim)[row].next_row
+    # Before the programs begin anew: nobody protects the machine yet.
+    set_overhead(sim, guard, 0, 1.0, 1.0)
     row = guard.programs.first
     while row != 0:
         packet.lose_state(sim, applications(sim)[row])

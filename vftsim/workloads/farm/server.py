@@ -322,7 +322,6 @@ def lose_memory(sim: Sim, program: Application) -> None:
         drop(sim, packet, server.lost_in_boot)
     if server.disk != 0:
         forget(sim, disks(sim)[server.disk])
-    apply_overhead(sim, program, 0, 1.0, 1.0)
 
 
 class FarmWork(Outcome):

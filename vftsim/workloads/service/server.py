@@ -301,4 +301,3 @@ def lose_memory(sim: Sim, program: Application) -> None:
     while row != 0:
         plans(sim)[row].filled = 0
         row = plans(sim)[row].next_plan
-    apply_overhead(sim, program, 0, 1.0, 1.0)

@@ -175,7 +175,6 @@ def lose_memory(sim: Sim, program: Application) -> None:
     server.records_to_write = 0
     server.is_flushing = False
     server.late_ticks = 0
-    set_costs(sim, server, 0, 1.0, 1.0)
     idle_all(sim, server)
     start_timers(sim, server)
 

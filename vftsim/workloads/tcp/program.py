@@ -240,7 +240,6 @@ tcp_source.implements(set_overhead)(apply_overhead)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Forget all connections, and lose what waits for their processes."""
     tcp_program = tcp_programs(sim)[program.state_row]
-    apply_overhead(sim, program, 0, 1.0, 1.0)
     while tcp_program.connections.length > 0:
         connection = connections(sim)[accepted.pop(sim, tcp_program.connections)]
         connection.is_reset = True

@@ -333,7 +333,6 @@ prefork_web_server.implements(set_overhead)(apply_overhead)
 def lose_memory(sim: Sim, program: Application) -> None:
     """Start anew: no connection is known, the first processes are there."""
     server = prefork_servers(sim)[program.state_row]
-    apply_overhead(sim, program, 0, 1.0, 1.0)
     while server.accept.length > 0:
         forget(sim, http.http_connections(sim)[http.connection_list.pop(sim, server.accept)])
     while server.in_work.length > 0:
