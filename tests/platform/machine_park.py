@@ -51,7 +51,7 @@ from vftsim.workloads.ims_bench.attempt import attempts, benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
 from vftsim.workloads.ims_bench.subscribers import fill_pools
 from vftsim.workloads.ims_bench.workload import ImsBenchSpec, write_rules
-from vftsim.workloads.pool import pool_threads, pools
+from vftsim.workloads.pool import pools
 from vftsim.workloads.sip.application import SipServerSpec, add_server
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, install_messages, streams
 from vftsim.workloads.sip.records import sip_rules, sip_servers, workers
@@ -319,8 +319,7 @@ class Park:
         found += sum(int(one.held) for one in self.rows(stages))
         card = self.engine.rows(moderated.guest_nics)[self.port]
         found += int(card.ring.length + card.announced.length + card.batch.length + card.taken.length)
-        found += sum(int(one.socket.packets.length) for one in self.rows(pools))
-        found += sum(1 for one in self.rows(pool_threads) if one.packet and not one.is_blocked)
+        found += sum(int(one.socket.packets.length + one.in_hand.length) for one in self.rows(pools))
         found += sum(int(one.buffer.length) for one in self.rows(sip_servers))
         found += sum(1 for one in self.rows(workers) if one.packet)
         found += sum(int(one.outputs.length) for one in self.rows(pairs))

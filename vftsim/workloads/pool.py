@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Failure, Kind, Record, Sim, Table, fail, part
+from vftsim.kernel import Fifo, Kind, Record, Sim, Table, part
 from vftsim.platform.cpu.jobs import continue_with, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
@@ -36,143 +36,91 @@ from vftsim.platform.io.packet import (
     refused,
     set_overhead,
 )
-from vftsim.platform.io.ring import Ring, keep_slot, wait_for_slot
-from vftsim.platform.protection.guard import put_out
+from vftsim.platform.io.ring import Ring, keep_slot
 from vftsim.spec.units import DurationNs
-from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, with_overhead_ns
+from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, send_or_wait, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
-
-NO_SLOT = Failure("a thread was woken for a slot that is not there")
 
 
 class Pool(Record):
-    """Threads of one program; ``active`` ones have a packet, ``blocked`` ones of them sleep in the send call.
+    """Threads of one program.
 
-    ``threads`` stand in consecutive rows from ``first_thread``.  ``lost`` is the row of ``drops`` of packets that were
-    in memory when the machine was lost.
+    ``active`` ones have a packet: it is ``in_hand``, or they are ``blocked`` in the send call with it.  ``lost`` is the
+    row of ``drops`` of packets that were in memory when the machine was lost.
     """
 
     row: int
     program: int
     domain: int
     threads: int
-    first_thread: int
     active: int
     blocked: int
     packet_cost_ns: int
     socket: Ring
-    is_armed: bool
+    in_hand: Fifo
     lost: int
 
 
-class Thread(Record):
-    """A thread of a pool with the packet in its hands, 0 for none; one that ``is_blocked`` sleeps in the send call."""
-
-    packet: int
-    is_blocked: bool
-
-
 pools = Table("pools", Pool, 4096)
-pool_threads = Table("pool_threads", Thread, 1 << 20, "give the programs fewer threads")
 
 
 @part
 def receive_packet(sim: Sim, program: Application, packet: int) -> None:
-    """Put a packet from the network stack into the socket buffer, or drop it."""
+    """Give a packet from the network stack to an idle thread, keep it in the socket buffer for one, or drop it."""
     pool = pools(sim)[program.state_row]
     if not keep_slot(pool.socket):
         drop(sim, packet, pool.socket.drop_row)
-        return
-    packet_list.push(sim, pool.socket.packets, packet)
-    if pool.is_armed:
-        # Before they wake: they arm it again once they have emptied the socket.
-        pool.is_armed = False
-        wake_threads(sim, pool)
-
-
-@part
-def wake_threads(sim: Sim, pool: Pool) -> None:
-    """Wake a sleeping thread for each packet that waits."""
-    while pool.active < pool.threads:
-        packet = packet_list.pop(sim, pool.socket.packets)
-        if packet == 0:
-            pool.is_armed = True
-            return
+    elif pool.active < pool.threads:
         pool.active += 1
-        start_packet(sim, pool, idle_thread(sim, pool), packet, False)
+        start_packet(sim, pool, packet, False)
+    else:
+        packet_list.push(sim, pool.socket.packets, packet)
 
 
 @part
-def idle_thread(sim: Sim, pool: Pool) -> int:
-    """Return a thread without a packet; there is one."""
-    row = pool.first_thread
-    while pool_threads(sim)[row].packet != 0:
-        row += 1
-    return row
-
-
-@part
-def start_packet(sim: Sim, pool: Pool, row: int, packet: int, is_running: bool) -> None:
-    """Have a thread work on a packet: one that is running continues."""
-    # First: a thread with a packet is not idle for whoever looks for one.
-    pool_threads(sim)[row].packet = packet
-    demand_ns = work_ns(sim, pool, packet)
+def start_packet(sim: Sim, pool: Pool, packet: int, is_running: bool) -> None:
+    """Have a thread work on a packet, and on its answer: one that is running continues."""
+    packet_list.push(sim, pool.in_hand, packet)
+    plain_ns = pool.packet_cost_ns + ports(sim)[packets(sim)[packet].port].transmit_ns
+    demand_ns = with_overhead_ns(sim, pool.program, plain_ns, 1)
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
     if is_running:
-        continue_with(sim, domains(sim)[pool.domain], demand_ns, on_answer_ready, row, pool.row)
+        continue_with(sim, domains(sim)[pool.domain], demand_ns, on_answer_ready, packet, pool.row)
     else:
-        submit(sim, domains(sim)[pool.domain], demand_ns, on_answer_ready, row, pool.row)
-
-
-@part
-def work_ns(sim: Sim, pool: Pool, packet: int) -> int:
-    """Return what a packet costs a thread, its answer included."""
-    plain_ns = pool.packet_cost_ns + ports(sim)[packets(sim)[packet].port].transmit_ns
-    return with_overhead_ns(sim, pool.program, plain_ns, 1)
+        submit(sim, domains(sim)[pool.domain], demand_ns, on_answer_ready, packet, pool.row)
 
 
 @work_done
-def on_answer_ready(sim: Sim, pool_thread_row: int, argument: int) -> None:
+def on_answer_ready(sim: Sim, packet: int, argument: int) -> None:
     """Send an answer, or sleep until there is room."""
     pool = pools(sim)[argument]
-    packet = pool_threads(sim)[pool_thread_row].packet
-    port = ports(sim)[packets(sim)[packet].port]
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
-    if put_out(sim, port, packet):
-        take_next(sim, pool, pool_thread_row, True)
+    packet_list.remove(sim, pool.in_hand, packet)
+    if send_or_wait(sim, packet):
+        take_next(sim, pool, True)
     else:
         pool.blocked += 1
-        pool_threads(sim)[pool_thread_row].is_blocked = True
-        # With its packet in its hands: the thread takes no other until there is room.
-        wait_for_slot(sim, port, packet, pool_thread_row)
 
 
 @part
 def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send the answer of a thread that slept with it, and resume the thread."""
     pool = pools(sim)[program.state_row]
-    row = packets(sim)[packet].sender
-    pool.blocked -= 1
-    pool_threads(sim)[row].is_blocked = False
-    if not put_out(sim, ports(sim)[packets(sim)[packet].port], packet):
-        fail(sim, NO_SLOT)
-    take_next(sim, pool, row, False)
+    if send_or_wait(sim, packet):
+        pool.blocked -= 1
+        take_next(sim, pool, False)
 
 
 @part
-def take_next(sim: Sim, pool: Pool, row: int, is_running: bool) -> None:
+def take_next(sim: Sim, pool: Pool, is_running: bool) -> None:
     """Let a thread that is done with a packet take the next, or sleep."""
-    pool_threads(sim)[row].packet = 0
     # The slot is free only now: a packet in a thread's hands still fills the buffer.
     pool.socket.occupied -= 1
     packet = packet_list.pop(sim, pool.socket.packets)
     if packet == 0:
         pool.active -= 1
-        pool.is_armed = True
     else:
-        start_packet(sim, pool, row, packet, is_running)
-    if pool.socket.packets.length > 0:
-        wake_threads(sim, pool)
+        start_packet(sim, pool, packet, is_running)
 
 
 @part
@@ -192,17 +140,10 @@ def lose_memory(sim: Sim, program: Application) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
     pool = pools(sim)[program.state_row]
     drop_all(sim, pool.socket.packets, pool.lost)
-    for row in range(pool.first_thread, pool.first_thread + pool.threads):
-        thread = pool_threads(sim)[row]
-        # A blocked thread's packet was dropped with the ring in which it waited.
-        if thread.packet != 0 and not thread.is_blocked:
-            drop(sim, thread.packet, pool.lost)
-        thread.packet = 0
-        thread.is_blocked = False
+    drop_all(sim, pool.in_hand, pool.lost)
     pool.active = 0
     pool.blocked = 0
     pool.socket.occupied = 0
-    pool.is_armed = True
 
 
 def _pool_kind(name: str) -> Kind:
@@ -242,9 +183,7 @@ class PoolSpec(ApplicationSpec):
         """Add the pool to a domain."""
         socket_full, lost = context.drop_row("socket buffer", "full"), context.drop_row("guest", "lost in crash")
         packet_cost_ns = context.inflated(self.packet_cost)
-        pool = context.add_program(pools, self, packet_cost_ns=packet_cost_ns, is_armed=True, lost=lost)
-        threads = [context.engine.new(pool_threads) for _ in range(self.threads)]
-        pool.first_thread = threads[0]
+        pool = context.add_program(pools, self, packet_cost_ns=packet_cost_ns, lost=lost)
         pool.socket.capacity = max(1, self.receive_buffer_bytes // self.packet_charge_bytes)
         pool.socket.drop_row = socket_full
         return PoolProgram(context, pool)
