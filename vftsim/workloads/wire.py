@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 ETHERNET_AND_IP_BYTES = 14 + 20
-_UDP, _UDP_BYTES = 17, 8
+UDP_BYTES = 8
+_UDP = 17
 _MOST_IN_IP = 65535 - 20
 
 
@@ -62,6 +63,6 @@ class Wire:
     def in_ip(self, packet: Seen, source: Address, target: Address) -> tuple[int, bytes, int]:
         """Return what an IP packet carries: the protocol's number, the bytes that are kept, and how many there are."""
         contents = self.contents(packet, source)
-        length = max(packet.size_bytes - ETHERNET_AND_IP_BYTES, _UDP_BYTES + len(contents))
+        length = max(packet.size_bytes - ETHERNET_AND_IP_BYTES, UDP_BYTES + len(contents))
         head = struct.pack("!HHHH", source.port, target.port, min(length, _MOST_IN_IP), 0)
         return _UDP, head + contents, length

@@ -3,49 +3,24 @@
 from __future__ import annotations
 
 from vftsim.workloads.sip.messages import Message
-from vftsim.workloads.wire import ETHERNET_AND_IP_BYTES, Address, Seen, Wire
+from vftsim.workloads.wire import ETHERNET_AND_IP_BYTES, UDP_BYTES, Address, Seen, Wire
 
-_NAMES = {
-    Message.REGISTER: "REGISTER",
-    Message.REGISTER_CREDENTIALS: "REGISTER",
-    Message.INVITE: "INVITE",
-    Message.RINGING: "180 Ringing",
-    Message.OK_INVITE: "200 OK",
-    Message.ACK: "ACK",
-    Message.BYE: "BYE",
-    Message.OK_BYE: "200 OK",
-    Message.MESSAGE: "MESSAGE",
-    Message.OK_MESSAGE: "200 OK",
-    Message.UNAUTHORIZED: "401 Unauthorized",
-    Message.OK_REGISTER: "200 OK",
-    Message.TRYING: "100 Trying",
-    Message.REQUEST_TIMEOUT: "408 Request Timeout",
+_ANSWERS = {
+    Message.RINGING: ("180 Ringing", Message.INVITE),
+    Message.OK_INVITE: ("200 OK", Message.INVITE),
+    Message.OK_BYE: ("200 OK", Message.BYE),
+    Message.OK_MESSAGE: ("200 OK", Message.MESSAGE),
+    Message.UNAUTHORIZED: ("401 Unauthorized", Message.REGISTER),
+    Message.OK_REGISTER: ("200 OK", Message.REGISTER),
+    Message.TRYING: ("100 Trying", Message.INVITE),
+    Message.REQUEST_TIMEOUT: ("408 Request Timeout", Message.INVITE),
 }
-"""The first words of messages, or their numbers and reasons."""
-
-_METHODS = {
-    Message.REGISTER: "REGISTER",
-    Message.REGISTER_CREDENTIALS: "REGISTER",
-    Message.INVITE: "INVITE",
-    Message.RINGING: "INVITE",
-    Message.OK_INVITE: "INVITE",
-    Message.ACK: "ACK",
-    Message.BYE: "BYE",
-    Message.OK_BYE: "BYE",
-    Message.MESSAGE: "MESSAGE",
-    Message.OK_MESSAGE: "MESSAGE",
-    Message.UNAUTHORIZED: "REGISTER",
-    Message.OK_REGISTER: "REGISTER",
-    Message.TRYING: "INVITE",
-    Message.REQUEST_TIMEOUT: "INVITE",
-}
-"""The method that a message belongs to: that of its CSeq."""
+"""Number and reason of an answer, and the request whose method stands in its CSeq."""
 
 _OF_CALLEE = (Message.RINGING, Message.OK_INVITE, Message.OK_BYE, Message.OK_MESSAGE)
 _TO_CALLEE = (Message.INVITE, Message.ACK, Message.BYE, Message.MESSAGE)
 _SECOND = (Message.REGISTER_CREDENTIALS, Message.OK_REGISTER, Message.BYE, Message.OK_BYE)
 """Messages of the second transaction of a registration or a call: their CSeq is 2."""
-_UDP_BYTES = 8
 
 
 class SipWire(Wire):
@@ -54,9 +29,9 @@ class SipWire(Wire):
     port = 5060
 
     def name(self, message: int) -> str:
-        """Return the first words, of an answer with its method."""
-        name = _NAMES[Message(message)]
-        return f"{name} ({_METHODS[Message(message)]})" if name[0].isdigit() else name
+        """Return the method, of an answer behind its number and reason."""
+        answer, method = _said(message)
+        return f"{answer} ({method})" if answer else method
 
     def client(self, packet: Seen, flow: int, *, is_to_guest: bool) -> Address:
         """10.f.0.1 calls, and 10.f.0.2 is called."""
@@ -65,20 +40,24 @@ class SipWire(Wire):
 
     def contents(self, packet: Seen, source: Address) -> bytes:
         """Return the message, filled up to its size."""
-        message, user = Message(packet.message), f"user{packet.entity}"
-        method, words = _METHODS[message], _NAMES[message]
-        first = f"SIP/2.0 {words}" if words[0].isdigit() else f"{words} sip:{user}@vftsim.invalid SIP/2.0"
+        (answer, method), user = _said(packet.message), f"user{packet.entity}"
         lines = [
-            first,
+            f"SIP/2.0 {answer}" if answer else f"{method} sip:{user}@vftsim.invalid SIP/2.0",
             f"Via: SIP/2.0/UDP {'.'.join(map(str, source.ip))};branch=z9hG4bK{packet.entity}.{method}",
             f"From: <sip:caller{packet.entity}@vftsim.invalid>;tag={packet.entity}",
             f"To: <sip:{user}@vftsim.invalid>",
             f"Call-ID: {packet.entity}@vftsim.invalid",
-            f"CSeq: {2 if message in _SECOND else 1} {method}",
+            f"CSeq: {2 if packet.message in _SECOND else 1} {method}",
             "Max-Forwards: 70",
             "Content-Length: 0",
         ]
-        used = ETHERNET_AND_IP_BYTES + _UDP_BYTES + sum(len(line) + 2 for line in lines) + 2
+        used = ETHERNET_AND_IP_BYTES + UDP_BYTES + sum(len(line) + 2 for line in lines) + 2
         if (missing := packet.size_bytes - used) > len("Subject: \r\n"):
             lines.insert(-1, "Subject: " + "-" * (missing - len("Subject: \r\n")))
         return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _said(message: int) -> tuple[str, str]:
+    """Return number and reason, empty for a request, and the method."""
+    answer, request = _ANSWERS.get(Message(message), ("", Message(message)))
+    return answer, "REGISTER" if request is Message.REGISTER_CREDENTIALS else request.name
