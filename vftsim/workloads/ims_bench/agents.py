@@ -13,7 +13,7 @@ from vftsim.platform.io.packet import Flow, copied, delivered, discarded, flows,
 from vftsim.workloads.ims_bench.attempt import Attempt, Bench, attempts, benches
 from vftsim.workloads.ims_bench.metrics import INVITE200, PMM1, REG1, REG2, REG4, REL1, SES1, SES2
 from vftsim.workloads.ims_bench.verdict import count, end, inadequate, measure
-from vftsim.workloads.sip.messages import Message, Scenario, add_ref, drop_ref, message_facts, streams
+from vftsim.workloads.sip.messages import Message, Scenario, add_ref, drop_ref, new_message, streams
 from vftsim.workloads.sip.retransmission import Repetition, begin, must_repeat, wait
 
 ims_bench = workload.kind("ims_bench")
@@ -56,15 +56,7 @@ def update_ref(sim: Sim, row: int) -> None:
 def send_message(sim: Sim, bench: Bench, row: int, message: int) -> None:
     """Send a message, at the price of CPU time if the user agents run on a host of the model."""
     bench.to_server[message] += 1
-    made = packets.new(sim)
-    packet = packets(sim)[made]
-    packet.flow = bench.flow
-    packet.port = bench.port
-    packet.stream = row
-    packet.message = message
-    packet.size_bytes = message_facts(sim)[1 + message].size_bytes
-    packet.entity = streams(sim)[row].number
-    add_ref(sim, row)
+    made = new_message(sim, bench.flow, bench.port, row, message)
     is_answer = message not in (Message.REGISTER, Message.INVITE, Message.BYE, Message.MESSAGE)
     if bench.reaction_time_ns > 0 and is_answer:
         due_ns = sim.now_ns + bench.reaction_time_ns

@@ -3,10 +3,10 @@
 from vftsim.kernel import Sim, event, part
 from vftsim.platform.cpu.jobs import submit_for
 from vftsim.platform.cpu.records import domains, work_done
-from vftsim.platform.io.packet import packets, ports
+from vftsim.platform.io.packet import ports
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import is_dead, put_out
-from vftsim.workloads.sip.messages import Message, add_ref, message_facts, streams
+from vftsim.workloads.sip.messages import Message, new_message, streams
 from vftsim.workloads.sip.records import (
     SipServer,
     Transaction,
@@ -27,24 +27,14 @@ TIMER_PROCESS = -1
 @part
 def send_message(sim: Sim, server: SipServer, flow: int, port: int, stream: int, message: int) -> None:
     """Put a datagram on its way to the user agents, or have the process that sends it sleep until there is room."""
-    row = packets.new(sim)
-    packet = packets(sim)[row]
-    packet.flow = flow
-    packet.port = port
-    packet.stream = stream
-    packet.message = message
-    packet.size_bytes = message_facts(sim)[1 + message].size_bytes
-    packet.sent_ns = sim.now_ns
-    packet.entity = streams(sim)[stream].number
-    # Before it leaves: the packet refers to its stream until it ends.
-    add_ref(sim, stream)
-    if put_out(sim, ports(sim)[port], row):
+    packet = new_message(sim, flow, port, stream, message)
+    if put_out(sim, ports(sim)[port], packet):
         return
     if server.speaker == 0:
-        wait_for_slot(sim, ports(sim)[port], row, TIMER_PROCESS)
+        wait_for_slot(sim, ports(sim)[port], packet, TIMER_PROCESS)
     else:
         workers(sim)[server.speaker].unsent += 1
-        wait_for_slot(sim, ports(sim)[port], row, server.speaker)
+        wait_for_slot(sim, ports(sim)[port], packet, server.speaker)
 
 
 @part

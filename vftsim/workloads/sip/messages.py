@@ -21,6 +21,7 @@ from enum import IntEnum
 from typing import Annotated
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
+from vftsim.workloads.common import new_packet
 
 
 class Message(IntEnum):
@@ -129,3 +130,11 @@ def drop_ref(sim: Sim, stream: int) -> None:
     stream_record.uses -= 1
     if stream_record.uses == 0:
         streams.free(sim, stream)
+
+
+@part
+def new_message(sim: Sim, flow: int, port: int, stream: int, message: int) -> int:
+    """Make the packet of a message, which refers to its stream until it ends."""
+    number, size_bytes = streams(sim)[stream].number, message_facts(sim)[1 + message].size_bytes
+    add_ref(sim, stream)
+    return new_packet(sim, flow, port, stream, number, message, size_bytes)
