@@ -85,7 +85,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.composition.views import ramp_of
 from vftsim.kernel import Engine
-from vftsim.platform.cpu import notes
+from vftsim.platform.cpu import build, notes
 from vftsim.platform.cpu.records import BUSY, domains, hosts, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import links
@@ -102,7 +102,7 @@ from vftsim.platform.protection.passes import play
 from vftsim.platform.protection.throttle import throttles
 from vftsim.workloads.ims_bench.attempt import benches
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
-from vftsim.workloads.ims_bench.workload import BenchDriver, busy_ns
+from vftsim.workloads.ims_bench.workload import BenchDriver
 from vftsim.workloads.ramp import ramp_end
 from vftsim.workloads.sip.application import SipServerProgram
 from vftsim.workloads.sip.messages import Message, Scenario
@@ -197,7 +197,7 @@ def _phase(phase: PhaseRecord) -> Values:
 def _machine(run: ObservedRun) -> Values:
     engine = run.engine
     host = engine.rows(hosts)[run.built.hosts["host"].row]
-    busy_ns(engine, run.built.domains["sut"])
+    engine.call(build.bring_up_to_date, int(host.row))
     found: Values = {"end_ns": engine.now_ns, "host.context_switches": int(host.context_switches)}
     names = {0: _NOBODY}
     for name, row in run.built.domains.items():

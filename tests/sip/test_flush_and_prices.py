@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from bench import MS, US, Bench, S, plain_server
+from read_lab import domain_ns
 from small_lab import fingerprint, run, small_lab
 
 from vftsim.composition.run import Run
 from vftsim.kernel import EventKind
 from vftsim.platform.cpu.guest_parameters import guest_schedulers
-from vftsim.workloads.ims_bench.workload import ImsBenchSpec, busy_ns
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 from vftsim.workloads.sip.messages import Message, Scenario
 
 FLUSH = {"flush_in_timer_process": True}
@@ -157,7 +158,7 @@ def test_the_same_work_is_done_under_every_process_scheduler() -> None:
     for kind in guest_schedulers():
         lab, phases = run(_guest_lab(kind, **kept))
         assert sum(phase.ihs_percent() for phase in phases) == 0
-        found.add((busy_ns(lab.engine, lab.built.domains["sut"]), *(tuple(phase.attempts) for phase in phases)))
+        found.add((domain_ns(lab, "sut"), *(tuple(phase.attempts) for phase in phases)))
     assert len(found) == 1
 
 

@@ -12,7 +12,7 @@ from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.jobs import freeze, thaw
 from vftsim.platform.cpu.parameters import DomainScheduling
-from vftsim.platform.cpu.records import domains
+from vftsim.platform.cpu.records import domains, vcpus
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.schedulers.native import Native, native
 from vftsim.platform.delays import delays, install_buckets
@@ -24,7 +24,7 @@ from vftsim.workloads.ims_bench.agents import ims_bench, start_attempt
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
-from vftsim.workloads.ims_bench.sampler import begin_sampling, busy_now, end_sampling
+from vftsim.workloads.ims_bench.sampler import begin_sampling, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
 from vftsim.workloads.ims_bench.workload import ImsBenchSpec, write_rules
 from vftsim.workloads.sip.application import SipServerSpec, add_server
@@ -81,7 +81,6 @@ ENTRIES = (
     judge_overdue,
     begin_sampling,
     end_sampling,
-    busy_now,
 )
 
 
@@ -161,7 +160,8 @@ class Wires:
         self.engine._namespace["packets__free"](self.engine.sim, packet)
 
     def busy_ns(self) -> int:
-        return self.engine.call(busy_now, self.domain_row)
+        self.engine.call(cpu.bring_up_to_date, self.host_row)
+        return sum(int(self.engine.rows(vcpus)[row].run_ns) for row in range(1, 1 + self.engine.used(vcpus)))
 
     def _add_port(self, wire_ns: int) -> int:
         engine = self.engine

@@ -10,6 +10,7 @@ from tests.study.tiny import TINY
 from vftsim.composition.run import Run
 from vftsim.composition.without_effect import without_effect
 from vftsim.errors import UsageError
+from vftsim.platform.cpu.records import vcpus
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.capacity import CapacityStudy
 from vftsim.study.designs.compare import Comparison, compare_study
@@ -27,7 +28,6 @@ from vftsim.study.designs.search_levels import (
 from vftsim.study.figures.resources import WatchedRun, watch
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
-from vftsim.workloads.ims_bench.workload import busy_ns
 from vftsim.workloads.ramp import RampEnd
 
 S = 1_000_000_000
@@ -217,7 +217,9 @@ def test_the_stop_happens_when_the_transient_is_over(tiny):
     taken = []
     for second in range(4, 9):
         run.engine.run(second * S + 2)
-        taken.append(busy_ns(run.engine, run.built.domains["sut"]))
+        run.built.settle()
+        rows = [row for name, _, row in run.built.vcpu_rows() if name == "sut"]
+        taken.append(sum(run.engine.rows(vcpus)[row].run_ns for row in rows))
     assert taken[0] == taken[2]
     assert taken[4] > taken[3]
 

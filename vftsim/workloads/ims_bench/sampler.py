@@ -20,7 +20,7 @@ from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, even
 from vftsim.kernel.columns import arrays_of
 from vftsim.kernel.record import fields
 from vftsim.platform.cpu.host import sync_running
-from vftsim.platform.cpu.records import domains, hosts, vcpus
+from vftsim.platform.cpu.records import domains, hosts, run_ns
 from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import lag
@@ -115,12 +115,13 @@ def on_sample(sim: Sim, sampler_row: int, token: int) -> None:
 @part
 def write_sample(sim: Sim, sampler: Sampler, is_measured: bool) -> None:
     """Write the totals down; the vCPUs are charged first, which matters to a scheduler that rounds when it charges."""
-    bench = benches(sim)[sampler.bench]
+    bench, domain = benches(sim)[sampler.bench], domains(sim)[sampler.domain]
+    sync_running(sim, hosts(sim)[domain.host])
     sampler.written += 1
     sample = samples(sim)[sampler.written]
     sample.phase = sampler.phase
     sample.is_measured = is_measured
-    sample.busy_ns = busy_ns(sim, sampler.domain)
+    sample.busy_ns = run_ns(sim, domain)
     sample.begun = bench.begun
     sample.completed = bench.completed
     sample.uac_begun = bench.uac_begun
@@ -137,29 +138,12 @@ def write_sample(sim: Sim, sampler: Sampler, is_measured: bool) -> None:
 
 
 @part
-def busy_ns(sim: Sim, row: int) -> int:
-    """Return the CPU time that a domain has used up to now."""
-    domain = domains(sim)[row]
-    sync_running(sim, hosts(sim)[domain.host])
-    total_ns = 0
-    for vcpu in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
-        total_ns += vcpus(sim)[vcpu].run_ns
-    return total_ns
-
-
-@part
 def dropped(sim: Sim, sampler: Sampler) -> int:
     """Return how many datagrams have been lost up to now, wherever the sampler looks."""
     total = 0
     for number in range(sampler.places):
         total += drops(sim)[sampler.drop_row[number]].count
     return total
-
-
-@entry
-def busy_now(sim: Sim, domain: int, _: int) -> int:
-    """Return the CPU time that a domain has used up to now."""
-    return busy_ns(sim, domain)
 
 
 class Series:

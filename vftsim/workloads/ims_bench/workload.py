@@ -6,7 +6,6 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine
 from vftsim.outcome import Phase
 from vftsim.platform.delays import install_buckets
 from vftsim.platform.io.link import never_fits
@@ -19,7 +18,7 @@ from vftsim.workloads.ims_bench.attempt import Bench, benches
 from vftsim.workloads.ims_bench.benchmark import Manager
 from vftsim.workloads.ims_bench.metrics import PhaseRecord, Ramp
 from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StepsSpec, StirSpec, Thresholds
-from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, busy_now, end_sampling
+from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
@@ -47,7 +46,7 @@ class ImsBenchSpec(RampSpec):
     products = ("sipp",)
     speaks = "sip"
     needs_link = True
-    entries = (begin_arrivals, begin_batches, judge_overdue, begin_sampling, end_sampling, busy_now)
+    entries = (begin_arrivals, begin_batches, judge_overdue, begin_sampling, end_sampling)
     most_steps_key = "steps.most"
     limit_key = "steps.stop_above_ihs"
     transient_key = "steps.transient"
@@ -358,8 +357,3 @@ def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
     """Write the limits and timers of user agents into a benchmark's record."""
     fill_row(bench, benches, spec)
     fill_row(bench, benches, spec.thresholds)
-
-
-def busy_ns(engine: Engine, domain: int) -> int:
-    """Return the CPU time that a domain has used up to now."""
-    return engine.call(busy_now, domain)
