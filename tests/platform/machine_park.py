@@ -46,11 +46,12 @@ from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import protections
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.pair import pairs
+from vftsim.workloads.common import fill_row
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.attempt import attempts, benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS
 from vftsim.workloads.ims_bench.subscribers import fill_pools
-from vftsim.workloads.ims_bench.workload import ImsBenchSpec, write_rules
+from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 from vftsim.workloads.pool import pools
 from vftsim.workloads.sip.application import SipServerSpec, add_server
 from vftsim.workloads.sip.messages import DEMANDS_PER_ATTEMPT, Scenario, install_messages, streams
@@ -253,7 +254,9 @@ class Park:
         flow.workload = engine.number(ims_bench)
         flow.state_row, self.bench = engine.add(benches, port=self.port)
         self.bench.row, self.bench.flow = flow.state_row, row
-        write_rules(self.bench, ImsBenchSpec(to="server"))
+        spec = ImsBenchSpec(to="server")
+        fill_row(self.bench, benches, spec)
+        fill_row(self.bench, benches, spec.thresholds)
         self.bench.t1_ns = 9 * MS
         fill_pools(engine, self.bench, 1 << 12, 0)
         self.bench.unregistered.count = 0

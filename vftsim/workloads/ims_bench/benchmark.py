@@ -20,12 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
-from vftsim.kernel import Engine, EventKind
-from vftsim.kernel.agenda import Agenda
+from vftsim.kernel import EventKind
 from vftsim.platform.delays import delays, histogram
-from vftsim.sampling import Streams
 from vftsim.spec.units import S
 from vftsim.workloads.ims_bench.arrivals import (
     CHUNK,
@@ -38,37 +35,13 @@ from vftsim.workloads.ims_bench.arrivals import (
 )
 from vftsim.workloads.ims_bench.attempt import benches, phases
 from vftsim.workloads.ims_bench.metrics import HISTOGRAMS, PhaseRecord
-from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StepsSpec, StirSpec
+from vftsim.workloads.ims_bench.parameters import BenchParameters
 from vftsim.workloads.ims_bench.sampler import Series, begin_sampling
+from vftsim.workloads.parts import Target
 from vftsim.workloads.sip.messages import Scenario
 from vftsim.workloads.sip.messages import streams as sip_streams
 
 LONGEST_JUDGEMENT_LAG_NS = 5 * S
-
-
-class Settings(Protocol):
-    """What the manager reads of a benchmark's spec."""
-
-    @property
-    def pre_registration(self) -> PreRegistrationSpec: ...
-    @property
-    def stir(self) -> StirSpec: ...
-    @property
-    def steps(self) -> StepsSpec: ...
-    @property
-    def mix(self) -> Mix: ...
-    @property
-    def test_systems(self) -> int: ...
-    @property
-    def sample_period(self) -> int: ...
-    @property
-    def ring_time(self) -> int: ...
-    @property
-    def hold_time(self) -> int: ...
-    @property
-    def time_cv(self) -> float: ...
-    @property
-    def gap_cv(self) -> float: ...
 
 
 class Manager:
@@ -80,39 +53,21 @@ class Manager:
         Row of the benchmark.
     demand_cv : float
         Coefficient of variation of the drawn demands.
-    on_phase : callable, optional
-        Called with each :class:`PhaseRecord` when its phase ends, the stir phase included.
-    on_measure : callable, optional
-        Called when a phase begins, with the instant from which it is measured.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        agenda: Agenda,
-        bench: int,
-        spec: Settings,
-        streams: Streams,
-        demand_cv: float,
-        series: Series,
-        on_phase: Callable[[PhaseRecord], None] | None = None,
-        on_measure: Callable[[int], None] | None = None,
-    ) -> None:
-        self.engine = engine
-        self.agenda = agenda
+    def __init__(self, target: Target, bench: int, spec: BenchParameters, demand_cv: float, series: Series) -> None:
+        self.engine, self.agenda = target.engine, target.agenda
         self.bench = bench
         self.spec = spec
         self.series = series
-        self.on_phase = on_phase
-        self.on_measure = on_measure
         self.phases: list[PhaseRecord] = []
         self.finished = False
-        self._streams = streams
+        self._target = target
         self._demand_cv = demand_cv
         self._rows: dict[int, PhaseRecord] = {}
         self._draws: PhaseDraws | None = None
         self._next_chunk = 0
-        self._item = agenda.add(self._advance)
+        self._item = self.agenda.add(self._advance)
         self._next: Callable[[], None] = self._finish
 
     def begin(self) -> None:
@@ -159,13 +114,10 @@ class Manager:
         record.start_ns = engine.now_ns
         record.measure_from_ns = record.start_ns + transient_ns
         row, phase = engine.add(phases, measure_from_ns=record.measure_from_ns)
-        for n in range(len(HISTOGRAMS)):
-            first = engine.new(delays)
-            if n == 0:
-                phase.first_delay = first
+        phase.first_delay, *_ = [engine.new(delays) for _ in HISTOGRAMS]
         self._rows[row] = self.series.records[row] = record
         self._draws = PhaseDraws(
-            self._streams,
+            self._target.streams,
             number,
             shares,
             spec.ring_time,
@@ -180,18 +132,17 @@ class Manager:
         bench.next_draw = bench.draws_written = 0
         self.write_draws()
         engine.call(begin_sampling, row, transient_ns)
-        if self.on_measure is not None:
-            self.on_measure(record.measure_from_ns)
+        self._target.on_measure(record.measure_from_ns)
         return row
 
     def _end(self, row: int, record: PhaseRecord) -> None:
         record.end(self.engine.now_ns)
         self.engine.rows(phases)[row].end_ns = record.end_ns
-        self._read(row, record)
-        self.phases.append(record)
-        self.series.end(row)
-        if self.on_phase is not None:
-            self.on_phase(record)
+        if record.index >= 0:  # the stir phase is not measured
+            self._read(row, record)
+            self.phases.append(record)
+            self.series.end(row)
+        self._target.on_phase(record)
 
     def _read(self, row: int, record: PhaseRecord) -> None:
         phase = self.engine.rows(phases)[row]
@@ -237,10 +188,7 @@ class Manager:
             self._arrive_at(record.requested_saps * (step + 1) / spec.steps, spec.duration // spec.steps)
             self._wait(spec.duration // spec.steps)
             return
-        record.end(self.engine.now_ns)
-        self.engine.rows(phases)[row].end_ns = record.end_ns
-        if self.on_phase is not None:
-            self.on_phase(record)
+        self._end(row, record)
         self._step(0)
 
     def _step(self, step: int) -> None:

@@ -1,9 +1,12 @@
-"""Parameters of the IMS benchmark's phases, mix and limits."""
+"""Parameters of the IMS benchmark."""
+
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vftsim.spec import DurationNs, Items, Percent, PositiveDurationNs, RatePerSecond, Spec
+from vftsim.spec import DurationNs, Items, Percent, PeriodNs, PositiveDurationNs, RatePerSecond, Spec
 from vftsim.spec.units import MS, S
+from vftsim.workloads.ramp import RampSpec
 from vftsim.workloads.sip.messages import Scenario
 
 
@@ -89,3 +92,63 @@ class StirSpec(Spec):
 
     duration: DurationNs = Field(60 * S, description="Length of the stir phase.")
     steps: int = Field(3, ge=1, le=100, description="Equal rises of the load in it.")
+
+
+class BenchParameters(RampSpec):
+    """What a model says of a benchmark."""
+
+    kind: Literal["ims_bench"] = "ims_bench"
+    to: str = Field(description="Application that is tested: `domain.application`, or its domain.")
+    test_systems: int = Field(
+        10,
+        ge=1,
+        le=1000,
+        description="User agent hosts; pre-registration starts one user on each at the same time.",
+    )
+    subscribers: int = Field(100_000, ge=10, le=10_000_000, description="Provisioned subscribers.")
+    registered: Percent = Field(20.0, description="Share of the subscribers that is registered when the ramp begins.")
+    mix: Mix = Field(default_factory=Mix, description="Scenario mix.")
+    ring_time: DurationNs = Field(5 * S, description="Mean ringing time of a call; 0: answered at once.")
+    hold_time: DurationNs = Field(30 * S, description="Mean holding time of a call; 0: released at once.")
+    time_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of ringing and holding times (gamma; 1 is exponential, 0 constant).",
+    )
+    gap_cv: float = Field(
+        1.0,
+        ge=0.0,
+        le=5.0,
+        description="Coefficient of variation of the gaps between attempts (gamma). Default 1, Poisson, the "
+        "benchmark's (ETSI TS 186 008); above 1 they come in bursts, with 0 evenly.",
+    )
+    reaction_time: DurationNs = Field(
+        0, description="Time that a user agent takes to answer a message (reply, ACK, credentials)."
+    )
+    pre_registration: PreRegistrationSpec = Field(default_factory=PreRegistrationSpec, description="First phase.")
+    stir: StirSpec = Field(default_factory=StirSpec, description="Second phase.")
+    steps: StepsSpec = Field(default_factory=StepsSpec, description="Measured phase.")
+    thresholds: Thresholds = Field(default_factory=Thresholds, description="Limits of adequate handling.")
+    t1: PositiveDurationNs = Field(500 * MS, description="Retransmission timer T1 of the user agents.")
+    t2: PositiveDurationNs = Field(4 * S, description="Retransmission ceiling T2, not for INVITE.")
+    invite_retransmissions: int = Field(5, ge=0, le=32, description="Retransmissions of an INVITE (SIPp: 5).")
+    request_retransmissions: int = Field(9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9).")
+    fails_on_second_challenge: bool = Field(
+        False,
+        description="Whether an attempt fails when a second 401 comes, as any unexpected message does in SIPp "
+        "(`call.cpp`: every 401 has another nonce, so it is no repetition).",
+    )
+    sample_period: PeriodNs = Field(S, description="Interval of the CPU, load and memory series.")
+    agents_in: str | None = Field(
+        None, description="Domain in which the user agents run; on machines of their own if not given."
+    )
+    message_cost: DurationNs = Field(
+        0, description="CPU time for each SIP message received or sent by user agents that run in a domain."
+    )
+
+    @model_validator(mode="after")
+    def _agents_that_cost(self) -> Self:
+        if self.message_cost and self.agents_in is None:
+            raise ValueError("message_cost is CPU time of a domain of the model: say which with agents_in")
+        return self

@@ -10,7 +10,6 @@ The run writes totals into a log; the driver empties it and turns differences in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from vftsim.platform.protection.mechanism import lag
 from vftsim.spec.units import S
 from vftsim.workloads.ims_bench.attempt import SCENARIOS, benches, phases
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
+from vftsim.workloads.parts import Target
 from vftsim.workloads.sip.messages import Scenario
 from vftsim.workloads.sip.records import sip_servers
 
@@ -213,11 +213,11 @@ class Series:
         record.dropped += int(passed["dropped"].sum())
 
 
-def add_sampler(
-    engine: Engine, bench: int, server: int, domain: int, guard: int, period_ns: int, drop_rows: Sequence[int]
-) -> None:
-    """Make the run's sampler; ``guard`` is the domain's, 0 for none, ``drop_rows`` are where datagrams are lost."""
-    _, sampler = engine.add(samplers, bench=bench, server=server, domain=domain, guard=guard, period_ns=period_ns)
-    sampler.places = len(drop_rows)
-    for number, row in enumerate(drop_rows):
+def add_sampler(target: Target, bench: int, server: int, period_ns: int) -> None:
+    """Make the run's sampler, of a benchmark and the server that it is directed at."""
+    _, sampler = target.engine.add(
+        samplers, bench=bench, server=server, domain=target.domain, guard=target.guard, period_ns=period_ns
+    )
+    sampler.places = len(target.drop_rows)
+    for number, row in enumerate(target.drop_rows.values()):
         sampler.drop_row[number] = row

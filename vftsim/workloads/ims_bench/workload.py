@@ -2,27 +2,25 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal, Self
-
-from pydantic import Field, model_validator
+from typing import Self
 
 from vftsim.outcome import Phase
 from vftsim.platform.delays import install_buckets
 from vftsim.platform.io.link import never_fits
-from vftsim.spec import DurationNs, Percent, PeriodNs, PositiveDurationNs, format_duration
-from vftsim.spec.units import MS, S
+from vftsim.spec import format_duration
+from vftsim.spec.units import S
 from vftsim.workloads.common import fill_row
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
-from vftsim.workloads.ims_bench.attempt import Bench, benches
+from vftsim.workloads.ims_bench.attempt import benches
 from vftsim.workloads.ims_bench.benchmark import Manager
 from vftsim.workloads.ims_bench.metrics import PhaseRecord, Ramp
-from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StepsSpec, StirSpec, Thresholds
+from vftsim.workloads.ims_bench.parameters import BenchParameters
 from vftsim.workloads.ims_bench.sampler import Series, add_sampler, begin_sampling, end_sampling
 from vftsim.workloads.ims_bench.subscribers import fill_pools
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
-from vftsim.workloads.ramp import RampSpec, ramp_end
+from vftsim.workloads.ramp import ramp_end
 from vftsim.workloads.sip.application import SipServerProgram, SipServerSpec
 from vftsim.workloads.sip.messages import SIZE_BYTES
 from vftsim.workloads.sip.wire import SipWire
@@ -39,7 +37,7 @@ _GAMMA_NS = 700.0
 
 
 @WORKLOADS.register
-class ImsBenchSpec(RampSpec):
+class ImsBenchSpec(BenchParameters):
     """The IMS benchmark (ETSI TS 186 008 as run by IMS Bench SIPp); see :mod:`vftsim.workloads.ims_bench.benchmark`."""
 
     part = ims_bench
@@ -52,62 +50,6 @@ class ImsBenchSpec(RampSpec):
     transient_key = "steps.transient"
     outcomes = (Ramp,)
     phase_outcomes = (PhaseRecord,)
-
-    kind: Literal["ims_bench"] = "ims_bench"
-    to: str = Field(description="Application that is tested: `domain.application`, or its domain.")
-    test_systems: int = Field(
-        10,
-        ge=1,
-        le=1000,
-        description="User agent hosts; pre-registration starts one user on each at the same time.",
-    )
-    subscribers: int = Field(100_000, ge=10, le=10_000_000, description="Provisioned subscribers.")
-    registered: Percent = Field(20.0, description="Share of the subscribers that is registered when the ramp begins.")
-    mix: Mix = Field(default_factory=Mix, description="Scenario mix.")
-    ring_time: DurationNs = Field(5 * S, description="Mean ringing time of a call; 0: answered at once.")
-    hold_time: DurationNs = Field(30 * S, description="Mean holding time of a call; 0: released at once.")
-    time_cv: float = Field(
-        1.0,
-        ge=0.0,
-        le=5.0,
-        description="Coefficient of variation of ringing and holding times (gamma; 1 is exponential, 0 constant).",
-    )
-    gap_cv: float = Field(
-        1.0,
-        ge=0.0,
-        le=5.0,
-        description="Coefficient of variation of the gaps between attempts (gamma). Default 1, Poisson, the "
-        "benchmark's (ETSI TS 186 008); above 1 they come in bursts, with 0 evenly.",
-    )
-    reaction_time: DurationNs = Field(
-        0, description="Time that a user agent takes to answer a message (reply, ACK, credentials)."
-    )
-    pre_registration: PreRegistrationSpec = Field(default_factory=PreRegistrationSpec, description="First phase.")
-    stir: StirSpec = Field(default_factory=StirSpec, description="Second phase.")
-    steps: StepsSpec = Field(default_factory=StepsSpec, description="Measured phase.")
-    thresholds: Thresholds = Field(default_factory=Thresholds, description="Limits of adequate handling.")
-    t1: PositiveDurationNs = Field(500 * MS, description="Retransmission timer T1 of the user agents.")
-    t2: PositiveDurationNs = Field(4 * S, description="Retransmission ceiling T2, not for INVITE.")
-    invite_retransmissions: int = Field(5, ge=0, le=32, description="Retransmissions of an INVITE (SIPp: 5).")
-    request_retransmissions: int = Field(9, ge=0, le=32, description="Retransmissions of other messages (SIPp: 9).")
-    fails_on_second_challenge: bool = Field(
-        False,
-        description="Whether an attempt fails when a second 401 comes, as any unexpected message does in SIPp "
-        "(`call.cpp`: every 401 has another nonce, so it is no repetition).",
-    )
-    sample_period: PeriodNs = Field(S, description="Interval of the CPU, load and memory series.")
-    agents_in: str | None = Field(
-        None, description="Domain in which the user agents run; on machines of their own if not given."
-    )
-    message_cost: DurationNs = Field(
-        0, description="CPU time for each SIP message received or sent by user agents that run in a domain."
-    )
-
-    @model_validator(mode="after")
-    def _agents_that_cost(self) -> "ImsBenchSpec":
-        if self.message_cost and self.agents_in is None:
-            raise ValueError("message_cost is CPU time of a domain of the model: say which with agents_in")
-        return self
 
     def longest_ns(self) -> int:
         """Return the time of all phases, and of what is under way after the last."""
@@ -277,38 +219,15 @@ class BenchDriver(Driver):
         assert isinstance(program, SipServerProgram)
         install_buckets(engine)
         bench = target.add_clients(benches, spec, domain=next(iter(target.agents_domains), 0))
+        fill_row(bench, benches, spec.thresholds)
+        fill_pools(engine, bench, spec.subscribers, int(spec.subscribers * spec.registered / 100.0))
         super().__init__(target, bench)
         self.bench = int(bench.row)
-        own = f"workloads.{target.name}"
-        self._limit = (
-            f"no subscriber of the state that they need was free; raise {own}.subscribers, or change {own}.registered: "
-            "ims_reg needs one that is not, all others those that are"
-        )
-        write_rules(bench, spec)
-        fill_pools(engine, bench, spec.subscribers, int(spec.subscribers * spec.registered / 100.0))
-        add_sampler(
-            engine,
-            self.bench,
-            program.server,
-            target.domain,
-            target.guard,
-            spec.sample_period,
-            list(target.drop_rows.values()),
-        )
+        self._owner, self._limit_percent = f"workloads.{target.name}", spec.steps.stop_above_ihs
+        add_sampler(target, self.bench, program.server, spec.sample_period)
         memory = (target.memory_bytes, application.memory_per_attempt, application.memory_per_transaction)
         self.series = Series(engine, memory, has_lag=target.guard != 0)
-        self.manager = Manager(
-            engine,
-            target.agenda,
-            self.bench,
-            spec,
-            target.streams,
-            application.demand_cv,
-            self.series,
-            target.on_phase,
-            target.on_measure,
-        )
-        self._owner, self._limit_percent = f"workloads.{target.name}", spec.steps.stop_above_ihs
+        self.manager = Manager(target, self.bench, spec, application.demand_cv, self.series)
 
     def begin(self) -> None:
         """Begin the first phase."""
@@ -350,10 +269,8 @@ class BenchDriver(Driver):
         steps = [phase for phase in self.manager.phases if phase.index > 0]
         asked = sum(phase.requested_saps * (phase.end_ns - phase.measure_from_ns) / 1e9 for phase in steps)
         missing = sum(phase.not_started for phase in steps)
-        return Offer(asked, asked - missing, "attempts", self._limit)
-
-
-def write_rules(bench: Bench, spec: ImsBenchSpec) -> None:
-    """Write the limits and timers of user agents into a benchmark's record."""
-    fill_row(bench, benches, spec)
-    fill_row(bench, benches, spec.thresholds)
+        limit = (
+            f"no subscriber of the state that they need was free; raise {self._owner}.subscribers, or change "
+            f"{self._owner}.registered: ims_reg needs one that is not, all others those that are"
+        )
+        return Offer(asked, asked - missing, "attempts", limit)
