@@ -11,18 +11,17 @@ from typing import Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
+from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.spec.units import BitRate, DurationNs, S, format_rate
-from vftsim.workloads.common import add_row, new_packet
+from vftsim.workloads.common import new_packet
 from vftsim.workloads.iperf_reports import UdpFlowResult
 from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import WORKLOADS, Driver, RunProfile, Target
+from vftsim.workloads.parts import WORKLOADS, RunProfile, Target
 from vftsim.workloads.stations import (
     BulkClientsSpec,
-    add_station,
-    are_sending,
+    BulkDriver,
     full_link,
     has_room,
     room,
@@ -119,36 +118,6 @@ def start_bulk_udp(sim: Sim, row: int, _: int) -> int:
     return 0
 
 
-def bulk_udp_result(engine: Engine, bulk: UdpBulk) -> list[UdpFlowResult]:
-    """Return the reports of each flow of a workload.
-
-    Each end has its own time, as with iperf 2: the client's is that of sending by now; the server reads on until its
-    last datagram.  What waits in a queue when sending ends would else arrive at more than the rate of the line.
-    """
-    rows, first = engine.rows(udp_flows), int(bulk.first_flow)
-    return [_flow_result(engine, n, rows[first + n], int(bulk.payload_bytes)) for n in range(int(bulk.clients))]
-
-
-def _flow_result(engine: Engine, n: int, flow: UdpFlow, payload_bytes: int) -> UdpFlowResult:
-    sending_ns = max(1, min(engine.now_ns, int(flow.end_ns)) - int(flow.first_ns))
-    return UdpFlowResult(
-        client=n + 1,
-        sent=int(flow.sent),
-        sent_bytes=int(flow.sent) * payload_bytes,
-        sending_s=sending_ns / S,
-        received=int(flow.received),
-        received_bytes=int(flow.received) * payload_bytes,
-        receiving_s=max(sending_ns, int(flow.last_read_ns) - int(flow.first_ns)) / S,
-        lost=int(flow.skipped) - int(flow.late),
-        total=int(flow.highest),
-        late=int(flow.late),
-        jitter_ns=float(flow.jitter_ns),
-        mean_difference_ns=int(flow.difference_ns) / max(1, int(flow.received) - 1),
-        socket_drops=int(flow.dropped),
-        dropped=int(flow.lost),
-    )
-
-
 class UdpTest(Outcome):
     """What became of datagrams, by client; ``lost`` of ``datagrams`` is what iperf's server reports."""
 
@@ -210,37 +179,44 @@ class BulkUdpSpec(BulkClientsSpec):
 
     def install(self, target: Target) -> "UdpDriver":
         """Add the clients, each with its flow."""
-        engine = target.engine
-        bulk = target.add_clients(
-            udp_bulks,
-            self,
-            frame_bytes=self.frame_bytes,
-            gap_parts=self.payload * 8 * S * 1024 // self.rate,
-        )
-        begins = target.streams.uniforms("bulk_udp.begin", target.number, count=self.clients)
-        for n in range(self.clients):
-            flow = add_row(engine, udp_flows, bulk=bulk.row, first_ns=int(begins[n] * self.spread))
-            flow.station = add_station(engine, target.port, self.network, on_client_room, int(flow.row))
-            bulk.first_flow = bulk.first_flow or flow.row
-        return UdpDriver(target, bulk, self)
+        gap_parts = self.payload * 8 * S * 1024 // self.rate
+        bulk = target.add_clients(udp_bulks, self, frame_bytes=self.frame_bytes, gap_parts=gap_parts)
+        flows = self.add_stations(target, bulk.row, udp_flows, on_client_room)
+        bulk.first_flow = flows[0].row
+        return UdpDriver(target, bulk, start_bulk_udp, self, flows)
 
 
-class UdpDriver(Driver):
+class UdpDriver(BulkDriver):
     """The clients in a running model."""
 
-    def __init__(self, target: Target, bulk: UdpBulk, spec: BulkUdpSpec) -> None:
-        super().__init__(target, bulk, start_bulk_udp)
-        self._spec = spec
-        self._name, self._line_bits_per_s = target.name, target.rate_bits_per_s
+    _spec: BulkUdpSpec
 
     def results(self) -> list[UdpFlowResult]:
-        """Return what each client and the server would report by now."""
-        return bulk_udp_result(self.engine, self.record)
+        """Return what each client and the server would report by now.
 
-    @property
-    def is_testing(self) -> bool:
-        """Until the last client has sent for its time."""
-        return are_sending(self.engine, udp_flows, int(self.record.first_flow), self._spec.clients)
+        Each end has its own time, as with iperf 2: the client's is that of sending by now; the server reads on until
+        its last datagram.  What waits in a queue when sending ends would else arrive at more than the rate of the line.
+        """
+        return [self._result(number, flow) for number, flow in enumerate(self._clients, 1)]
+
+    def _result(self, number: int, flow: UdpFlow) -> UdpFlowResult:
+        sending_ns = max(1, min(self.engine.now_ns, int(flow.end_ns)) - int(flow.first_ns))
+        return UdpFlowResult(
+            client=number,
+            sent=int(flow.sent),
+            sent_bytes=int(flow.sent) * self._spec.payload,
+            sending_s=sending_ns / S,
+            received=int(flow.received),
+            received_bytes=int(flow.received) * self._spec.payload,
+            receiving_s=max(sending_ns, int(flow.last_read_ns) - int(flow.first_ns)) / S,
+            lost=int(flow.skipped) - int(flow.late),
+            total=int(flow.highest),
+            late=int(flow.late),
+            jitter_ns=float(flow.jitter_ns),
+            mean_difference_ns=int(flow.difference_ns) / max(1, int(flow.received) - 1),
+            socket_drops=int(flow.dropped),
+            dropped=int(flow.lost),
+        )
 
     def outcome(self) -> UdpTest:
         """Return the reports by client."""

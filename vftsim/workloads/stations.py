@@ -12,18 +12,18 @@ Frames cross the switch whole (store and forward), and come back to their client
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Family, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import Engine, Entry, EventKind, Family, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
 from vftsim.platform.io.packet import packet_list, packets, ports
 from vftsim.spec.base import Spec
 from vftsim.spec.units import BYTE_COUNT, BitRate, ByteCount, DurationNs, PositiveDurationNs, format_rate
 from vftsim.workloads.common import add_row
-from vftsim.workloads.parts import ApplicationSpec, RunProfile, WorkloadSpec
+from vftsim.workloads.parts import ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 
 room = Family("station_room", 1)
 """What a client does that waited for room in its transmit queue: ``(sim, client_row)``."""
@@ -172,7 +172,7 @@ def on_room(sim: Sim, station_row: int, token: int) -> None:
 
 
 def add_station(engine: Engine, port: int, spec: StationsSpec, on_room: Any, client_row: int) -> int:
-    """Add a client machine of a port; return its row."""
+    """Add the machine of a client, for a port; return its row."""
     station = add_row(engine, stations, spec, port=port, on_room=engine.number(on_room), client_row=client_row)
     if spec.switched:
         station.out_link = add_link(engine, spec.rate, spec.latency, 2 * spec.queue)
@@ -182,17 +182,13 @@ def add_station(engine: Engine, port: int, spec: StationsSpec, on_room: Any, cli
     return int(station.row)
 
 
-def are_sending(engine: Engine, clients: Table[Any], first: int, count: int) -> bool:
-    """Tell whether one of some clients, in consecutive rows, has not yet sent up to its ``end_ns``; 0: not begun."""
-    rows = (engine.rows(clients)[row] for row in range(first, first + count))
-    return any(row.end_ns == 0 or engine.now_ns < row.end_ns for row in rows)
-
-
 class BulkClientsSpec(WorkloadSpec):
     """Clients with machines of their own, which send or receive for a while."""
 
     needs_link = True
     packet_drawing_ns = 0.0
+    if TYPE_CHECKING:
+        clients: int
 
     duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
     spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
@@ -233,6 +229,30 @@ class BulkClientsSpec(WorkloadSpec):
     def sending_ns(self, profile: RunProfile) -> int:
         """Return for how long they send in a run."""
         return min(self.duration, profile.length_ns)
+
+    def add_stations(self, target: Target, bulk: int, table: Table[Any], on_room: Any) -> list[Any]:
+        """Add the clients of a workload's row to a table, each with its machine; return their records."""
+        added = []
+        for level in target.streams.uniforms(f"{self.kind}.begin", target.number, count=self.clients):
+            client = add_row(target.engine, table, bulk=bulk, first_ns=int(level * self.spread))
+            client.station = add_station(target.engine, target.port, self.network, on_room, int(client.row))
+            added.append(client)
+        return added
+
+
+class BulkDriver(Driver):
+    """Such clients in a running model: their records stand in consecutive rows of a table."""
+
+    def __init__(self, target: Target, record: Any, start: Entry, spec: BulkClientsSpec, clients: list[Any]) -> None:
+        super().__init__(target, record, start)
+        self._clients = clients
+        self._spec: Any = spec
+        self._name, self._line_bits_per_s = target.name, target.rate_bits_per_s
+
+    @property
+    def is_testing(self) -> bool:
+        """Until the last client has sent for its time; one without an end has not begun."""
+        return any(client.end_ns == 0 or self.engine.now_ns < client.end_ns for client in self._clients)
 
 
 def full_link(workload: str, rate_bits_per_s: int) -> str:

@@ -7,7 +7,7 @@ are left out.  What has come in order at the receiver by the end of each interva
 import struct
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -18,14 +18,12 @@ from vftsim.platform.io.link import links, transmit
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.sampling import Draws, uniform_ns
 from vftsim.spec.units import BYTE_COUNT, ByteCount, DurationNs, PeriodNs, PositiveDurationNs, S
-from vftsim.workloads.common import add_row
 from vftsim.workloads.iperf_reports import TcpConnectionResult, iperf2_of_tcp
 from vftsim.workloads.offer import Offer
-from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Target
 from vftsim.workloads.stations import (
     BulkClientsSpec,
-    add_station,
-    are_sending,
+    BulkDriver,
     full_link,
     has_room,
     room,
@@ -340,7 +338,6 @@ class BulkTcpSpec(BulkClientsSpec):
 
     def install(self, target: Target) -> "TcpDriver":
         """Add the clients, each with its connection."""
-        engine = target.engine
         bulk = target.add_clients(
             bulks,
             self,
@@ -348,48 +345,37 @@ class BulkTcpSpec(BulkClientsSpec):
             most_segments=self.most_segments,
             window_segments=self.window_segments,
         )
-        begins = target.streams.uniforms("bulk_tcp.begin", target.number, count=self.clients)
-        for n in range(self.clients):
-            connection = add_row(engine, connections, bulk=bulk.row, first_ns=int(begins[n] * self.spread))
-            connection.station = add_station(engine, target.port, self.network, on_client_room, int(connection.row))
-            bulk.first_connection = bulk.first_connection or connection.row
-            if self.reaction:
-                law, entity = partial(uniform_ns, low_ns=0, high_ns=self.reaction), (target.number << 20) + n
-                connection.reactions = target.feeder.add(Draws(target.streams, "bulk_tcp.reaction", entity, law))
-        return TcpDriver(target, bulk, self)
+        added = self.add_stations(target, bulk.row, connections, on_client_room)
+        bulk.first_connection = added[0].row
+        if self.reaction:
+            law = partial(uniform_ns, low_ns=0, high_ns=self.reaction)
+            for n, connection in enumerate(added, target.number << 20):
+                connection.reactions = target.feeder.add(Draws(target.streams, "bulk_tcp.reaction", n, law))
+        return TcpDriver(target, bulk, start_bulk_tcp, self, added)
 
 
-class TcpDriver(Driver):
+class TcpDriver(BulkDriver):
     """The clients in a running model."""
 
-    def __init__(self, target: Target, bulk: Bulk, spec: BulkTcpSpec) -> None:
-        super().__init__(target, bulk, start_bulk_tcp)
-        self._spec = spec
-        self._name, self._line_bits_per_s = target.name, target.rate_bits_per_s
+    _spec: BulkTcpSpec
 
     def results(self) -> list[TcpConnectionResult]:
         """Return what each client would report by now."""
-        engine, first, mss = self.engine, int(self.record.first_connection), self._spec.mss
-        rows = [engine.rows(intervals)[n] for n in range(1, engine.used(intervals) + 1)]
+        reported = [self.engine.rows(intervals)[n] for n in range(1, self.engine.used(intervals) + 1)]
         return [
-            _result(row - first + 1, engine.rows(connections)[row], self._spans(row, rows), mss)
-            for row in range(first, first + self._spec.clients)
+            _result(number, connection, self._spans(connection, reported), self._spec.mss)
+            for number, connection in enumerate(self._clients, 1)
         ]
 
-    def _spans(self, row: int, reported: list[Interval]) -> list[_Span]:
+    def _spans(self, connection: Connection, reported: list[Interval]) -> list[_Span]:
         """Return the intervals of a connection; of a test that is not over, the last is up to now."""
-        connection: Any = self.engine.rows(connections)[row]
-        spans = [(int(i.begin_ns), int(i.end_ns), int(i.segments)) for i in reported if i.connection == row]
+        own = [i for i in reported if i.connection == connection.row]
+        spans = [(int(i.begin_ns), int(i.end_ns), int(i.segments)) for i in own]
         begin_ns = spans[-1][1] if spans else 0
         now_ns = self.engine.now_ns - int(connection.end_ns) + self._spec.duration
         if connection.end_ns and begin_ns < now_ns < self._spec.duration:
             spans.append((begin_ns, now_ns, int(connection.expected)))
         return spans
-
-    @property
-    def is_testing(self) -> bool:
-        """Until the last client has sent for its time."""
-        return are_sending(self.engine, connections, int(self.record.first_connection), self._spec.clients)
 
     def outcome(self) -> TcpTest:
         """Return the reports of all clients."""
