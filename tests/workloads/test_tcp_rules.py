@@ -125,6 +125,19 @@ def test_the_time_out_follows_round_trips_and_their_deviation(trips_ms, srtt_ms,
     assert own.rto_ns == (srtt_ms + 4 * rttvar_ms) * MS
 
 
+def test_a_time_out_that_has_become_shorter_is_noticed_when_it_is_due(monkeypatch):
+    """RFC 6298, 5.3: each acknowledgement restarts the timer with the present time-out, and that of 1 s is no more."""
+    planned_ns = []
+    monkeypatch.setattr(sender, "at", lambda sim, due_ns, *what: planned_ns.append(due_ns) or len(planned_ns))
+    own = connection(row=1, look_ns=0)
+    for rto_ms in (1000, 200, 400):
+        own.rto_ns = rto_ms * MS
+        sender.set_timer(SIM, own, 0)
+    # The last is looked for by the event of the second, which comes early.
+    assert planned_ns == [1000 * MS, 200 * MS]
+    assert (own.timer, own.due_ns) == (2, 400 * MS)
+
+
 def test_the_time_out_has_a_least_and_a_longest_value_and_doubles():
     """RFC 6298, 2.4, 2.5 and 5.5."""
     own = connection()

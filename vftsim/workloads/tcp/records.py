@@ -52,7 +52,7 @@ class Connection(Record):
     Sender: segments up to ``una`` are acknowledged, up to ``nxt`` sent; ``resend`` is one to be sent again now.
     ``recover`` is the highest segment sent when loss was last found, ``is_backing_off`` whether a time-out has come
     since anything was acknowledged.  A retransmission is due at ``due_ns`` (0: none); ``timer`` is the one event
-    planned for it, which is planned anew when it comes early.
+    planned for it, at ``look_ns``, which is planned anew when it comes early.
 
     Receiver: everything below ``expected`` is there, ``beyond`` marks segments above; ``pending`` segments are not
     acknowledged; ``echo_ns`` is the time stamp to echo.
@@ -83,6 +83,7 @@ class Connection(Record):
     rto_ns: int
     due_ns: int
     timer: int
+    look_ns: int
     expected: int
     beyond: Annotated[list[int], WORDS]
     beyond_count: int

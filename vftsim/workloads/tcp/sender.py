@@ -66,8 +66,16 @@ def note_sent(sim: Sim, connection: Connection, segments: int, on_due: int) -> N
 def set_timer(sim: Sim, connection: Connection, on_due: int) -> None:
     """Let the retransmission timer run from now on; an event already planned for earlier plans it anew."""
     connection.due_ns = sim.now_ns + connection.rto_ns
-    if connection.timer == 0:
-        connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_due, connection.row)
+    # The time-out may have become shorter: that before any round trip is known is a second.
+    if connection.timer == 0 or connection.look_ns > connection.due_ns:
+        plan_look(sim, connection, on_due)
+
+
+@part
+def plan_look(sim: Sim, connection: Connection, on_due: int) -> None:
+    """Look at the timer when it is due; what is planned for another time finds that it is not meant any more."""
+    connection.look_ns = connection.due_ns
+    connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_due, connection.row)
 
 
 @part
@@ -156,7 +164,7 @@ def is_timed_out(sim: Sim, connection: Connection, on_due: int) -> bool:
         return False
     # It was set anew meanwhile: one event is moved on, instead of one planned for each acknowledgement.
     if connection.due_ns > sim.now_ns:
-        connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_due, connection.row)
+        plan_look(sim, connection, on_due)
         return False
     connection.due_ns = 0
     connection.timeouts += 1
