@@ -177,6 +177,16 @@ def test_a_reboot_ends_the_connections():
     assert found.busy_ns() == before
 
 
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_a_client_notices_a_reboot_that_no_acknowledgement_follows(engine):
+    """A segment under way at 12 ms meets a booted server; nothing comes back, but the client's timer was its own."""
+    found = Bulk(10 * S, until_ns=12 * MS, window=2_000, latency_ns=5 * MS, delayed_ack=0, engine=engine)
+    found.engine.call(lab.boot_program, found.program)
+    found.run(1900 * MS)
+    # Sent anew at 0.2, 0.6 and 1.4 s after the only acknowledgement.
+    assert found.results[0].timeouts == 3
+
+
 @pytest.mark.slow
 def test_engines_agree_on_losses():
     """Three clients, drops, recoveries: to the last segment."""

@@ -245,9 +245,11 @@ def lose_memory(sim: Sim, program: Application) -> None:
         connection.is_reset = True
         connection.is_busy = False
         connection.is_blocked = False
-        # Planned timers find other tokens: they belong to the server of before.
-        connection.timer = 0
-        connection.delay_timer = 0
+        # The server's own timer finds another token: the one that sends again belongs to the client of an upload.
+        if bulks(sim)[connection.bulk].is_upload:
+            connection.delay_timer = 0
+        else:
+            connection.timer = 0
         if connection.packet != 0:
             # What its process has in hand is lost with what waits.
             packet_list.push(sim, connection.queue, connection.packet)
