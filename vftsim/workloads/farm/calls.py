@@ -347,7 +347,6 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 def start_calls(sim: Sim, row: int, _: int) -> int:
     """Let the first call begin, and the first established one end, half a mean gap apart."""
     load = farm.loads(sim)[row]
-    load.start_ns = sim.now_ns
     first_ns = max(1, duration_ns(sim, load.gaps, load.gap_ns))
     at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, row, on_begin, row)
     if load.earlier_ns > 0:

@@ -190,7 +190,6 @@ class FarmLoad(Record):
     first_agent: int
     agents: int
     message_cost_ns: int
-    start_ns: int
     warmup_ns: int
     begun: int
     earlier: int

@@ -91,7 +91,6 @@ class PreforkServer(Record):
     disk_free_ns: int
     total: int
     busy: int
-    most_total: int
     spawn: int
     accept: Fifo
     in_work: Fifo
@@ -100,7 +99,6 @@ class PreforkServer(Record):
     planned: int
     scripts: int
     aborted: int
-    swapped_ns: int
     accept_full: int
 
 
@@ -223,7 +221,6 @@ def swap_in_ns(sim: Sim, server: PreforkServer) -> int:
     # Below 2**33 bytes the product stays within 64 bits.
     read_ns = read_bytes * 1_000_000_000 // server.read_bytes_per_s
     server.disk_free_ns = max(server.disk_free_ns, sim.now_ns) + read_ns
-    server.swapped_ns += server.disk_free_ns - sim.now_ns
     return server.disk_free_ns - sim.now_ns
 
 
@@ -319,7 +316,6 @@ def on_maintenance(sim: Sim, prefork_server_row: int, token: int) -> None:
         server.spawn = 1
     elif idle < server.min_spare and server.total < server.max_clients:
         server.total = min(server.total + server.spawn, server.max_clients)
-        server.most_total = max(server.most_total, server.total)
         server.spawn = min(2 * server.spawn, MOST_SPAWNED)
         assign_processes(sim, server)
     else:
@@ -356,7 +352,6 @@ def start(sim: Sim, server: PreforkServer) -> None:
     """Begin with the first processes, all idle."""
     server.boots += 1
     server.total = server.start_servers
-    server.most_total = max(server.most_total, server.total)
     server.busy = 0
     server.spawn = 1
     server.disk_free_ns = 0
