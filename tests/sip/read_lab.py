@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pools import check_subscribers
+
 from vftsim.composition.run import Run
 from vftsim.composition.views import ramp_of
 from vftsim.platform.cpu.records import domains, vcpus
@@ -9,7 +11,6 @@ from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.link import Link, links
 from vftsim.workloads.ims_bench.attempt import benches
 from vftsim.workloads.ims_bench.benchmark import Manager
-from vftsim.workloads.ims_bench.subscribers import check_subscribers
 from vftsim.workloads.ims_bench.workload import BenchDriver
 from vftsim.workloads.sip.records import SipServer, sip_servers
 

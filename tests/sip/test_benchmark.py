@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from bench import MS, S
+from pools import check_subscribers
 from pydantic import ValidationError
 
 from vftsim.composition.build import BuiltModel
@@ -26,7 +27,6 @@ from vftsim.workloads.ims_bench.agents import start_attempt
 from vftsim.workloads.ims_bench.attempt import Bench, attempts, benches
 from vftsim.workloads.ims_bench.metrics import PhaseRecord
 from vftsim.workloads.ims_bench.parameters import Mix, PreRegistrationSpec, StepsSpec, StirSpec
-from vftsim.workloads.ims_bench.subscribers import check_subscribers
 from vftsim.workloads.ims_bench.verdict import end, inadequate
 from vftsim.workloads.ims_bench.workload import BenchDriver, ImsBenchSpec
 from vftsim.workloads.sip.messages import Scenario

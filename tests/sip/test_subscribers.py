@@ -7,19 +7,13 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pools import check_subscribers, members
 
 from vftsim.errors import ConservationError
 from vftsim.kernel import Linked, Sim, entry, link
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.workloads.ims_bench.attempt import attempts, benches
-from vftsim.workloads.ims_bench.subscribers import (
-    BLOCK,
-    check_subscribers,
-    fill_pools,
-    members,
-    put_back,
-    take_subscriber,
-)
+from vftsim.workloads.ims_bench.subscribers import BLOCK, fill_pools, put_back, take_subscriber
 from vftsim.workloads.sip.messages import streams
 
 

@@ -8,11 +8,9 @@ from typing import Annotated
 
 import numpy as np
 
-from vftsim.errors import ConservationError
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.kernel.columns import write_columns
-from vftsim.workloads.ims_bench.attempt import Bench, Pool, attempts
-from vftsim.workloads.sip.messages import streams
+from vftsim.workloads.ims_bench.attempt import Bench, Pool
 
 BLOCK = 1024
 
@@ -39,20 +37,6 @@ def _fill(engine: Engine, pool: Pool, most: int, users: range) -> None:
     held = np.zeros((count, BLOCK), np.int64)
     held.flat[: len(users)] = np.arange(users.start, users.stop, users.step)
     write_columns(engine, blocks, {"users": held}, pool.first_block)
-
-
-def members(engine: Engine, pool: Pool) -> list[int]:
-    """Return who is in a pool, in order."""
-    rows = engine.rows(blocks)
-    return [int(rows[pool.first_block + n // BLOCK].users[n % BLOCK]) for n in range(pool.count)]
-
-
-def check_subscribers(engine: Engine, bench: Bench, count: int) -> None:
-    """Raise :class:`ConservationError` unless every subscriber is in exactly one place."""
-    under_way = [engine.rows(attempts)[row] for row in range(1, engine.used(streams) + 1)]
-    busy = [int(who) for one in under_way if not one.ended for who in (one.user, one.destination) if who >= 0]
-    if sorted([*members(engine, bench.registered), *members(engine, bench.unregistered), *busy]) != list(range(count)):
-        raise ConservationError("a subscriber is lost or in two places")
 
 
 @part
