@@ -38,6 +38,8 @@ httperf = workload.kind("httperf")
 LONGEST_RETRY_NS = 60_000_000_000
 _MS = 1e6
 _PACKETS_A_CONNECTION = 12
+_HEADER_BYTES, _FOOTER_BYTES = 200, 2
+"""How a report divides a reply, of which the model knows the whole size only."""
 
 
 class HttpLoad(Record):
@@ -315,38 +317,6 @@ class WebTest(WebReplies):
     report: str = attribute()
 
 
-def httperf_report(engine: Engine, load: HttpLoad, header_bytes: int = 200, footer_bytes: int = 2) -> HttperfReport:
-    """Return the report of an httperf up to now; the median is within 1 %.
-
-    ``header_bytes`` and ``footer_bytes`` say how the reply is divided; the model knows its whole size only.
-    """
-    end_ns = int(load.end_ns) or engine.now_ns
-    duration_s = max(1, end_ns - int(load.start_ns)) / 1e9
-    replies, connects, responses = int(load.replies), int(load.connects), int(load.responses)
-    content = int(load.bytes_received) / replies - header_bytes - footer_bytes if replies else 0.0
-    return HttperfReport(
-        connections=int(load.begun),
-        requests=int(load.requests),
-        replies=replies,
-        duration_s=duration_s,
-        concurrent=int(load.most_active),
-        connection_ms=_lifetimes(engine, load),
-        connect_ms=int(load.connect_ns) / connects / _MS if connects else 0.0,
-        replies_per_connection=1.0 if replies else 0.0,
-        request_bytes=float(load.request_size_bytes),
-        reply_rate=_reply_rates(load),
-        samples=int(load.samples),
-        response_ms=int(load.response_ns) / responses / _MS if responses else 0.0,
-        transfer_ms=int(load.transfer_ns) / replies / _MS if replies else 0.0,
-        header_bytes=float(header_bytes),
-        content_bytes=content,
-        footer_bytes=float(footer_bytes),
-        status=(0, replies, 0, 0, 0),
-        net_bytes_per_s=(int(load.bytes_sent) + int(load.bytes_received)) / duration_s,
-        errors={"client-timo": int(load.timeouts), "connreset": int(load.resets)},
-    )
-
-
 def _lifetimes(engine: Engine, load: HttpLoad) -> tuple[float, float, float, float, float]:
     times = histogram(engine, int(load.lifetimes))
     if times.count == 0:
@@ -474,8 +444,33 @@ class HttperfDriver(Driver):
     """One httperf in a running model."""
 
     def report(self) -> HttperfReport:
-        """Return what it would print by now."""
-        return httperf_report(self.engine, self.record)
+        """Return what it would print by now; the median is within 1 %."""
+        load = self.record
+        end_ns = int(load.end_ns) or self.engine.now_ns
+        duration_s = max(1, end_ns - int(load.start_ns)) / 1e9
+        replies, connects, responses = int(load.replies), int(load.connects), int(load.responses)
+        content = int(load.bytes_received) / replies - _HEADER_BYTES - _FOOTER_BYTES if replies else 0.0
+        return HttperfReport(
+            connections=int(load.begun),
+            requests=int(load.requests),
+            replies=replies,
+            duration_s=duration_s,
+            concurrent=int(load.most_active),
+            connection_ms=_lifetimes(self.engine, load),
+            connect_ms=int(load.connect_ns) / connects / _MS if connects else 0.0,
+            replies_per_connection=1.0 if replies else 0.0,
+            request_bytes=float(load.request_size_bytes),
+            reply_rate=_reply_rates(load),
+            samples=int(load.samples),
+            response_ms=int(load.response_ns) / responses / _MS if responses else 0.0,
+            transfer_ms=int(load.transfer_ns) / replies / _MS if replies else 0.0,
+            header_bytes=float(_HEADER_BYTES),
+            content_bytes=content,
+            footer_bytes=float(_FOOTER_BYTES),
+            status=(0, replies, 0, 0, 0),
+            net_bytes_per_s=(int(load.bytes_sent) + int(load.bytes_received)) / duration_s,
+            errors={"client-timo": int(load.timeouts), "connreset": int(load.resets)},
+        )
 
     @property
     def is_testing(self) -> bool:
