@@ -23,7 +23,7 @@ from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
 from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer
-from vftsim.spec.units import ByteCount, DurationNs, Percent, S
+from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, apply_overhead, duration_ns, unread_without, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
@@ -285,7 +285,6 @@ class BatchSpec(ApplicationSpec):
             self,
             share_ns=share_ns,
             read_share=self.disk_reads / 100.0,
-            warmup_ns=context.window_ns[0],
             durations=context.add_delays(),
         )
         for n in range(self.processes):
@@ -297,7 +296,7 @@ class BatchSpec(ApplicationSpec):
                 batch,
                 disk_operations=int(batch.operations_begun),
                 duration=histogram(context.engine, int(batch.durations)),
-                seconds=(context.engine.now_ns - int(batch.warmup_ns)) / S,
+                seconds=context.measured_s(),
             )
 
         return Program(context, batch, start_batch, measured)

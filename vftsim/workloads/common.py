@@ -15,6 +15,7 @@ from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
 from vftsim.sampling import Draws, Streams, gamma_ns, uniform_ns
 from vftsim.spec.base import Spec
+from vftsim.spec.units import S
 
 RecordT = TypeVar("RecordT", bound=Record)
 LEVELS = 1 << 30
@@ -145,6 +146,18 @@ class Assembly:
     engine: Engine
     feeder: Feeder
     streams: Streams
+    window_ns: tuple[int, int]
+    """When measuring begins and ends, as ``measure`` says; a workload with phases of its own has its own."""
+
+    def measured_s(self) -> float:
+        """Return for how long the run has been measured by now, in seconds; 1 ns at least."""
+        return max(1, self.engine.now_ns - self.window_ns[0]) / S
+
+    def add_record(self, table: Table[RecordT], spec: Spec, **values: Any) -> RecordT:
+        """Add a part's record; a field ``warmup_ns`` has the instant at which measuring begins."""
+        if "warmup_ns" in fields(table.record):
+            values["warmup_ns"] = self.window_ns[0]
+        return add_row(self.engine, table, spec, **values)
 
     def add_flow(self, kind: Kind, state_row: int, port: int = 0) -> int:
         """Add the flow of a workload's row; return the flow's row."""

@@ -190,7 +190,6 @@ class DiskBoundSpec(ApplicationSpec):
     def install(self, context: InstallContext) -> Program:
         """Add it to a domain that has its disk."""
         engine, serial, compute_ns = context.engine, context.serial(self), context.inflated(self.compute)
-        begin_ns, _ = context.window_ns
         choices = Draws(context.streams, "disk_bound.choice", serial, lambda u: (u < self.reads / 100.0).astype(int))
         disk_bound = context.add_program(
             disk_bounds,
@@ -199,12 +198,11 @@ class DiskBoundSpec(ApplicationSpec):
             compute_ns=compute_ns,
             computes=context.gamma_feed("disk_bound.compute", serial, compute_ns, self.cv, at_once=self.processes),
             choices=context.feeder.add(choices, AT_ONCE, self.processes),
-            warmup_ns=begin_ns,
         )
         rows = [engine.add(processes, owner=disk_bound.row)[0] for _ in range(self.processes)]
         disk_bound.first_process = rows[0]
 
         def measured() -> DiskLoop:
-            return DiskLoop(transfers=int(disk_bound.transfers), seconds=(engine.now_ns - begin_ns) / 1e9)
+            return DiskLoop(transfers=int(disk_bound.transfers), seconds=context.measured_s())
 
         return Program(context, disk_bound, start_disk_bound, measured)

@@ -21,7 +21,7 @@ from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import format_duration
 from vftsim.workloads.arrivals import Source
-from vftsim.workloads.common import Assembly, add_application, add_row
+from vftsim.workloads.common import Assembly, add_application
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.wire import Wire
 
@@ -54,7 +54,6 @@ class InstallContext(Assembly):
     others: Mapping[str, int]
     """Applications of each kind that the model has had so far."""
     window_ns: tuple[int, int]
-    """When measuring begins and ends, as ``measure`` says."""
 
     def serial(self, spec: "ApplicationSpec") -> int:
         """Return the number of an application among those of its kind: it keys its streams of random numbers."""
@@ -70,7 +69,7 @@ class InstallContext(Assembly):
 
     def add_program(self, table: Table[RecordT], spec: "ApplicationSpec", **values: Any) -> RecordT:
         """Add an application: its record, with ``row``, ``program`` and ``domain``, and its row of applications."""
-        record: Any = add_row(self.engine, table, spec, domain=self.domain, **values)
+        record: Any = self.add_record(table, spec, domain=self.domain, **values)
         record.program = add_application(self.engine, spec.part, int(record.row), self.domain)
         return record  # type: ignore[no-any-return]
 
@@ -299,7 +298,6 @@ class Target(Assembly):
     memory_bytes: int
     """Memory free in the application's domain before the run."""
     window_ns: tuple[int, int]
-    """When measuring begins and ends, as ``measure`` says; a workload with phases of its own has its own."""
     end_ns: int
     """No run of the model lasts longer."""
     is_linked: bool
@@ -315,7 +313,7 @@ class Target(Assembly):
 
     def add_clients(self, table: Table[RecordT], spec: "WorkloadSpec", **values: Any) -> RecordT:
         """Add a workload: its record, with ``row``, ``port`` and ``flow``, and its flow."""
-        record: Any = add_row(self.engine, table, spec, port=self.port, **values)
+        record: Any = self.add_record(table, spec, port=self.port, **values)
         record.flow = self.add_flow(spec.part, int(record.row), self.port)
         return record  # type: ignore[no-any-return]
 

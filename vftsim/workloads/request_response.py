@@ -398,7 +398,7 @@ class RequestResponseSpec(_RequestsSpec):
 
     def install(self, target: Target) -> Driver:
         """Add the clients, each with its time of beginning."""
-        exchange = target.add_clients(exchanges, self, warmup_ns=target.window_ns[0], latency=target.add_delays())
+        exchange = target.add_clients(exchanges, self, latency=target.add_delays())
         phases = target.streams.uniforms("request_response.first", target.number, count=self.clients)
         for n in range(self.clients):
             first_ns, entity = int(phases[n] * self.spread), (target.number << 20) + n
@@ -481,7 +481,6 @@ class OpenRequestsSpec(_RequestsSpec):
             gap_ns=gap_ns,
             gaps=target.gamma_feed("open_requests.gap", target.number, gap_ns, self.gap_cv),
             most_tries=self.retries + 1,
-            warmup_ns=target.window_ns[0],
             latency=target.add_delays(),
         )
 
@@ -501,8 +500,7 @@ class OpenRequestsSpec(_RequestsSpec):
 
 def _of_exchange(target: Target, exchange: Exchange) -> dict[str, Any]:
     """Return what both loops measure beside counts."""
-    measured_ns = target.engine.now_ns - int(exchange.warmup_ns)
-    return {"latency": histogram(target.engine, int(exchange.latency)), "seconds": measured_ns / S}
+    return {"latency": histogram(target.engine, int(exchange.latency)), "seconds": target.measured_s()}
 
 
 def _with_times(target: Target, exchange: Exchange) -> Offer:

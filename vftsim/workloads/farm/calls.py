@@ -536,7 +536,6 @@ class FarmCallsSpec(WorkloadSpec):
             gaps=target.gamma_feed("farm_calls.gap", target.number, gap_ns, self.gap_cv),
             earlier_gaps=target.gamma_feed("farm_calls.earlier", target.number, gap_ns, self.gap_cv),
             earlier_ns=self.hold if self.established else 0,
-            warmup_ns=begin_ns,
             responses=target.add_delays(),
             registrations=target.add_delays(),
             is_balanced=target.application.forwards_to is not None,

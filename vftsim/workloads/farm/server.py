@@ -61,7 +61,6 @@ from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext
 BLOCK_BYTES = 4096
 """A disk operation: a block of the shared file system (the record's mkfs.xfs, 4 kB)."""
 BOOTS = 1 << 20
-_S = 1e9
 
 
 @farm.farm_server.implements(receive)
@@ -416,7 +415,7 @@ class FarmProgram(Program):
             busy_ns=busy_ns(self.engine, record, farm.visits),
             asked=int(record.asked) if any(each.asks for each in used) else None,
             disk_operations=int(record.disk_operations) if any(each.disk_operations for each in used) else None,
-            seconds=max(1.0, float(self.engine.now_ns - record.warmup_ns)) / _S,
+            seconds=self._context.measured_s(),
         )
 
 
@@ -522,7 +521,6 @@ class FarmServerSpec(ApplicationSpec):
         server = context.add_program(
             farm.servers,
             self,
-            warmup_ns=context.window_ns[0],
             disk=context.disk(),
             socket_full=context.drop_row(f"{context.name} socket", "full"),
             lost_in_boot=context.drop_row("guest", "lost in crash"),

@@ -16,7 +16,6 @@ from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext
 from vftsim.workloads.service import server
 from vftsim.workloads.service.records import Service, plans, service, service_call, services, visits
 
-_S = 1e9
 MOST_CALLS = 100
 """Of one entry at a time: they are drawn at one instant."""
 MOST_ENTRIES = 256
@@ -43,7 +42,7 @@ class ServiceWork(Outcome):
     transfers: int | None = declare.total(label="disk transfers")
     # Not said to be better when higher: what is counted so is what clients miss, and they count these already.
     throughput = declare.rate(requests, label="requests answered", headline=True)
-    busy_threads = declare.rate(busy_ns, factor=1 / _S, unit="", label="threads with a request, mean")
+    busy_threads = declare.rate(busy_ns, factor=1e-9, unit="", label="threads with a request, mean")
     call_rate = declare.rate(calls, label="calls")
 
 
@@ -144,7 +143,7 @@ class ServiceProgram(Program):
 
     def outcome(self) -> ServiceWork:
         """Return what it did up to now."""
-        record, now_ns = self._service, self.engine.now_ns
+        record = self._service
         return ServiceWork.of_row(
             record,
             busy_ns=busy_ns(self.engine, record, visits),
@@ -155,7 +154,7 @@ class ServiceProgram(Program):
             repeated=self._of_plans("repeated"),
             calls_failed=self._of_plans("failed"),
             transfers=int(record.transfers) if self._spec.uses_a_disk else None,
-            seconds=max(1.0, float(now_ns - record.warmup_ns)) / _S,
+            seconds=self._context.measured_s(),
         )
 
     def _of_plans(self, count: str) -> dict[str, int] | None:
@@ -274,7 +273,6 @@ class ServiceSpec(ApplicationSpec):
             disk=context.disk(self.disk),
             socket_full=context.drop_row(f"{context.name} socket", "full"),
             lost_in_boot=context.drop_row("guest", "lost in crash"),
-            warmup_ns=context.window_ns[0],
             response=context.add_delays(),
             wait=context.add_delays(),
         )
