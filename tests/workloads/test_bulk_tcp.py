@@ -115,7 +115,7 @@ def test_clients_of_a_switch_are_served_alike_in_the_long_run():
     rates = found.rates()
     assert max(rates) < 4 / 3 * mean(rates)
     assert min(rates) > 2 / 3 * mean(rates)
-    locked = Bulk(2 * S, clients=4, network={"switched": True}, spread=MS, engine="compiled").rates()
+    locked = Bulk(2 * S, clients=4, network={"switched": True}, spread=500 * US, engine="compiled").rates()
     assert min(locked) < mean(locked) / 4
 
 
