@@ -65,14 +65,16 @@ def test_a_long_run_comes_back_to_python_now_and_then_and_is_the_same(monkeypatc
     assert not list(state_differences(engine, run(SimpyEngine, 500_000)))
 
 
-def test_time_that_stands_still_is_a_named_failure(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("kind", ENGINES)
+def test_time_that_stands_still_is_a_named_failure(monkeypatch: pytest.MonkeyPatch, kind):
     """More events at one instant than a run can plan beforehand come from each other."""
     monkeypatch.setattr(compiled_engine, "EVENTS_AT_ONCE", 2)
-    monkeypatch.setattr(compiled_engine, "STANDING", 5)
-    engine = CompiledEngine(LINKED)
+    monkeypatch.setattr(kind, "most_at_once", 5)
+    engine = kind(LINKED)
     for time_ns in (7, 7, 7, 7, 7, 8, 8, 8, 8, 8):
         engine.at(time_ns, 0, 0, engine.number(toy.on_seen), 1)
-    engine.run(1_000)
+    for until_ns in (8, 1_000):  # a run that goes on moves time too
+        engine.run(until_ns)
     for _ in range(8):
         engine.at(1_000, 0, 0, engine.number(toy.on_seen), 1)
     with pytest.raises(RunFailure, match="time stands still at 1e-06 s"):

@@ -29,12 +29,6 @@ _ENTRIES_FROM = 3
 
 EVENTS_AT_ONCE = 1 << 19
 """After so many events a run comes back to Python, however little time has passed: there Ctrl-C is heard."""
-STANDING = wheel.MOST_EVENTS
-"""So many events at one instant come from each other: they cannot have been planned before."""
-_STANDS_STILL = (
-    "time stands still at {time_s:.9g} s: {count} events in a row took none; let something of what goes round there "
-    "take time (latency, turn-around, service, CPU work)"
-)
 
 _NORESERVE: int = getattr(mmap, "MAP_NORESERVE", 0)
 if not _NORESERVE and sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64"):
@@ -205,8 +199,7 @@ class CompiledEngine(RewindableEngine):
         while events < most_events:
             if self.now_ns != before_ns:
                 before_ns, moved_at = self.now_ns, events
-            elif events - moved_at >= STANDING:
-                raise RunFailure(_STANDS_STILL.format(time_s=before_ns / 1e9, count=events - moved_at))
+            self.refuse_standing(events - moved_at)
             part = min(events + EVENTS_AT_ONCE, most_events)
             # Not 0: the run pauses for the driver, or has failed, and continues with the next event.
             while self._do(_RUN, until_ns, part):

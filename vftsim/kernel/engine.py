@@ -12,6 +12,8 @@ from vftsim.kernel.emit import failure_message
 from vftsim.kernel.link import Linked
 
 FOREVER_NS = 1 << 62
+MOST_EVENTS = 1 << 21
+"""Planned at one time: more that take place at one instant come from each other."""
 
 
 class Engine(ABC):
@@ -24,6 +26,7 @@ class Engine(ABC):
     """
 
     name: str
+    most_at_once = MOST_EVENTS
 
     def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
         self.linked = linked
@@ -95,6 +98,14 @@ class Engine(ABC):
         failure = int(self.sim.failure)
         if failure:
             raise RunFailure(failure_message(self.linked, failure))
+
+    def refuse_standing(self, events: int) -> None:
+        """Raise :class:`~vftsim.errors.RunFailure` where so many events, since time went on last, say it never will."""
+        if events >= self.most_at_once:
+            raise RunFailure(
+                f"time stands still at {self.now_ns / 1e9:.9g} s: {events} events in a row took none; let something of "
+                "what goes round there take time (latency, turn-around, service, CPU work)"
+            )
 
     @property
     def now_ns(self) -> int:

@@ -78,6 +78,7 @@ class SimpyEngine(Engine):
         members = [self._namespace[a.name] for a in linked.families.get(event.name, [])]
         self._actions: list[Callable[..., None]] = [_nothing, *members]
         self._tokens = 0
+        self._moved_at = 0
 
     @property
     def sim(self) -> Any:
@@ -142,7 +143,7 @@ class SimpyEngine(Engine):
             stop._value = None
             environment.schedule(stop, _BEFORE_ALL, until_ns - environment._now)
             environment.run(until=stop)
-            self._sim.now_ns = until_ns
+            self._tell_time()
 
     def _step(self, until_ns: int, most_events: int) -> None:
         # Asked before each event: peek() is the time of the next one, infinite if there is none.
@@ -166,8 +167,7 @@ class SimpyEngine(Engine):
 
     def _fire(self, planned: Any) -> None:
         sim = self._sim
-        # SimPy's clock is the master; the model reads its own copy, as in the other engine.
-        sim.now_ns = self._environment._now
+        self._tell_time()
         sim.events += 1
         self._actions[planned.action](sim, planned.target, planned.token)
         if sim.watching:
@@ -184,8 +184,13 @@ class SimpyEngine(Engine):
             if self.on_input is not None:
                 self.on_input()
 
-    def _tell_time(self, _: Any) -> None:
-        self._sim.now_ns = self._environment._now
+    def _tell_time(self, _: Any = None) -> None:
+        """SimPy's clock is the master; the model reads its own copy, as in the other engine."""
+        sim, now_ns = self._sim, self._environment._now
+        if sim.now_ns != now_ns:
+            sim.now_ns, self._moved_at = now_ns, sim.events
+        else:
+            self.refuse_standing(sim.events - self._moved_at)
 
     def _compile(self) -> dict[str, Any]:
         linked = self.linked

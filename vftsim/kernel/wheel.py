@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from vftsim.kernel.engine import FOREVER_NS
+from vftsim.kernel.engine import FOREVER_NS, MOST_EVENTS
 from vftsim.kernel.order import ENTITY_BITS
 
-MOST_EVENTS = 1 << 21
 PAST, CROWDED = 900, 901
 _SLOT_BITS = 19
 _SLOTS = 1 << 14
