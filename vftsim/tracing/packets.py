@@ -10,6 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from vftsim.composition.run import Run
 from vftsim.platform.io.marks import (
     ARRIVED,
@@ -47,10 +49,11 @@ _NAMES = {
     RELEASED: "let go",
     DELIVERED: "leaves the host",
     RETURNED: "delivered",
+    DROPPED: "dropped",
     DISCARDED: "discarded",
     ENDED: "taken in",
 }
-_ENDS = {RETURNED: "delivered", DROPPED: "dropped", DISCARDED: "discarded", ENDED: "taken in"}
+_ENDS = (RETURNED, DROPPED, DISCARDED, ENDED)
 
 
 class Passed(NamedTuple):
@@ -151,7 +154,9 @@ class PacketReader:
         self._run = run
         self._window_ns = start_ns, end_ns
         built = run.built
-        self._stages = {stage.row: stage.name for host in built.hosts.values() for stage in host.io.stages}
+        stages = [(stage.row, stage.name) for host in built.hosts.values() for stage in host.io.stages]
+        self._of_stages = {(TAKEN, row): f"{name} taken" for row, name in stages}
+        self._of_stages |= {(DONE, row): f"{name} done" for row, name in stages}
         self._places = {row: key for host in built.hosts.values() for key, row in host.io.drop_rows.items()}
         self._owners = {port: owner for host in built.hosts.values() for port, owner in host.io.owners.items()}
         self._flows: dict[int, str] = {getattr(d, "flow", 0): name for name, d in built.drivers.items()}
@@ -167,9 +172,9 @@ class PacketReader:
         count = int(log.written)
         if not count:  # as at most samples
             return
-        columns = [list(getattr(log, name)[:count]) for name in Passed._fields]
-        for entry in zip(*columns, strict=True):
-            self._take(Passed(*map(int, entry)))
+        columns = [np.asarray(getattr(log, name)[:count]).tolist() for name in Passed._fields]
+        for entry in map(Passed._make, zip(*columns, strict=True)):
+            self._take(entry)
         log.written = 0
 
     def close(self) -> None:
@@ -187,10 +192,11 @@ class PacketReader:
                 self._end(one.packet, packet, "taken in")
             packet = self._new(one)
             self._alive[one.packet] = (one.flow, one.stream), packet
-        packet.marks.append(Mark(self._name(boundary, one.place), time_ns, one.spent_ns, boundary))
+        name = self._of_stages.get((boundary, one.place)) or _NAMES[boundary]
+        packet.marks.append(Mark(name, time_ns, one.spent_ns, boundary))
         if boundary in _ENDS:
-            packet.reason = " ".join(self._places.get(one.place, ("elsewhere", ""))) if boundary == DROPPED else ""
-            self._end(one.packet, packet, _ENDS[boundary])
+            packet.reason = " ".join(self._places.get(one.place, ("elsewhere",))) if boundary == DROPPED else ""
+            self._end(one.packet, packet, name)
 
     def _new(self, one: Passed) -> PacketTrace:
         begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(one.boundary, COPY)
@@ -206,11 +212,6 @@ class PacketReader:
         )
         packet.exchange, packet.is_last = wire.exchange(message), wire.is_last(message)
         return packet
-
-    def _name(self, boundary: int, place: int) -> str:
-        if boundary in (TAKEN, DONE):
-            return f"{self._stages[place]} {'taken' if boundary == TAKEN else 'done'}"
-        return "dropped" if boundary == DROPPED else _NAMES[boundary]
 
     def _end(self, packet: int, packet_trace: PacketTrace, how: str) -> None:
         packet_trace.end = how
