@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.kernel.rows_in_use import free_rows
 from vftsim.composition.run import Run
 from vftsim.kernel.inputs import feeds
 from vftsim.platform.cpu.background import cyclic_loads
@@ -185,7 +186,7 @@ class Oracle:
     def _left_ns(self, *actions: Any, argument: int = 0, places: range | None = None) -> float:
         """Return what is left of the jobs in hand that end so, at the speed that work is stated for."""
         engine = self.run.engine
-        numbers, unused = {engine.number(action) for action in actions}, engine.free_rows(works)
+        numbers, unused = {engine.number(action) for action in actions}, free_rows(engine, works)
         return sum(
             int(work.remaining_ns)
             for row, work in enumerate(engine.rows(works)[: engine.used(works) + 1])

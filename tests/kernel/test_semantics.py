@@ -10,12 +10,14 @@ import math
 import struct
 import textwrap
 
+import numpy as np
 import pytest
 
 from vftsim.kernel import Record, Table, entry, link, object_code, part
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
 from vftsim.kernel.differences import state_differences
 from vftsim.kernel.ir import Program, UntranslatableError
+from vftsim.kernel.layout import Layout
 from vftsim.kernel.simpy_engine import SimpyEngine
 
 INT, REAL, TRUTH = "i64", "double", "i1"
@@ -30,10 +32,22 @@ def wrapped(value):
     return (value + 2**63) % 2**64 - 2**63 if type(value) is int else value
 
 
+def entry_of(source, types):
+    """A module whose entry ``called`` is the function ``f`` for arguments of these types, and the type of its result.
+
+    Functions take truth values as numbers.
+    """
+    program = Program(source, Layout(np.dtype([]), {}, 0))
+    symbol, result = program.function("f", types)
+    arguments = ", ".join(f"{t} %a{n}" for n, t in enumerate(types))
+    call = f" %result = call {result} {symbol}({arguments})\n ret {result} %result"
+    return program.module(f"define {result} @called({arguments}) {{\n{call}\n}}\n"), result
+
+
 def compiled(function, types):
     source = textwrap.dedent(inspect.getsource(function))
     source = source.replace(f"def {function.__name__}", "def f", 1)
-    text, result = Program(source).text_of_function("f", types)
+    text, result = entry_of(source, types)
     loaded = object_code.Loaded(object_code.made(text), ["called"])
     call = ctypes.CFUNCTYPE(CTYPES[result], *(CTYPES[t] for t in types))(loaded.address("called"))
     call.loaded = loaded
@@ -209,13 +223,13 @@ def test_conversions():
     assert [call(a) for a in (math.inf, -math.inf, 1e300, math.nan)] == [2**63 - 1, -(2**63), 2**63 - 1, 0]
     for function in (real_of, truth_of, whole_of):
         compare(function, [INT], [(a,) for a in WHOLE])
-        compare(function, [TRUTH], [(False,), (True,)])
+        compare(function, [INT], [(False,), (True,)])
     compare(truth_of, [REAL], [(a,) for a in REALS])
 
 
 def test_truth_values():
     for function in (both, either, neither, plus, chosen):
-        compare(function, [TRUTH, TRUTH], pairs([False, True]))
+        compare(function, [INT, INT], pairs([False, True]))
 
 
 def counts(a, b):
@@ -310,7 +324,7 @@ def test_operands_are_asked_from_left_to_right_and_no_more_than_needed():
 
 def refused(source):
     with pytest.raises(UntranslatableError) as found:
-        Program(textwrap.dedent(source)).text_of_function("f", [INT, INT])
+        entry_of(textwrap.dedent(source), [INT, INT])
     return str(found.value)
 
 

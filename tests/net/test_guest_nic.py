@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from network import Network, disconnect, start_job
 
+from tests.kernel.rows_in_use import rows_in_use
 from vftsim.kernel import EventKind
 from vftsim.platform.cpu.records import works
 from vftsim.platform.io.packet import ports
@@ -132,8 +133,7 @@ def test_interrupt_work_goes_before_the_servers_work() -> None:
 
 def works_left(card: Card) -> int:
     """Pieces of work that have not been given back."""
-    engine = card.network.engine
-    return engine.used(works) - len(engine.free_rows(works))
+    return rows_in_use(card.network.engine, works)
 
 
 def test_a_disconnected_card_loses_what_arrives_and_what_it_held() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tests.installing import Installing
+from tests.kernel.rows_in_use import rows_in_use
 from vftsim.kernel import EventKind, Table
 from vftsim.kernel.choose import make_engine
 from vftsim.platform.cpu import build as cpu
@@ -312,7 +313,7 @@ class Park:
 
     def packets_in_use(self) -> int:
         """Rows of packets taken and not given back."""
-        return self.engine.used(packets) - len(self.engine.free_rows(packets))
+        return rows_in_use(self.engine, packets)
 
     def packets_found(self) -> int:
         """Packets on links, in interfaces, rings, stages, sockets, processes, and held by a mechanism."""

@@ -172,11 +172,6 @@ class CompiledEngine(RewindableEngine):
             kinds[name] = with_fields(dtype)
         return kinds[name]
 
-    def _after_free(self, table: Table[Any]) -> Sequence[Any]:
-        links = self._layout.arrays[f"{table.name}_after"]
-        after: Sequence[Any] = self._bytes[links.offset : links.end].view(links.dtype)
-        return after
-
     def new(self, table: Table[Any]) -> int:
         """Take a row of a table."""
         return self._do(_NEW, self._tables.index(table.name))

@@ -67,19 +67,6 @@ class Engine(ABC):
         """Return the highest row taken so far."""
         return int(getattr(self.sim, f"{table.name}_used"))
 
-    def free_rows(self, table: Table[Any]) -> set[int]:
-        """Return the rows that were taken and given back."""
-        free: set[int] = set()
-        row, after = int(getattr(self.sim, f"{table.name}_unused")), self._after_free(table)
-        while row:
-            free.add(row)
-            row = int(after[row])
-        return free
-
-    @abstractmethod
-    def _after_free(self, table: Table[Any]) -> Sequence[Any]:
-        """Return the list that links free rows: which one follows each."""
-
     def add(self, table: Table[Any], **values: Any) -> tuple[int, Any]:
         """Take a row and set fields; return its number and the row."""
         number = self.new(table)

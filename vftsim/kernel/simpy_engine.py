@@ -91,10 +91,6 @@ class SimpyEngine(Engine):
             raise unlinked(table)
         return rows
 
-    def _after_free(self, table: Table[Any]) -> Sequence[Any]:
-        after: Sequence[Any] = getattr(self._sim, f"{table.name}_after")
-        return after
-
     def new(self, table: Table[Any]) -> int:
         """Take a row of a table."""
         row: int = self._namespace[f"{table.name}__new"](self._sim)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vftsim.kernel.ir.function import Function
-from vftsim.kernel.ir.types import INT, TRUTH, Array, Number, Row, Type, UntranslatableError, text_of
+from vftsim.kernel.ir.types import INT, TRUTH, Array, Number, Row, Type, UntranslatableError
 from vftsim.kernel.layout import Layout
 
 _SHORT_LINES = 25
@@ -31,7 +31,7 @@ class Program:
         An index out of range, or a division by zero, ends the call, and ``status`` says where.
     """
 
-    def __init__(self, source: str, layout: Layout | None = None, *, checks: bool = False) -> None:
+    def __init__(self, source: str, layout: Layout, *, checks: bool = False) -> None:
         self.trees = {f.name: f for f in ast.parse(source + _LIBRARY).body if isinstance(f, ast.FunctionDef)}
         self.checks = checks
         self._rows: dict[Any, Row] = {}
@@ -39,7 +39,7 @@ class Program:
         self._symbols: dict[tuple[str, tuple[Type, ...]], tuple[str, Type]] = {}
         self._written: list[tuple[str, str, list[str]]] = []
         self._calls: Counter[str] = Counter()
-        self.state = self._state(layout) if layout is not None else Row(0)
+        self.state = self._state(layout)
 
     def _state(self, layout: Layout) -> Row:
         state = Row(layout.size)
@@ -85,31 +85,19 @@ class Program:
             self._calls.update(made.calls)
         return self._symbols[key]
 
-    def text(self, entry: str = "enter") -> str:
-        """Return the whole module; ``entry`` takes the state and six numbers, and returns one."""
+    def text(self) -> str:
+        """Return the whole module; ``enter`` takes the state and six numbers, and returns one."""
         arguments = [f"i64 %a{n}" for n in range(_ENTRY_ARGUMENTS)]
-        symbol, result = self.function(entry, [self.state, *_ENTRY_ARGUMENTS * [INT]])
+        symbol, result = self.function("enter", [self.state, *_ENTRY_ARGUMENTS * [INT]])
         if result != INT:
-            raise UntranslatableError(f"{entry} returns no number")
-        return self._module(
+            raise UntranslatableError("enter returns no number")
+        return self.module(
             f"define i64 @enter(ptr %state, {', '.join(arguments)}) {{\n"
             f" %result = call i64 {symbol}(ptr %state, {', '.join(arguments)})\n ret i64 %result\n}}\n"
         )
 
-    def text_of_function(self, name: str, types: list[Type]) -> tuple[str, Type]:
-        """Return a module whose entry ``called`` is one function for arguments of these types, and its result."""
-        symbol, result = self.function(name, types)
-        arguments = ", ".join(f"{text_of(t)} %a{n}" for n, t in enumerate(types))
-        given, lines = [], []
-        for n, kind in enumerate(types):
-            if kind == TRUTH:
-                lines.append(f" %n{n} = zext i1 %a{n} to i64")
-            given.append(f"i64 %n{n}" if kind == TRUTH else f"{text_of(kind)} %a{n}")
-        call = f" %result = call {text_of(result)} {symbol}({', '.join(given)})\n ret {text_of(result)} %result"
-        body = "\n".join([*lines, call])
-        return self._module(f"define {text_of(result)} @called({arguments}) {{\n{body}\n}}\n"), result
-
-    def _module(self, entry: str) -> str:
+    def module(self, entry: str) -> str:
+        """Return a module of the functions that were asked for, and an entry."""
         out = [_HEAD]
         for symbol, head, lines in self._written:
             is_put_in = len(lines) <= _SHORT_LINES or self._calls[symbol] == 1
