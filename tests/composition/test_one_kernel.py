@@ -18,13 +18,13 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.run import run_model
 from vftsim.kernel import code_cache, object_code, prepared
 from vftsim.kernel.compiled_engine import CompiledEngine, kernel_source
-from vftsim.kernel.differences import state_differences
 from vftsim.kernel.layout import layout_of
 from vftsim.kernel.link import LinkError
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.cpu.schedulers.credit import Credit
 from vftsim.spec import list_shipped
 from vftsim.study.runs.model import load_model
+from vftsim.testing.differences import state_differences
 
 ROOT = Path(__file__).parents[2]
 RUNS = """

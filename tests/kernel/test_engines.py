@@ -11,9 +11,9 @@ from vftsim.errors import RunFailure
 from vftsim.kernel import Engine, Record, Table, compiled_engine, entry, link, part
 from vftsim.kernel.checked_engine import CheckedEngine, KernelOverflowError
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
-from vftsim.kernel.differences import first_difference, state_differences
 from vftsim.kernel.link import LinkError
 from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.testing.differences import first_difference, state_differences
 
 LINKED = toy.linked()
 ENGINES = [SimpyEngine, CheckedEngine, CompiledEngine, BoundsCheckedEngine]

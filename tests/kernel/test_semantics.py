@@ -15,10 +15,10 @@ import pytest
 
 from vftsim.kernel import Record, Table, entry, link, object_code, part
 from vftsim.kernel.compiled_engine import BoundsCheckedEngine, CompiledEngine
-from vftsim.kernel.differences import state_differences
 from vftsim.kernel.ir import Program, UntranslatableError
 from vftsim.kernel.layout import Layout
 from vftsim.kernel.simpy_engine import SimpyEngine
+from vftsim.testing.differences import state_differences
 
 INT, REAL, TRUTH = "i64", "double", "i1"
 CTYPES = {INT: ctypes.c_int64, REAL: ctypes.c_double, TRUTH: ctypes.c_bool}
