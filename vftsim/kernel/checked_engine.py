@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from vftsim.kernel.declare import Table
@@ -18,6 +19,7 @@ from vftsim.kernel.simpy_engine import SimpyEngine
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _GROWING = (ast.Add, ast.Sub, ast.Mult, ast.LShift)
+_STRICT = {int: "an int", bool: "a bool"}
 
 
 class KernelOverflowError(ArithmeticError):
@@ -48,23 +50,18 @@ def _look_at(node: ast.expr) -> ast.expr:
     return ast.Call(ast.Name("checked", ast.Load()), [node], [])
 
 
-def checked_record(record: type[Record]) -> type[Record]:
-    """Return a record whose fields refuse values of another type or size."""
-    kinds: dict[str, type | None] = {name: _scalar(hint) for name, hint in fields(record).items()}
+@cache
+def checked_record(table: Table[Any]) -> type[Record]:
+    """Return a record for a table's rows, whose fields refuse values of another type or size."""
+    record, kinds = table.record, fields(table.record)
 
     def set_field(self: Any, name: str, value: Any) -> None:
         kind = kinds[name]
-        if kind is int and type(value) is not int:
-            raise KernelOverflowError(f"{record.__name__}.{name} is an int and was given {value!r}")
-        if kind is bool and type(value) is not bool:
-            raise KernelOverflowError(f"{record.__name__}.{name} is a bool and was given {value!r}")
+        if kind in _STRICT and type(value) is not kind:
+            raise KernelOverflowError(f"{record.__name__}.{name} is {_STRICT[kind]} and was given {value!r}")
         object.__setattr__(self, name, checked(value))
 
     return type(f"Checked{record.__name__}", (record,), {"__setattr__": set_field})
-
-
-def _scalar(hint: Any) -> type | None:
-    return hint if hint in (int, bool) else None
 
 
 class CheckedEngine(SimpyEngine):
@@ -73,17 +70,12 @@ class CheckedEngine(SimpyEngine):
     name = "checked"
 
     def __init__(self, linked: Linked, on_input: Callable[[], None] | None = None) -> None:
-        self._records: dict[str, type[Any]] = {}
         super().__init__(linked, on_input)
         self._namespace["checked"] = checked
 
     def prepare(self, tree: ast.FunctionDef) -> ast.FunctionDef:
-        """Return the function with every result of its arithmetic looked at."""
         rewritten: ast.FunctionDef = _Arithmetic().visit(copy.deepcopy(tree))
         return ast.fix_missing_locations(rewritten)
 
     def record_type(self, table: Table[Any]) -> type[Any]:
-        """Return a record whose fields refuse values of another type or size."""
-        if table.name not in self._records:
-            self._records[table.name] = checked_record(table.record)
-        return self._records[table.name]
+        return checked_record(table)
