@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from vftsim.errors import RunFailure
 from vftsim.kernel import code_cache, emit, wheel
-from vftsim.kernel.declare import Entry, Table
+from vftsim.kernel.declare import Entry, Table, event, watch
 from vftsim.kernel.engine import FOREVER_NS, RewindableEngine
-from vftsim.kernel.layout import layout_of, takes_rows
+from vftsim.kernel.layout import layout_of
 from vftsim.kernel.link import Linked, unlinked
 
 _RUN, _AT, _NEW = 0, 1, 2
@@ -38,19 +38,17 @@ if not _NORESERVE and sys.platform == "linux" and platform.machine() in ("x86_64
 def kernel_source(linked: Linked) -> str:
     """Return the functions of a kernel as one text, ``enter`` the last."""
     tables = sorted(linked.tables)
+    families = {event.name: event, watch.name: watch} | linked.family_of
     pieces = [
         *(emit.table_source(linked, linked.tables[name], grows=False) for name in tables),
         *(emit.chain_source(linked.chains[name]) for name in sorted(linked.chains)),
         *(emit.slot_source(linked, linked.slots[name]) for name in sorted(linked.slots)),
-        *(emit.family_source(linked, linked.family_of[name]) for name in sorted(linked.family_of)),
+        *(emit.family_source(linked, families[name]) for name in sorted(families)),
         *(ast.unparse(linked.functions[name].tree) + "\n" for name in sorted(linked.functions)),
         wheel.SOURCE,
+        _enter(linked),
     ]
-    if "event" not in linked.family_of:
-        pieces.append("def call_event(sim, action, a0, a1):\n    pass\n")
-    if "watch" not in linked.family_of:
-        pieces.append("def call_watch(sim, action):\n    pass\n")
-    return "\n".join([*pieces, _enter(linked)])
+    return "\n".join(pieces)
 
 
 def _enter(linked: Linked) -> str:
@@ -70,7 +68,7 @@ def _enter(linked: Linked) -> str:
 
 def own_tables(linked: Linked) -> list[str]:
     """Return the tables whose rows are taken by themselves."""
-    return sorted(name for name, table in linked.tables.items() if takes_rows(table))
+    return sorted(name for name, table in linked.tables.items() if table.takes_rows)
 
 
 def with_fields(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -153,7 +151,6 @@ class CompiledEngine(RewindableEngine):
 
     @property
     def now_ns(self) -> int:
-        """Simulated time."""
         return int(self._now_ns.item())
 
     def rows(self, table: Table[Any]) -> Sequence[Any]:
@@ -173,7 +170,6 @@ class CompiledEngine(RewindableEngine):
         return kinds[name]
 
     def new(self, table: Table[Any]) -> int:
-        """Take a row of a table."""
         return self._do(_NEW, self._tables.index(table.name))
 
     def call(self, entry: Entry, a: int = 0, b: int = 0) -> int:
@@ -182,13 +178,11 @@ class CompiledEngine(RewindableEngine):
         return result
 
     def at(self, time_ns: int, kind: int, entity: int, action: int, target: int) -> int:
-        """Plan an event from outside."""
         token = self._do(_AT, time_ns, int(kind), entity, action, target)
         self.check()
         return token
 
     def run(self, until_ns: int = FOREVER_NS, most_events: int = FOREVER_NS) -> None:
-        """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
         events = moved_at = self.events
         before_ns = -1
         while events < most_events:
@@ -244,7 +238,6 @@ class CompiledEngine(RewindableEngine):
         return bool(rows["is_on"].any() or rows["written"].any())
 
     def check(self) -> None:
-        """Raise :class:`~vftsim.errors.RunFailure` if the run has failed."""
         failure = self._failure.item()
         if failure == wheel.CROWDED:
             raise RunFailure(wheel.FAILURES[failure])

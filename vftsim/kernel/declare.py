@@ -91,6 +91,11 @@ class Table(Generic[R]):
         self.is_fixed = is_fixed
         self.is_log = is_log
 
+    @property
+    def takes_rows(self) -> bool:
+        """Whether its rows are taken and given back by themselves."""
+        return self.beside is None and not self.is_fixed
+
     def __call__(self, sim: Sim) -> Sequence[R]:
         """Return the rows; row 0 is nobody."""
         _unlinked(f"table {self.name}")

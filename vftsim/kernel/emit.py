@@ -101,7 +101,7 @@ def {name}__remove(sim, fifo, row):
 
 def table_source(linked: Linked, table: Table[Any], *, grows: bool) -> str:
     """Return the functions that take and give back rows; ``grows``: rows are made when first needed."""
-    if table.beside is not None or table.is_fixed:
+    if not table.takes_rows:
         return ""
     grow = ""
     if grows:

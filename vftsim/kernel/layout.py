@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from vftsim.kernel import wheel
-from vftsim.kernel.declare import Table
 from vftsim.kernel.link import Linked
 from vftsim.kernel.record import dtype_of
 
@@ -63,7 +62,7 @@ def layout_of(linked: Linked) -> Layout:
     for name in sorted(linked.tables):
         table = linked.tables[name]
         arrays.append((name, dtype_of(table.record), table.capacity))
-        if takes_rows(table):
+        if table.takes_rows:
             numbers += [(f"{name}_used", "i8"), (f"{name}_unused", "i8")]
             arrays.append((f"{name}_after", np.dtype("i4"), table.capacity))
     head = np.dtype(numbers)
@@ -78,8 +77,3 @@ def _placed(end: int, arrays: Iterable[tuple[str, np.dtype[Any], int]]) -> tuple
         places[name] = Place(dtype, count, offset)
         end = places[name].end
     return places, end
-
-
-def takes_rows(table: Table[Any]) -> bool:
-    """Tell whether a table's rows are taken and given back by themselves."""
-    return table.beside is None and not table.is_fixed

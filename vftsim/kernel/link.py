@@ -122,7 +122,6 @@ class _Linker:
     def __init__(self, kinds: Mapping[Sort, Sequence[Kind]]) -> None:
         self.linked = Linked()
         self.linked.kinds = {sort.name: sorted(chosen, key=lambda k: k.name) for sort, chosen in kinds.items()}
-        self._sorts = {sort.name: sort for sort in kinds}
         self._waiting: list[Part] = []
         self._parts: dict[str, Part] = {}
         self._actions: dict[Action, list[ast.Constant]] = {}

@@ -82,7 +82,6 @@ class SimpyEngine(Engine):
 
     @property
     def sim(self) -> Any:
-        """The state."""
         return self._sim
 
     def rows(self, table: Table[Any]) -> Sequence[Any]:
@@ -92,7 +91,6 @@ class SimpyEngine(Engine):
         return rows
 
     def new(self, table: Table[Any]) -> int:
-        """Take a row of a table."""
         row: int = self._namespace[f"{table.name}__new"](self._sim)
         return row
 
@@ -102,7 +100,6 @@ class SimpyEngine(Engine):
         return result
 
     def at(self, time_ns: int, kind: int, entity: int, action: int, target: int) -> int:
-        """Plan an event from outside."""
         return self._at(self._sim, time_ns, kind, entity, action, target)
 
     def wait(self, delay_ns: int, kind: int, entity: int) -> Event:
@@ -121,7 +118,6 @@ class SimpyEngine(Engine):
         return started
 
     def run(self, until_ns: int = FOREVER_NS, most_events: int = FOREVER_NS) -> None:
-        """Run to an instant (its events not included), until nothing is planned, or for so many events in all."""
         if most_events < FOREVER_NS:
             self._step(until_ns, most_events)
         if self._sim.events < most_events:
