@@ -85,7 +85,7 @@ def source_of(folder: Path, *rooms: str, begin: bytes = b"") -> str:
 
 
 def _make() -> bytes:
-    code_cache.announce("building the engine, once, about 5 s")
+    code_cache.announce("building the engine, once, about 12 s")
     return _made("", "")
 
 

@@ -44,7 +44,7 @@ def entry_of(source: str, layout: Layout, *, checks: bool = False) -> Call:
     made_of = f"{object_code.identity()} {checks} {layout.text()} {source}"
 
     def make() -> bytes:
-        announce("compiling what this model's own parts need, once, about 2 s")
+        announce("compiling what this model's own parts need, once, 2 to 5 s")
         return translated(source, layout, checks=checks)
 
     return called(cached(made_of, make), source, checks=checks)
