@@ -175,6 +175,14 @@ def test_events_of_the_stop_instant_are_not_included():
         assert engine.used(toy.seen) == 2
 
 
+@pytest.mark.parametrize("kind", ENGINES)
+def test_time_does_not_go_back(kind: type[Engine]):
+    engine = kind(LINKED)
+    for until_ns in (1_000_000, 400_000):
+        engine.run(until_ns)
+        assert engine.now_ns == 1_000_000
+
+
 def test_a_planted_difference_is_named_with_its_first_event():
     def make() -> tuple[Engine, Engine]:
         one, other = SimpyEngine(LINKED), CompiledEngine(LINKED)

@@ -212,7 +212,7 @@ def run(sim, until_ns, most):
             return 1
     # A run that ends by its count stands before further events: time must not pass them.
     if until_ns < {FOREVER_NS} and sim.events < most:
-        sim.now_ns = until_ns
+        sim.now_ns = max(sim.now_ns, until_ns)
     return 0
 """
 
