@@ -3,7 +3,6 @@
 from vftsim.sampling.draws import (
     Draws,
     categorical,
-    erlang_ns,
     exponential_ns,
     gamma_ns,
     poisson_gaps_ns,
@@ -19,7 +18,6 @@ __all__ = [
     "Draws",
     "Streams",
     "categorical",
-    "erlang_ns",
     "exponential_ns",
     "gamma_ns",
     "poisson_gaps_ns",

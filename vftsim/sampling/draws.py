@@ -123,13 +123,6 @@ def _exact_gamma(uniforms: FloatArray, shape: float) -> FloatArray:
     return deviates
 
 
-def erlang_ns(uniforms: FloatArray, mean_ns: float, stages: int) -> IntArray:
-    """Return Erlang durations: the sum of ``stages`` exponentials, of total mean ``mean_ns``."""
-    if stages < 1:
-        raise ValueError(f"an Erlang distribution has at least one stage, got {stages}")
-    return gamma_ns(uniforms, mean_ns, 1.0 / math.sqrt(stages))
-
-
 def uniform(uniforms: FloatArray, low: float, high: float) -> FloatArray:
     """Return values spread evenly between ``low`` and ``high``."""
     if not low <= high:
