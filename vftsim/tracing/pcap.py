@@ -96,6 +96,4 @@ def write_pcap(trace: Trace, point: Point, path: Path) -> None:
         file.write(struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, _SNAPLEN, _ETHERNET))
         for time_ns, frame, length in packets:
             shortened = frame[:length]
-            file.write(
-                struct.pack("<IIII", *divmod(max(time_ns, 0), 1_000_000_000), len(shortened), length) + shortened
-            )
+            file.write(struct.pack("<IIII", *divmod(time_ns, 1_000_000_000), len(shortened), length) + shortened)
