@@ -98,11 +98,8 @@ def struck_by(spec: ModelSpec, fault: FaultSpec) -> list[str]:
     meant = spec.fault_domain(fault)
     if not fault.strikes_host:
         return [meant]
-    return [
-        name
-        for name in ending_with(spec, meant)
-        if name == meant or not fault.needs_backup or spec.expanded()[name].protection.has_backup
-    ]
+    specs, struck = spec.expanded(), ending_with(spec, meant)
+    return [name for name in struck if name == meant or not fault.needs_backup or specs[name].protection.has_backup]
 
 
 def ending_with(spec: ModelSpec, domain: str) -> list[str]:

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
+from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
@@ -291,21 +292,22 @@ def planned_reprotection_ns(spec: ModelSpec, domain: str) -> int | None:
 
     Guests of its host that are copied over one network have equal shares of it, but none more than its own rate.
     """
-    own = _copy_of(spec, domain)
+    specs = spec.expanded()
+    own = _copy_of(spec, specs[domain])
     if own is None:
         return None
-    network = spec.expanded()[domain].protection.channel_network
+    network = specs[domain].protection.channel_network
     if network is not None:
-        beside = (name for name in ending_with(spec, domain) if name != domain)
-        same = (name for name in beside if spec.expanded()[name].protection.channel_network == network)
-        others = [each.rate for name in same if (each := _copy_of(spec, name)) is not None]
+        beside = (specs[name] for name in ending_with(spec, domain) if name != domain)
+        copies = (_copy_of(spec, each) for each in beside if each.protection.channel_network == network)
+        others = [each.rate for each in copies if each is not None]
         own = own.model_copy(update={"rate": fair_share(own.rate, others, spec.networks[network].rate)})
     plan = plan_copy(own)
     return own.delay + plan.live_ns + plan.downtime_ns
 
 
-def _copy_of(spec: ModelSpec, domain: str) -> ReprotectionSpec | None:
-    mechanism = protection_of(spec, spec.expanded()[domain])
+def _copy_of(spec: ModelSpec, domain: DomainSpec) -> ReprotectionSpec | None:
+    mechanism = protection_of(spec, domain)
     return mechanism.reprotection if isinstance(mechanism, ChannelFields) else None
 
 
