@@ -167,6 +167,24 @@ def test_cfs_gives_a_sleeper_half_a_latency_of_lead():
     assert lab.decisions() == [(0, "hog"), (100, "C"), (103, "hog"), (106, "C")]
 
 
+def test_cfs_gives_who_was_throttled_the_lead_of_a_sleeper():
+    """Two vCPUs of 50 ms a period beside a hog on two pCPUs, latency 12 ms: by hand, the hog waits 15 ms of 100.
+
+    A period begins with the two 6 ms behind the hog's virtual run time v = 0, in portions of 5 ms: they are at 4 ms
+    after 10 ms.  The hog has a pCPU for two of its slices of 8 ms (v = 16 at 26 ms) while the two take turns on the
+    other; they are at 14 and 10 ms then, and one goes first for a last portion.  With all that they waited as lead
+    they would go before it for 25 ms.
+    """
+    lab = Lab(Cfs(), pcpus=2)
+    lab.domain("limited", vcpus=2, quota=50 * MS)
+    lab.domain("hog")
+    lab.hog("limited", "hog")
+    lab.run(1000)
+    before_ns = lab.run_ns("hog")
+    lab.run(2000)
+    assert lab.run_ns("hog") - before_ns == 850 * MS
+
+
 def test_a_vcpu_pre_empted_by_a_pinned_one_moves_to_an_idle_pcpu():
     """B alone on pCPU 0 (may run anywhere); A, pinned there, has a reservation and wakes at 100 ms."""
     lab = Lab(Esxi(), pcpus=2)

@@ -10,7 +10,8 @@ Rules (Linux ``kernel/sched/fair.c`` and ``core.c``, before EEVDF replaced it in
   takes an idle pCPU, else pre-empts if it is behind the running one by more than the wake-up
   granularity (1 ms x scale).
 * Bandwidth control: a domain has ``quota`` in every ``period``, handed to its vCPUs in 5 ms portions;
-  without it they are throttled until the next period.
+  without it they are throttled until the next period, and then placed as those that wake
+  (``unthrottle_cfs_rq`` enqueues with ``ENQUEUE_WAKEUP``).
 
 As modelled: one run queue for all pCPUs, which is what load balancing between the real ones aims at;
 slices end exactly, not at the next timer tick; groups weigh by their vCPUs, not by load per pCPU.
@@ -205,11 +206,18 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let a sleeper keep at most half a latency of lead."""
     # First: how far back a sleeper is placed depends on the least virtual run time of now.
     advance(sim, host)
+    limit_lead(sim, host, vcpu)
+    rules = cfs_hosts(sim)[host.row]
+    rules.active += 1
+    rules.weight += cfs_vcpus(sim)[vcpu.row].weight
+
+
+@part
+def limit_lead(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Place a thread that slept or was throttled at most half a latency before the least virtual run time."""
     entity = cfs_vcpus(sim)[vcpu.row]
     rules = cfs_hosts(sim)[host.row]
     entity.virtual_ns = max(entity.virtual_ns, rules.least_ns - rules.latency_ns // 2)
-    rules.active += 1
-    rules.weight += entity.weight
 
 
 @cfs.implements(shared.on_chosen)
@@ -332,10 +340,13 @@ def plan_refill(sim: Sim, domain: int) -> None:
 def on_refill(sim: Sim, domain_row: int, token: int) -> None:
     """Begin a domain's period: let its throttled vCPUs go on."""
     host = hosts(sim)[domains(sim)[domain_row].host]
-    # What has run is charged to the old period.  After the refill those count again for the least virtual run time
-    # that had been throttled, and are placed last, when all that is known.
+    # What has run is charged to the old period, and the least virtual run time is that of those who could run in it.
     sync_running(sim, host)
-    refill(sim, host, domain_row)
     advance(sim, host)
+    refill(sim, host, domain_row)
+    domain = domains(sim)[domain_row]
+    for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
+        if queue_vcpus(sim)[row].held:
+            limit_lead(sim, host, vcpus(sim)[row])
     shared.place_held(sim, host)
     plan_refill(sim, domain_row)
