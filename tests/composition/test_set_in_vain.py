@@ -161,3 +161,34 @@ def test_writes_that_no_state_carries_are_told(rate):
 def test_a_guest_that_sends_no_states_is_told_nothing_of_writes():
     for kind in ("lockstep", "ha_restart", "hypervisor_epoch", "none"):
         assert remarks(model({P: WRITES, DISK: ARRAY, "domains.a.protection": {"kind": kind}})) == []
+
+
+def test_a_fault_that_stops_nothing_is_told():
+    """A batch waits for a time of its own: it does as much with its storage lost."""
+    loss = {"kind": "storage_loss", "at": "50 ms", "duration": "100 ms", "domain": "a"}
+    waits, reads = {P: BATCH}, {P: READS, DISK: ARRAY}
+    told = [remarks(model({**program, "faults": [loss]})) for program in (waits, reads)]
+    why = "no program of a uses a disk, so none stands still; disk operations of a batch are waiting times"
+    assert told == [[f"faults.0: {why}"], []]
+    did = [run_model(model({**waits, "faults": faults}), 1, 0).whole.outcomes[P].ended for faults in ([], [loss])]
+    assert did[0] == did[1] == 19  # 10 ms each
+    alone = {P: {"kind": "cpu_bound"}, "domains.a.interfaces": {}, "faults": [{**loss, "kind": "nic_loss"}]}
+    assert remarks(model(alone)) == ["faults.0: a has no interface, so nothing is cut off"]
+
+
+@pytest.mark.parametrize(
+    ("again", "length", "last"),
+    [
+        ({"every": "2 ms"}, 100, "298 ms"),
+        ({"every": "2 ms", "most": 99}, 99, ""),
+        ({"every": "6 ms"}, 84, ""),
+        ({"mean": "1 ms"}, 100, "about 300 ms"),
+    ],
+)
+def test_repeated_faults_that_end_before_the_run_by_a_default_are_told(again, length, last):
+    """From 100 ms on, 1 ms each, in a run of 600 ms."""
+    fault = {"kind": "pause", "at": "100 ms", "duration": "1 ms", "domain": "a", "repeat": again}
+    spec = model({P: BATCH, "faults": [fault], "measure": {"warm_up": "0 s", "duration": "600 ms"}})
+    said = f"faults.0.repeat.most is 100: the last comes at {last}, and a run lasts 600 ms"
+    assert remarks(spec) == ([said] if last else [])
+    assert run_model(spec, 1, 0).whole.outcomes["domains.a.protection"].stopped_ns == length * 1_000_000

@@ -58,7 +58,7 @@ def remarks(spec: ModelSpec) -> list[str]:
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
     of_disks = (_unsent_writes(name, domain) for name, domain in spec.domains.items())
     said = (*of_vcpus, *of_drivers, *of_disks, *of_tests, *of_crashes)
-    return [*filter(None, said), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
+    return [*filter(None, said), *_of_faults(spec), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
@@ -87,6 +87,31 @@ def lost_beside(spec: ModelSpec, struck: str) -> str:
         f"a crash of the host of {struck} ends {listing(lost)}, too, which nothing protects from it "
         "(domains.*.on_every_host: the second host has it, too)"
     )
+
+
+def _of_faults(spec: ModelSpec) -> Iterator[str]:
+    """Yield the faults that meet nothing which they could stop, and those that end early by a default."""
+    for number, fault in enumerate(spec.faults):
+        name = spec.fault_domain(fault)
+        struck = spec.expanded()[name]
+        if fault.strikes_disks and not any(program.uses_a_disk for program in struck.applications.values()):
+            yield (
+                f"faults.{number}: no program of {name} uses a disk, so none stands still; disk operations of a batch "
+                "are waiting times"
+            )
+        if fault.strikes_card and not struck.interfaces:
+            yield f"faults.{number}: {name} has no interface, so nothing is cut off"
+        again = fault.repeat
+        if again is None or again.most != type(again).model_fields["most"].default:
+            continue
+        apart_ns = again.every or (again.mean or 0) + max(0, fault.lasts_ns)
+        first_ns = spec.time_of(fault.at) + (0 if again.every else apart_ns)
+        last_ns = first_ns + (again.most - 1) * apart_ns
+        if last_ns + apart_ns < spec.longest_ns:
+            yield (
+                f"faults.{number}.repeat.most is {again.most}: the last comes at {'' if again.every else 'about '}"
+                f"{format_duration(last_ns)}, and a run lasts {format_duration(spec.longest_ns)}"
+            )
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:

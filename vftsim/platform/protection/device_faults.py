@@ -54,6 +54,7 @@ class NicLoss(LastingFault):
 
     kind: Literal["nic_loss"] = "nic_loss"
     part: ClassVar[Kind] = nic_loss
+    strikes_card: ClassVar[bool] = True
 
     def cuts_channel(self, engine: Engine, guard: int) -> bool:
         """Tell whether the channel leaves by the card."""
@@ -144,6 +145,7 @@ class StorageLoss(LastingFault):
 
     kind: Literal["storage_loss"] = "storage_loss"
     part: ClassVar[Kind] = storage_loss
+    strikes_disks: ClassVar[bool] = True
 
 
 @storage_loss.implements(announce)

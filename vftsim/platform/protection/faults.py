@@ -118,6 +118,10 @@ class FaultSpec(Spec):
     """Whether it only makes sense with a channel that the guest's own traffic does not share."""
     needs_execution: ClassVar[bool] = False
     """Whether it only makes sense with a backup that executes what the guest does."""
+    strikes_disks: ClassVar[bool] = False
+    """Whether it stops the disks of the domain and what waits for them."""
+    strikes_card: ClassVar[bool] = False
+    """Whether it stops the packets of the domain's interfaces alone."""
 
     at: When = Field(description="When it happens: `20 s` of the run, or `step 2 + 300 s`.")
     domain: str | None = Field(
