@@ -41,6 +41,12 @@ def test_gamma_without_variation_is_the_constant():
     assert set(gamma_ns(sample(), 1234.4, 0.0).tolist()) == {1234}
 
 
+@pytest.mark.parametrize("cv", [1e-6, 1e-7, 1e-8, 1e-9, 1e-300])
+def test_gamma_with_next_to_no_variation_is_near_the_constant(cv):
+    """Within ten deviations of its mean and half a ns."""
+    assert np.abs(gamma_ns(sample(), MEAN_NS, cv) - MEAN_NS).max() <= 10 * cv * MEAN_NS + 0.5
+
+
 def test_gamma_of_cv_one_is_the_exponential():
     """Both routes to the exponential agree within the rounding to 1 ns."""
     near = gamma_ns(sample(), MEAN_NS, 1.0 + 1e-12)

@@ -37,6 +37,8 @@ _TABLED_FROM, _CELLS, _CELLS_PER_1 = 0.03125, 960, 1024.0
 """Uniforms from 1/32 to 31/32, in cells of 1/1024, are tabled: the tails bend too much."""
 _LEAST_TABLED = 0.2
 """Shape; a cv above 2.2 bends too much everywhere."""
+_LEAST_CV = 1e-7
+"""Below, a shape is so large that neither the inverse nor its density are numbers."""
 
 
 def unit_exponential(uniforms: FloatArray) -> FloatArray:
@@ -62,12 +64,12 @@ def exponential_ns(uniforms: FloatArray, mean_ns: float) -> IntArray:
 def gamma_ns(uniforms: FloatArray, mean_ns: float, cv: float) -> IntArray:
     """Return gamma durations of the given mean (ns) and coefficient of variation.
 
-    ``cv = 0`` gives the constant, ``cv = 1`` the exponential, ``cv = 1 / sqrt(k)`` the Erlang-k.
+    ``cv = 0``, or next to it, gives the constant, ``cv = 1`` the exponential, ``cv = 1 / sqrt(k)`` the Erlang-k.
     """
     mean_ns = _checked_mean(mean_ns)
     if not (cv >= 0.0 and math.isfinite(cv)):
         raise ValueError(f"a coefficient of variation must be finite and not negative, got {cv}")
-    if cv == 0.0:
+    if cv < _LEAST_CV:
         return _to_ns(np.full(uniforms.shape, mean_ns))
     if cv == 1.0:
         return exponential_ns(uniforms, mean_ns)
