@@ -54,7 +54,7 @@ texts = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn"], exclude_cha
 models = st.builds(
     Model,
     name=texts,
-    arrivals=st.floats(0, 1e12),
+    arrivals=st.just(0.0) | st.floats(1e-9, 1e12),
     latency=st.integers(0, 10**17),
     scheduler=schedulers,
     other=st.none() | schedulers,

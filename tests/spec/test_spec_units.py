@@ -127,6 +127,7 @@ def test_reads_exactly(name, text, number):
         ({"bit_rate": "1 Gbps"}, "'Gbps' in '1 Gbps' is not a unit of a bit rate"),
         ({"bit_rate": "0.5 bit/s"}, "must be a whole number of bit/s"),
         ({"percent": "101 %"}, "must be at most 100 %"),
+        ({"rate": "1e-300 /s"}, "must be 0 or at least 1e-09 /s"),
         ({"percent": "0.1"}, "0.1 has no unit; write a percentage with its unit, e.g. '10 %'"),
         ({"rate": float("inf")}, "must be a finite rate"),
         ({"hertz": "0.0001 Hz"}, "must be a whole number of Hz"),
@@ -149,7 +150,7 @@ def test_python_numbers_are_base_units():
     positive=st.integers(1, DURATION.upper),
     bit_rate=st.integers(0, BIT_RATE.upper),
     size=st.integers(0, BYTE_COUNT.upper),
-    rate=st.floats(0, RATE.upper),
+    rate=st.just(0.0) | st.floats(float(RATE.least), RATE.upper),
     percent=st.floats(0, 100),
     hertz=st.integers(0, FREQUENCY.upper),
 )

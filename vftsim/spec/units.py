@@ -72,6 +72,8 @@ class Quantity:
     """A right form, for messages and the schema."""
     upper: int
     """Largest accepted value, in the base unit."""
+    least: Fraction = Fraction(0)
+    """Least accepted value beside 0, in the base unit."""
     whole: bool = True
     """Whether the stored number is an int."""
     rounds: bool = False
@@ -156,6 +158,8 @@ class Quantity:
             self._refuse(f"must not be negative, got {shown(value)}")
         if amount > self.upper:
             self._refuse(f"must be at most {self.format(self.upper)}, got {shown(value)}")
+        if 0 < amount < self.least:
+            self._refuse(f"must be 0 or at least {self.format(float(self.least))}, got {shown(value)}")
         if self.whole and not self.rounds and amount.denominator != 1:
             self._refuse(f"must be a whole number of {self.base_unit}, got {shown(value)}")
         result = round(amount) if self.whole else float(amount)
@@ -248,6 +252,7 @@ RATE = Quantity(
     written_units=("/s",),
     example="50 /s",
     upper=10**12,
+    least=Fraction(1, 10**9),
     whole=False,
 )
 PERCENT = Quantity(
