@@ -1,5 +1,7 @@
 """What does not fit together is refused with the key and what would fit."""
 
+import re
+
 import pytest
 from pydantic import ValidationError
 
@@ -389,3 +391,14 @@ def test_a_message_that_no_queue_takes_is_refused(case):
     assert getattr(seen, "answers", None) or seen.response.count
     with pytest.raises(ValidationError, match=said):
         ModelSpec.model_validate({**model, "networks": {"lan": {"queue": f"{least - 1} B"}}})
+
+
+@pytest.mark.parametrize(
+    ("domain", "program"), [("web.example", "p"), ("web", "shop.v2")], ids=["a domain", "an application"]
+)
+def test_a_name_with_a_dot_is_refused(domain, program):
+    """``web.example`` as the end of calls would be application ``example`` of ``web``."""
+    settings = {domain: {"applications": {program: {"kind": "batch"}}}}
+    bad = domain if "." in domain else program
+    with pytest.raises(ValidationError, match=f"'{re.escape(bad)}' has a dot.*name it '{bad.replace('.', '-')}'"):
+        ModelSpec.model_validate({"domains": settings})

@@ -296,6 +296,7 @@ class ModelSpec(Spec):
             for copy in self.copies(name):
                 if copy != name and copy in self.domains:
                     yield f"domains.{name}.count: '{copy}' is one of it, and another domain has that name; rename it"
+            yield from _name_problems(name, domain)
             yield from self._domain_problems(name, domain)
         yield from self._nic_problems()
         yield from self._circle_problems()
@@ -554,6 +555,14 @@ class ModelSpec(Spec):
         if fault.needs_own_channel and self.shares_channel(struck):
             return "a channel that shares a network with other traffic cannot be degraded alone; give it its own"
         return ""
+
+
+def _name_problems(name: str, domain: DomainSpec) -> Iterator[str]:
+    """Yield names that would be taken for a domain and its application."""
+    for part in (name, *domain.applications):
+        if "." in part:
+            wanted = part.replace(".", "-")
+            yield f"domains.{name}: '{part}' has a dot, as in 'domain.application'; name it '{wanted}'"
 
 
 def _disk_problems(where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
