@@ -4,10 +4,12 @@ import math
 
 import pytest
 
+from vftsim.composition.keys import with_values
 from vftsim.composition.views import streams_of
 from vftsim.sampling import Streams
 from vftsim.stats.intervals import ratio_of_sums, t_interval
 from vftsim.workloads.rtp import RtpSource, senders
+from vftsim.workloads.voice_quality import e_model
 
 from .media_systems import MS, S, host, run
 
@@ -166,3 +168,14 @@ def test_streams_keep_their_own_period_when_their_clocks_are_cycles_apart():
         before_ns = time_ns
         sent[stream] += 1
     assert max(sent) - min(sent) > 3
+
+
+@pytest.mark.parametrize("interval_ms", [10, 20, 60, 120])
+def test_speech_waits_for_its_packet_to_fill(interval_ms):
+    """G.107: mouth to ear of 60 ms of play-out and one packet's speech; without packets nothing is heard."""
+    system = with_values(host({"kind": "native"}), {"workloads.media.interval": interval_ms * MS})
+    voice = run(system, 1, 0, 500 * MS, 100 * MS).whole.outcomes["workloads.media"]
+    assert voice.loss_ratio == voice.late == 0
+    assert voice.rated("r_factor") == e_model(60.0 + interval_ms, 0.0).r_factor
+    silent = run(host({"kind": "native"}, streams=0), 1, 0, 500 * MS, 100 * MS).whole.outcomes["workloads.media"]
+    assert silent.rated("mos") is None

@@ -222,6 +222,7 @@ def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch
         delay=DelayHistogram(),
         jitter_ns=0.0,
         playout_ns=60_000_000,
+        interval_ns=20_000_000,
         is_voice=True,
         seconds=0.5,
     )

@@ -180,6 +180,7 @@ def media(delivered, dropped):
         delay=delay,
         jitter_ns=0.0,
         playout_ns=60_000_000,
+        interval_ns=20_000_000,
         is_voice=True,
         seconds=1.0,
     )

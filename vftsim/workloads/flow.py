@@ -21,7 +21,6 @@ from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import Driver, Target, WorkloadSpec
 from vftsim.workloads.voice_quality import VoiceQuality, burst_ratio, e_model
 
-_PACKETIZATION_MS = 20.0
 _MS = 1e6
 
 
@@ -51,6 +50,8 @@ class FlowResult(Outcome):
     """Of RFC 3550, mean over the packets of all streams."""
     playout_ns: int = attribute()
     """Delay above which a packet is late."""
+    interval_ns: int = attribute()
+    """Between packets of a stream: the time of speech that each carries."""
     is_voice: bool = attribute()
     """Its packets carry speech, whose quality can be rated."""
     loss = declare.ratio(
@@ -89,6 +90,7 @@ class FlowResult(Outcome):
             **cls.sums(outcomes),
             jitter_ns=fsum(heard) / delivered if delivered else 0.0,
             playout_ns=outcomes[0].playout_ns,
+            interval_ns=outcomes[0].interval_ns,
             is_voice=outcomes[0].is_voice,
             seconds=outcomes[0].seconds,
         )
@@ -109,15 +111,15 @@ class FlowResult(Outcome):
         return self.delay.mean / _MS if self.delivered else float("nan")
 
     def voice(self) -> VoiceQuality:
-        """E-model for G.711 with concealment: 20 ms of packetization and the play-out delay, losses as they cluster."""
+        """E-model for G.711 with concealment: packetization and the play-out delay, losses as they cluster."""
         known, lost = self.delivered + self.dropped, self.dropped + self.late
-        delay_ms = _PACKETIZATION_MS + self.playout_ns / _MS
+        delay_ms = (self.interval_ns + self.playout_ns) / _MS
         share = 100.0 * lost / known if known else 0.0
         return e_model(delay_ms, share, burst_ratio=burst_ratio(lost, self.loss_bursts, known))
 
     def rated(self, figure: str) -> float | None:
-        """Return a figure of the E-model; None for what is no speech, or beyond what the model holds for."""
-        if not self.is_voice:
+        """Return a figure of the E-model; None for no speech, no packets, or beyond what it holds for."""
+        if not (self.is_voice and self.delivered + self.dropped):
             return None
         voice = self.voice()
         return float(getattr(voice, figure)) if voice.is_valid else None
@@ -166,6 +168,7 @@ class FlowDriver(Driver):
         target.engine.rows(flows)[account.flow].size_bytes = size_bytes
         super().__init__(target, account)
         self._is_voice = is_voice
+        self._interval_ns = interval_ns
         self._asked_bits_per_s = spec.wire_bits_per_s
         self._line_bits_per_s = target.rate_bits_per_s
         # A modelled link drops what it cannot carry: that was offered, and is counted as lost.
@@ -193,6 +196,7 @@ class FlowDriver(Driver):
             delay=histogram(self.engine, int(account.delays)),
             jitter_ns=mean_jitter_ns(self.engine, account),
             playout_ns=int(account.late_ns),
+            interval_ns=self._interval_ns,
             is_voice=self._is_voice,
             seconds=self._seconds,
         )
