@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class Command:
         rooms = [Path(word).parent for word in self.run.split() if word.startswith("experiments/")]
         own = [str(room / pattern) for room in rooms for pattern in ("*.py", "*.json")]
         for path in sorted({path for pattern in (*READ, *own) for path in ROOT.glob(pattern)} - written):
-            found.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+            found.update(str(path.relative_to(ROOT)).encode() + b"\0" + _content(path) + b"\0")
         return found.hexdigest()[:20]
 
     def words(self, tree: Path) -> list[str]:
@@ -127,7 +128,7 @@ def run(command: Command, key: str) -> Kept:
 
 def _tree() -> Path:
     """Return a copy of all sources as they are now; copies of what they were before go."""
-    sources = {path.relative_to(ROOT): path.read_bytes() for path in sorted(_sources())}
+    sources = {path.relative_to(ROOT): _content(path) for path in sorted(_sources())}
     found = hashlib.sha256()
     for path, content in sources.items():
         found.update(f"{path} {len(content)}\0".encode() + content)
@@ -143,6 +144,17 @@ def _tree() -> Path:
             (begun / path).write_bytes(content)
         begun.rename(tree)
     return tree
+
+
+def _content(path: Path) -> bytes:
+    """Return what a file has, read anew only where it was written since."""
+    state = path.stat()
+    return _read(path, state.st_mtime_ns, state.st_size)
+
+
+@cache
+def _read(path: Path, written_ns: int, size_bytes: int) -> bytes:
+    return path.read_bytes()
 
 
 def _sources() -> Iterator[Path]:

@@ -127,6 +127,21 @@ def test_a_run_that_was_ended_begins_anew_and_one_that_ended_well_does_not(tmp_p
     assert count.read_text() == "xxxx", "a failure is tried again"
 
 
+def test_sources_that_were_written_since_are_copied_anew(tmp_path, monkeypatch):
+    source = tmp_path / "part.py"
+    monkeypatch.setattr(journal, "ROOT", tmp_path)
+    monkeypatch.setattr(journal, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(journal, "_sources", lambda: iter([source]))
+    (tmp_path / "kept").mkdir()
+    source.write_text("1")
+    first = journal._tree()
+    assert journal._tree() == first
+    source.write_text("22")
+    second = journal._tree()
+    assert (second / "part.py").read_text() == "22"
+    assert [*(tmp_path / "kept").iterdir()] == [second]
+
+
 def test_every_mark_of_the_pages_names_a_command_and_is_closed():
     assert {block.name for block in shown.read().blocks} <= shown.read().commands.keys()
     for page in shown.pages():
