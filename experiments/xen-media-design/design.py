@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from vftsim.composition.run import run_model
@@ -35,6 +36,7 @@ LAB_SPREADS = (0.1, 0.3)
 """Assumption: standard deviation of the logarithm of a percentile from run to run in a laboratory."""
 LEVEL, WANTED, MOST_RUNS = 0.05, 0.90, 200
 Cell = tuple[int, int, int, bool]
+Runs = npt.NDArray[np.float64]
 
 
 def system(cores: int, streams: int, duty: int, boost: bool) -> Any:
@@ -66,11 +68,12 @@ def figures(cell: Cell) -> dict[str, list[float]]:
 # Power
 
 
-def power(effect: float, spread: float, runs: int) -> float:
+def power(effect: float, spread: float, runs: Runs) -> Runs:
     """Return how often a two-sided t test at 5 % finds a difference of means, and its sign, with so many runs each."""
     degrees = 2 * runs - 2
-    limit = stats.t.ppf(1.0 - LEVEL / 2.0, degrees)
-    return float(stats.nct.sf(limit, degrees, effect / (spread * math.sqrt(2.0 / runs))))
+    limits = stats.t.ppf(1.0 - LEVEL / 2.0, degrees)
+    found: Runs = stats.nct.sf(limits, degrees, effect / (spread * np.sqrt(2.0 / runs)))
+    return found
 
 
 def runs_needed(first: Sequence[float], second: Sequence[float], lab_spread: float) -> int | None:
@@ -78,7 +81,9 @@ def runs_needed(first: Sequence[float], second: Sequence[float], lab_spread: flo
     a, b = np.log(first), np.log(second)
     effect = abs(float(a.mean() - b.mean()))
     spread = math.sqrt((float(a.var(ddof=1)) + float(b.var(ddof=1))) / 2.0 + lab_spread**2)
-    return next((n for n in range(2, MOST_RUNS + 1) if power(effect, spread, n) >= WANTED), None)
+    runs = np.arange(2.0, MOST_RUNS + 1.0)
+    enough = runs[power(effect, spread, runs) >= WANTED]
+    return int(enough[0]) if enough.size else None
 
 
 # Tables
