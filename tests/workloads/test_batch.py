@@ -6,12 +6,12 @@ from tests.workloads import lab
 from vftsim.workloads.batch import MIXES, BatchSpec, batch_of_mix
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked(BatchSpec)
+PARTS = (BatchSpec,)
 
 
 class Jobs(lab.Lab):
     def __init__(self, spec, until_ns, warmup_ns=0, **host):
-        super().__init__(KERNEL, **host)
+        super().__init__(lab.linked(*PARTS), **host)
         spec = spec if isinstance(spec, BatchSpec) else BatchSpec(**spec)
         self.run_program(spec, warmup_ns)
         self.start()

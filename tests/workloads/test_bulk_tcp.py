@@ -11,7 +11,7 @@ from vftsim.workloads.tcp.client import BulkTcpSpec, line_payload_bits_per_s
 from vftsim.workloads.tcp.program import TcpSinkSpec, TcpSourceSpec
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked(TcpSinkSpec, TcpSourceSpec, BulkTcpSpec)
+PARTS = (TcpSinkSpec, TcpSourceSpec, BulkTcpSpec)
 FREE = {"segment_cost": 0, "copy_cost": 0, "ack_cost": 0}
 STATED = {1: 936.9, 2: 472.5, 3: 306.3, 4: 235.6}
 """Mbit/s a client on bare metal (Timalsena 2013, table 3.1, second sample)."""
@@ -26,7 +26,7 @@ def window_payload_bits_per_s(window_bytes, round_trip_ns, mss=1448):
 class Bulk(lab.Lab):
     def __init__(self, duration_ns, costs=None, beat_ns=0, network=None, until_ns=None, **spec):
         lab_keys = {"engine", "pcpus", "latency_ns", "queue", "rate", "packet_ns", "interrupt_ns", "ring", "moderation"}
-        super().__init__(KERNEL, **{key: spec.pop(key) for key in list(spec) if key in lab_keys})
+        super().__init__(lab.linked(*PARTS), **{key: spec.pop(key) for key in list(spec) if key in lab_keys})
         download = spec.get("direction") == "download"
         end = (TcpSourceSpec if download else TcpSinkSpec)(**(FREE if costs is None else costs))
         self.run_program(end)

@@ -9,7 +9,7 @@ from vftsim.workloads.stations import StationsSpec
 from vftsim.workloads.udp_sink import UdpSinkSpec
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked(UdpSinkSpec, BulkUdpSpec)
+PARTS = (UdpSinkSpec, BulkUdpSpec)
 FRAME = 1470 + 66
 LINE = 1470 / FRAME * 1e9
 
@@ -29,7 +29,7 @@ class Bulk(lab.Lab):
             "ring",
         }
         own = {key: spec.pop(key) for key in list(spec) if key in lab_keys}
-        super().__init__(KERNEL, **({"rate": own.pop("rate_host", 10**9)} | own))
+        super().__init__(lab.linked(*PARTS), **({"rate": own.pop("rate_host", 10**9)} | own))
         self.run_program(UdpSinkSpec(**({"read_cost": 0} | (sink or {}))))
         self.spec = BulkUdpSpec(network=StationsSpec(**(network or {})), duration=duration_ns, **({"spread": 0} | spec))
         self.clients = self.add_clients(self.spec)

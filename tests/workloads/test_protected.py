@@ -15,7 +15,7 @@ from vftsim.workloads.web.httperf import HttperfSpec
 from vftsim.workloads.web.prefork import PreforkWebServerSpec
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked(
+PARTS = (
     BatchSpec,
     TcpSinkSpec,
     ServiceSpec,
@@ -25,7 +25,6 @@ KERNEL = lab.linked(
     BulkUdpSpec,
     RequestResponseSpec,
     HttperfSpec,
-    guarded=True,
 )
 CRASH = {"kind": "primary_crash", "at": "2 s"}
 RESTART = {
@@ -41,7 +40,7 @@ BACK_NS = 3_000_000_000 + 2_500_000_000
 
 
 def guarded(program, protection=None, *blows, **host):
-    made = lab.Lab(KERNEL, moderation=0, **host)
+    made = lab.Lab(lab.linked(*PARTS, guarded=True), moderation=0, **host)
     made.run_program(program)
     if protection:
         made.protect(protection, *blows)

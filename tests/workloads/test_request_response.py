@@ -12,12 +12,12 @@ from vftsim.workloads.request_response import RequestResponseSpec
 from vftsim.workloads.service.application import ServiceSpec
 
 MS, S = 1_000_000, 1_000_000_000
-KERNEL = lab.linked(ServiceSpec, RequestResponseSpec)
+PARTS = (ServiceSpec, RequestResponseSpec)
 
 
 class Loop(lab.Lab):
     def __init__(self, server=None, clients=None, beat_ns=0, warmup_ns=0, **network):
-        super().__init__(KERNEL, **network)
+        super().__init__(lab.linked(*PARTS), **network)
         self.server = self.run_program(ServiceSpec(**(server or {})))
         if beat_ns:
             self.hold_in_beats(beat_ns)

@@ -9,7 +9,7 @@ from vftsim.workloads.web.prefork import PIECE_BYTES, PreforkWebServerSpec, wire
 from vftsim.workloads.web.records import http_connections
 
 US, MS, S = 1000, 1_000_000, 1_000_000_000
-KERNEL = lab.linked(PreforkWebServerSpec, HttperfSpec)
+PARTS = (PreforkWebServerSpec, HttperfSpec)
 ONE_PROCESS = {"start_servers": 1, "min_spare": 1, "max_clients": 1}
 
 
@@ -17,7 +17,7 @@ class Web(lab.Lab):
     """A server, and tests that begin together after two seconds."""
 
     def __init__(self, server=None, *loads, until_ns=60 * S, quantum_ns=6 * MS, **network):
-        super().__init__(KERNEL, quantum_ns=quantum_ns, **network)
+        super().__init__(lab.linked(*PARTS), quantum_ns=quantum_ns, **network)
         self.server = self.run_program(PreforkWebServerSpec(**(server or {})))
         self.tests = [self.add_clients(HttperfSpec(**load), n) for n, load in enumerate(loads or ({"connections": 1},))]
         self.start()
