@@ -145,6 +145,13 @@ def test_a_record_of_a_class_that_has_moved_is_rebuilt():
         Outcome.from_dict(written | {"kind": f"another.elsewhere.{name}"})
 
 
+def test_a_record_of_another_version_is_refused_in_words():
+    written = shop().to_dict()
+    for other in (written | {"size": 3}, {key: value for key, value in written.items() if key != "colour"}):
+        with pytest.raises(UsageError, match=r"of another version of vftsim \(Shop (declares no size|lacks colour)\)"):
+            Outcome.from_dict(other)
+
+
 def test_phases_are_called_by_their_load():
     assert [Phase(name, load, 0, 1, {}).word for name, load in (("step_2", 50.0), ("step_3", 12.5), ("", 4.0))] == [
         "at_50",

@@ -175,12 +175,18 @@ class Outcome(Declared):
         Raises
         ------
         UsageError
-            No part that is installed measures this kind.
+            No part that is installed measures this kind, or another version of it had other attributes.
         """
         kind = Outcome.kinds.get(str(data.get("kind"))) or _moved(str(data.get("kind")))
         if kind is None:
             raise UsageError(f"a result holds outcomes of kind {data.get('kind')!r}, which no installed part measures")
-        return kind(**{name: _rebuilt(value) for name, value in data.items() if name != "kind"})
+        held = {name: _rebuilt(value) for name, value in data.items() if name != "kind"}
+        try:
+            return kind(**held)
+        except TypeError as error:
+            raise UsageError(
+                f"a result is of another version of vftsim ({error}): read it with that one, or run it anew elsewhere"
+            ) from None
 
 
 def _moved(kind: str) -> type[Outcome] | None:
