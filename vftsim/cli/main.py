@@ -16,7 +16,7 @@ import os
 import pkgutil
 import signal
 import sys
-import threading
+import time
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from types import FrameType
@@ -179,9 +179,13 @@ def _interrupt_again(dropped: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(dropped)
         return
     signal.signal(signal.SIGINT, _interrupt_once)
-    timer = threading.Timer(_AGAIN_S, _thread.interrupt_main)
-    timer.daemon = True
-    timer.start()
+    # Nothing here waits for the thread, as Thread.start() does: the interruption could come in that, and be dropped.
+    _thread.start_new_thread(_interrupt_soon, ())
+
+
+def _interrupt_soon() -> None:
+    time.sleep(_AGAIN_S)
+    _thread.interrupt_main()
 
 
 def _ignore_further() -> None:
