@@ -23,7 +23,9 @@ program that never pauses keeps its CPU from one piece of work to the next (``me
 took one domain, which is now said (``alone``).  By Erlang's formula: attempts of a step that find no free subscriber
 are counted in its measured time, as those that begin are (``native-few-subscribers``).  By the rate of a link: what
 a frame's time has beyond whole ns goes to the next one (1.5 and 60 Mbit/s: ``native-slow-link``,
-``shared-nic-bursts``).
+``shared-nic-bursts``).  By the closed form of pre-copy over a shared link: a copy goes there in pieces of 64 KiB
+(``ft-crash-reprotected-shared``).  By Linux's ``unthrottle_cfs_rq``: who was throttled has no more lead than a sleeper
+(``media-cfs-quota-shares``, ``virtual-shared-core-cfs``).
 """
 
 from typing import Any
