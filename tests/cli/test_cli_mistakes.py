@@ -173,6 +173,7 @@ def test_a_refusal_is_one_message_that_can_be_read(settings, capsys):
         (["run", "two-tier", "--set", "workloads.pages.rate=400"], "--set"),
         (["sweep", "two-tier", "--grid", "workloads.pages.rate=400,500"], "--grid"),
         (["sweep", "two-tier", "--grid=workloads.pages.rate=400,500"], "--grid"),
+        (["sweep", "two-tier", "--grid", "workloads.pages.rate=400"], "--grid"),
         (["compare", "two-tier", "two-tier+workloads.pages.rate=400"], "two-tier+workloads.pages.rate=400"),
     ],
 )

@@ -218,13 +218,13 @@ def _as_typed(error: VftsimError, words: Sequence[str]) -> str:
         return str(error)
     from vftsim.spec.overrides import ORIGIN
 
-    if error.file != ORIGIN or any(error.key in (word, word.removeprefix(f"{ORIGIN}=")) for word in words):
+    if error.file != ORIGIN:
         return str(error)
-    key = error.key.partition("=")[0]
-    for before, word in pairwise(("", *words)):
-        if key in word:
-            option = word.partition("=")[0] if word.startswith("-") else before if before.startswith("-") else word
-            return str(error).replace(ORIGIN, option, 1)
+    key, typed = error.key.partition("=")[0], [*pairwise(("", *words))]
+    whole = [(before, word) for before, word in typed if error.key in (word, word.removeprefix(f"{ORIGIN}="))]
+    for before, word in whole or [(before, word) for before, word in typed if key in word]:
+        option = word.partition("=")[0] if word.startswith("-") else before if before.startswith("-") else word
+        return str(error).replace(ORIGIN, option, 1)
     return str(error)
 
 
