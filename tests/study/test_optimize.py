@@ -320,6 +320,9 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     assert verdicts["credit"] in (MET, MISSED, OPEN)
     assert said["objectives"] == ["workloads.media.loss <= 0.5 %"]
     assert set(said["fronts"]) == {LOSS}
+    assert main(["studies", str(tmp_path), "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)
+    assert (one["command"], one["points"], one["replications"]) == ("optimize", 2, "")
 
 
 def test_a_choice_that_a_mechanism_does_not_know_is_no_reason_to_refuse_it():

@@ -33,12 +33,12 @@ def studies(directory: Path = Path(), as_json: bool = False) -> None:
 
 def _about(manifest: dict[str, Any]) -> dict[str, Any]:
     labels = list(dict.fromkeys(model["label"] for model in manifest.get("models", [])))
-    points = (manifest.get("study") or manifest.get("sweep") or {}).get("points", len(labels))
+    design = manifest.get(manifest["command"])
     return {
         "command": manifest["command"],
         "models": ", ".join(labels),
-        "points": points,
-        "replications": manifest.get("replications_wanted", ""),
+        "points": design.get("points", len(labels)) if isinstance(design, dict) else len(labels),
+        "replications": manifest.get("replications_wanted") or "",  # 0: each point as many as it needs
         "seed": manifest.get("seed", ""),
         "state": manifest.get("state", ""),
         "started_utc": manifest.get("started_utc", ""),
