@@ -13,7 +13,7 @@ the same rates, and what each fault by itself was measured to do, protected and 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from statistics import NormalDist
 from typing import Any
 
@@ -97,7 +97,7 @@ class Machine:
     def protection(self) -> ProtectionSpec:
         return protection_in(self.model, self.domain)
 
-    @property
+    @cached_property
     def reprotection_ns(self) -> int:
         """Time from a repair until redundancy is back; 0: there is none."""
         return (planned_reprotection_ns(self.model.spec, self.domain) or 0) if self.protection.has_backup else 0
