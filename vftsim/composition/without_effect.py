@@ -91,9 +91,10 @@ def lost_beside(spec: ModelSpec, struck: str) -> str:
 
 def _of_faults(spec: ModelSpec) -> Iterator[str]:
     """Yield the faults that meet nothing which they could stop, and those that end early by a default."""
+    specs = spec.expanded()
     for number, fault in enumerate(spec.faults):
         name = spec.fault_domain(fault)
-        struck = spec.expanded()[name]
+        struck = specs[name]
         if fault.strikes_disks and not any(program.uses_a_disk for program in struck.applications.values()):
             yield (
                 f"faults.{number}: no program of {name} uses a disk, so none stands still; disk operations of a batch "
