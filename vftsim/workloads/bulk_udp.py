@@ -156,7 +156,6 @@ class BulkUdpSpec(BulkClientsSpec):
 
     kind: Literal["bulk_udp"] = "bulk_udp"
     to: str = Field("server", description="Domain that receives.")
-    clients: int = Field(1, ge=1, le=1000, description="Flows, each from a machine of its own.")
     rate: BitRate = Field(1_000_000, ge=1_000, description="Payload offered by each. Default: iperf 2, 1 Mbit/s.")
     payload: int = Field(1470, ge=16, le=8972, description="Bytes of a datagram. Default: iperf 2.")
     send_cost: DurationNs = Field(

@@ -12,7 +12,7 @@ Frames cross the switch whole (store and forward), and come back to their client
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -187,9 +187,8 @@ class BulkClientsSpec(WorkloadSpec):
 
     needs_link = True
     packet_drawing_ns = 0.0
-    if TYPE_CHECKING:
-        clients: int
 
+    clients: int = Field(1, ge=1, le=1000, description="Clients, each on a machine of its own.")
     duration: PositiveDurationNs = Field(10_000_000_000, description="How long they send. Default: iperf, 10 s.")
     spread: DurationNs = Field(1_000_000, description="Clients begin at random within this time. Assumption.")
     network: StationsSpec = Field(default_factory=StationsSpec, description="How the clients hang on the network.")

@@ -264,7 +264,6 @@ class BulkTcpSpec(BulkClientsSpec):
     kind: Literal["bulk_tcp"] = "bulk_tcp"
     to: str = Field("server", description="Domain at the other end.")
     direction: Literal["upload", "download"] = Field("upload", description="Who sends. Default: iperf, the client.")
-    clients: int = Field(1, ge=1, le=1000, description="Connections, each on a machine of its own.")
     interval: PeriodNs = Field(1_000_000_000, description="Length of the intervals that are reported.")
     window: ByteCount = Field(
         128 * 1024,
