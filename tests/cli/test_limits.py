@@ -9,7 +9,7 @@ import pytest
 from vftsim.cli import main as command_line
 from vftsim.cli import options
 from vftsim.cli.main import main
-from vftsim.study.designs import sweep_grid
+from vftsim.study.designs.points import Source
 from vftsim.study.runs.estimate import Needs
 
 LONG = ["--set", "workloads.calls.sample_period=1 ns"]
@@ -101,8 +101,8 @@ def test_a_large_grid_is_counted_before_it_is_made(tiny_path, tmp_path, monkeypa
     """Of 27,000 points some are looked at; making all took 20 s and 391 MB."""
     monkeypatch.setenv("VFTSIM_ENGINE", "simpy")  # in which it is above an hour
     made = []
-    at = sweep_grid.model_at
-    monkeypatch.setattr(sweep_grid, "model_at", lambda *every: made.append(1) or at(*every))
+    at = Source.at
+    monkeypatch.setattr(Source, "at", lambda *every: made.append(1) or at(*every))
     said = refusal(capsys, "sweep", tiny_path, *GRIDS, "-n", "50", "-o", tmp_path / "out")
     assert "above an hour; --yes begins it all the same" in said
     assert len(made) < 300
@@ -111,8 +111,8 @@ def test_a_large_grid_is_counted_before_it_is_made(tiny_path, tmp_path, monkeypa
 @pytest.mark.own_process
 @pytest.mark.usefixtures("at_the_console")
 def test_time_counts_while_a_grid_is_made(tiny_path, tmp_path, monkeypatch, capsys):
-    at = sweep_grid.model_at
-    monkeypatch.setattr(sweep_grid, "model_at", lambda *every: time.sleep(0.01) or at(*every))
+    at = Source.at
+    monkeypatch.setattr(Source, "at", lambda *every: time.sleep(0.01) or at(*every))
     words = [
         "sweep",
         str(tiny_path),

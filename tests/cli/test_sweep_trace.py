@@ -28,6 +28,7 @@ def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, caps
         "results.csv",
         "replications.csv",
         "charts.png",
+        "points.json",
         "blocks.json",
         "manifest.json",
         "vftsim.sqlite",
@@ -35,11 +36,11 @@ def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, caps
     for text in ("lost,", "p99,", "dom0: CPU, %", "seed 1", " to ", "measures 100 ms after 300 ms"):
         assert text in out
     table = list(csv.DictReader(io.StringIO(run_main(capsys, *SWEEP, "--scheduler", "credit", "--csv"))))
-    loss = [row for row in table if row["metric"] == "workloads.media.loss"]
+    loss = [row for row in table if row["figure"] == "workloads.media.loss"]
     assert [row["streams"] for row in loss] == ["10", "20"]
     assert all((row["estimate"], row["interval"]) == ("0.0", "none") for row in loss)
     said = json.loads(run_main(capsys, *SWEEP, "--scheduler", "credit", "--json"))
-    assert said["manifest"]["sweep"]["axes"]["streams"]["values"] == ["10", "20"]
+    assert said["manifest"]["sweep"]["factors"]["streams"]["values"] == ["10", "20"]
     assert said["refused"] == {}
 
 
@@ -58,7 +59,7 @@ def test_sweep_of_a_sip_lab(tiny_path, capsys):
         "--csv",
     ]
     table = csv.DictReader(io.StringIO(run_main(capsys, *arguments)))
-    docs = [float(row["estimate"]) for row in table if row["metric"] == "workloads.calls.doc_saps"]
+    docs = [float(row["estimate"]) for row in table if row["figure"] == "workloads.calls.doc_saps"]
     assert len(docs) == 2
     assert docs[0] > docs[1] > 0, "twice the work a message, less capacity"
 

@@ -12,8 +12,8 @@ from vftsim.outcome import Outcome, Phase, declare
 from vftsim.platform.protection.ha_restart import HaRestartSpec
 from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.study.designs.level_search import _of_copies_the_busiest
+from vftsim.study.designs.point_figures import chosen
 from vftsim.study.designs.run import precision_rule, run_study
-from vftsim.study.designs.sweep_figures import chosen
 from vftsim.study.figures.catalogue import catalogue, watched
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
@@ -81,7 +81,7 @@ def test_what_a_copy_has_in_a_later_run_alone_is_in_files_too():
         return RunRecord((Phase("", None, 0, 10**9, outcomes),), {}, 0, 0, {}, {}, copies)
 
     summary = Summary([(0, record(0)), (1, record(3))])
-    assert [each.owner for each in chosen(summary, ())] == ["workloads.load", "workloads.load-2"]
+    assert [each.owner for _, each in chosen(summary, ())] == ["workloads.load", "workloads.load-2"]
     assert [each.owner for each in summary.addresses if each.leads] == ["workloads.load"]
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import vftsim
-from tests.study.grids import make_grid
+from tests.study.grids import make_grid, run_sweep
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Note, Table, shown
@@ -17,9 +17,9 @@ from vftsim.stats import Estimate
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.designs.points import points_of
 from vftsim.study.designs.run import run_study
-from vftsim.study.designs.study import run_study_file
+from vftsim.study.designs.study import run_experiment
+from vftsim.study.designs.study_file import experiment_of
 from vftsim.study.designs.study_spec import read_study
-from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.figures import names
 from vftsim.study.figures.catalogue import catalogue, check_names, one_figure
 from vftsim.study.figures.names import find
@@ -123,8 +123,8 @@ def test_a_point_of_a_sweep_without_the_figure_asked_for_has_none(tmp_path):
     held, axis = "domains.vm.protection.output_held", ["workloads.load.clients=1"]
     grid = make_grid(str(tmp_path / "loop.yaml"), None, axis, (), "none,checkpoint")
     found = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1), figures=["output_held"])
-    assert [list(point.values[0]) for point in found.points] == [[], [held]]
-    assert list(found.results["metric"]) == [held]
+    assert [list(of_point.values[0]) for of_point in found.found] == [[], [held]]
+    assert list(found.results["figure"]) == [held]
     alone = make_grid(str(tmp_path / "loop.yaml"), None, axis, (), "none")
     with pytest.raises(UsageError, match="there is no figure 'output_held'"):
         run_sweep(alone, tmp_path / "alone", 1, Execution(1, 1), figures=["output_held"])
@@ -256,8 +256,8 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     from vftsim.calibrate.figures import observations_of
     from vftsim.outcome import declare
     from vftsim.study.blocks.run_charts import run_charts
+    from vftsim.study.designs.point_figures import Reader
     from vftsim.study.designs.run import precision_rule, run_study
-    from vftsim.study.designs.sweep_figures import Reader
     from vftsim.workloads.ims_bench.metrics import PhaseRecord
 
     lost = declare.ratio(
@@ -277,7 +277,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     assert "lost, workloads.calls" in {
         chart.title for chart in run_charts(found.figures_found, found.model.spec, found.records)
     }, "as a chart"
-    assert "workloads.calls.step_1.lost_share" in Reader(()).read(found.records).found, "in a sweep"
+    assert "workloads.calls.step_1.lost_share" in Reader((), 0.95).read(found.records).found, "in a sweep"
     assert one_figure("calls.at_10.lost_share", tiny.spec), "as an objective"
     assert precision_rule(tiny, 5.0, ["calls.step_1.lost_share"], 20).metrics == ("calls.step_1.lost_share",)
     assert ("step_1", "lost") in observations_of(found.records[0][1]), "in a dataset, a fit and a prediction"
@@ -300,7 +300,7 @@ def test_a_figure_that_no_point_has_is_named(tiny_path, tmp_path):
     factor = "factors: {domains.sut.cpu_inflation: [1, 1.1]}"
     file.write_text(f"name: s\nmodels: [{tiny_path}]\n{factor}\nresponses: {json.dumps(figures)}\nreplications: 1\n")
     spec, folder = read_study(str(file))
-    studied = run_study_file(spec, points_of(spec, folder), tmp_path / "study", Execution(1, 1))
+    studied = run_experiment(experiment_of(spec, points_of(spec, folder)), tmp_path / "study", Execution(1, 1))
     for found in (str(swept), str(studied)):
         assert found.count("no run has it") == 1
         assert "calls.at_50.cpu: no run has it" in found

@@ -75,7 +75,7 @@ def test_replications_go_on_until_a_figure_is_known(model):
 
 def test_a_sweep_needs_no_directory():
     result = vftsim.sweep("xen-media-native", ["workloads.media.streams=10,20"], replications=1, overrides=SHORT[:2])
-    assert result.results.query("metric == 'workloads.media.loss'")["estimate"].tolist() == [0.0, 0.0]
+    assert result.results.query("figure == 'workloads.media.loss'")["estimate"].tolist() == [0.0, 0.0]
     assert "lost, %" in str(result)
 
 
@@ -114,8 +114,8 @@ def test_figures_as_a_dataset_over_what_names_them(model):
     swept = vftsim.sweep(
         "xen-media-native", ["workloads.media.streams=10,20"], replications=1, overrides=SHORT[:2]
     ).to_xarray()
-    assert swept.estimate.sel({"workloads.media.streams": "20", "metric": "workloads.media.loss"}).item() == 0.0
-    assert {"scheduler", "workloads.media.streams", "metric"} == set(swept.dims)
+    assert swept.estimate.sel({"workloads.media.streams": "20", "figure": "workloads.media.loss"}).item() == 0.0
+    assert {"model", "workloads.media.streams", "figure"} == set(swept.dims)
 
 
 def test_a_study_is_kept_listed_exported_run_again_and_checked(tmp_path):

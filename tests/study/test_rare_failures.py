@@ -14,8 +14,8 @@ from vftsim.stats import stratified_interval
 from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, shares_of_pair, year_of
 from vftsim.study.designs.crash import BackupFailure, Failover
 from vftsim.study.designs.failover import FailoverStudy
+from vftsim.study.designs.point_figures import chosen, name_of
 from vftsim.study.designs.protections import under
-from vftsim.study.designs.sweep_figures import chosen, name_of
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.results import RunResult
@@ -149,7 +149,7 @@ def test_a_point_of_a_sweep_at_which_some_runs_collapsed_has_no_interval_of_its_
 
 
 def found_at(beyond):
-    for address in chosen(summary := steps(beyond), ()):
+    for _, address in chosen(summary := steps(beyond), ()):
         yield name_of(address), summary.estimate(address.text)
 
 

@@ -101,7 +101,7 @@ def test_shares_of_other_grids_are_refused(tmp_path, tiny_path, capsys):
         sweep = ["sweep", tiny_path, "--grid", f"domains.sut.weight={weights}", "-n", "1", "-j", "1", "-q"]
         assert main([str(word) for word in (*sweep, "--shard", f"{min(number, 2)}/2", "-o", folders[-1])]) == 0
     first, other, second = folders
-    with pytest.raises(UsageError, match=r'another study than .*axes: .*"1", *"3".*, not .*"1", *"2"'):
+    with pytest.raises(UsageError, match=r'another study than .*factors: .*"1", *"3".*, not .*"1", *"2"'):
         merge([first, other], tmp_path / "all")
     assert not (tmp_path / "all").exists()
     assert merge([first, second], tmp_path / "all").new == 2

@@ -18,11 +18,11 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.study.designs import runner
-from vftsim.study.designs import study as module
 from vftsim.study.designs.past import digest_of, export, is_reproduced, read_points, stored_run, write_points
-from vftsim.study.designs.points import Span, StudyPoint, points_of, size_of, span_of
+from vftsim.study.designs.points import Point, Span, points_of, size_of, span_of
 from vftsim.study.designs.runner import simulate
-from vftsim.study.designs.study import run_study_file, template
+from vftsim.study.designs.study import run_experiment
+from vftsim.study.designs.study_file import experiment_of, template
 from vftsim.study.designs.study_spec import COLUMNS, StudySpec, changed, read_study, shipped_studies, study_schema
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
@@ -52,7 +52,9 @@ def written(folder, text=SMALL, **more):
 
 def points(folder, text):
     spec, own = read_study(str(written(folder, text)))
-    return spec, points_of(spec, own)
+    made = points_of(spec, own)
+    assert made[:1]
+    return spec, made
 
 
 def small(factors, design=""):
@@ -70,6 +72,20 @@ def test_a_point_is_under_the_mechanism_that_it_names(tmp_path, model, domain, h
     for point in points(tmp_path, text)[1]:
         kinds = {domain.protection.kind for domain in point.made().spec.domains.values()} - {"none"}
         assert kinds == {point.values["protection"]} - {"none"}
+
+
+def test_a_setting_of_a_parameter_holds_for_every_kind_that_is_a_factor(tmp_path):
+    """For the model's own kind alone, checkpoints would go by the channel's default rate."""
+    text = small("  protection: [lockstep, checkpoint]\n").replace("xen-media", "lab-virtual-ft")
+    text = text.replace(SMALL.splitlines()[2], 'set: ["domains.sut.protection.channel={rate: 123 Mbit/s}"]')
+    rates = [point.model.spec.domains["sut"].protection.channel.rate for point in points(tmp_path, text)[1]]
+    assert rates == [123_000_000, 123_000_000]
+    with pytest.raises(ModelFileError, match=r"--set: domains.sut.protection.channel=.*: .*'channel'"):
+        points(tmp_path, text.replace("checkpoint]", "ha_restart]"))
+
+
+def run_study_file(spec, points, folder, execution):
+    return run_experiment(experiment_of(spec, points), folder, execution)
 
 
 def run(folder, target, *more):
@@ -94,7 +110,7 @@ def test_entries_of_one_model_are_told_apart_by_their_settings(tmp_path):
     own = ("{model: xen-media, set: [hosts.host.pcpus=2]}", "{model: xen-media, label: one, set: [hosts.host.pcpus=1]}")
     _, found = points(tmp_path, SMALL.replace("[xen-media]", f"[xen-media, {', '.join(own)}]"))
     assert [point.label for point in found[::2]] == ["xen-media", "xen-media+hosts.host.pcpus=2", "one"]
-    assert [model.spec.hosts["host"].pcpus for model in module.some_models(found[2:])] == [2, 2, 1, 1]
+    assert [model.spec.hosts["host"].pcpus for model in found.some_models[2:]] == [2, 2, 1, 1]
 
 
 def test_pairs_and_lists_are_what_they_say(tmp_path):
@@ -226,7 +242,7 @@ def test_a_study_goes_on_with_more_points_and_replications(tmp_path, monkeypatch
     )
     second = run_study_file(more, many, tmp_path / "s", Execution(1, 1))
     assert (second.finished, second.already, sorted(ran)) == (9, 4, [0, 1, 2, 2, 2])
-    assert second.responses.values(0, "domains.dom0.cpu")[1] == first.responses.values(0, "domains.dom0.cpu")[1]
+    assert second.found[0].values[1] == first.found[0].values[1]
 
 
 def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
@@ -276,7 +292,7 @@ def test_a_precision_takes_as_many_replications_as_its_point_needs(tmp_path):
         points(tmp_path, text + rule)
     spec, found = points(tmp_path, text.replace(COUNT, rule))
     result = run_study_file(spec, found, tmp_path / "s", Execution(1, 1))
-    counts = list(map(len, result.responses.done))
+    counts = [len(of_point.values) for of_point in result.found]
     assert counts[0] == 15, "the first look, and five that confirm it"
     assert counts[1] == 22, "nearly full, much spread: all that it may take"
     assert result.unreached == [1]
@@ -307,7 +323,7 @@ def test_a_run_is_replayed_to_the_last_bit(tmp_path, capsys, monkeypatch):
 def test_a_point_that_has_more_or_less_than_the_first_is_kept(tmp_path, is_first):
     models = [load_model("xen-media"), load_model("xen-media", ["workloads.signaling=null", "hosts.host.pcpus=2"])]
     order = models if is_first else models[::-1]
-    write_points(tmp_path, [StudyPoint(n, "x", {}, lambda model=model: model) for n, model in enumerate(order)])
+    write_points(tmp_path, [Point.of(n, "x", {}, lambda model=model: model) for n, model in enumerate(order)])
     assert [point.spec for point in read_points(tmp_path)] == [model.spec for model in order]
 
 
@@ -390,9 +406,7 @@ def test_a_factor_with_the_name_of_a_fixed_column_is_refused(tmp_path, name):
 def test_the_names_of_all_fixed_columns_are_refused(tmp_path):
     spec, few = points(tmp_path, SMALL)
     result = run_study_file(spec, few, tmp_path / "s", Execution(1, 1))
-    assert {*result.results, *result.replications} - {*spec.factors, *spec.responses} - {
-        address.text for address in result.responses.addresses
-    } == set(COLUMNS)
+    assert {*result.results, *result.replications} - {*spec.factors, *result.addresses} == set(COLUMNS)
 
 
 def test_past_results_are_listed(tmp_path, capsys):
@@ -423,7 +437,7 @@ def test_the_file_to_begin_with_is_complete(tmp_path, model):
     path = tmp_path / "own.yaml"
     path.write_text(template(model))
     spec, folder = read_study(str(path))
-    module.check_responses(spec, points_of(spec, folder))
+    experiment_of(spec, points_of(spec, folder)).check_figures()
     assert mistakes(study_schema(), YAML(typ="safe").load(path.read_text())) == []
 
 
@@ -440,7 +454,7 @@ def test_shipped_studies_are_accepted(name):
     text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=study.schema.json")
     assert mistakes(study_schema(), YAML(typ="safe").load(text)) == []
-    module.check_responses(spec, points_of(spec, folder))
+    experiment_of(spec, points_of(spec, folder)).check_figures()
 
 
 def test_a_study_file_may_extend_another(tmp_path):

@@ -7,16 +7,16 @@ from vftsim.composition.record import RunRecord
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
-from vftsim.study.designs.sweep_figures import Reader
-from vftsim.study.designs.sweep_grid import DEFAULT_TIMES, plan_grid, with_duration
+from vftsim.study.designs.point_figures import Reader
+from vftsim.study.designs.sweep import DEFAULT_TIMES, plan_sweep, with_duration
 from vftsim.workloads.flow import FlowResult
 
 
 def test_the_default_study_varies_weight_cap_and_streams():
     grid = make_grid(None, "credit")
-    assert [axis.name for axis in grid.axes] == ["weight", "cap", "streams"]
+    assert list(grid.factors) == ["scheduler", "weight", "cap", "streams"]
     assert len(grid.points) == 27
-    spec = next(p.model.spec for p in grid.points if p.values == {"weight": "512", "cap": "30", "streams": "600"})
+    spec = next(p.model.spec for p in grid.points if list(p.values.values()) == ["credit", "512", "30", "600"])
     assert (spec.domains["dom0"].weight, spec.domains["media"].weight, spec.domains["cpu1"].weight) == (512, 512, 256)
     assert {name: domain.cap for name, domain in spec.domains.items() if domain.cap} == {"cpu1": 30.0, "cpu2": 30.0}
     assert spec.workloads["media"].streams == 600
@@ -25,15 +25,15 @@ def test_the_default_study_varies_weight_cap_and_streams():
 
 def test_all_schedulers_get_the_same_points():
     grid = make_grid(None, "all", ["streams=10,20"])
-    assert {"credit", "credit2", "cfs", "native", "zvm"} <= set(grid.schedulers)
-    assert len(grid.points) == 2 * len(grid.schedulers)
-    assert all(point.model.spec.hosts["host"].scheduler.kind == point.variant.scheduler for point in grid.points)
-    assert grid.base.assignments == DEFAULT_TIMES, "the model with its own scheduler stands for all"
+    assert {"credit", "credit2", "cfs", "native", "zvm"} <= set(grid.factors["scheduler"])
+    assert len(grid.points) == 2 * len(grid.factors["scheduler"])
+    assert all(point.model.spec.hosts["host"].scheduler.kind == point.values["scheduler"] for point in grid.points)
+    assert grid.points.bases[0].assignments == DEFAULT_TIMES, "the model with its own scheduler stands for all"
 
 
 def test_an_override_that_a_scheduler_does_not_know_is_its_refusal():
     grid = make_grid(None, "all", ["streams=10"], ["hosts.host.scheduler.version='4.2'"])
-    assert "credit" in grid.schedulers
+    assert "credit" in grid.factors["scheduler"]
     assert "zvm" in grid.refused
     with pytest.raises(ModelFileError):
         make_grid(None, "zvm", ["streams=10"], ["hosts.host.scheduler.version='4.2'"])
@@ -56,13 +56,13 @@ def test_dotted_keys_and_lists():
         ),
         (["domains.dom0.weight=1,2", "weight=3"], None, None, "'domains.dom0.weight' and 'weight' both set"),
         (["domains.dom0.weight=1,2", "domains.dom0={}"], None, None, "all of .* and undoes 'domains.dom0.weight'"),
-        (["hosts.host.scheduler.kind=cfs"], "credit", None, "'--scheduler' and 'hosts.host.scheduler.kind'"),
-        (["domains.media.protection={kind: none}"], None, "none", "'--protection' and 'domains.media"),
+        (["hosts.host.scheduler.kind=cfs"], "credit", None, "'scheduler' and 'hosts.host.scheduler.kind'"),
+        (["domains.media.protection={kind: none}"], None, "none", "'protection' and 'domains.media"),
     ],
 )
 def test_an_axis_that_undoes_another_is_refused(grid, scheduler, protection, why):
     with pytest.raises(UsageError, match=why):
-        plan_grid("xen-media", scheduler, grid, (), protection)
+        plan_sweep("xen-media", scheduler, grid, (), protection)
 
 
 @pytest.mark.parametrize(
@@ -76,32 +76,27 @@ def test_an_axis_that_undoes_another_is_refused(grid, scheduler, protection, why
 def test_a_setting_that_undoes_what_every_point_is_called_is_refused(overrides, scheduler, protection, why):
     """Points called none and checkpoint were all under lockstep; or the domain that it protects was left as it is."""
     with pytest.raises(UsageError, match=why):
-        plan_grid("xen-media", scheduler, ["streams=10,20"], (overrides,), protection)
-
-
-def test_points_are_called_what_their_settings_make_them():
-    (variant,) = plan_grid("xen-media", None, ["streams=10"], ("hosts.host.scheduler={kind: cfs}",)).variants
-    assert variant.scheduler == "cfs"
+        plan_sweep("xen-media", scheduler, ["streams=10,20"], (overrides,), protection)
 
 
 def test_a_part_may_be_an_axis_before_its_parameters():
-    grid = plan_grid("xen-media", None, ["hosts.host.scheduler={kind: credit}", "hosts.host.scheduler.version='4.2'"])
+    grid = plan_sweep("xen-media", None, ["hosts.host.scheduler={kind: credit}", "hosts.host.scheduler.version='4.2'"])
     assert grid.points[0].model.spec.hosts["host"].scheduler.version == "4.2"
 
 
 def test_a_benchmark_can_be_put_under_another_scheduler():
     grid = make_grid("lab-virtual", "credit,esxi", ["domains.sut.cap=0 %,50 %"])
-    assert [(p.variant.scheduler, p.values["domains.sut.cap"]) for p in grid.points] == [
+    assert [tuple(p.values.values()) for p in grid.points] == [
         ("credit", "0 %"),
         ("credit", "50 %"),
         ("esxi", "0 %"),
         ("esxi", "50 %"),
     ]
-    assert all(point.model.spec.hosts["host"].scheduler.kind == point.variant.scheduler for point in grid.points)
+    assert all(point.model.spec.hosts["host"].scheduler.kind == point.values["scheduler"] for point in grid.points)
 
 
 def test_a_model_without_cpu_bound_guests_has_no_cap_axis():
-    assert [axis.name for axis in make_grid("xen-media-turnkey", None).axes] == ["weight", "streams"]
+    assert list(make_grid("xen-media-turnkey", None).factors) == ["weight", "streams"]
     with pytest.raises(UsageError, match="means nothing in 'xen-media-turnkey'"):
         make_grid("xen-media-turnkey", None, ["cap=0,50"])
 
@@ -189,9 +184,9 @@ def media(delivered, dropped):
 
 def test_loss_is_a_ratio_of_sums_and_never_zero_plus_minus_zero():
     names = ["media.loss", "media.loss_event_rate"]
-    found = Reader(names).read([(0, media(90, 10)), (1, media(300, 0))]).found
+    found = Reader(names, 0.95).read([(0, media(90, 10)), (1, media(300, 0))]).found
     assert found["workloads.media.loss"][1].mean == pytest.approx(100 * 10 / 400), "not the mean of 10 % and 0 %"
     assert found["workloads.media.loss_event_rate"][1].mean == pytest.approx(0.5)
-    none = Reader([]).read([(0, media(300, 0)), (1, media(300, 0))]).found["workloads.media.loss"][1]
+    none = Reader([], 0.95).read([(0, media(300, 0)), (1, media(300, 0))]).found["workloads.media.loss"][1]
     assert (none.mean, none.kind) == (0.0, "range")
     assert not none.is_interval, "a burst that was not seen may be of any size"

@@ -3,11 +3,10 @@
 import pytest
 from tiny import TINY
 
-from tests.study.grids import make_grid
+from tests.study.grids import make_grid, run_sweep
 from vftsim.errors import UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.protections import MEANINGS, has_parameter
-from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.runs.execution import Execution
 
 pytestmark = pytest.mark.thorough
@@ -26,9 +25,9 @@ def path(tmp_path_factory):
 def test_a_short_name_is_the_parameter_of_each_mechanism(path):
     axes = ["checkpoint_interval=25 ms,50 ms", "bandwidth=100 Mbit/s", "round_trip=300 us", "dirty_rate=500 /s"]
     grid = make_grid(path, None, axes, ONE_STEP, "checkpoint,lockstep")
-    assert grid.protections == ("checkpoint", "lockstep")
+    assert grid.factors["protection"] == ["checkpoint", "lockstep"]
     of = {
-        (p.variant.protection, p.values["checkpoint_interval"]): p.model.spec.domains["sut"].protection
+        (p.values["protection"], p.values["checkpoint_interval"]): p.model.spec.domains["sut"].protection
         for p in grid.points
     }
     assert [of["checkpoint", text].interval for text in ("25 ms", "50 ms")] == [25 * MS, 50 * MS]
@@ -47,7 +46,7 @@ def test_which_mechanism_has_what():
 def test_the_models_own_mechanism_without_a_list():
     grid = make_grid("lab-virtual-ft", None, ["lag_limit=100 ms,1 s"])
     assert [p.model.spec.domains["sut"].protection.throttle.lag_limit for p in grid.points] == [100 * MS, 1000 * MS]
-    assert grid.protections == ()
+    assert "protection" not in grid.factors
 
 
 def test_a_list_leaves_faults_out_and_keeps_the_models_own_parameters(tmp_path):
@@ -73,7 +72,7 @@ def test_mistakes_are_named(path):
 def test_a_mechanism_that_does_not_fit_is_refused_with_the_reason(path):
     two = ["hosts={host: {pcpus: 2}}", "domains.sut.vcpus=2"]
     grid = make_grid(path, None, ["checkpoint_interval=25 ms"], two, "lockstep,checkpoint")
-    assert grid.protections == ("checkpoint",)
+    assert grid.factors["protection"] == ["checkpoint"]
     assert any("1 vCPU at most" in why for why in grid.refused.values())
 
 
@@ -86,13 +85,13 @@ def swept(path, tmp_path_factory):
 
 def of(result, kind, interval):
     point = next(
-        p for p in result.grid.points if (p.variant.protection, p.values["checkpoint_interval"]) == (kind, interval)
+        p for p in result.points if (p.values["protection"], p.values["checkpoint_interval"]) == (kind, interval)
     )
-    return [result.points[point.number].values[n] for n in range(2)]
+    return [result.found[point.number].values[n] for n in range(2)]
 
 
 def test_crossovers_of_a_sweep(swept):
-    stopped = swept.crossovers[swept.crossovers["metric"] == "domains.sut.protection.stopped"]
+    stopped = swept.crossovers[swept.crossovers["figure"] == "domains.sut.protection.stopped"]
     (row,) = stopped.to_dict("records")
     assert (row["before"], row["after"], row["unit"], row["held"]) == ("event_sync", "checkpoint", "ms", "")
     assert row["from_point"] < row["estimate"] < row["to_point"]

@@ -13,21 +13,21 @@ from pathlib import Path
 import pytest
 from programs import started
 
-from tests.study.grids import make_grid
+from tests.study.grids import make_grid, run_sweep
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.outcome import Phase
 from vftsim.platform.outcomes import DomainUse
 from vftsim.report.terminal import as_text
-from vftsim.study.designs import runner, sweep, sweep_grid
-from vftsim.study.designs.sweep import run_sweep
+from vftsim.study.designs import experiment, points, runner, study_blocks
+from vftsim.study.designs.study_blocks import shown
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.database import DATABASE
 
-FILES = ("results.csv", "replications.csv", "charts.png")
+FILES = ("results.csv", "replications.csv", "points.json", "charts.png")
 SMALL = ["workloads.signaling=null", "measure.duration=100 ms", "measure.warm_up=300 ms"]
 LONG = ["workloads.signaling=null", "measure.duration=100 s", "measure.warm_up=300 ms"]
 """So long that a sweep can be killed before it ends."""
@@ -47,10 +47,10 @@ def test_a_point_is_what_run_media_gives(tmp_path):
     spec = load_model("xen-media", [*SMALL, "workloads.media.streams=20"]).spec
     alone = run_model(spec, 5, 1)
     outcomes = alone.whole.outcomes
-    assert result.points[1].values[1]["workloads.media.delay.p99"] == outcomes["workloads.media"].delay_ms(99) > 0
-    assert result.points[1].values[1]["domains.media.cpu"] == outcomes["domains.media"].cpu
+    assert result.found[1].values[1]["workloads.media.delay.p99"] == outcomes["workloads.media"].delay_ms(99) > 0
+    assert result.found[1].values[1]["domains.media.cpu"] == outcomes["domains.media"].cpu
     again = run_sweep(small_grid(), tmp_path / "s", 2, Execution(5, 1), figures=["media.delivered"])
-    assert (again.already, again.points[1].values[1]) == (
+    assert (again.already, again.found[1].values[1]) == (
         4,
         {"workloads.media.delivered": outcomes["workloads.media"].delivered},
     ), "any figure is told from what is there"
@@ -64,7 +64,7 @@ def test_an_axis_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path):
     result = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1), figures=["calls.rate"])
     table = result.replications
     assert list(table[f"set.{rate}"]) == ["10 /s", "90 /s"]
-    assert list(table[rate]) == [point.values[0][rate] for point in result.points]
+    assert list(table[rate]) == [of_point.values[0][rate] for of_point in result.found]
     assert set(result.results[rate]) == {"10 /s", "90 /s"}, "figures are in rows there"
 
 
@@ -78,12 +78,12 @@ def test_of_several_copies_all_together_are_in_the_table(tmp_path):
     )
     grid = make_grid(str(path), None, ["workloads.load.clients=1,2"], (), "checkpoint")
     result = run_sweep(grid, tmp_path / "s", 1, Execution(5, 1))
-    owners = dict.fromkeys(address.owner for address in result.shown.values())
+    owners = dict.fromkeys(address.owner for address in shown(result).values())
     assert list(owners) == ["workloads.load", "domains.vm", "domains.vm.protection"]
     said = str(result)
     assert "Of several copies of a domain the table has all together" in said
     assert "load-1: " not in said
-    assert {"workloads.load.rate", "workloads.load-2.rate"} <= set(result.results["metric"])
+    assert {"workloads.load.rate", "workloads.load-2.rate"} <= set(result.results["figure"])
 
 
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
@@ -92,7 +92,7 @@ def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "simulate", lambda task: ran.append(task) or NOTHING)
     more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, Execution(1, 1))
     assert (more.already, [task.spec.workloads["media"].streams for task in ran]) == (2, [30])
-    assert [each.marks for each in more.points[:2]] == [each.marks for each in first.points]
+    assert [each.marks for each in more.found[:2]] == [each.marks for each in first.found]
     for more, seed, other in (
         ([], 2, {}),
         (["measure.duration=200 ms"], 1, {}),
@@ -189,11 +189,12 @@ def test_a_killed_sweep_ends_in_the_same_results(tmp_path, whole, how):
 
 def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, monkeypatch):
     """Memory of 10,000 points would be that of their models; nobody reads a figure of more than a thousand."""
-    monkeypatch.setattr(sweep_grid, "MOST_DRAWN", 2)
-    monkeypatch.setattr(sweep, "MOST_DRAWN", 2)
+    monkeypatch.setattr(points, "MOST_DRAWN", 2)
+    monkeypatch.setattr(experiment, "MOST_DRAWN", 2)
+    monkeypatch.setattr(study_blocks, "_MOST_ROWS", 2)
     made_at: list[tuple[str, ...]] = []
-    make = sweep_grid.model_at
-    monkeypatch.setattr(sweep_grid, "model_at", lambda *given: made_at.append(given[-1]) or make(*given))
+    make = points.Source.at
+    monkeypatch.setattr(points.Source, "at", lambda *given: made_at.append(given[-1]) or make(*given))
     gc.collect()
     before = {id(each) for each in gc.get_objects() if isinstance(each, Model)}
     streams = range(10, 130, 10)
@@ -202,8 +203,8 @@ def test_models_of_a_large_grid_are_not_kept_and_no_figure_is_drawn(tmp_path, mo
     made = [each for each in gc.get_objects() if isinstance(each, Model) and id(each) not in before]
     assert len(made) <= 4, "the base, and points that were looked at last"
     result = run_sweep(grid, tmp_path / "s", 1, Execution(1, 1))
-    assert len(made_at) <= 3 * len(streams) + 2, "to be checked, to be estimated, to be run; never to be told of"
+    assert len(made_at) <= 4 * len(streams) + 6, "to be checked, estimated, run and written; never to be told of"
     assert [point.model.spec.workloads["media"].streams for point in grid.points] == [*streams]
     assert result.finished == len(streams)
     assert not (tmp_path / "s" / "charts.png").exists()
-    assert "12 points are too many to show: see results.csv" in as_text(result.blocks())
+    assert "The first 2 points; results.csv has all" in as_text(result.blocks())

@@ -5,7 +5,7 @@ import json
 import pytest
 from tiny import TINY
 
-from tests.study.grids import make_grid
+from tests.study.grids import make_grid, run_sweep
 from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError
@@ -14,11 +14,11 @@ from vftsim.study.designs.availability import availability_study
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import Asked
+from vftsim.study.designs.experiment import Found
 from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import knob_capacity, ramp_study
 from vftsim.study.designs.run import run_study
 from vftsim.study.designs.search_levels import CapacityRequest, SearchSettings
-from vftsim.study.designs.sweep import run_sweep
 from vftsim.study.figures.validity import MARK, as_fitted, is_outside, not_covered_line, outside, with_changes
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import in_yaml, load_model
@@ -147,7 +147,7 @@ def test_a_sweep_marks_figures_of_loads_outside_and_names_its_axes(path, tmp_pat
     text, said = str(found), found.for_machines()["outside_calibration"]
     assert "not covered by the calibration: domains.sut.cpu_inflation\n" in text
     assert text.count(BELOW) == 1
-    assert {point for point, metric in said if metric == "workloads.calls.step_1.cpu"} == {2, 3}
+    assert {point for point, figure in said if figure == "workloads.calls.step_1.cpu"} == {2, 3}
     lines = [line for line in text.splitlines() if "10/s" in line or "25/s" in line]
     assert all(("*" in line) == ("25/s" in line) for line in lines), "of every part of the table"
     assert len(lines) >= 4
@@ -157,9 +157,7 @@ def test_a_sweep_of_mechanisms_does_not_name_the_mechanism_again(path):
     grid = make_grid(str(path), None, ["domains.sut.weight=1,2"], [], "none,checkpoint")
     named = {key for point in grid.points for key in point.model.spec.calibrated.not_covered}
     assert "domains.sut.protection" in named
-    from vftsim.study.designs.sweep import SweepResult
-
-    result = SweepResult(grid, [], {}, {}, 0, 0)
+    result = Found(grid, grid.points.bases, [], {}, [])
     assert result.not_covered == ["domains.sut.weight"]
 
 

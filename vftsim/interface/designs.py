@@ -46,20 +46,21 @@ def study(
         Instead of the file's.
     """
     from vftsim.study.designs.points import points_of
-    from vftsim.study.designs.study import COMMAND, run_study_file, some_models, takes
+    from vftsim.study.designs.study import run_experiment
+    from vftsim.study.designs.study_file import experiment_of
     from vftsim.study.designs.study_spec import changed, read_study
 
     spec, folder = read_study(str(file))
     spec = changed(spec, points, replications, seed)
-    made = points_of(spec, folder, quick=quick)
+    experiment = experiment_of(spec, points_of(spec, folder, quick=quick))
     return WrittenPlan(
-        COMMAND,
+        "study",
         f"study {spec.name}",
-        some_models(made),
-        lambda **_: takes(spec, made),
-        partial(run_study_file, spec, made),
-        "results.csv, replications.csv, points.json, manifest.json, vftsim.sqlite",
-        about=(spec, made),
+        experiment.points.some_models,
+        lambda **_: experiment.takes(),
+        partial(run_experiment, experiment),
+        experiment.files,
+        about=(spec, experiment),
         directory=f"study-{spec.name}",
         seed=spec.seed,
     )

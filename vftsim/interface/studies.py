@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vftsim.study.designs.decision import Decision
     from vftsim.study.designs.failover import FailoverStudy
     from vftsim.study.designs.simulated_years import SimulatedYears
-    from vftsim.study.designs.sweep import SweepResult
+    from vftsim.study.designs.study import StudyResult
     from vftsim.study.designs.warm_up import WarmUpStudy
     from vftsim.study.runs.estimate import Needs
     from vftsim.study.runs.execution import Execution
@@ -267,7 +267,7 @@ def sweep(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> Plan[SweepResult]:
+) -> Plan[StudyResult]:
     """Run a model at every point of a grid, under the same traffic.
 
     Parameters
@@ -284,22 +284,28 @@ def sweep(
     figures : --figure NAME
         A figure to be told, e.g. web.response.p95 or calls.step_1.cpu; repeatable (default: what leads).
     """
-    from tempfile import TemporaryDirectory
+    from vftsim.study.designs.study import run_experiment
+    from vftsim.study.designs.sweep import plan_sweep
 
-    from vftsim.study.designs.sweep import run_sweep
-    from vftsim.study.designs.sweep_grid import plan_grid
-
-    planned = plan_grid(None if model is None else str(model), scheduler, grid, tuple(overrides), protection)
-    if quick:
-        planned = planned.quick()
-
-    def study(folder: Path | None, execution: Execution, *, force: bool) -> SweepResult:
-        with TemporaryDirectory() as elsewhere:
-            directory = folder or Path(elsewhere) / "sweep"
-            return run_sweep(planned, directory, replications, execution, force=force, figures=figures)
-
-    label, models = f"sweep of {planned.base.name}", planned.some_models
-    return WrittenPlan("sweep", label, models, lambda **_: planned.takes(replications), study)
+    experiment = plan_sweep(
+        None if model is None else str(model),
+        scheduler,
+        grid,
+        tuple(overrides),
+        protection,
+        figures=figures,
+        replications=replications,
+        quick=quick,
+    )
+    points = experiment.points
+    return WrittenPlan(
+        "sweep",
+        f"sweep of {points.bases[0].name}",
+        points.some_models,
+        lambda **_: experiment.takes(),
+        partial(run_experiment, experiment),
+        experiment.files,
+    )
 
 
 @conducted

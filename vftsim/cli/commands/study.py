@@ -12,7 +12,7 @@ from vftsim.errors import UsageError
 from vftsim.interface import designs
 
 if TYPE_CHECKING:
-    from vftsim.study.designs.points import StudyPoint
+    from vftsim.study.designs.experiment import Experiment
     from vftsim.study.designs.study_spec import StudySpec
 
 _MOST_LISTED = 40
@@ -41,8 +41,8 @@ def study(
     share = common.share(shard)
     plan = call.plan()
     if dry_run:
-        spec, points = plan.about
-        _print_plan(spec, points, plan.folder, common.jobs)
+        spec, experiment = plan.about
+        _print_plan(spec, experiment, plan.folder, common.jobs)
         return
     result = common.conduct(plan, shard=share)
     common.show_all(plan, result)
@@ -51,22 +51,21 @@ def study(
 
 
 def _print_template(model: str, file: str | None) -> None:
-    from vftsim.study.designs.study import template
+    from vftsim.study.designs.study_file import template
 
     if file is not None:
         raise UsageError("--gen-config prints a file for a model and runs none: give one of the two")
     print(template(model), end="")
 
 
-def _print_plan(spec: StudySpec, points: list[StudyPoint], target: Path | None, jobs: int | None) -> None:
+def _print_plan(spec: StudySpec, experiment: Experiment, target: Path | None, jobs: int | None) -> None:
     """List what would be run, and how long that takes."""
     from vftsim.report.screen import print_table, print_text
-    from vftsim.study.designs.study import check_responses, takes
     from vftsim.study.runs.estimate import in_words
     from vftsim.study.runs.workers import checked_jobs
 
-    check_responses(spec, points)
-    names = list(points[0].values)
+    experiment.check_figures()
+    points, names = experiment.points, list(experiment.factors)
     shown = [(str(p.number), p.label, *(p.values[name] for name in names)) for p in points[:_MOST_LISTED]]
     more = f"The first {_MOST_LISTED} of {len(points)} points." if len(points) > _MOST_LISTED else ""
     print_table(f"Points of {spec.name}", ("point", "model", *names), shown, more, texts=2 + len(names))
@@ -74,4 +73,4 @@ def _print_plan(spec: StudySpec, points: list[StudyPoint], target: Path | None, 
         runs = f"{len(points)} points with {spec.replications} replications: {len(points) * spec.replications} runs"
     else:
         runs = f"{len(points)} points with 15 to {spec.precision.most} replications, until {spec.precision.percent:g} %"
-    print_text(f"{runs}; {in_words(takes(spec, points), checked_jobs(jobs))}, if nothing is in '{target}' yet.")
+    print_text(f"{runs}; {in_words(experiment.takes(), checked_jobs(jobs))}, if nothing is in '{target}' yet.")

@@ -25,17 +25,15 @@ def sweep(call: StudyCall, duration: str | None = None, shard: str | None = None
     if duration is not None:
         if common.quick:
             raise UsageError("--quick and --duration both set the measured time: choose one")
-        from vftsim.study.designs.sweep_grid import with_duration
+        from vftsim.study.designs.sweep import with_duration
 
         axes = call.arguments.get("grid", ())
         instead["overrides"] = with_duration(model, axes, tuple(common.set_ or ()), _duration_ns(duration))
     about = [text for text in (Path(model).stem if model else None, scheduler, protection) if text]
     folder = common.output or Path("-".join(["sweep", *(about if scheduler or protection else [*about, "default"])]))
-    result = common.conduct(call.plan(directory=folder, **instead), shard=share)
-    common.show(result)
-    tables = "results.csv, replications.csv, " + ("crossovers.csv, " if result.grid.protections else "")
-    figures = "charts.png, " if result.is_drawn else "no charts of so many points, "
-    common.say_written(folder, f"{tables}{figures}manifest.json, vftsim.sqlite")
+    plan = call.plan(directory=folder, **instead)
+    result = common.conduct(plan, shard=share)
+    common.show_all(plan, result)
     if result.interrupted:
         raise interrupted(
             f"{result.finished} of {result.wanted} replications are kept in '{folder}'; the same command continues"

@@ -12,11 +12,19 @@ from vftsim.study.figures.offered import Missing
 from vftsim.study.figures.validity import MARK, below_table, is_outside, not_covered_line
 from vftsim.study.runs.model import Model
 
-INTERVALS = (
-    "± or [..]: 95 % interval over replications, corrected for skewness, from ten replications on; (x to y): lowest "
+_INTERVALS = (
+    "± or [..]: {} % interval over replications, corrected for skewness, from ten replications on; (x to y): lowest "
     "and highest replication, no interval; neither: one replication or no spread. What happens in few runs may be "
     "missing from all: coverage is measured in docs/interval-coverage.md."
 )
+
+
+def intervals(confidence: float) -> str:
+    """Return what intervals in a table mean."""
+    return _INTERVALS.format(f"{100.0 * confidence:g}")
+
+
+INTERVALS = intervals(0.95)
 
 
 def unseen(n: int) -> str:

@@ -32,7 +32,10 @@ class Crossover:
 
 
 def crossovers(
-    points: Sequence[float], first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]
+    points: Sequence[float],
+    first: Sequence[Sequence[float]],
+    second: Sequence[Sequence[float]],
+    confidence: float = CONFIDENCE,
 ) -> list[Crossover]:
     """Return the crossovers of two curves over the ascending places of an axis.
 
@@ -48,7 +51,7 @@ def crossovers(
             _first_zero(points[before : after + 1], [gap[n] for gap in gaps[before : after + 1]])
             for n in range(len(gaps[before]))
         ]
-        at = mean_interval(zeros, CONFIDENCE)
+        at = mean_interval(zeros, confidence)
         crossings.append(Crossover(points[before], points[after], at, _order(gaps[before]) < 0))
     return crossings
 

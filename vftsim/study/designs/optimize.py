@@ -28,11 +28,11 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, bonferroni
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.designs.points import Span, StudyPoint, points_at, read_range
+from vftsim.study.designs.axes import split_values
+from vftsim.study.designs.points import Point, Points, Span, read_range, source_of
 from vftsim.study.designs.prices import PriceTable, cost_of, read_prices, units_of
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
-from vftsim.study.designs.sweep_grid import split_values
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.extras import extra
@@ -102,22 +102,15 @@ class Request:
             raise UsageError(f"--looks: at least 1; --budget: at least {STEPS[-1]} runs")
 
     @cached_property
-    def points(self) -> tuple[list[StudyPoint], dict[str, str]]:
+    def points(self) -> tuple[list[Point], dict[str, str]]:
         """The configurations that the model can have, and why the others cannot be."""
-        choices, refused = self.choices, dict[str, str]()
+        choices = self.choices
         if (count := math.prod(map(len, choices.values()))) > MOST:
             raise UsageError(f"--choose: {count} configurations; at most {MOST}")
         values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
-        points = points_at(
-            self.model,
-            self.base.label,
-            self.settings,
-            values,
-            dict.fromkeys(choices, Factor()),
-            refused=refused,
-            option="--choose",
-            quick=self.quick,
-        )
+        factors = dict.fromkeys(choices, Factor())
+        source = source_of(self.model, self.base.label, self.settings, values, factors, "--choose")
+        points, refused = Points((source,), values, 0 if self.quick else None).possible()
         if not points:
             raise UsageError(f"no configuration is possible: {next(iter(refused.values()))}")
         return points, refused
@@ -275,7 +268,7 @@ def fresh_seed(seed: int) -> int:
 
 def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n: int) -> list[Candidate]:
     """Return configurations with what so many replications say of them."""
-    points = [StudyPoint(position, e.point.label, e.point.values, e.point.made) for position, e in enumerate(some)]
+    points = [replace(e.point, number=position) for position, e in enumerate(some)]
     responses, results = evaluate(points, n), []
     for position, one in enumerate(some):
         if (reason := responses.refused.get(position)) is not None:
@@ -333,7 +326,7 @@ def _levels(span: Span, count: int) -> tuple[str, ...]:
 class Candidate:
     """A configuration."""
 
-    point: StudyPoint
+    point: Point
     cost: float
     quantities: Mapping[str, float]
     """Priced quantities."""
@@ -386,7 +379,7 @@ def candidates_of(request: Request) -> tuple[list[Candidate], dict[str, str]]:
     return sorted(candidates, key=lambda each: (each.cost, each.number)), refused
 
 
-def price_units(request: Request, points: Sequence[StudyPoint]) -> dict[str, str]:
+def price_units(request: Request, points: Sequence[Point]) -> dict[str, str]:
     """Return of which unit each key's price is: that of the model, or where it has none of the first configuration."""
     ordered = sorted(points, key=lambda point: point.number)
     return units_of(request.prices, [request.base.spec, *(point.model.spec for point in ordered)])

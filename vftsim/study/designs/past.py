@@ -14,7 +14,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import with_article
-from vftsim.study.designs.points import StudyPoint
+from vftsim.study.designs.points import Point
 from vftsim.study.designs.runner import simulate
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.summary import Summary
@@ -27,7 +27,7 @@ from vftsim.study.store.manifest import different
 from vftsim.study.store.opened import last_generation, read_manifest, stored, stored_of
 from vftsim.study.store.store import Opening, Store
 
-_RECORDS = ("run", "compare", "study")
+_RECORDS = ("run", "compare", "study", "sweep")
 """Kinds of results that keep whole runs, and what each is of."""
 _DEEPEST = 3
 
@@ -126,7 +126,7 @@ def _command(folder: Path) -> str:
 
 def _points(folder: Path) -> list[StoredPoint]:
     """Return the points of a result; those of a run or a comparison are its models."""
-    if (folder / NAME).is_file() or _command(folder) == "study":
+    if (folder / NAME).is_file() or _command(folder) in ("study", "sweep"):
         return read_points(folder)
     return [
         StoredPoint(number, model["label"], {}, ModelSpec.model_validate(model["resolved"]), model["sha256"])
@@ -152,7 +152,7 @@ class StoredPoint:
     """Of its model."""
 
 
-def write_points(folder: Path, points: Sequence[StudyPoint]) -> None:
+def write_points(folder: Path, points: Sequence[Point]) -> None:
     """Write the points of a design into a directory."""
     firsts: dict[str, dict[str, Any]] = {}
     entries = []
@@ -199,7 +199,7 @@ def digest_of(point: StoredPoint) -> str:
 VERSIONS = "versions"
 _DROPPED = ("-o", "--output", "--shard")
 _ONCE = ("--force", "--resume")
-_POINTS = ("schedulers", "protections", "axes", "factors", "design")
+_POINTS = ("factors", "design")
 """Keys by which a sweep and a study say in their manifest at which points models are."""
 
 

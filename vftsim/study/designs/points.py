@@ -1,44 +1,46 @@
 """The points of a design: what each sets, and the model that makes."""
 
+from __future__ import annotations
+
 import itertools
 import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import ModelFileError, UsageError
-from vftsim.spec import read_document
+from vftsim.spec import Document, read_document
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.shipped import is_file
 from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.spec.yaml_source import parse_yaml
+from vftsim.study.designs.axes import Axis, axis_of, refuse_overwritten, scheduler_keys, scheduler_switch
 from vftsim.study.designs.knob import number_of, value_at, written
 from vftsim.study.designs.protections import mechanism_of, protection_key, switch_of
 from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, ModelEntry, Paired, Sobol, StudySpec
-from vftsim.study.designs.sweep_grid import (
-    MOST_DRAWN,
-    MOST_POINTS,
-    axis_of,
-    model_at,
-    refuse_overwritten,
-    scheduler_keys,
-    scheduler_switch,
-)
-from vftsim.study.figures.validity import as_fitted
-from vftsim.study.runs.model import Model, labels_apart, load_model
+from vftsim.study.figures.validity import as_fitted, not_covered, with_changes
+from vftsim.study.runs.estimate import Needs, total
+from vftsim.study.runs.model import Model, first_look_ns, labels_apart, load_model
 
 SCHEDULER, PROTECTION = "scheduler", "protection"
+MOST_POINTS = 100_000
+MOST_DRAWN = 1000
+"""Points that are drawn, and whose models are kept at once."""
+_GOLDEN = 0.6180339887498949  # its multiples, modulo 1, fill a stretch evenly and follow no axis
+_MOST_LOOKED_AT = 200
+"""Points whose needs are added up before a study; making one takes a millisecond."""
 _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class StudyPoint:
-    """A point of a study."""
+class Point:
+    """A point of a design."""
 
     number: int
     label: str
@@ -47,6 +49,19 @@ class StudyPoint:
     """The value of each factor, as a model file has it."""
     made: Callable[[], Model]
     """Makes its model; those of a large design would take hundreds of megabytes."""
+    digest: str
+    """Of its model; this and what follows is asked of every point, and making the model again takes a millisecond."""
+    times_ns: tuple[int, int]
+    """Measured time of a replication and its warm-up, in ns."""
+    not_covered: tuple[str, ...]
+    """Keys that are something else than when the model was fitted."""
+
+    @classmethod
+    def of(cls, number: int, label: str, values: Mapping[str, str], made: Callable[[], Model]) -> Point:
+        """Return the point of a model; refuse one that nothing can run."""
+        model = made()
+        times_ns = model.spec.measure.duration, model.spec.measure.warm_up
+        return cls(number, label, values, made, model.digest(), times_ns, tuple(not_covered(model.spec)))
 
     @property
     def model(self) -> Model:
@@ -54,13 +69,209 @@ class StudyPoint:
         return self.made()
 
     @property
-    def digest(self) -> str:
-        return self.model.digest()
-
-    @property
     def name(self) -> str:
         """In words."""
-        return ", ".join([self.label, *(f"{name}={value}" for name, value in self.values.items())])
+        return _name_of(self.label, self.values)
+
+
+def _name_of(label: str, values: Mapping[str, str]) -> str:
+    return ", ".join([label, *(f"{name}={value}" for name, value in values.items())])
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model file, and what makes models of points of it."""
+
+    document: Document
+    plain: Model
+    """As the file has it."""
+    settings: tuple[str, ...]
+    """What holds at all points, as with ``--set``."""
+    factors: Mapping[str, Factor]
+    kinds: tuple[str, ...]
+    """Mechanisms of its points; none named: the model's own."""
+    option: str
+    """Where the user wrote the factors; messages about them begin so."""
+
+    @cached_property
+    def _fitted(self) -> Mapping[str, Any] | None:
+        return as_fitted(self.document)
+
+    def _is_of_switched(self, setting: str) -> bool:
+        """Tell whether a setting is of a parameter of a part that a factor switches: it holds for every kind of it."""
+        match setting.partition("=")[0].strip().split("."):
+            case ["hosts", _, "scheduler", *parameter]:
+                is_switched = self.is_switch(SCHEDULER)
+            case ["domains", _, "protection", *parameter]:
+                is_switched = self.is_switch(PROTECTION)
+            case _:
+                return False
+        return is_switched and parameter not in ([], ["kind"])
+
+    @cached_property
+    def held(self) -> Model:
+        """The model with what holds at all points, but for parameters of parts that factors switch."""
+        try:
+            return self.at(tuple(text for text in self.settings if not self._is_of_switched(text)))
+        except ModelFileError:  # it may be about one of the kinds
+            if not any(map(self.is_switch, (SCHEDULER, PROTECTION))):
+                raise
+            return self.plain
+
+    @cached_property
+    def base(self) -> Model | None:
+        """The model with all that holds at all points; None if it needs a factor for that."""
+        with suppress(ModelFileError):
+            return self.at(self.settings)
+        return None
+
+    @cached_property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms under which its points are."""
+        return self.kinds or (mechanism_of(self.held),)
+
+    @cached_property
+    def axes(self) -> dict[str, Axis]:
+        """What each factor sets, what switches parts first; refuses factors of which one undoes another."""
+        axes = dict[str, Axis]()
+        for name in sorted(self.factors, key=lambda name: not self.is_switch(name)):
+            if self.is_switch(name):
+                keys = scheduler_keys(self.held) if name == SCHEDULER else (protection_key(self.held),)
+            else:
+                keys = tuple(_keys(self.factors[name]))
+            axes[name] = Axis(name, keys) if keys else axis_of(self.held, name, self.mechanisms, self.option)
+        refuse_overwritten({name: axis.keys for name, axis in axes.items()}, self.option)
+        return axes
+
+    def is_switch(self, name: str) -> bool:
+        """Tell whether this is a factor that switches a part of the model by the name of its kind."""
+        return name in (SCHEDULER, PROTECTION) and name in self.factors and not _keys(self.factors[name])
+
+    def at(self, assignments: tuple[str, ...]) -> Model:
+        """Return the model with assignments as ``--set`` has them."""
+        spec = self.document.override(ModelSpec, assignments).validate(ModelSpec)
+        return Model(self.plain.label, with_changes(spec, self._fitted), assignments)
+
+    def model(self, values: Mapping[str, str]) -> Model:
+        """Return the model with these values of factors; refuse what it cannot have."""
+        try:
+            return self.at(self._assignments(values))
+        except ModelFileError as error:
+            is_of_factor = error.file == ORIGIN and error.key not in self.settings
+            place = self.option if is_of_factor else error.file
+            raise ModelFileError(error.message, place, error.line, error.key) from None
+
+    def _assignments(self, values: Mapping[str, str]) -> tuple[str, ...]:
+        """Return what ``--set`` would say for the values of a point, by factor; what switches parts comes first.
+
+        A part that the model has already keeps its parameters.  A parameter that one of the mechanisms of all points
+        has says nothing under another.
+        """
+        switches, others = list[str](), list[str]()
+        switched = {name: value for name, value in values.items() if self.is_switch(name)}
+        kind = switched.get(PROTECTION, self.mechanisms[0])
+        if SCHEDULER in switched:
+            switches += scheduler_switch(self.held, switched[SCHEDULER])
+        if PROTECTION in switched:
+            switches += switch_of(self.held, kind, self.plain)
+        for name, value in values.items():
+            if name not in switched:
+                others += self.axes[name].assignments(value, kind)
+        of_switched = list(map(self._is_of_switched, self.settings))
+        before = itertools.compress(self.settings, (not each for each in of_switched))
+        return (*before, *switches, *itertools.compress(self.settings, of_switched), *others)
+
+
+@dataclass(frozen=True)
+class Points(Sequence[Point]):
+    """The points of a design: all of one model, then those of the next; each is made when it is asked for."""
+
+    sources: tuple[Source, ...]
+    rows: Sequence[Mapping[str, str]]
+    """The values of the factors at the points of each model."""
+    least_ns: int | None = None
+    """What a first look at each measures at least; None: they are as their models say."""
+
+    def __post_init__(self) -> None:
+        refuse_many(len(self))
+        for source in self.sources:
+            source.axes  # noqa: B018 - refuses what makes no sense
+
+    def __len__(self) -> int:
+        return len(self.sources) * len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Point]: ...
+    def __getitem__(self, index: int | slice) -> Point | Sequence[Point]:
+        return self._all[index]
+
+    @cached_property
+    def _all(self) -> tuple[Point, ...]:
+        """All of them; one that nothing can run is refused now, not in the middle of the work."""
+        return tuple(map(self._point, range(len(self))))
+
+    def possible(self) -> tuple[list[Point], dict[str, str]]:
+        """Return the points that their models can have, and why they cannot have the others, by their names."""
+        points, refused = list[Point](), dict[str, str]()
+        for number in range(len(self)):
+            try:
+                points.append(self._point(number))
+            except ModelFileError as error:
+                refused[_name_of(self._source(number).plain.label, self._values(number))] = str(error)
+        return points, refused
+
+    def quick(self) -> Points:
+        """Return them shortened for a first look, all of them to the same time."""
+        return replace(self, least_ns=first_look_ns(self.some_models))
+
+    @cached_property
+    def some_models(self) -> list[Model]:
+        """The models of all points; of a large design, of points spread over it."""
+        few = min(len(self), _MOST_LOOKED_AT)
+        some = [int(n * _GOLDEN % 1.0 * len(self)) for n in range(few)] if few < len(self) else range(few)
+        return [self._model(number) for number in some]
+
+    def takes(self, replications: int) -> Needs:
+        """Return what so many replications of each point take; of a large design, by points spread over it."""
+        some = self.some_models
+        return total([model.spec for model in some], replications).times(len(self) / len(some))
+
+    @property
+    def bases(self) -> list[Model]:
+        """The models without values of factors; of one that needs them, the first point's."""
+        firsts = (number * len(self.rows) for number in range(len(self.sources)))
+        bases = [source.base or self._model(first) for source, first in zip(self.sources, firsts, strict=True)]
+        return bases if self.least_ns is None else [base.quick(self.least_ns) for base in bases]
+
+    def _point(self, number: int) -> Point:
+        label = self._source(number).plain.label
+        return Point.of(number, label, self._values(number), partial(self._model, number))
+
+    def _source(self, number: int) -> Source:
+        return self.sources[number // len(self.rows)]
+
+    def _values(self, number: int) -> Mapping[str, str]:
+        return self.rows[number % len(self.rows)]
+
+    @cached_property
+    def _model(self) -> Callable[[int], Model]:
+        """Makes the model of a point.
+
+        Those of a design that people look at are kept; of a larger one, where the next is made, the last.
+        """
+        return lru_cache(len(self) if len(self) <= MOST_DRAWN else 1)(self._made)
+
+    def _made(self, number: int) -> Model:
+        model = self._source(number).model(self._values(number))
+        return model if self.least_ns is None else model.quick(self.least_ns)
+
+
+def refuse_many(count: int) -> None:
+    """Refuse a design of too many points."""
+    if count > MOST_POINTS:
+        raise UsageError(f"the design has {count} points; at most {MOST_POINTS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,109 +402,38 @@ def size_of(spec: StudySpec) -> int:
     return math.prod(crossed) * len(spec.entries) * (1 if isinstance(design, Grid) else design.points)
 
 
-def points_of(spec: StudySpec, folder: Path, *, quick: bool = False) -> list[StudyPoint]:
+def points_of(spec: StudySpec, folder: Path, *, quick: bool = False) -> Points:
     """Return the points of a study whose models are relative to a folder, models first, then as the design has them."""
-    if (count := size_of(spec)) > MOST_POINTS:
-        raise UsageError(f"the study has {count} points; at most {MOST_POINTS}")
-    rows, points = list(rows_of(spec)), list[StudyPoint]()
+    refuse_many(size_of(spec))
     labels = labels_apart([each.label or each.model for each in spec.entries], [each.set for each in spec.entries])
-    for entry, label in zip(spec.entries, labels, strict=True):
-        named, settings = _named(entry, folder), (*spec.set, *entry.set)
-        points += points_at(named, label, settings, rows, spec.factor_of, len(points), quick=quick)
-    return points
+    rows = list(rows_of(spec))
+    points = Points(
+        tuple(
+            source_of(_named(entry, folder), label, (*spec.set, *entry.set), rows, spec.factor_of)
+            for entry, label in zip(spec.entries, labels, strict=True)
+        ),
+        rows,
+    )
+    return points.quick() if quick else points
 
 
-def points_at(
+def source_of(
     name: str,
     label: str,
     settings: tuple[str, ...],
     rows: Sequence[Mapping[str, str]],
     factors: Mapping[str, Factor],
-    first: int = 0,
-    refused: dict[str, str] | None = None,
     option: str = "factors",
-    *,
-    quick: bool = False,
-) -> list[StudyPoint]:
-    """Return points of one model, which the label calls, counted from ``first``; ``quick`` ones for a first look.
-
-    Messages about factors begin with ``option``, where the user wrote them.
-    The settings hold at all points, as with ``--set``; each row has the values of factors at one.  Where the model
-    cannot have some values, ``refused`` takes why, by the values in words; without it that is an error.
-    """
-    document, base = read_document(name), Model(label, load_model(name).spec)
-    at = partial(model_at, document, base, as_fitted(document))
-    cached = lru_cache(MOST_DRAWN)(lambda changes: at(changes).quick() if quick else at(changes))
-    held, points = at(settings), list[StudyPoint]()
-    kinds = _mechanisms(held, rows, factors)
-    refuse_overwritten(_in_order(held, factors, kinds, option), option)
-    for number, row in enumerate(rows, first):
-        point_settings = (*settings, *assignments(base, held, row, factors, kinds))
-        point = StudyPoint(number, label, row, partial(cached, point_settings))
-        try:
-            point.made()  # one that nothing can run is refused now, not in the middle of the work
-        except ModelFileError as error:
-            place = option if error.file == ORIGIN else error.file  # the settings hold at all points
-            wrong = ModelFileError(error.message, place, error.line, error.key)
-            if refused is None:
-                raise wrong from None
-            refused[point.name] = str(wrong)
-            continue
-        points.append(point)
-    return points
+) -> Source:
+    """Return a model file, which the label calls, as the source of points with these values of factors."""
+    document, plain = read_document(name), Model(label, load_model(name).spec)
+    is_switched = PROTECTION in factors and not _keys(factors[PROTECTION])
+    kinds = tuple(dict.fromkeys(row[PROTECTION] for row in rows)) if is_switched else ()
+    return Source(document, plain, settings, factors, kinds, option)
 
 
 def _named(entry: ModelEntry, folder: Path) -> str:
     return str(folder / entry.model) if is_file(folder / entry.model) else entry.model
-
-
-def assignments(
-    written_model: Model,
-    model: Model,
-    values: Mapping[str, str],
-    factors: Mapping[str, Factor],
-    kinds: tuple[str, ...],
-) -> tuple[str, ...]:
-    """Return what ``--set`` would say for the values of a point, by factor; what switches parts comes first.
-
-    ``model`` has what holds at all points, and keeps what it has already with its parameters.
-    A parameter that one of the mechanisms of all points (``kinds``) has says nothing under another.
-    """
-    switches, others = list[str](), list[str]()
-    (kind,) = _mechanisms(model, [values], factors)
-    for name, value in values.items():
-        if _is_switch(name, factors):
-            is_scheduler = name == SCHEDULER
-            switches += scheduler_switch(model, value) if is_scheduler else switch_of(model, value, written_model)
-        elif keys := _keys(factors[name]):
-            others += [f"{key}={value}" for key in keys]
-        else:
-            others += axis_of(model, name, (value,), kinds).assignments(value, kind)
-    return (*switches, *others)
-
-
-def _mechanisms(model: Model, rows: Sequence[Mapping[str, str]], factors: Mapping[str, Factor]) -> tuple[str, ...]:
-    """Return the mechanisms of points, by default the model's own."""
-    named = {row[PROTECTION]: None for row in rows if PROTECTION in row and _is_switch(PROTECTION, factors)}
-    return tuple(named) or (mechanism_of(model),)
-
-
-def _in_order(
-    model: Model, factors: Mapping[str, Factor], kinds: tuple[str, ...], option: str
-) -> dict[str, Sequence[str]]:
-    """Return the keys that each factor sets, what switches parts first."""
-    keys_of = dict[str, Sequence[str]]()
-    for name in sorted(factors, key=lambda name: not _is_switch(name, factors)):
-        if _is_switch(name, factors):
-            keys_of[name] = scheduler_keys(model) if name == SCHEDULER else (protection_key(model),)
-        else:
-            keys_of[name] = _keys(factors[name]) or axis_of(model, name, (), kinds, option).keys
-    return keys_of
-
-
-def _is_switch(name: str, factors: Mapping[str, Factor]) -> bool:
-    """Tell whether a factor switches a part of the model by the name of its kind."""
-    return name in (SCHEDULER, PROTECTION) and not _keys(factors[name])
 
 
 def _keys(factor: Factor) -> Sequence[str]:

@@ -14,8 +14,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
 from vftsim.stats import Estimate
-from vftsim.study.designs.points import StudyPoint
-from vftsim.study.designs.sweep_grid import Point
+from vftsim.study.designs.points import Point
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.runs.estimate import worthwhile_jobs
@@ -45,7 +44,7 @@ def simulate(task: Task) -> dict[str, Any]:
 class Runner:
     """The runs of points."""
 
-    points: Sequence[Point] | Sequence[StudyPoint]
+    points: Sequence[Point]
     take: Take
     """Told of each run, whether it was in the store or has just arrived."""
     execution: Execution
@@ -221,7 +220,7 @@ class Evaluator:
     runs: int = 0
     """Runs that the points so far rest on."""
 
-    def __call__(self, points: Sequence[StudyPoint], replications: int) -> Responses:
+    def __call__(self, points: Sequence[Point], replications: int) -> Responses:
         """Return the figures of points, which are numbered from 0; :attr:`.Responses.refused` says which cannot be run.
 
         Raises
@@ -238,7 +237,7 @@ class Evaluator:
         self.runs += sum(map(len, responses.done))
         return responses
 
-    def single(self, responses: Responses, number: int, name: str, point: StudyPoint) -> float:
+    def single(self, responses: Responses, number: int, name: str, point: Point) -> float:
         """Return a figure of a point; refuse a point that cannot be run, or says nothing of it."""
         if (why := responses.refused.get(number)) is not None:
             raise UsageError(f"{point.name} cannot be run: {why}")

@@ -26,7 +26,7 @@ from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.points import Span, StudyPoint, points_at, values_outside
+from vftsim.study.designs.points import Points, Span, source_of, values_outside
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.catalogue import one_figure
@@ -78,10 +78,11 @@ class Request:
             raise UsageError("--trajectories: at least 2; --most: at least 1")
         one_figure(self.figure, self.base.spec, "--figure")
 
-    def points(self, rows_of: Sequence[Mapping[str, str]]) -> list[StudyPoint]:
+    def points(self, rows_of: Sequence[Mapping[str, str]]) -> Points:
         """Return points with these values of factors."""
         factors, label = dict.fromkeys(self.spans, Factor()), self.base.label
-        return points_at(self.model, label, self.settings, rows_of, factors, option="--range", quick=self.quick)
+        source = source_of(self.model, label, self.settings, rows_of, factors, "--range")
+        return Points((source,), rows_of, 0 if self.quick else None)
 
     def takes(self) -> Needs:
         """Return what it takes, about: the last stage with as many factors as it may have."""

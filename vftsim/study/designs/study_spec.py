@@ -125,8 +125,8 @@ class StudySpec(Spec):
         "sweeps (weight, streams, checkpoint_interval, ...), `scheduler`, `protection`, or any name with `key`.",
     )
     design: Design = Field(default_factory=Grid, description="How points are made of the factors.")
-    responses: Annotated[Items[str], Field(min_length=1)] = Field(
-        description="Figures, by the names of `vftsim compare --figure`."
+    responses: Items[str] = Field(
+        (), description="Figures, by the names of `vftsim compare --figure`; those that lead if none."
     )
     replications: int = Field(10, ge=1, le=100_000, description="Of each point.")
     precision: Precision | None = Field(None, description="Instead: until the figures are known this well.")
@@ -168,6 +168,8 @@ class StudySpec(Spec):
     def _of_known_responses(self) -> StudySpec:
         if self.precision is not None and "replications" in self.model_fields_set:
             raise ValueError("replications and precision: each point has as many as its figures need; leave one out")
+        if self.precision is not None and not self.responses:
+            raise ValueError("precision: of which figures? name them in responses")
         for name in self.precision.of if self.precision else ():
             if name not in self.responses:
                 raise ValueError(f"precision is of '{name}', which is no response; {_there(name, self.responses)}")

@@ -14,7 +14,7 @@ from vftsim.outcome.declare import Verdict
 from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table
 from vftsim.report.blocks import in_words as words_of
 from vftsim.spec.suggest import counted
-from vftsim.study.blocks.head import INTERVALS, head, missing_notes, outside_notes, share_in_words, unseen
+from vftsim.study.blocks.head import head, intervals, missing_notes, outside_notes, share_in_words, unseen
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
 from vftsim.study.figures.frames import DataFrame
@@ -145,7 +145,7 @@ class RunResult(Printed):
             *self._charts(),
             *(table for table in tables if table.rows),
             *(outside_notes(self.model) if marks else []),
-            Note(f"{counted(n, 'replication')}, seed {self.manifest['seed']}. {INTERVALS}{unseen(n)}"),
+            Note(f"{counted(n, 'replication')}, seed {self.manifest['seed']}. {intervals(self.confidence)}{unseen(n)}"),
             *map(Note, summary.partly_known(figures_of_run(summary, everything=everything))),
             *_mixed_notes(summary),
             *missing_notes(self.missing),

@@ -1,0 +1,156 @@
+"""Figures of a point of a design: of every replication by name, and their estimates.
+
+Of figures that have phases, without names to go by, those of the first step are taken, under its number: the load of
+the first step may itself be a factor.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from vftsim.composition.record import RunRecord
+from vftsim.outcome.declare import Verdict
+from vftsim.stats import Estimate
+from vftsim.study.designs.crossovers import crossovers, numbers_of
+from vftsim.study.designs.points import PROTECTION, SCHEDULER, Point
+from vftsim.study.figures.names import Address
+from vftsim.study.figures.summary import Summary
+from vftsim.study.store.files import sha256_of
+
+FIRST_STEP = "step_1"
+Figures = dict[str, float]
+"""Of one replication, by name."""
+
+
+@dataclass(frozen=True)
+class PointFigures:
+    """Figures of one point."""
+
+    values: dict[int, Figures] = field(default_factory=dict)
+    """By replication."""
+    found: dict[str, tuple[Address, Estimate]] = field(default_factory=dict)
+    """Address and estimate of each figure, by its name in the design."""
+    marks: dict[int, str] = field(default_factory=dict)
+    """By replication: what tells records apart to the last digit."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Finds the figures of points."""
+
+    names: Sequence[str]
+    """Figures that were asked for; none: those that lead."""
+    confidence: float
+    _same: dict[tuple[Any, ...], tuple[str, Address]] = field(default_factory=dict)
+
+    def read(self, records: Sequence[tuple[int, RunRecord]]) -> PointFigures:
+        summary, figures = Summary(records, self.confidence), PointFigures()
+        for asked, address_here in chosen(summary, self.names):
+            estimate = summary.estimate(address_here.text)
+            if estimate is not None:
+                name, address = self._shared(asked, address_here)
+                figures.found[name] = address, estimate
+                for number, value in summary.values(address_here.text).items():
+                    figures.values.setdefault(number, {})[name] = value
+        for number, record in records:
+            figures.values.setdefault(number, {})
+            figures.marks[number] = sha256_of(record.to_dict())
+        return figures
+
+    def _shared(self, asked: str, address: Address) -> tuple[str, Address]:
+        """Return name and address of a figure, one object for all points: thousands of them take most of the memory."""
+        entry = address.entry
+        key = asked, address.owner, address.phase, address.step, entry.path, entry.figure, entry.leads
+        if key not in self._same:
+            self._same[key] = name_of(address, asked), address
+        return self._same[key]
+
+
+def chosen(summary: Summary, names: Collection[str]) -> Iterator[tuple[str, Address]]:
+    """Yield each figure that is named, behind the name; without names those that lead, and failed runs if some did."""
+    if names:
+        yield from ((name, address) for name in names for address in summary.find(name))
+        return
+    of_run = {(address.owner, address.entry.path) for address in summary.addresses if not address.phase}
+    for address in summary.addresses:
+        is_of_run = (address.owner, address.entry.path) in of_run
+        is_first = not address.phase if is_of_run else FIRST_STEP in (address.phase, address.step)
+        is_mixed = address.phase in summary.mixed and isinstance(address.entry.figure, Verdict)
+        if is_first and (address.entry.leads or is_mixed):
+            yield "", address
+
+
+def name_of(address: Address, asked: str = "") -> str:
+    """Return a figure's address: with the number of its step, unless it was asked for by the load of that."""
+    phase = address.phase if address.phase in asked.split(".") else address.step or address.phase
+    return ".".join((address.owner, *filter(None, [phase]), *address.entry.path))
+
+
+_OF_PAIR = ("figure", "before", "after", "axis", "unit", "held")
+_OF_PLACE = ("estimate", "low", "high", "n", "interval", "from_point", "to_point")
+COLUMNS = (*_OF_PAIR, *_OF_PLACE)
+"""``before`` and ``after``: the mechanism that has less on either side; ``held``: the values of the other factors."""
+
+_PROTECTION = ".protection."
+
+
+def mechanism_crossovers(
+    points: Sequence[Point], figures: Sequence[Mapping[int, Figures]], confidence: float
+) -> list[dict[str, Any]]:
+    """Return a row for every crossover of two mechanisms on another factor of a grid; the columns are :data:`COLUMNS`.
+
+    Replications that one of the points lacks are left out.
+    """
+    return [
+        row
+        for axis in points[0].values
+        if axis != PROTECTION
+        for held, by_kind in _groups(points, axis).items()
+        if (numbers := numbers_of([*next(iter(by_kind.values()))])) is not None
+        for kinds in combinations(by_kind, 2)
+        for row in _of_pair(
+            (axis, numbers, held), kinds, [[figures[n] for n in by_kind[kind].values()] for kind in kinds], confidence
+        )
+    ]
+
+
+def _groups(points: Sequence[Point], axis: str) -> dict[str, dict[str, dict[str, int]]]:
+    """Return the number of each point, by what is held fixed, by its mechanism, and by its value of an axis."""
+    several = len({point.label for point in points}) > 1
+    groups: dict[str, dict[str, dict[str, int]]] = {}
+    for point in points:
+        others = [
+            value if name == SCHEDULER else f"{name}={value}"
+            for name, value in point.values.items()
+            if name not in (axis, PROTECTION)
+        ]
+        held = ", ".join([*([point.label] if several else []), *others])
+        by_kind = groups.setdefault(held, {})
+        by_kind.setdefault(point.values[PROTECTION], {})[point.values[axis]] = point.number
+    return groups
+
+
+def _of_pair(
+    about: tuple[str, tuple[list[float], str], str],
+    kinds: tuple[str, str],
+    lines: Sequence[Sequence[Mapping[int, Figures]]],
+    confidence: float,
+) -> Iterator[dict[str, Any]]:
+    axis, (numbers, unit), held = about
+    order = sorted(range(len(numbers)), key=lambda n: numbers[n])
+    common = sorted(set.intersection(*(set(of_point) for line in lines for of_point in line)))
+    names = dict.fromkeys(name for line in lines for of_point in line for found in of_point.values() for name in found)
+    for name in names if common else ():
+        first, second = ([[_value(line[n][r], name) for r in common] for n in order] for line in lines)
+        for one in crossovers([numbers[n] for n in order], first, second, confidence):
+            before, after = kinds if one.first_is_lower_before else kinds[::-1]
+            at, bracket = one.at, (one.low, one.high)
+            where = (axis, unit, held, at.mean, at.low, at.high, at.n, at.kind, *bracket)
+            yield dict(zip(COLUMNS, (name, before, after, *where), strict=True))
+
+
+def _value(figures: Figures, name: str) -> float:
+    """Return a figure of a replication; without a mechanism those of protection are 0."""
+    return figures.get(name, 0.0 if _PROTECTION in name else math.nan)
