@@ -201,7 +201,7 @@ class Known:
 def searched(monkeypatch, rule, **more):
     known = Known(rule)
     monkeypatch.setattr(module, "measured", known)
-    search = Search(request(**more), Evaluator((LOSS,), 0.9, Execution()), None)
+    search = Search(request(**more), Evaluator(0.9, Execution()), None)
     return search, search.run(), known
 
 

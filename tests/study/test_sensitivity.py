@@ -144,7 +144,7 @@ def test_a_step_may_be_named_by_its_number(tiny_path, tmp_path):
     asked = Request(str(tiny_path), shorter, figure, spans, base, replications=1)
     asked.check()
     with resumable_store(tmp_path / "s", COMMAND, force=False) as store:
-        in_use, ends, _ = _one_at_a_time(asked, figure, Evaluator((figure,), 0.95, Execution(1, 1, store=store)))
+        in_use, ends, _ = _one_at_a_time(asked, figure, Evaluator(0.95, Execution(1, 1, store=store)))
     assert in_use.mean == pytest.approx(34.0, rel=0.2), "10 attempts of 8.5 touches of 4 ms"
     low, high = ends["workloads.calls.steps.initial"]
     assert low.mean < -1.0

@@ -135,7 +135,7 @@ def optimize(request: Request, folder: Path, execution: Execution, *, force: boo
     execution.check()
     with resumable_store(folder, COMMAND, force) as store:
         first, fresh = (
-            Evaluator(request.figures, request.interval, replace(execution, store=store, seed=seed))
+            Evaluator(request.interval, replace(execution, store=store, seed=seed))
             for seed in (execution.seed, fresh_seed(execution.seed))
         )
         search = Search(request, first, fresh)

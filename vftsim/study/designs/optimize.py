@@ -31,7 +31,7 @@ from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.designs.axes import split_values
 from vftsim.study.designs.points import Point, Points, Span, read_range, source_of
 from vftsim.study.designs.prices import PriceTable, cost_of, read_prices, units_of
-from vftsim.study.designs.runner import Evaluator
+from vftsim.study.designs.runner import Evaluator, single
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.runs.estimate import Needs, needs_of
@@ -269,14 +269,15 @@ def fresh_seed(seed: int) -> int:
 def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n: int) -> list[Candidate]:
     """Return configurations with what so many replications say of them."""
     points = [replace(e.point, number=position) for position, e in enumerate(some)]
-    responses, results = evaluate(points, n), []
+    runs, results = evaluate(points, n), []
     for position, one in enumerate(some):
-        if (reason := responses.refused.get(position)) is not None:
+        if (reason := runs.refused.get(position)) is not None:
             results.append(replace(one, n=0, verdict=REFUSED, reason=reason))
             continue
-        at = {name: responses.address(position, name) for name in request.figures}
-        figures = {name: each for name in at if (each := responses.estimate(position, at[name])) is not None}
-        values = {name: list(responses.values(position, at[name]).values()) for name in figures}
+        summary = evaluate.summary(runs, position)
+        at = {name: single(summary, name) for name in request.figures}
+        figures = {name: each for name in at if (each := summary.estimate(at[name])) is not None}
+        values = {name: list(summary.values(at[name]).values()) for name in figures}
         results.append(replace(one, n=n, figures=figures, verdict=verdict_of(request.objectives, figures, values)))
     return results
 

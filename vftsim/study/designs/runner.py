@@ -5,18 +5,16 @@ figures; what is missing is computed here.  Points that are the same model share
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
-from vftsim.outcome.declare import Verdict
 from vftsim.stats import Estimate
 from vftsim.study.designs.points import Point
-from vftsim.study.figures.names import Address
-from vftsim.study.figures.summary import Row, Summary
+from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import worthwhile_jobs
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.replicate import Task
@@ -69,6 +67,12 @@ class Runner:
         """Where the runs are."""
         assert self.execution.store is not None
         return self.execution.store
+
+    def records(self, number: int) -> list[tuple[int, RunRecord]]:
+        """Return the runs of a point by replication, read back: those of many points are large."""
+        numbers = self.taken[number]
+        data = self.store.known(self.identities[number]) if numbers else {}
+        return [(n, RunRecord.from_dict(data[n])) for n in sorted(numbers)]
 
     def load(self, wanted: Sequence[int]) -> int:
         """Take the runs that are in the store, of those wanted of each point; say and return how many it had before.
@@ -155,73 +159,17 @@ class _Tasks(Sequence[Task]):
         return Task(self._runner.points[number].model.spec, self._runner.execution.seed, n)
 
 
-class Responses:
-    """Figures of the points of a design, by replication; names were checked before."""
-
-    def __init__(self, names: Sequence[str], count: int, confidence: float) -> None:
-        self.names = tuple(dict.fromkeys(names))
-        self.points = [Summary([], confidence) for _ in range(count)]
-        self.done: list[set[int]] = [set() for _ in range(count)]
-        self.refused: dict[int, str] = {}
-        """Why points cannot be run, by number."""
-        self._meant: dict[str, dict[str, Address]] = {name: {} for name in self.names}
-        self._single: list[dict[str, str]] = [{} for _ in range(count)]
-
-    def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:
-        """Keep what a run of a point says."""
-        one, point = Summary([(replication, RunRecord.from_dict(data))]), self.points[number]
-        texts = [text for text, row in one.rows.items() if isinstance(row.address.entry.figure, Verdict)]
-        for name in self.names:
-            found = one.find(name)
-            if len(found) == 1:
-                self._single[number][name] = found[0].text
-            for address in found:
-                self._meant[name].setdefault(address.text, address)
-                texts.append(address.text)
-        for text in dict.fromkeys(texts):
-            of_run = one.rows[text]
-            # A row of its own: that of the run holds all that the run measured.
-            mine = point.rows.setdefault(text, Row(of_run.address, of_run.kind, of_run.phase))
-            mine.observed.update(of_run.observed)
-        point.__dict__.pop("mixed", None)  # what it knows of verdicts is of the runs before
-        self.done[number].add(replication)
-
-    @property
-    def addresses(self) -> list[Address]:
-        """The figures that the names mean in the models run, in their order."""
-        by_text = {text: address for name in self.names for text, address in self._meant[name].items()}
-        return list(by_text.values())
-
-    def of(self, name: str) -> list[Address]:
-        """Return the figures that a name means."""
-        return list(self._meant[name].values())
-
-    def address(self, number: int, name: str) -> str:
-        """Return the address of the one figure of a point that a name means: that of step 2 is by the load there."""
-        return self._single[number].get(name, name)
-
-    def estimate(self, number: int, address: str) -> Estimate | None:
-        """Return a figure of a point."""
-        return self.points[number].estimate(address)
-
-    def values(self, number: int, address: str) -> dict[int, float]:
-        """Return what each replication of a point says."""
-        return self.points[number].values(address)
-
-
 @dataclass
 class Evaluator:
-    """Runs points and gives their figures."""
+    """Runs points whose figures decide which are run next."""
 
-    names: Sequence[str]
-    """Whole addresses of figures."""
     confidence: float
     execution: Execution
     runs: int = 0
     """Runs that the points so far rest on."""
 
-    def __call__(self, points: Sequence[Point], replications: int) -> Responses:
-        """Return the figures of points, which are numbered from 0; :attr:`.Responses.refused` says which cannot be run.
+    def __call__(self, points: Sequence[Point], replications: int) -> Runner:
+        """Return the runs of points, which are numbered from 0.
 
         Raises
         ------
@@ -229,19 +177,28 @@ class Evaluator:
             The user ends it; what has arrived is kept.
         """
         wanted = [replications] * len(points)
-        responses = Responses(self.names, len(points), self.confidence)
-        runner = Runner(points, responses.take, self.execution)
+        runner = Runner(points, lambda *_: None, self.execution)
         runner.load(wanted)
         runner.run(wanted, lambda number: points[number].name)
-        responses.refused = runner.refused
-        self.runs += sum(map(len, responses.done))
-        return responses
+        self.runs += sum(map(len, runner.taken))
+        return runner
 
-    def single(self, responses: Responses, number: int, name: str, point: Point) -> float:
-        """Return a figure of a point; refuse a point that cannot be run, or says nothing of it."""
-        if (why := responses.refused.get(number)) is not None:
-            raise UsageError(f"{point.name} cannot be run: {why}")
-        estimate = responses.estimate(number, responses.address(number, name))
-        if estimate is None:
-            raise UsageError(f"'{name}' says nothing at {point.name}; choose a figure, or ranges, where it always does")
-        return estimate.mean
+    def summary(self, runner: Runner, number: int) -> Summary:
+        """Return every figure of a point; refuse one that cannot be run."""
+        if (why := runner.refused.get(number)) is not None:
+            raise UsageError(f"{runner.points[number].name} cannot be run: {why}")
+        return Summary(runner.records(number), self.confidence)
+
+
+def single(summary: Summary, name: str) -> str:
+    """Return the address of the one figure that a name means at a point: that of step 2 is by the load there."""
+    found = summary.find(name)
+    return found[0].text if len(found) == 1 else name
+
+
+def estimate_at(point: Point, summary: Summary, name: str) -> Estimate:
+    """Return a figure of a point; refuse a point that says nothing of it."""
+    estimate = summary.estimate(single(summary, name))
+    if estimate is None:
+        raise UsageError(f"'{name}' says nothing at {point.name}; choose a figure, or ranges, where it always does")
+    return estimate

@@ -27,7 +27,7 @@ from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.points import Points, Span, source_of, values_outside
-from vftsim.study.designs.runner import Evaluator
+from vftsim.study.designs.runner import Evaluator, estimate_at, single
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.frames import DataFrame, frame
@@ -209,7 +209,7 @@ def sensitivity(request: Request, folder: Path, execution: Execution, *, force: 
     execution.check(request.replications)
     figure = one_figure(request.figure, request.base.spec, "--figure")
     with resumable_store(folder, COMMAND, force) as store:
-        evaluate = Evaluator((figure,), request.confidence, replace(execution, store=store))
+        evaluate = Evaluator(request.confidence, replace(execution, store=store))
         result = _found(request, figure, evaluate)
         store.finish(lambda folder: write_result(folder, result, {"sensitivity.csv": result.to_pandas()}))
         result.remarks.extend(store.remarks)
@@ -244,16 +244,16 @@ def _one_at_a_time(
     values: list[dict[str, str]] = [{}]
     values += [{name: span.at(share)} for name, span in request.spans.items() for share in (0.0, 1.0)]
     points = request.points(values)
-    responses = evaluate(points, request.replications)
-    for point in points:
-        evaluate.single(responses, point.number, figure, point)
-    at = [responses.address(point.number, figure) for point in points]
-    in_use = responses.estimate(0, at[0])
-    assert in_use is not None
-    first = responses.points[0]
-    gaps = [first.difference(responses.points[number], at[0], at[number]) for number in range(1, len(points))]
+    runs = evaluate(points, request.replications)
+    first = evaluate.summary(runs, 0)
+    in_use, mine = estimate_at(points[0], first, figure), single(first, figure)
+    gaps = []
+    for point in points[1:]:
+        other = evaluate.summary(runs, point.number)
+        estimate_at(point, other, figure)
+        gaps.append(first.difference(other, mine, single(other, figure)))
     pairs = {name: (gaps[2 * n], gaps[2 * n + 1]) for n, name in enumerate(request.spans)}
-    return in_use, pairs, first.rows[at[0]].address.entry.unit
+    return in_use, pairs, first.rows[mine].address.entry.unit
 
 
 def _outputs(
@@ -268,8 +268,8 @@ def _outputs(
     spans = [request.spans[name] for name in names]
     values = [{n: at(s, x) for n, s, x in zip(names, spans, row, strict=True)} for row in shares]
     points = request.points(values)
-    responses = evaluate(points, request.replications)
-    return [evaluate.single(responses, point.number, figure, point) for point in points]
+    runs = evaluate(points, request.replications)
+    return [estimate_at(point, evaluate.summary(runs, point.number), figure).mean for point in points]
 
 
 def _problem(names: Sequence[str]) -> dict[str, Any]:

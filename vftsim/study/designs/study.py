@@ -4,6 +4,7 @@ Every point gets the same replications: the same traffic meets every setting, so
 the settings.  A finished replication is on disk before it is counted; the files in the end are the same.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,9 +19,11 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.experiment import Experiment, Found, refusals
 from vftsim.study.designs.past import write_points
 from vftsim.study.designs.point_figures import PointFigures, Reader
-from vftsim.study.designs.runner import Responses, Runner
+from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.study_blocks import study_blocks
 from vftsim.study.figures.frames import DataFrame
+from vftsim.study.figures.names import only
+from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import rows
 from vftsim.study.store.resumable import resumable_store, write_result
@@ -82,19 +85,19 @@ def run_experiment(
     experiment.check_figures()
     interrupted, unreached = False, list[int]()
     wanted = [experiment.replications if rule is None else rule.initial + rule.look_ahead] * len(points)
-    responses = Responses(experiment.figures if rule else (), len(points), experiment.confidence)
+    precise = Precise(rule, [{} for _ in points]) if rule else None
     with (
         TemporaryDirectory() as passing,
         resumable_store(folder or Path(passing) / experiment.command, experiment.command, force) as store,
     ):
-        take = responses.take if rule else lambda *_: None
-        runner = Runner(points, take, replace(execution, store=store), rule is not None)
+        take = precise.take if precise else lambda *_: None
+        runner = Runner(points, take, replace(execution, store=store), precise is not None)
         already = runner.load(wanted)
         try:
-            if rule is None:
+            if precise is None:
                 runner.run(wanted, lambda number: points[number].name)
             else:
-                unreached = _until_known(rule, runner, responses, wanted)
+                unreached = precise.until_known(runner, wanted)
         except KeyboardInterrupt:
             interrupted = True
         reasons = refusals(experiment, runner.refused)
@@ -123,55 +126,57 @@ def _figures_of(runner: Runner, experiment: Experiment) -> list[PointFigures]:
     figures: list[PointFigures] = []
     first: dict[str, int] = {}
     reader = Reader(experiment.figures, experiment.confidence)
-    for number, (identity, numbers) in enumerate(zip(runner.identities, runner.taken, strict=True)):
+    for number, identity in enumerate(runner.identities):
         twin = first.setdefault(identity["model"], number)
         if twin < number:
             figures.append(figures[twin])
             continue
-        data = runner.store.known(identity) if numbers else {}
-        records = [(n, RunRecord.from_dict(data[n])) for n in sorted(numbers)]
+        records = runner.records(number)
         figures.append(reader.read(records) if records else PointFigures())
     return figures
 
 
-def _until_known(rule: StoppingRule, runner: Runner, responses: Responses, wanted: list[int]) -> list[int]:
-    """Run replications of each point until the rule holds there; return the points where it does not.
+@dataclass(frozen=True)
+class Precise:
+    """A rule that says when a point has enough replications, and the figures that it goes by, of each point's runs."""
 
-    What a point needs follows from its own replications, so shares of points are those of the whole.
-    """
-    asking = {point.number: rounds_of(rule) for point in runner.points}
-    numbers = {number: next(procedure) for number, procedure in asking.items()}
-    unreached = []
-    while numbers:
-        for number, batch in numbers.items():
-            wanted[number] = batch.stop
-        runner.load(wanted)
-        runner.run(wanted, lambda number: f"point {number}")
-        for number, batch in list(numbers.items()):
-            del numbers[number]
-            if not set(batch) <= responses.done[number]:
-                continue  # refused, or of another share
-            try:
-                numbers[number] = asking[number].send([_outcome(rule, responses, number, n) for n in batch])
-            except StopIteration as stop:
-                if not stop.value.reached:
-                    unreached.append(number)
-    return unreached
+    rule: StoppingRule
+    figures: list[dict[int, dict[str, float]]]
 
+    def take(self, number: int, replication: int, data: Mapping[str, Any]) -> None:
+        """Keep what a run of a point says."""
+        summary, figures = Summary([(0, RunRecord.from_dict(data))]), {}
+        for name in self.rule.metrics:
+            found = summary.find(name)
+            value = summary.values(only(name, found, found, "precision").text).get(0) if found else None
+            if value is None:
+                raise UsageError(
+                    f"precision: nothing to measure of '{name}' in replication {replication} of point {number}"
+                )
+            figures[name] = value
+        self.figures[number][replication] = figures
 
-def _outcome(rule: StoppingRule, responses: Responses, number: int, replication: int) -> dict[str, float]:
-    figures = {}
-    for name in rule.metrics:
-        meant = responses.of(name)
-        if len(meant) != 1:
-            texts = ", ".join(address.text for address in meant[:4])
-            raise UsageError(
-                f"precision: '{name}' is no one figure{f', but {texts}' if texts else ''}; name one with `of`"
-            )
-        value = responses.values(number, meant[0].text).get(replication)
-        if value is None:
-            raise UsageError(
-                f"precision: nothing to measure of '{name}' in replication {replication} of point {number}"
-            )
-        figures[name] = value
-    return figures
+    def until_known(self, runner: Runner, wanted: list[int]) -> list[int]:
+        """Run replications of each point until the rule holds there; return the points where it does not.
+
+        What a point needs follows from its own replications, so shares of points are those of the whole.
+        """
+        asking = {point.number: rounds_of(self.rule) for point in runner.points}
+        numbers = {number: next(procedure) for number, procedure in asking.items()}
+        unreached = []
+        while numbers:
+            for number, batch in numbers.items():
+                wanted[number] = batch.stop
+            runner.load(wanted)
+            runner.run(wanted, lambda number: f"point {number}")
+            for number, batch in list(numbers.items()):
+                del numbers[number]
+                known = self.figures[number]
+                if not set(batch) <= known.keys():
+                    continue  # refused, or of another share
+                try:
+                    numbers[number] = asking[number].send([known[n] for n in batch])
+                except StopIteration as stop:
+                    if not stop.value.reached:
+                        unreached.append(number)
+        return unreached
