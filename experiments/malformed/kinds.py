@@ -114,8 +114,6 @@ def _grid(choose: random.Random) -> Input:
             "--scheduler",
             choose.choice(("all", "credit", "cfs,credit", ",", "", "cfs,,cfs", _word(choose), "native")),
         ]
-    if choose.random() < 0.1:
-        words += ["--duration", choose.choice(("0", "-1", "1 ns", "1 d", "x", "1e9", "5", "200 ms"))]
     return Input("", [word.replace("\x00", "") for word in [*words, *LIMITS]], {"model.yaml": text.encode()})
 
 

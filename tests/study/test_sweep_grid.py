@@ -8,7 +8,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.outcome import Phase
 from vftsim.stats import DelayHistogram
 from vftsim.study.designs.point_figures import Reader
-from vftsim.study.designs.sweep import DEFAULT_TIMES, plan_sweep, with_duration
+from vftsim.study.designs.sweep import DEFAULT_TIMES, plan_sweep
 from vftsim.workloads.flow import FlowResult
 
 
@@ -110,7 +110,6 @@ def test_a_model_without_cpu_bound_guests_has_no_cap_axis():
         (None, [], ["measure.warm_up=40 ms"], (1000, 40)),
         (None, [], ["measure={}"], (2000, 500)),
         (None, ["measure.duration=3 s"], [], (3000, 300)),
-        (None, [], with_duration(None, [], ["measure.warm_up=1 s"], 123_456_789), (123.456789, 1000)),
     ],
 )
 def test_times_are_values_like_any_other(name, grid, overrides, times_ms):
@@ -124,19 +123,6 @@ def test_times_can_be_axes():
     times = [(p.model.spec.measure.warm_up // 10**6, p.model.spec.measure.duration // 10**6) for p in points]
     assert times == [(100, 2000), (100, 5000), (1000, 2000), (1000, 5000)]
     assert points[0].model.assignments == ("measure.warm_up=100 ms", "measure.duration=2 s")
-
-
-@pytest.mark.parametrize(
-    ("name", "grid", "overrides", "message"),
-    [
-        (None, [], ["measure.duration=1 s"], "are the same: give one"),
-        (None, ["measure.duration=1 s,2 s"], [], "are the same: give one"),
-        ("lab-virtual", [], [], "for a steady state; 'lab-virtual'"),
-    ],
-)
-def test_a_duration_that_could_not_hold_is_refused(name, grid, overrides, message):
-    with pytest.raises(UsageError, match=message):
-        with_duration(name, grid, overrides, 10**9)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
-from vftsim.spec import DURATION
 from vftsim.study.designs.axes import refuse_overwritten, scheduler_keys, short_keys, split_values
 from vftsim.study.designs.experiment import Experiment
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Points, Source, refuse_many, source_of
 from vftsim.study.designs.protections import kinds_named, parts_named, protection_key
 from vftsim.study.designs.study_spec import Factor
-from vftsim.study.runs.model import Model, load_model
+from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import CONFIDENCE
 
 DEFAULT_MODEL = "xen-media"
@@ -22,7 +21,6 @@ COMPARISON_GRID = ("weight=256,1024", "cap=0,30", "streams=800")
 """Coarser: every scheduler multiplies it."""
 DEFAULT_TIMES = ("measure.duration=1 s", "measure.warm_up=300 ms")
 """Of the default study: ten accounting periods of the credit scheduler and fifteen packet intervals of warm-up."""
-DURATION_KEY = "measure.duration"
 _OPTION = "--grid"
 
 
@@ -132,15 +130,6 @@ def _default_grid(model: Model, variants: int) -> list[str]:
         return []
     default = COMPARISON_GRID if variants > 1 else DEFAULT_GRID
     return [text for text in default if short_keys(model, text.partition("=")[0])]
-
-
-def with_duration(name: str | None, grid: Sequence[str], overrides: Sequence[str], measured_ns: int) -> tuple[str, ...]:
-    """Return the overrides and one more: the measured time of a steady state."""
-    if load_model(name or DEFAULT_MODEL).spec.phased is not None:
-        raise UsageError(f"--duration is for a steady state; '{name}' is measured for its own load steps")
-    if _says(DURATION_KEY, grid, overrides):
-        raise UsageError(f"--duration and {DURATION_KEY} are the same: give one")
-    return (*overrides, f"{DURATION_KEY}={DURATION.format(measured_ns)}")
 
 
 def _default_times(name: str | None, grid: Sequence[str], overrides: Sequence[str]) -> tuple[str, ...]:
