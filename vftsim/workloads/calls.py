@@ -43,15 +43,17 @@ class CallSource:
         Row of their flow.
     end_ns : int
         What arrives later is left out.
+    number : int
+        Of the workload among those of its kind.
     """
 
-    def __init__(self, spec: "CallsSpec", streams: Streams, flow: int, end_ns: int) -> None:
+    def __init__(self, spec: "CallsSpec", streams: Streams, flow: int, end_ns: int, number: int = 0) -> None:
         self.flow = flow
         self._end_ns = end_ns
         setup = max(1, round(spec.received_packets * 0.6))
         shares = ((_SETUP, setup), (_TEARDOWN, spec.received_packets - setup))
         self._requests = [
-            _Requests(spec, streams, phase, packets, end_ns)
+            _Requests(spec, streams, 2 * number + phase, packets, end_ns)
             for phase, packets in shares
             if packets and spec.calls_per_s > 0.0
         ]
@@ -71,10 +73,10 @@ class CallSource:
 class _Requests:
     """Set-ups or tear-downs: Poisson at the call rate, each a few packets in a row."""
 
-    def __init__(self, spec: "CallsSpec", streams: Streams, phase: int, packets: int, end_ns: int) -> None:
+    def __init__(self, spec: "CallsSpec", streams: Streams, entity: int, packets: int, end_ns: int) -> None:
         self._rate_per_s = spec.calls_per_s
         self._streams = streams
-        self._phase = phase
+        self._entity = entity
         self._offsets_ns = np.arange(packets, dtype=np.int64) * spec.packet_gap
         self._end_ns = end_ns
         self._drawn = 0
@@ -96,7 +98,7 @@ class _Requests:
         return taken
 
     def _draw(self) -> None:
-        uniforms = self._streams.uniforms("signaling.gap", self._phase, start=self._drawn, count=_CALLS)
+        uniforms = self._streams.uniforms("signaling.gap", self._entity, start=self._drawn, count=_CALLS)
         # Gaps beyond the end are all alike; cut, their sum stays within 64 bits.
         gaps_ns = np.minimum(poisson_gaps_ns(uniforms, self._rate_per_s), self._end_ns + 1)
         times_ns = self._last_ns + np.cumsum(gaps_ns)
@@ -144,5 +146,5 @@ class CallsSpec(WorkloadSpec):
     def install(self, target: Target) -> FlowDriver:
         """Add the calls."""
         driver = FlowDriver(target, self, size_bytes=MESSAGE_BYTES, streams=1, late_ns=self.hold)
-        driver.sends(CallSource(self, target.streams, driver.flow, target.end_ns))
+        driver.sends(CallSource(self, target.streams, driver.flow, target.end_ns, target.number))
         return driver

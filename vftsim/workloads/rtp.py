@@ -51,13 +51,17 @@ class RtpSource:
         What arrives later is left out.
     link_bits_per_s : int
         Rate of the link into the host.
+    number : int
+        Of the workload among those of its kind.
     """
 
-    def __init__(self, spec: "RtpSpec", streams: Streams, flow: int, end_ns: int, link_bits_per_s: int) -> None:
+    def __init__(
+        self, spec: "RtpSpec", streams: Streams, flow: int, end_ns: int, link_bits_per_s: int, number: int = 0
+    ) -> None:
         self.flow = flow
         self._spec = spec
         self._end_ns = end_ns
-        self._phases_ns, self._errors = senders(spec, streams)
+        self._phases_ns, self._errors = senders(spec, streams, number)
         self._frame_ns, self._frame_rest = divmod(spec.frame_bytes * BITS_NS, link_bits_per_s)
         self._bits_per_s = link_bits_per_s
         self._numbers = np.arange(spec.streams, dtype=np.int64)
@@ -109,13 +113,13 @@ class RtpSource:
         return times_ns[:count], numbers[:count]
 
 
-def senders(spec: "RtpSpec", streams: Streams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return phase in ns and clock error of each stream."""
-    phases_ns = (streams.uniforms("media.phase", 0, count=spec.streams) * spec.interval).astype(np.int64)
+def senders(spec: "RtpSpec", streams: Streams, number: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return phase in ns and clock error of each stream of a workload, by its number among those of its kind."""
+    phases_ns = (streams.uniforms("media.phase", number, count=spec.streams) * spec.interval).astype(np.int64)
     if spec.sending_grid:
         phases_ns -= phases_ns % spec.sending_grid
     machines = -(-spec.streams // spec.streams_per_client)
-    errors = (2.0 * streams.uniforms("media.clock", 0, count=machines) - 1.0) * spec.clock_error_ppm * 1e-6
+    errors = (2.0 * streams.uniforms("media.clock", number, count=machines) - 1.0) * spec.clock_error_ppm * 1e-6
     return phases_ns, errors[np.arange(spec.streams) // spec.streams_per_client]
 
 
@@ -211,5 +215,6 @@ class RtpSpec(WorkloadSpec):
             is_voice=True,
             waits_for_line=True,
         )
-        driver.sends(RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s))
+        source = RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s, target.number)
+        driver.sends(source)
         return driver
