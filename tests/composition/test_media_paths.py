@@ -100,6 +100,16 @@ def test_two_workloads_of_a_kind_send_at_times_of_their_own(program, half):
     assert sum(waits_ns) / 2 == pytest.approx(111, abs=39)
 
 
+def test_workloads_together_get_no_more_through_than_the_line_carries():
+    """Each of two asks for 0.76 Mbit/s of 1 Mbit/s: of frames of 238 bytes 525.2 a second come through, not 800."""
+    halves = {name: {"kind": "rtp", "to": "guest", "streams": 8} for name in ("left", "right")}
+    narrow = {"lan": {"latency": WIRE // 2, "rate": 1_000_000, "queue": 2_000}}
+    record = run(host(FREE, workloads=halves, networks=narrow), 1, 0, 4 * S, 500 * MS)
+    flows = [record.whole.outcomes[f"workloads.{name}"] for name in halves]
+    assert sum(flow.delivered for flow in flows) / 4 == pytest.approx(1e6 / (8 * 238), rel=0.005)
+    assert sum(flow.dropped for flow in flows) / 4 == pytest.approx(800 - 1e6 / (8 * 238), rel=0.01)
+
+
 def m_d_1_k_loss(load, places):
     """Blocking of M/D/1/K from the chain embedded at departures (Cooper, Introduction to Queueing Theory)."""
     a = [math.exp(-load) * load**j / math.factorial(j) for j in range(places + 1)]

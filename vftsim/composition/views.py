@@ -71,7 +71,8 @@ def paths_to(spec: ModelSpec, host: str, network: str) -> list[IoPathSpec]:
 def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
     """Tell whether packets between a host and a network cross a modelled link.
 
-    They need not where all that comes is drawn beforehand and nothing else is on the way.
+    They need not where all that comes is drawn beforehand, nothing else is on the way, and the line carries what
+    several send; one workload by itself keeps to the line, or says that it does not.
     """
     paths = paths_to(spec, host, network)
     own = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
@@ -83,9 +84,10 @@ def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
         return True
     if paths and any(program.peers for domain in spec.domains.values() for program in domain.applications.values()):
         return True
-    return any(
-        workload.needs_link and spec.arrival_of(workload)[:2] == (host, network) for workload in spec.workloads.values()
-    )
+    arriving = {name: each for name, each in spec.workloads.items() if spec.arrival_of(each)[:2] == (host, network)}
+    sent = [each.wire_bits_per_s for name, each in arriving.items() for _ in spec.drivers_of(name)]
+    is_overloaded = len(sent) > 1 and sum(sent) > spec.networks[network].rate
+    return is_overloaded or any(workload.needs_link for workload in arriving.values())
 
 
 def guests_of(spec: ModelSpec, host: str) -> list[str]:
