@@ -65,6 +65,18 @@ def test_a_load_beside_another_program_adds_its_share(scheduler: str, other: dic
     assert 10.0 + 0.9 * percent - 1.0 <= found <= 10.0 + percent + 2.0
 
 
+@pytest.mark.parametrize("number", [1, 3])
+def test_applications_behind_one_interface_share_its_card(number: int):
+    """An interrupt of 1 ms every 10 ms, as often as the card may and however many programs it is for: 10 % of a CPU."""
+    eth0 = {"path": {"kind": "moderated", "moderation": "10 ms", "interrupt_cost": "1 ms"}}
+    programs = [f"program-{n}" for n in range(number)]
+    clients = {"kind": "open_requests", "rate": f"{3000 // number} /s"}
+    data = model({name: {"kind": "service", "demand": "0 ms"} for name in programs}, interfaces={"eth0": eth0})
+    data["workloads"] = {name: {**clients, "to": f"guest.{name}"} for name in programs}
+    data["measure"] = {"warm_up": "50 ms", "duration": "1 s"}
+    assert 100.0 * guest_cpu(data) == pytest.approx(10.0, abs=0.1)
+
+
 def both_ways(data: dict[str, Any]) -> list[list[tuple[int, ...]]]:
     """Return the accounts of the vCPUs, as they are and where hosts are observed, so that nothing is hidden."""
     found = []

@@ -94,22 +94,24 @@ class Moderated(GuestNicSpec, IoPathSpec):
         return int(engine.rows(guest_nics)[port].received)
 
     def connect(self, io: Io, site: Site) -> None:
-        """Give each port its card."""
+        """Give the ports their card: applications behind one interface share it."""
         for port in site.ports:
             io.engine.rows(ports)[port].transmit_ns = self.packet_cost
             install(io.engine, port, self, self.interrupt_cost, self.packet_cost, io)
-            io.engine.rows(guest_nics)[port].release_ns = self.release_every
+            nic = io.engine.rows(guest_nics)[port]
+            nic.card, nic.release_ns = site.ports[0], self.release_every
 
 
 class GuestNic(Record):
-    """The receive side of a port's card.
+    """The receive side of a card; ``card`` is the port that has it, the first of those that share an interface.
 
-    Packets go from the ring (``announced`` to the guard, then ``batch``) to interrupt work (``taken``) and on to their
-    sockets.  ``is_pending``: an interrupt is
-    planned; ``is_due``: it came while masked.  ``ring_full`` and ``down`` are rows of ``drops``.  Outputs wait in
-    ``outbox`` for the next multiple of ``release_ns``, if that is not 0.
+    ``received`` counts packets by port.  They go from the ring (``announced`` to the guard, then ``batch``) to
+    interrupt work (``taken``) and on to their sockets.  ``is_pending``: an interrupt is planned; ``is_due``: it came
+    while masked.  ``ring_full`` and ``down`` are rows of ``drops``.  Outputs wait in ``outbox`` for the next multiple
+    of ``release_ns``, if that is not 0.
     """
 
+    card: int
     ring_packets: int
     moderation_ns: int
     interrupt_cost_ns: int
@@ -139,6 +141,7 @@ def install(
 ) -> None:
     """Make the card of a port; costs are CPU time of an interrupt and of each packet it announces."""
     nic = engine.rows(guest_nics)[port]
+    nic.card = port
     nic.ring_packets = spec.ring
     nic.moderation_ns = spec.moderation
     nic.interrupt_cost_ns = interrupt_cost_ns
@@ -151,24 +154,31 @@ def install(
         nic.down = io.drop_row("NIC", "down")
 
 
+@part
+def card_of(sim: Sim, port: Port) -> int:
+    """Return the row of the card that a port's packets go by."""
+    return guest_nics(sim)[port.row].card
+
+
 @moderated.implements(arrive)
 def take_in(sim: Sim, port: Port, packet: int) -> None:
     """Put a packet from the wire into the ring, and see to an interrupt."""
-    nic = guest_nics(sim)[port.row]
-    nic.received += 1
+    guest_nics(sim)[port.row].received += 1
+    row = card_of(sim, port)
+    nic = guest_nics(sim)[row]
     if nic.is_cut:
         drop(sim, packet, nic.down)
     elif nic.ring.length >= nic.ring_packets:
         drop(sim, packet, nic.ring_full)
     elif port.guard == 0 and nic.interrupt_cost_ns == 0 and nic.packet_cost_ns == 0:
-        hand_over(sim, port, packet)
+        hand_over(sim, packet)
     else:
         packet_list.push(sim, nic.ring, packet)
         if not nic.is_pending:
             # It stays so while the interrupt is masked, so that one interrupt announces everything.
             nic.is_pending = True
             # Packets of the same instant share the interrupt: it is handled after their arrival.
-            at(sim, max(sim.now_ns, nic.next_interrupt_ns), EventKind.DEVICE, 0, on_interrupt, port.row)
+            at(sim, max(sim.now_ns, nic.next_interrupt_ns), EventKind.DEVICE, 0, on_interrupt, row)
 
 
 @event
@@ -197,7 +207,7 @@ def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
     count = 0
     while nic.announced.length > 0:
         packet = packet_list.pop(sim, nic.announced)
-        noted_ns = take_note(sim, port, packets(sim)[packet].size_bytes)
+        noted_ns = take_note(sim, ports(sim)[packets(sim)[packet].port], packets(sim)[packet].size_bytes)
         if noted_ns < 0:
             drop(sim, packet, nic.down)
         else:
@@ -212,26 +222,27 @@ def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
     else:
         # What costs nothing overtakes what is still in interrupt work.
         while nic.batch.length > 0:
-            hand_over(sim, port, packet_list.pop(sim, nic.batch))
+            hand_over(sim, packet_list.pop(sim, nic.batch))
 
 
 @work_done
 def interrupt_done(sim: Sim, port_row: int, argument: int) -> None:
     """The work of an interrupt that announced ``argument`` packets is done; a vCPU does them in order."""
     for _ in range(argument):
-        hand_over(sim, ports(sim)[port_row], packet_list.pop(sim, guest_nics(sim)[port_row].taken))
+        hand_over(sim, packet_list.pop(sim, guest_nics(sim)[port_row].taken))
 
 
 @part
-def hand_over(sim: Sim, port: Port, packet: int) -> None:
+def hand_over(sim: Sim, packet: int) -> None:
     mark(sim, packet, ENTERED, 0, sim.now_ns, 0)
-    receive(sim, applications(sim)[port.application], packet)
+    receive(sim, applications(sim)[ports(sim)[packets(sim)[packet].port].application], packet)
 
 
 @moderated.implements(send)
 def send_out(sim: Sim, port: Port, packet: int) -> bool:
     """Send at once, or with the next batch: the card's own transmit ring never fills before the link's queue."""
-    nic = guest_nics(sim)[port.row]
+    row = card_of(sim, port)
+    nic = guest_nics(sim)[row]
     if nic.release_ns == 0:
         send_from_host(sim, port, packet)
         return True
@@ -239,7 +250,7 @@ def send_out(sim: Sim, port: Port, packet: int) -> bool:
     # The first of a batch plans the release for all of it.
     if nic.outbox.length == 1:
         due_ns = (sim.now_ns // nic.release_ns + 1) * nic.release_ns
-        at(sim, due_ns, EventKind.DEVICE, 1, on_release, port.row)
+        at(sim, due_ns, EventKind.DEVICE, 1, on_release, row)
     return True
 
 
@@ -248,29 +259,30 @@ def on_release(sim: Sim, port_row: int, token: int) -> None:
     """Send what has waited, in order."""
     nic = guest_nics(sim)[port_row]
     while nic.outbox.length > 0:
-        send_from_host(sim, ports(sim)[port_row], packet_list.pop(sim, nic.outbox))
+        packet = packet_list.pop(sim, nic.outbox)
+        send_from_host(sim, ports(sim)[packets(sim)[packet].port], packet)
 
 
 @moderated.implements(mask)
 def mask_interrupts(sim: Sim, port: Port) -> None:
-    guest_nics(sim)[port.row].is_masked = True
+    guest_nics(sim)[card_of(sim, port)].is_masked = True
 
 
 @moderated.implements(unmask)
 def unmask_interrupts(sim: Sim, port: Port) -> None:
     """Raise interrupts again, at once if one is due."""
-    nic = guest_nics(sim)[port.row]
+    nic = guest_nics(sim)[card_of(sim, port)]
     nic.is_masked = False
     if nic.is_due:
         nic.is_due = False
         # By an event: the machine is thawed after its ports are unmasked.
-        at(sim, sim.now_ns, EventKind.DEVICE, 0, on_interrupt, port.row)
+        at(sim, sim.now_ns, EventKind.DEVICE, 0, on_interrupt, card_of(sim, port))
 
 
 @moderated.implements(unplug)
 def take_no_more(sim: Sim, port: Port) -> None:
     """Lose what waits to leave and what is to come; what is in the ring and in interrupt work stays."""
-    nic = guest_nics(sim)[port.row]
+    nic = guest_nics(sim)[card_of(sim, port)]
     nic.is_cut = True
     while nic.outbox.length > 0:
         drop(sim, packet_list.pop(sim, nic.outbox), nic.down)
@@ -280,20 +292,20 @@ def take_no_more(sim: Sim, port: Port) -> None:
 def cut(sim: Sim, port: Port) -> None:
     """Lose what is in the ring too."""
     take_no_more(sim, port)
-    nic = guest_nics(sim)[port.row]
+    nic = guest_nics(sim)[card_of(sim, port)]
     while nic.ring.length > 0:
         drop(sim, packet_list.pop(sim, nic.ring), nic.down)
 
 
 @moderated.implements(connect)
 def reconnect(sim: Sim, port: Port) -> None:
-    guest_nics(sim)[port.row].is_cut = False
+    guest_nics(sim)[card_of(sim, port)].is_cut = False
 
 
 @moderated.implements(forget)
 def lose_all(sim: Sim, port: Port) -> None:
     """Lose what is in the ring and in interrupt work, whose jobs are lost too."""
-    nic = guest_nics(sim)[port.row]
+    nic = guest_nics(sim)[card_of(sim, port)]
     while nic.ring.length > 0:
         drop(sim, packet_list.pop(sim, nic.ring), nic.down)
     while nic.taken.length > 0:
