@@ -52,7 +52,7 @@ class NetworkSpec(Spec):
     latency: DurationNs = Field(
         100_000,
         description="One-way delay of a host's link beside transmission: switch, driver, interrupt. What goes from "
-        "host to host crosses the links of both.",
+        "host to host crosses the links of both, and between guests of one host that link out and back.",
     )
     queue: Annotated[ByteCount, Field(gt=0)] = Field(
         256 * 1024,
