@@ -34,7 +34,7 @@ def reach(sim: Sim, a: int, b: int) -> int:
 
 @cache
 def linked() -> Linked:
-    return link([reach], {})
+    return link([reach], {}, [], [drops])
 
 
 class Arithmetic:
@@ -105,21 +105,17 @@ def test_a_train_on_a_shared_transmitter_is_one_entry_of_all_its_bytes():
     assert shared.channel.sent_bytes == 100
 
 
-def test_a_full_shared_transmitter_delays_entries_and_counts_them():
+@pytest.mark.parametrize("ahead_bytes", [95, 100])
+def test_entries_that_find_a_shared_transmitter_full_take_their_turn_on_it_and_are_no_losses(ahead_bytes):
+    """At 1 us a byte 100 bytes fill the queue; what waits is on the wire as soon as what is before it has left."""
     shared = Arithmetic(8_000_000, 0, queue_bytes=100)
     wire = shared.engine.rows(links)[shared.link]
-    shared.call(occupy, wire, 95)
-    assert shared.push(0, 10) == 110_000  # when the queue has drained, as TCP would
-    assert int(wire.sent) == 2
-
-
-def test_an_entry_that_finds_the_transmitter_exactly_full_is_counted():
-    """At 1 us a byte 100 bytes fill the queue; the entry behind them is written when they have left."""
-    shared = Arithmetic(8_000_000, 0, queue_bytes=100)
-    wire = shared.engine.rows(links)[shared.link]
-    assert shared.push(0, 100) == 100_000
-    assert shared.push(0, 10) == 110_000
-    assert int(shared.engine.rows(drops)[wire.queue_full].count) == 1
+    shared.call(occupy, wire, ahead_bytes)
+    assert [shared.push(0, 10) for _ in range(3)] == [1000 * (ahead_bytes + more) for more in (10, 20, 30)]
+    assert int(shared.engine.rows(drops)[wire.queue_full].count) == 0
+    assert shared.call(occupy, wire, 1) == -1  # an output finds no room
+    shared.engine.sim.now_ns = 1000 * (ahead_bytes + 30)
+    assert shared.call(occupy, wire, 10) == 1000 * (ahead_bytes + 40)
 
 
 def test_an_acknowledgement_takes_its_bits_and_the_way():

@@ -87,6 +87,23 @@ def test_the_guest_waits_longer_where_other_traffic_fills_the_link_and_no_byte_i
     assert own >= 0.99 * full["domains.vm.protection"].channel_bytes > 0
 
 
+def test_a_log_that_waits_for_a_full_line_takes_its_turn_on_it(tmp_path: Any) -> None:
+    """Of 96 Mbit/s received 106 are log, beside 25 of background: the line carries 100, and the guest has to wait."""
+    run, found = played(
+        tmp_path,
+        "lockstep",
+        "workloads.load={kind: open_requests, to: vm, rate: 12000 /s, gap_cv: 0, request_size: 1000 B}",
+        "domains.vm.applications.srv.answer_size=64 B",
+        "networks.lan.background={bulk: {burst: 3125 B, period: 1 ms}}",
+    )
+    lost = run.built.hosts["host"].io.drop_rows["background traffic", "queue full"]
+    carried, own = sent(run)
+    assert carried >= own + 3125 * (999 - int(run.engine.rows(drops)[lost].count))
+    in_queue_and_log = 1024 * (256 + 512)
+    assert 12_500_000 < carried <= 12_500_000 + in_queue_and_log
+    assert found["domains.vm.protection"].stopped_ns > 0
+
+
 @pytest.mark.parametrize("burst_bytes", [3125, 6250])
 def test_states_without_end_take_what_the_background_leaves(burst_bytes: int, tmp_path: Any) -> None:
     """25 or 50 of 100 Mbit/s, in bursts each ms; the queue of 256 KiB has room for a piece and what comes meanwhile."""

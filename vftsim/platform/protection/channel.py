@@ -6,8 +6,9 @@ equal entries at t_1, t_1 + p, ..., t_n ends at max(d + n S, t_1 + n S, t_n + S)
 entry from which the transmitter is never idle lies at an end of the train, because the entries are
 evenly spaced.
 
-Shared with other traffic, entries occupy the same transmitter as the outputs.  An entry that
-finds that transmitter's queue full waits for the queue to drain (TCP), and the primary's log buffer grows.
+Shared with other traffic, entries occupy the same transmitter as the outputs, in order of arrival.  An entry that
+finds that transmitter's queue full waits for room (TCP), and the primary's log buffer grows; outputs that come
+meanwhile find the queue full, too.
 What is larger than an entry, a state, goes in pieces (:func:`put_piece`): the next one queues when the one before has
 left, behind whatever has come meanwhile, so that it takes what the others leave.
 
@@ -27,7 +28,6 @@ from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS, Link, backlog_ns, links, occupy, reserve
 from vftsim.platform.io.link import transmission_ns as link_transmission_ns
-from vftsim.platform.io.packet import drops
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.migration import ReprotectionSpec
@@ -246,12 +246,12 @@ def push(sim: Sim, channel: Channel, size_bytes: int) -> int:
 @part
 def push_shared(sim: Sim, channel: Channel, link: Link, size_bytes: int) -> int:
     """Write an entry onto a shared transmitter; return when its last bit leaves."""
-    # An entry that waits for the queue to drain keeps those behind it waiting too.
-    if channel.free_ns <= sim.now_ns + link.queue_ns:
-        arrival_ns = occupy_shared(sim, link, size_bytes)
-        if arrival_ns >= 0:
-            return max(channel.free_ns, arrival_ns - link.latency_ns)
-    return max(channel.free_ns, sim.now_ns + link.queue_ns) + transmission_ns(channel, size_bytes)
+    arrival_ns = occupy(sim, link, size_bytes)
+    if arrival_ns < 0:
+        # It waits in the log for room: its turn on the wire stays, so that the line carries no more than it can.
+        reserve(sim, link, size_bytes, link_transmission_ns(link, size_bytes))
+        arrival_ns = link.free_ns + link.latency_ns
+    return max(channel.free_ns, arrival_ns - link.latency_ns)
 
 
 @part
@@ -303,15 +303,6 @@ def claim_room(sim: Sim, link_row: int, frame_ns: int) -> None:
     if shared_link.claimed_ns > sim.now_ns:
         time_ns = max(time_ns, shared_link.claimed_ns + frame_ns)
     shared_link.claimed_ns = time_ns
-
-
-@part
-def occupy_shared(sim: Sim, link: Link, size_bytes: int) -> int:
-    """Put data among the frames of a link; return when it arrives, or -1 and a drop there if it finds no room."""
-    arrival_ns = occupy(sim, link, size_bytes)
-    if arrival_ns < 0:
-        drops(sim)[link.queue_full].count += 1
-    return arrival_ns
 
 
 @part
