@@ -1,13 +1,24 @@
-"""Periodic CPU work as an application: machines and duties that share a host without being modelled further."""
+"""Periodic CPU work as an application: machines and duties that share a host without being modelled further.
+
+Protection makes it cost ``execution`` times as much, as all work of a guest.
+"""
 
 from typing import Literal
 
-from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load
+from vftsim.kernel import Sim
+from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load, cyclic_loads
 from vftsim.platform.cpu.unseen import account_for_unseen
-from vftsim.platform.io.packet import application
+from vftsim.platform.io.packet import Application, application, set_overhead
+from vftsim.workloads.common import add_application
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 
 periodic_load = application.kind("periodic_load")
+
+
+@periodic_load.implements(set_overhead)
+def slow_down(sim: Sim, program: Application, output_ns: int, execution: float, exits: float) -> None:
+    """Set what work costs that begins from now on."""
+    cyclic_loads(sim)[program.state_row].execution = execution
 
 
 @APPLICATIONS.register
@@ -40,6 +51,7 @@ class PeriodicLoad(Program):
     def __init__(self, spec: PeriodicLoadSpec, context: InstallContext) -> None:
         super().__init__(context)
         self._load = add_load(context.engine, context.domain, spec, context.number)
+        self.row = add_application(context.engine, periodic_load, self._load, context.domain)
         self._hide = context.hide
         self._is_elided = False
 

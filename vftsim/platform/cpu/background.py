@@ -26,12 +26,16 @@ class CyclicLoadSpec(Spec):
 
 
 class CyclicLoad(Record):
-    """A domain's periodic work; a period's work that is not done in time is added to the next."""
+    """A domain's periodic work; a period's work that is not done in time is added to the next.
+
+    Work that begins costs ``execution`` times its demand.
+    """
 
     domain: int
     entity: int
     busy_ns: int
     period_ns: int
+    execution: float
     done: int
 
 
@@ -40,7 +44,9 @@ cyclic_loads = Table("cyclic_loads", CyclicLoad, 4096)
 
 def add_load(engine: Engine, domain: int, spec: CyclicLoadSpec, entity: int) -> int:
     """Give a domain periodic work, ordered by ``entity`` among timers of one instant; return its row."""
-    row, _ = engine.add(cyclic_loads, domain=domain, entity=entity, busy_ns=spec.busy, period_ns=spec.period)
+    row, _ = engine.add(
+        cyclic_loads, domain=domain, entity=entity, busy_ns=spec.busy, period_ns=spec.period, execution=1.0
+    )
     return row
 
 
@@ -61,7 +67,7 @@ def begin_period(sim: Sim, row: int) -> None:
     """Give the domain a period's work and plan the next."""
     load = cyclic_loads(sim)[row]
     if load.busy_ns > 0:
-        submit(sim, domains(sim)[load.domain], load.busy_ns, on_done, row, 0)
+        submit(sim, domains(sim)[load.domain], int(load.busy_ns * load.execution), on_done, row, 0)
     at(sim, sim.now_ns + load.period_ns, EventKind.TIMER, load.entity, on_period, row)
 
 
