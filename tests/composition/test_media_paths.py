@@ -45,6 +45,22 @@ def test_stub_domain_adds_the_split_driver_both_ways():
     assert lone_delay(host({"kind": "stub_domain"})) == lone_delay(host({"kind": "emulated"})) + 40_000
 
 
+def test_one_stub_domain_serves_all_interfaces_of_a_guest():
+    """1500 + 4000 + 2 * 6000 ns each way of 100 packets a second over two cards: 0.35 % of a CPU."""
+    system = host(
+        {"kind": "stub_domain"},
+        pcpus=5,
+        nics={"eth0": {"network": "lan"}, "eth1": {"network": "back"}},
+        networks={"lan": {}, "back": {}},
+        media={"interfaces": {n: {"network": n, "path": {"kind": "stub_domain"}} for n in ("lan", "back")}},
+        workloads={n: {"kind": "rtp", "to": "guest", "via": n, "streams": 1} for n in ("lan", "back")},
+    )
+    outcomes = run(system, 1, 0, S, 100 * MS).whole.outcomes
+    assert outcomes["domains.guest-stub"].cpu == pytest.approx(0.35, rel=0.03)
+    used_ns = sum(each.cpu_ns for owner, each in outcomes.items() if owner.startswith("domains."))
+    assert used_ns == sum(outcomes["hosts.host"].busy_ns.values())
+
+
 def test_every_switch_is_paid():
     """One pCPU, four vCPUs in turn: the packet meets the switches to dom0.0, guest, dom0.1."""
     scheduler = {"kind": "round_robin"}

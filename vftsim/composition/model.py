@@ -339,14 +339,13 @@ class ModelSpec(Spec):
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
 
     def host_problems(self) -> Iterator[str]:
-        """Yield hosts whose scheduler cannot have their domains, stub domains of interfaces last, as they are built."""
+        """Yield hosts whose scheduler cannot have their domains, stub domains last, as they are built."""
         specs = self.expanded().values()
         for name, host in self.hosts.items():
             here = [each for each in specs if self.host_of(each) == name]
             placed = [PlacedDomain(each, each.vcpus, each.affinity) for each in here]
-            for domain in here:
-                stubs = sum(way.path.needs_stub_domain for way in domain.interfaces.values())
-                placed += [PlacedDomain(domain.stub)] * stubs
+            served = [each for each in here if any(way.path.needs_stub_domain for way in each.interfaces.values())]
+            placed += [PlacedDomain(domain.stub) for domain in served]
             if why := host.scheduler.refusal(host.pcpus, placed):
                 yield f"hosts.{name}: {why}"
 
