@@ -141,6 +141,17 @@ def test_interrupts_cannot_be_spread_over_one_vcpu():
     assert remarks(behind("paravirtual", {"placement": "spread"}, vcpus=2)) == []
 
 
+def test_a_second_interface_to_a_network_is_told():
+    """Nothing is spread over two: clients are answered as with the first one."""
+    served = {P: SERVICE, DISK: ARRAY, "workloads": USERS}
+    second = {**served, "domains.a.interfaces.eth1": {"path": {"kind": "moderated"}}}
+    alone, both = model(served), model(second)
+    answered = [run_model(spec, 1, 0).whole.outcomes["workloads.u"].answered for spec in (alone, both)]
+    assert answered[0] == answered[1] > 0
+    ways = "eth0, eth1 lead to lan, over one link; workloads go by eth0, requests of other domains and to them by eth1"
+    assert (remarks(alone), remarks(both)) == ([], [f"domains.a.interfaces: {ways}"])
+
+
 @pytest.mark.parametrize("rate", ["0 B", "100 MB"])
 def test_writes_that_no_state_carries_are_told(rate):
     """By hand: states carry the rate for each second of CPU time, not what the program writes."""

@@ -57,7 +57,8 @@ def remarks(spec: ModelSpec) -> list[str]:
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
     of_disks = (_unsent_writes(name, domain) for name, domain in spec.domains.items())
-    said = (*of_vcpus, *of_drivers, *of_disks, *of_tests, *of_crashes)
+    of_ways = _second_ways(spec)
+    said = (*of_vcpus, *of_drivers, *of_disks, *of_ways, *of_tests, *of_crashes)
     return [*filter(None, said), *_of_faults(spec), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
@@ -172,6 +173,20 @@ def _unsent_writes(name: str, domain: DomainSpec) -> str:
     if domain.protection.disk_write_rate != 0 or not any(each.uses_a_disk for each in domain.applications.values()):
         return ""
     return f"domains.{name}.protection.disk.write_rate is 0: no state carries what its programs write to disks"
+
+
+def _second_ways(spec: ModelSpec) -> Iterator[str]:
+    """Yield interfaces of a domain that lead to one network: traffic is not spread over them."""
+    for name, domain in spec.domains.items():
+        ways: dict[str, list[str]] = {}
+        for key, interface in domain.interfaces.items():
+            ways.setdefault(spec.network_of(domain, interface), []).append(key)
+        for network, keys in ways.items():
+            if len(keys) > 1:
+                yield (
+                    f"domains.{name}.interfaces: {listing(keys)} lead to {network}, over one link; workloads go by "
+                    f"{keys[0]}, requests of other domains and to them by {keys[-1]}"
+                )
 
 
 def _idle_bounds(spec: ModelSpec) -> Iterator[str]:
