@@ -46,6 +46,32 @@ def test_a_count_makes_domains_with_a_workload_each():
     assert min(used[name] for name in flows) > 0.0
 
 
+@pytest.mark.parametrize(
+    ("program", "clients", "times"),
+    [
+        ({"kind": "service", "demand": "10 ms"}, {"kind": "open_requests"}, "latency"),
+        (
+            {"kind": "prefork_web_server", "script": "10 ms", "output_share": "0 %"},
+            {"kind": "httperf", "connections": 100},
+            "response",
+        ),
+    ],
+)
+def test_clients_of_copies_that_keep_time_do_not_keep_step(program, clients, times):
+    """Four guests that each work 10 of 100 ms: less wait than of random arrivals, M/D/1; in step it is 25 ms."""
+    guest = {"count": 4, "interfaces": interface("moderated"), "applications": {"program": program}}
+    data = {
+        "hosts": {"host": {"scheduler": {"kind": "round_robin"}}},
+        "networks": {"lan": {"latency": "0 s"}},
+        "domains": {"guest": guest},
+        "workloads": {"load": {**clients, "to": "guest", "rate": "10 /s", "gap_cv": 0}},
+        "measure": {"warm_up": "200 ms", "duration": "10 s"},
+    }
+    _, record = run(data)
+    mean_ms = getattr(record.whole.outcomes["workloads.load"], times).mean / 1e6
+    assert 10.0 < mean_ms < 10.0 * (1.0 + 0.4 / (2.0 * 0.6))
+
+
 def test_packets_of_all_domains_add_up():
     made, record = run(THREE)
     sent = sum(int(made.engine.rows(nics)[row].admitted) for row in made.built.hosts["host"].io.nics.values())

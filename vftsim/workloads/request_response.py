@@ -63,8 +63,9 @@ class Exchange(Record):
 
     Rounds that began before ``warmup_ns`` count in ``requests``, ``answered``, ``repeated`` and ``dropped`` only;
     ``answers`` are those that came after it, ``failed`` those that say so, ``given_up`` requests after it.
-    An open one has ``gap_ns`` between requests, each of which is a client that leaves after its answer, or after
-    ``most_tries``.  ``retry_ns`` is the first wait before a request is repeated, 0: it never is.
+    An open one has ``gap_ns`` between requests, the first ``phase_ns`` after such a gap, each of which is a client that
+    leaves after its answer, or after ``most_tries``.  ``retry_ns`` is the first wait before a request is repeated, 0:
+    it never is.
     """
 
     row: int
@@ -77,6 +78,7 @@ class Exchange(Record):
     retry_ns: int
     gap_ns: int
     gaps: int
+    phase_ns: int
     most_tries: int
     warmup_ns: int
     offered: int
@@ -265,7 +267,7 @@ def start_exchange(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
     exchange = exchanges(sim)[row]
     if exchange.gap_ns > 0:
-        first_ns = sim.now_ns + max(1, duration_ns(sim, exchange.gaps, exchange.gap_ns))
+        first_ns = sim.now_ns + exchange.phase_ns + max(1, duration_ns(sim, exchange.gaps, exchange.gap_ns))
         at(sim, first_ns, EventKind.ARRIVAL, ORDER + row, on_arrival, row)
     for client_row in range(exchange.first_client, exchange.first_client + exchange.clients):
         client = clients(sim)[client_row]
@@ -480,6 +482,7 @@ class OpenRequestsSpec(_RequestsSpec):
             retry_ns=self.timeout,
             gap_ns=gap_ns,
             gaps=target.gamma_feed("open_requests.gap", target.number, gap_ns, self.gap_cv),
+            phase_ns=target.phase_ns(self.kind, target.number, gap_ns, self.gap_cv),
             most_tries=self.retries + 1,
             latency=target.add_delays(),
         )

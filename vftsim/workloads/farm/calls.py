@@ -347,7 +347,7 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 def start_calls(sim: Sim, row: int, _: int) -> int:
     """Let the first call begin, and the first established one end, half a mean gap apart."""
     load = farm.loads(sim)[row]
-    first_ns = max(1, duration_ns(sim, load.gaps, load.gap_ns))
+    first_ns = load.phase_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
     at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, row, on_begin, row)
     if load.earlier_ns > 0:
         load.earlier_ns += sim.now_ns
@@ -534,6 +534,7 @@ class FarmCallsSpec(WorkloadSpec):
             self,
             gap_ns=gap_ns,
             gaps=target.gamma_feed("farm_calls.gap", target.number, gap_ns, self.gap_cv),
+            phase_ns=target.phase_ns(self.kind, target.number, gap_ns, self.gap_cv),
             earlier_gaps=target.gamma_feed("farm_calls.earlier", target.number, gap_ns, self.gap_cv),
             earlier_ns=self.hold if self.established else 0,
             responses=target.add_delays(),

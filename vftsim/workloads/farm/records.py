@@ -167,8 +167,9 @@ class Request(Record):
 class FarmLoad(Record):
     """Calls of one workload; what began before ``warmup_ns`` is not counted beyond ``begun``, ``active`` and ``ended``.
 
-    Their user agents run in ``agents`` domains from ``first_agent`` on (0: on machines of their own), where a message
-    takes ``message_cost_ns``.  ``earlier_ns`` is until when calls end that were established before the run.
+    The first begins ``phase_ns`` after a gap.  Their user agents run in ``agents`` domains from ``first_agent`` on (0:
+    on machines of their own), where a message takes ``message_cost_ns``.  ``earlier_ns`` is until when calls end that
+    were established before the run.
     ``answered`` are the answers that came after the warm-up, ``messages`` what user agents sent after it, ``repeated``
     those of them that they had sent before.
     """
@@ -178,6 +179,7 @@ class FarmLoad(Record):
     port: int
     gap_ns: int
     gaps: int
+    phase_ns: int
     earlier_gaps: int
     registered: bool
     is_balanced: bool

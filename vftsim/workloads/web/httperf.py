@@ -56,6 +56,7 @@ class HttpLoad(Record):
     port: int
     gap_ns: int
     gaps: int
+    phase_ns: int
     connections: int
     timeout_ns: int
     request_size_bytes: int
@@ -278,7 +279,7 @@ def on_sample(sim: Sim, http_load_row: int, token: int) -> None:
 def start_httperf(sim: Sim, row: int, delay_ns: int) -> int:
     """Begin the test after a while."""
     load = http_loads(sim)[row]
-    load.start_ns = sim.now_ns + delay_ns
+    load.start_ns = sim.now_ns + delay_ns + load.phase_ns
     at(sim, load.start_ns, EventKind.ARRIVAL, row, on_begin, row)
     at(sim, load.start_ns + load.sample_ns, EventKind.TIMER, row, on_sample, row)
     return 0
@@ -434,6 +435,7 @@ class HttperfSpec(WorkloadSpec):
             self,
             gap_ns=gap_ns,
             gaps=target.gamma_feed("httperf.gap", target.number, gap_ns, self.gap_cv),
+            phase_ns=target.phase_ns(self.kind, target.number, gap_ns, self.gap_cv),
             lifetimes=target.add_delays(),
             response_times=target.add_delays(),
         )
