@@ -237,7 +237,8 @@ class Oracle:
         lost = self._unseen(name.rpartition(".")[0]) if self._may_lose(name) else 0
         left_ns = self._speed(name) * self._left_ns(on_read, argument=int(self._own(udp_sinks, name).row))
         begun = served + sum(flow.packet != 0 for flow in flows) + lost
-        own.add(served, begun, program.read_cost, left_ns, has_lost=self._may_lose(name))
+        read_ns = round(program.read_cost * spec.cpu_inflation)
+        own.add(served, begun, read_ns, left_ns, has_lost=self._may_lose(name))
         own.bring(served, UNPRICED if flows else 0)
 
     def _flows_of(self, table: Any, name: str) -> list[Any]:
@@ -249,13 +250,15 @@ class Oracle:
         for one in self._flows_of(connections, name):
             size = int(self._row(bulks, int(one.bulk)).mss)
             taken = int(one.expected) + int(one.beyond_count) - (one.packet != 0)
-            own.add(
-                taken, int(one.nxt + one.retransmitted) + 1, program.segment_cost + program.copy_cost * size // 1024
-            )
-            own.add(
-                int(one.acknowledgements), int(one.acknowledgements) + 2, program.ack_cost + self._transmit_ns(spec)
-            )
+            own.add(taken, int(one.nxt + one.retransmitted) + 1, self._segment_ns(spec, program, size))
+            ack_ns = round(program.ack_cost * spec.cpu_inflation) + self._transmit_ns(spec)
+            own.add(int(one.acknowledgements), int(one.acknowledgements) + 2, ack_ns)
             own.bring(taken, UNPRICED)
+
+    @staticmethod
+    def _segment_ns(spec: Any, program: Any, size: int) -> int:
+        copy_ns = round(program.copy_cost * spec.cpu_inflation) * size // 1024
+        return round(program.segment_cost * spec.cpu_inflation) + copy_ns
 
     def _tcp_source(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
         """What was sent cost its price; what the client acknowledged was read, unless it was lost on the way."""
@@ -263,10 +266,10 @@ class Oracle:
             size = int(self._row(bulks, int(one.bulk)).mss)
             sent = int(one.nxt + one.retransmitted)
             wasted = 2 + int(one.timeouts + one.recoveries)
-            price_ns = program.segment_cost + program.copy_cost * size // 1024 + self._transmit_ns(spec)
+            price_ns = self._segment_ns(spec, program, size) + self._transmit_ns(spec)
             # After a time-out what is not acknowledged counts as not sent, until it is sent again.
             own.add(sent, sent + wasted + int(one.recover), price_ns)
-            own.add(0, int(one.acknowledgements), program.ack_cost)
+            own.add(0, int(one.acknowledgements), round(program.ack_cost * spec.cpu_inflation))
             own.bring(0, UNPRICED)
 
     def _prefork_web_server(self, own: Bounds, spec: Any, program: Any, name: str) -> None:

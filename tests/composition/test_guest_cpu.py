@@ -84,6 +84,24 @@ def test_a_periodic_load_costs_what_protection_makes_the_work_of_its_guest_cost(
     assert (100.0 * alone, 100.0 * guarded) == (pytest.approx(10.0), pytest.approx(15.0))
 
 
+FREE = {
+    "kind": "direct",
+    "event_cost": 0,
+    "interrupt_exit_cost": 0,
+    "driver_receive_cost": 0,
+    "driver_transmit_cost": 0,
+}
+
+
+@pytest.mark.parametrize("name", ["relay", "server", "sink", "source", "datagrams", "apache", "timer"])
+def test_what_is_asked_for_at_a_rate_costs_what_its_hypervisor_makes_it_cost(name: str):
+    """On a path that costs nothing, with CPU time to spare: twice the factor, twice the CPU time."""
+    programs, eth0 = {name: generated.PROGRAMS[name]}, {"eth0": {"path": FREE}}
+    plain, dear = (guest_cpu(model(programs, interfaces=eth0, cpu_inflation=factor)) for factor in (1.0, 2.0))
+    assert 0.0 < plain < 0.6
+    assert dear == pytest.approx(2.0 * plain, rel=0.1)
+
+
 def both_ways(data: dict[str, Any]) -> list[list[tuple[int, ...]]]:
     """Return the accounts of the vCPUs, as they are and where hosts are observed, so that nothing is hidden."""
     found = []

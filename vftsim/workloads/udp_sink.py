@@ -189,6 +189,7 @@ class UdpSinkSpec(ApplicationSpec):
         sink = context.add_program(
             udp_sinks,
             self,
+            read_cost_ns=context.inflated(self.read_cost),
             most_waiting=max(1, self.receive_buffer // self.packet_charge),
             socket_full=context.drop_row(f"{context.name} socket", "full"),
             lost_in_boot=context.drop_row("guest", "lost in crash"),

@@ -272,7 +272,16 @@ class _TcpEndSpec(ApplicationSpec):
         """Add it to a domain."""
         lost_in_boot = context.drop_row("guest", "lost in crash")
         unknown = context.drop_row("guest", "of no connection")
-        return Program(context, context.add_program(tcp_programs, self, lost_in_boot=lost_in_boot, unknown=unknown))
+        record = context.add_program(
+            tcp_programs,
+            self,
+            segment_cost_ns=context.inflated(self.segment_cost),
+            copy_cost_ns=context.inflated(self.copy_cost),
+            ack_cost_ns=context.inflated(self.ack_cost),
+            lost_in_boot=lost_in_boot,
+            unknown=unknown,
+        )
+        return Program(context, record)
 
 
 @APPLICATIONS.register
