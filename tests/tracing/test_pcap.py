@@ -220,3 +220,26 @@ def test_clients_see_their_own_packets_alone():
     assert len(at_client) == pytest.approx(2 * requests, abs=1)
     at_hosts = Counter(bytes(sorted(frame[27:28] + frame[31:32])) for _, frame, _ in captured(trace, Point.host))
     assert at_hosts[b"\xfe\xff"] == pytest.approx(4 * requests, abs=4), "asked and answered, at either end"
+
+
+def test_clients_of_copies_see_their_packets():
+    """Of a request to any copy of a domain its clients see two packets, under addresses of each part of the load."""
+    sut = {
+        "count": 2,
+        "interfaces": {"eth0": {"path": {"kind": "moderated"}}},
+        "applications": {"program": {"kind": "service", "threads": 8, "demand": "1 ms"}},
+    }
+    spec = ModelSpec.model_validate(
+        {
+            "hosts": {"host": {"pcpus": 2}},
+            "domains": {"sut": sut},
+            "workloads": {"load": {"kind": "open_requests", "to": "sut", "rate": "20 /s", "gap_cv": 0}},
+            "measure": {"duration": "1 s"},
+        }
+    )
+    trace = run_traced(spec, 1, 0, 0, S, "simpy")[1]
+    ends = [sorted((frame[26:30], frame[30:34])) for _, frame, _ in captured(trace, Point.client)]
+    between = Counter((client[:2], server) for client, server in ends)
+    assert between.keys() == {(b"\x0a\x00", b"\x0a\xff\x00\x01"), (b"\x0a\x01", b"\x0a\xff\x00\x02")}
+    for seen in between.values():
+        assert seen == pytest.approx(2 * 20, abs=2)

@@ -148,6 +148,11 @@ class PacketReader:
     ----------
     start_ns, end_ns : int
         The window: kept is what is under way in it for at least an instant.
+
+    Attributes
+    ----------
+    wires : dict of str to Wire
+        How packets look, by workload; of one that is directed at several copies of a domain by its part to each.
     """
 
     def __init__(self, run: Run, start_ns: int, end_ns: int) -> None:
@@ -160,7 +165,7 @@ class PacketReader:
         self._places = {row: key for host in built.hosts.values() for key, row in host.io.drop_rows.items()}
         self._owners = {port: owner for host in built.hosts.values() for port, owner in host.io.owners.items()}
         self._flows: dict[int, str] = {getattr(d, "flow", 0): name for name, d in built.drivers.items()}
-        self._wires = {name: run.spec.workload_of(name).wire for name in built.drivers}
+        self.wires = {name: run.spec.workload_of(name).wire for name in built.drivers}
         self._wire_ns = {name: driver.wire_ns() for name, driver in built.drivers.items()}
         self._numbers: Counter[tuple[int, int]] = Counter()
         self._alive: dict[int, tuple[tuple[int, int], PacketTrace]] = {}
@@ -205,7 +210,7 @@ class PacketReader:
         number = self._numbers[one.flow, stream]
         if begun == CLIENT:
             self._numbers[one.flow, stream] += 1
-        wire = self._wires.get(name, Wire())
+        wire = self.wires.get(name, Wire())
         wire_ns = self._wire_ns.get(name, 0) if begun == CLIENT else self._wire_ns.get(name, 0) // 2
         packet = PacketTrace(
             name, domain, begun, stream, one.entity, number, message, wire.name(message), size, wire_ns, []

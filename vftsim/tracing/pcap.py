@@ -44,7 +44,7 @@ def captured(trace: Trace, point: Point) -> list[tuple[int, bytes, int]]:
     """Return what is captured at a point, in order: time in ns, the frame as far as it is kept, its whole length."""
     frames: list[tuple[int, int, bytes, int]] = []
     for number, one in enumerate(trace.seen):
-        if point is Point.client and one.flow not in trace.workloads:
+        if point is Point.client and one.flow not in trace.wires:
             continue
         for time_ns, is_in in _passes(one, point):
             if trace.start_ns <= time_ns < trace.end_ns:
@@ -68,9 +68,8 @@ def _passes(one: PacketTrace, point: Point) -> Iterator[tuple[int, bool]]:
 
 def _frame(trace: Trace, one: PacketTrace, is_in: bool) -> bytes:
     """Return Ethernet, IP and what it carries."""
-    spec = trace.workloads.get(one.flow)
-    wire: Wire = Wire() if spec is None else spec.wire
-    flow = list(trace.workloads).index(one.flow) % 255 if one.flow in trace.workloads else 254
+    wire = trace.wires.get(one.flow, Wire())
+    flow = list(trace.wires).index(one.flow) % 255 if one.flow in trace.wires else 254
     number = trace.domains.index(one.domain) if one.domain in trace.domains else len(trace.domains)
     server = Address(bytes((10, 255, number >> 8 & 255, 1 + number & 255)), wire.port)
     client = wire.client(one, flow, is_to_guest=is_in)

@@ -28,7 +28,7 @@ from vftsim.platform.protection.passes import play
 from vftsim.platform.protection.when import Instant
 from vftsim.tracing.packets import PacketReader, PacketTrace
 from vftsim.tracing.schedule import Schedule, Slice, Wait
-from vftsim.workloads.parts import WorkloadSpec
+from vftsim.workloads.wire import Wire
 
 SAMPLE_NS, MOST_SAMPLES = 50_000, 20_000
 """How often rings are looked at; more seldom in a window that would have more samples than that."""
@@ -73,7 +73,8 @@ class Trace:
     moments: list[Moment] = field(default_factory=list)
     stops: list[Stop] = field(default_factory=list)
     seen: list[PacketTrace] = field(default_factory=list)
-    workloads: dict[str, WorkloadSpec] = field(default_factory=dict)
+    wires: dict[str, Wire] = field(default_factory=dict)
+    """As :attr:`PacketReader.wires`."""
     domains: list[str] = field(default_factory=list)
     vcpu_of_stage: dict[tuple[str, str], int] = field(default_factory=dict)
     """By its owner and its name; of a stage on the way of several domains the owner is that of :attr:`host_of`."""
@@ -229,12 +230,12 @@ class _Traced:
         self.trace = Trace(*window_ns, _pcpu_names(spec), names)
         self.trace.vcpu_of_stage = _vcpus_of_stages(run)
         self.trace.host_of = {name: f"host {spec.host_of(each)}" for name, each in run.built.specs.items()}
-        self.trace.workloads = dict(spec.workloads)
         self.trace.domains = list(run.built.domains)
         self.trace.rings = {name: [] for name, _ in run.built.occupancies()}
         self.trace.lags = {name: [] for name in run.built.guards}
         self._notes = _Notes(run, self.trace)
         self._packets = PacketReader(run, *window_ns)
+        self.trace.wires = self._packets.wires
         self._stopped_ns: dict[str, int] = {}
         run.listeners += [self._notes, self._packets]
         if self._start_ns < LOOK_BACK_NS:
