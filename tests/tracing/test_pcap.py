@@ -163,6 +163,25 @@ def test_tshark_has_no_complaint(media, sip, tmp_path):
     assert {"REGISTER", "INVITE", "ACK", "BYE", "MESSAGE"} == set(kinds)
 
 
+@pytest.mark.parametrize("challenges", [True, False])
+def test_answers_have_the_number_of_their_request(challenges, tmp_path):
+    """The CSeq of an answer is that of its request (RFC 3261, 8.2.6.2); who challenges nobody has all in the first."""
+    change = f"domains.sut.applications.proxy.challenges={str(challenges).lower()}"
+    path = tmp_path / "lab.yaml"
+    path.write_text(SIP_LAB)
+    spec = load_model(path, [change]).spec
+    trace = run_traced(spec, 1, 0, 0, 5 * S, "simpy")[1]
+    asked, answered = set(), set()
+    for _, frame, _ in captured(trace, Point.host):
+        first, *lines = frame[42:].decode().split("\r\n")
+        fields = dict(line.split(": ", 1) for line in lines if line)
+        (answered if first.startswith("SIP/2.0") else asked).add((fields["Call-ID"], fields["CSeq"]))
+    assert len(answered) > 60
+    assert answered <= asked
+    registrations = Counter(number for _, number in answered if number.endswith("REGISTER"))
+    assert registrations.keys() == ({"1 REGISTER", "2 REGISTER"} if challenges else {"1 REGISTER"})
+
+
 @needs_tshark
 def test_tshark_follows_a_bulk_transfer(tmp_path):
     """Bytes and retransmissions of a TCP transfer, from sequence numbers alone."""

@@ -165,7 +165,8 @@ class PacketReader:
         self._places = {row: key for host in built.hosts.values() for key, row in host.io.drop_rows.items()}
         self._owners = {port: owner for host in built.hosts.values() for port, owner in host.io.owners.items()}
         self._flows: dict[int, str] = {getattr(d, "flow", 0): name for name, d in built.drivers.items()}
-        self.wires = {name: run.spec.workload_of(name).wire for name in built.drivers}
+        workloads = {name: run.spec.workload_of(name) for name in built.drivers}
+        self.wires = {name: each.wire(run.spec.target_of(each)[2]) for name, each in workloads.items()}
         self._wire_ns = {name: driver.wire_ns() for name, driver in built.drivers.items()}
         self._numbers: Counter[tuple[int, int]] = Counter()
         self._alive: dict[int, tuple[tuple[int, int], PacketTrace]] = {}

@@ -570,9 +570,8 @@ class WorkloadSpec(Spec):
         """Return about how many calls and transactions it has under way at its busiest; a packet drawn ahead: 1/20."""
         return 0.0
 
-    @property
-    def wire(self) -> Wire:
-        """What its packets are called, and what they look like in a capture."""
+    def wire(self, application: ApplicationSpec) -> Wire:
+        """Return what packets to and from an application are called, and what they look like in a capture."""
         return Wire()
 
     def time_of(self, phase: str, offset_ns: int) -> int | None:

@@ -341,8 +341,7 @@ class _RequestsSpec(WorkloadSpec):
     if TYPE_CHECKING:
         request_size: int
 
-    @property
-    def wire(self) -> Wire:
+    def wire(self, application: ApplicationSpec) -> Wire:
         """Requests and answers, as UDP of their size."""
         return RequestWire()
 

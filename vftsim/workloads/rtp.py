@@ -174,8 +174,7 @@ class RtpSpec(WorkloadSpec):
         60 * MS, description="Play-out delay; later packets count as lost for voice quality."
     )
 
-    @property
-    def wire(self) -> Wire:
+    def wire(self, application: ApplicationSpec) -> Wire:
         """RTP over UDP."""
         return RtpWire(self.interval)
 

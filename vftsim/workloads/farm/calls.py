@@ -500,8 +500,7 @@ class FarmCallsSpec(WorkloadSpec):
         """More where the user agents' CPU work is modelled."""
         return 0.0 if self.message_cost == 0 else 4.0
 
-    @property
-    def wire(self) -> Wire:
+    def wire(self, application: ApplicationSpec) -> Wire:
         """Each call by itself."""
         return FarmWire()
 

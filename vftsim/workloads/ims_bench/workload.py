@@ -187,10 +187,9 @@ class ImsBenchSpec(BenchParameters):
             return self._steps_begin_ns() + (int(phase[5:]) - 1) * self.steps.duration + offset_ns
         return None
 
-    @property
-    def wire(self) -> Wire:
+    def wire(self, application: ApplicationSpec) -> Wire:
         """SIP over UDP."""
-        return SipWire()
+        return SipWire(is_challenging=not isinstance(application, SipServerSpec) or application.challenges)
 
     def install(self, target: Target) -> "BenchDriver":
         """Add the benchmark."""

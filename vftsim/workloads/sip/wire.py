@@ -19,14 +19,23 @@ _ANSWERS = {
 
 _OF_CALLEE = (Message.RINGING, Message.OK_INVITE, Message.OK_BYE, Message.OK_MESSAGE)
 _TO_CALLEE = (Message.INVITE, Message.ACK, Message.BYE, Message.MESSAGE)
-_SECOND = (Message.REGISTER_CREDENTIALS, Message.OK_REGISTER, Message.BYE, Message.OK_BYE)
+_SECOND = {Message.REGISTER_CREDENTIALS, Message.BYE, Message.OK_BYE}
 """Messages of the second transaction of a registration or a call: their CSeq is 2."""
 
 
 class SipWire(Wire):
-    """The Call-ID says which attempt a message belongs to."""
+    """The Call-ID says which attempt a message belongs to.
+
+    Parameters
+    ----------
+    is_challenging : bool
+        Whether a registration is accepted in its second transaction, with credentials; else in its first.
+    """
 
     port = 5060
+
+    def __init__(self, *, is_challenging: bool) -> None:
+        self._second = _SECOND | {Message.OK_REGISTER} if is_challenging else _SECOND
 
     def name(self, message: int) -> str:
         """Return the method, of an answer behind its number and reason."""
@@ -47,7 +56,7 @@ class SipWire(Wire):
             f"From: <sip:caller{packet.entity}@vftsim.invalid>;tag={packet.entity}",
             f"To: <sip:{user}@vftsim.invalid>",
             f"Call-ID: {packet.entity}@vftsim.invalid",
-            f"CSeq: {2 if packet.message in _SECOND else 1} {method}",
+            f"CSeq: {2 if packet.message in self._second else 1} {method}",
             "Max-Forwards: 70",
             "Content-Length: 0",
         ]

@@ -330,8 +330,7 @@ class BulkTcpSpec(BulkClientsSpec):
         """One an interval of each client."""
         return self.clients * self.sending_ns(profile) / self.interval
 
-    @property
-    def wire(self) -> Wire:
+    def wire(self, application: ApplicationSpec) -> Wire:
         """Segments."""
         return TcpWire(self.mss)
 

@@ -422,8 +422,7 @@ class HttperfSpec(WorkloadSpec):
         sizes = {"request_size": request_bytes, "to: a piece of the reply": application.answer_bytes}
         return never_fits(sizes, queue_bytes)
 
-    @property
-    def wire(self) -> Wire:
+    def wire(self, application: ApplicationSpec) -> Wire:
         """Pieces of connections, as UDP of their size."""
         return HttpWire()
 
