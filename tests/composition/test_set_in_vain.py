@@ -179,12 +179,18 @@ def test_a_fault_that_stops_nothing_is_told():
     loss = {"kind": "storage_loss", "at": "50 ms", "duration": "100 ms", "domain": "a"}
     waits, reads = {P: BATCH}, {P: READS, DISK: ARRAY}
     told = [remarks(model({**program, "faults": [loss]})) for program in (waits, reads)]
-    why = "no program of a uses a disk, so none stands still; disk operations of a batch are waiting times"
-    assert told == [[f"faults.0: {why}"], []]
+    of_times = "disk operations of p are waiting times, and go on"
+    assert told == [[f"faults.0: no program of a uses a disk, so none stands still; {of_times}"], []]
+    both = model({**waits, Q: READS, DISK: ARRAY, "faults": [loss]})
+    assert remarks(both) == [f"faults.0: {of_times}"]
+    assert run_model(both, 1, 0, engine="simpy").whole.outcomes[P].ended == 19
     did = [run_model(model({**waits, "faults": faults}), 1, 0).whole.outcomes[P].ended for faults in ([], [loss])]
     assert did[0] == did[1] == 19  # 10 ms each
     alone = {P: {"kind": "cpu_bound"}, "domains.a.interfaces": {}, "faults": [{**loss, "kind": "nic_loss"}]}
     assert remarks(model(alone)) == ["faults.0: a has no interface, so nothing is cut off"]
+    assert remarks(model({**alone, "faults": [loss]})) == [
+        "faults.0: no program of a uses a disk, so none stands still"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -96,11 +96,8 @@ def _of_faults(spec: ModelSpec) -> Iterator[str]:
     for number, fault in enumerate(spec.faults):
         name = spec.fault_domain(fault)
         struck = specs[name]
-        if fault.strikes_disks and not any(program.uses_a_disk for program in struck.applications.values()):
-            yield (
-                f"faults.{number}: no program of {name} uses a disk, so none stands still; disk operations of a batch "
-                "are waiting times"
-            )
+        if fault.strikes_disks and (going_on := _beside_disks(struck, name)):
+            yield f"faults.{number}: {going_on}"
         if fault.strikes_card and not struck.interfaces:
             yield f"faults.{number}: {name} has no interface, so nothing is cut off"
         again = fault.repeat
@@ -114,6 +111,15 @@ def _of_faults(spec: ModelSpec) -> Iterator[str]:
                 f"faults.{number}.repeat.most is {again.most}: the last comes at {'' if again.every else 'about '}"
                 f"{format_duration(last_ns)}, and a run lasts {format_duration(spec.longest_ns)}"
             )
+
+
+def _beside_disks(domain: DomainSpec, name: str) -> str:
+    """Return which programs of a domain go on where its disks stand still; empty: those that use none at all."""
+    timed = [key for key, program in domain.applications.items() if program.has_disk_times]
+    of_times = f"disk operations of {listing(timed)} are waiting times, and go on" if timed else ""
+    if any(program.uses_a_disk for program in domain.applications.values()):
+        return of_times
+    return f"no program of {name} uses a disk, so none stands still{'; ' if timed else ''}{of_times}"
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:

@@ -262,6 +262,11 @@ class BatchSpec(ApplicationSpec):
     think_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the pause (gamma).")
     pages: int = Field(0, ge=0, le=1_000_000, description="Pages of memory that a transaction writes.")
 
+    @property
+    def has_disk_times(self) -> bool:
+        """All that a transaction waits for."""
+        return self.disk_operations > 0
+
     def without_effect(self) -> Mapping[str, str]:
         """Name what no disk operation and no pause reads."""
         of_disk = ("disk_wait", "disk_cv", *self.of_reads)

@@ -203,6 +203,11 @@ class ApplicationSpec(Spec):
         return self.uses_disks
 
     @property
+    def has_disk_times(self) -> bool:
+        """Whether it waits for disk operations of set times, whatever becomes of its domain's disks."""
+        return False
+
+    @property
     def peers(self) -> tuple[str, ...]:
         """Applications that it speaks to, as ``domain`` or ``domain.application``."""
         return ()

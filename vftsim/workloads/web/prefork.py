@@ -428,6 +428,11 @@ class PreforkWebServerSpec(ApplicationSpec):
         """A piece of a reply."""
         return wire_bytes(min(self.reply_size, PIECE_BYTES))
 
+    @property
+    def has_disk_times(self) -> bool:
+        """Pages that were swapped out."""
+        return self.swap.memory > 0
+
     def without_effect(self) -> Mapping[str, str]:
         """Say that without a size of its memory nothing of it is swapped."""
         idle = unread_without(self.swap, {"memory": ("base", "process", "read_rate")})
