@@ -2,10 +2,10 @@
 
 A file says ``25 ms``; the model holds ``25_000_000``, in the base unit that the field's name ends in
 (``_ns``, ``_bytes``, ``_bit_per_s``, ``_percent``, ``_hz``).  Text is read exactly, as a fraction:
-``0.1 us`` is 100 ns.  A duration that is no whole number of nanoseconds is rounded half to even;
-bytes, bit/s and Hz must come out whole.  Python code may pass the base unit's number; a model file
-may not (:mod:`vftsim.spec.written`), except 0.  Dumping a model in JSON mode gives text that reads
-back as the same number.
+``0.1 us`` is 100 ns.  A duration that is no whole number of nanoseconds is rounded half to even,
+and refused where that makes it 0; bytes, bit/s and Hz must come out whole.  Python code may pass the
+base unit's number; a model file may not (:mod:`vftsim.spec.written`), except 0.  Dumping a model in
+JSON mode gives text that reads back as the same number.
 
 Unit names follow SI and IEC 80000-13: k = 1000 and Ki = 1024, ``B`` byte, ``bit`` bit.  Upper limits
 stop slips of many orders of magnitude; they are no claims about real systems.
@@ -162,10 +162,12 @@ class Quantity:
             self._refuse(f"must be 0 or at least {self.format(float(self.least))}, got {shown(value)}")
         if self.whole and not self.rounds and amount.denominator != 1:
             self._refuse(f"must be a whole number of {self.base_unit}, got {shown(value)}")
+        if self.positive and amount == 0:
+            self._refuse(f"must be greater than 0, e.g. '{self.example}', got {shown(value)}")
         result = round(amount) if self.whole else float(amount)
-        if self.positive and result == 0:
-            why = f", which rounds to 0 {self.base_unit}" if amount else ""
-            self._refuse(f"must be greater than 0, e.g. '{self.example}', got {shown(value)}{why}")
+        if amount and not result:
+            least = f"{'' if self.positive else '0 or '}at least 1 {self.base_unit}"
+            self._refuse(f"must be {least}, got {shown(value)}, which rounds to 0 {self.base_unit}")
         return result
 
     def _refuse_bare(self, value: object) -> NoReturn:
