@@ -3,6 +3,8 @@
 import pytest
 
 import vftsim
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
 
 HOGS = """\
 hosts: {host: {pcpus: 1, scheduler: {kind: KIND}}}
@@ -54,3 +56,42 @@ def test_bursts_by_the_clock_end_at_any_speed_of_a_cpu(tmp_path, speed):
     )
     whole = vftsim.run(path, 1).records[0][1].whole
     assert whole.outcomes["domains.a"].cpu_ns / 1e10 == pytest.approx(0.5, abs=0.005)
+
+
+def services(kind, pcpus, web, users, **more):
+    """A service of two vCPUs on a host whose pCPUs lose 5 us by each switch, and ``more`` domains."""
+    card = {"interfaces": {"eth0": {"path": {"kind": "moderated"}}}}
+    host = {"pcpus": pcpus, "switch_cost": "5 us", "scheduler": {"kind": kind}}
+    a = {**card, "vcpus": 2, "applications": {"web": {"kind": "service", **web}}}
+    spec = ModelSpec.model_validate(
+        {
+            "hosts": {"host": host},
+            "networks": {"lan": {"rate": "100 Gbit/s", "latency": "0 us"}},
+            "domains": {"a": a, **{name: {**card, "applications": {"p": each}} for name, each in more.items()}},
+            "workloads": {"u": {"to": "a", **users}},
+            "measure": {"warm_up": "50 ms", "duration": "200 ms"},
+        }
+    )
+    return run_model(spec, 1, 0, engine="simpy").whole.outcomes
+
+
+@pytest.mark.parametrize("kind", ["credit", "cfs"])
+def test_a_thread_takes_its_next_request_where_it_runs(kind):
+    """One that is never without keeps one pCPU, and a job has the other: no vCPU is woken for the next request."""
+    users = {"kind": "request_response", "clients": 8}
+    found = services(kind, 2, {"threads": 1, "demand": "50 us"}, users, b={"kind": "batch", "demand": "10 ms"})
+    assert found["domains.a"].cpu == pytest.approx(100, abs=0.1)
+    assert found["domains.b"].cpu == pytest.approx(100, abs=0.1)
+    assert found["workloads.u"].rate == pytest.approx(20_000, rel=0.001)
+
+
+def test_a_thread_makes_its_calls_where_it_runs():
+    """What a call costs is more of the same work: 25 us and 25 us take as long as 50 us in one piece."""
+    users = {"kind": "open_requests", "rate": "1000 /s"}
+    took = []
+    for demand, cost in (("50 us", "0 us"), ("25 us", "25 us")):
+        calls = [{"to": "b", "count": 1, "cost": cost, "timeout": "0 s"}]
+        web = {"demand": demand, "calls": calls}
+        found = services("credit", 1, web, users, b={"kind": "service", "demand": "1 us"})
+        took.append(found["domains.a.applications.web"].response.mean)
+    assert took[0] == took[1]

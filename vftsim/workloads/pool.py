@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import Fifo, Kind, Record, Sim, Table, part
-from vftsim.platform.cpu.jobs import continue_with, submit
+from vftsim.platform.cpu.jobs import continue_or_submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
@@ -84,10 +84,7 @@ def start_packet(sim: Sim, pool: Pool, packet: int, is_running: bool) -> None:
     plain_ns = pool.packet_cost_ns + ports(sim)[packets(sim)[packet].port].transmit_ns
     demand_ns = with_overhead_ns(sim, pool.program, plain_ns, 1)
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-    if is_running:
-        continue_with(sim, domains(sim)[pool.domain], demand_ns, on_answer_ready, packet, pool.row)
-    else:
-        submit(sim, domains(sim)[pool.domain], demand_ns, on_answer_ready, packet, pool.row)
+    continue_or_submit(sim, domains(sim)[pool.domain], is_running, demand_ns, on_answer_ready, packet, pool.row)
 
 
 @work_done

@@ -75,6 +75,17 @@ def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target
 
 
 @part
+def continue_or_submit(
+    sim: Sim, domain: Domain, is_running: bool, demand_ns: int, on_done: int, target: int, argument: int
+) -> None:
+    """Give a process its next piece of work: one that is running goes on where it is, one that slept is woken."""
+    if is_running:
+        continue_with(sim, domain, demand_ns, on_done, target, argument)
+    else:
+        submit(sim, domain, demand_ns, on_done, target, argument)
+
+
+@part
 def raise_interrupt(
     sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:

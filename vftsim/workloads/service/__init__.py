@@ -7,7 +7,8 @@ solution of layered queueing networks", IEEE TSE 35(2), 2009):
   waits in order of arrival, ``backlog`` of them at most; what finds no place is dropped.  A thread keeps its request
   until the answer has left, whatever it waits for.
 * **Work** of a request: ``demand`` of CPU time, then ``reads`` and ``writes`` of the disk one after the other, then its
-  ``calls`` in their order, then the answer.  Computing threads share the domain's vCPUs as its guest scheduler has it.
+  ``calls`` in their order, then the answer.  Computing threads share the domain's vCPUs as its guest scheduler has it;
+  one that goes on computing, with its calls or the next request, does so where it is.
 * A **call** is made with ``probability``, and then ``count`` times: one after the other (``sequential``), or at once
   together with the parallel calls next to it (``parallel``: fork and join; the slowest decides).  Each costs the asker
   ``cost``, and what its path and its protection charge for a packet that is sent.  Copies of a domain take turns.

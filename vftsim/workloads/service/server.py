@@ -4,7 +4,7 @@ Rules: :mod:`vftsim.workloads.service`.
 """
 
 from vftsim.kernel import EventKind, Sim, at, event, part
-from vftsim.platform.cpu.jobs import raise_interrupt, submit
+from vftsim.platform.cpu.jobs import continue_or_submit, raise_interrupt
 from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.delays import add_delay, add_delay_since
 from vftsim.platform.io.disk import disks, forget, read, transfer_done, write
@@ -49,7 +49,7 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     visits(sim)[packet].came_ns = sim.now_ns
     if server.active < server.threads:
         server.active += 1
-        begin(sim, server, packet)
+        begin(sim, server, packet, False)
     elif server.waiting.length < server.backlog:
         packet_list.push(sim, server.waiting, packet)
     else:
@@ -71,8 +71,8 @@ def requests_refused(sim: Sim, program: Application) -> int:
 
 
 @part
-def begin(sim: Sim, service: Service, packet: int) -> None:
-    """Let a thread compute for a request."""
+def begin(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
+    """Let a thread compute for a request: one that is running continues."""
     visit = visits(sim)[packet]
     visit.begin_ns = sim.now_ns
     visit.has_failed = False
@@ -88,30 +88,31 @@ def begin(sim: Sim, service: Service, packet: int) -> None:
     demand_ns = with_overhead_ns(sim, service.program, duration_ns(sim, service.demands, service.demand_ns), 1)
     demand_ns += ports(sim)[packets(sim)[packet].port].transmit_ns
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-    submit(sim, domains(sim)[service.domain], demand_ns, on_computed, packet, service.row)
+    continue_or_submit(sim, domains(sim)[service.domain], is_running, demand_ns, on_computed, packet, service.row)
 
 
 @work_done
 def on_computed(sim: Sim, packet: int, argument: int) -> None:
     """The demand of a request is done."""
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
-    continue_request(sim, services(sim)[argument], packet)
+    continue_request(sim, services(sim)[argument], packet, True)
 
 
 @part
-def continue_request(sim: Sim, service: Service, packet: int) -> None:
+def continue_request(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     """Do what is next for a request: a transfer, calls, or the answer."""
     visit = visits(sim)[packet]
     if must_wait_for_disk(sim, service, visit, packet):
         return
     plan_calls(sim, service, packet)
     if visit.planned.length == 0:
-        finish(sim, service, packet)
+        finish(sim, service, packet, is_running)
         return
     demand_ns = making_ns(sim, service, visit)
     if demand_ns > 0:
         mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-        submit(sim, domains(sim)[service.domain], demand_ns, on_calls_made, packet, service.row)
+        domain = domains(sim)[service.domain]
+        continue_or_submit(sim, domain, is_running, demand_ns, on_calls_made, packet, service.row)
     else:
         send_planned(sim, service, visit)
 
@@ -136,7 +137,7 @@ def must_wait_for_disk(sim: Sim, service: Service, visit: Visit, packet: int) ->
 def end_transfer(sim: Sim, program: Application, tag: int) -> None:
     """Continue the request for which the disk has worked."""
     mark(sim, tag, PROGRAM_WAITED, 0, sim.now_ns, 0)
-    continue_request(sim, services(sim)[program.state_row], tag)
+    continue_request(sim, services(sim)[program.state_row], tag, False)
 
 
 @work_done
@@ -211,7 +212,7 @@ def handle_answer(sim: Sim, service: Service, packet: int) -> None:
     close_call(sim, call)
     if visit.asked.length == 0:
         mark(sim, parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
-        continue_request(sim, service, parent)
+        continue_request(sim, service, parent, False)
 
 
 @part
@@ -221,11 +222,11 @@ def fail_request(sim: Sim, service: Service, call: Call) -> None:
         plans(sim)[call.plan].failed += 1
     visits(sim)[call.parent].has_failed = True
     mark(sim, call.parent, PROGRAM_WAITED, 0, sim.now_ns, 0)
-    finish(sim, service, call.parent)
+    finish(sim, service, call.parent, False)
 
 
 @part
-def finish(sim: Sim, service: Service, packet: int) -> None:
+def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     """Send the answer, or sleep until there is room."""
     packet_list.remove(sim, service.in_hand, packet)
     visit = visits(sim)[packet]
@@ -238,7 +239,7 @@ def finish(sim: Sim, service: Service, packet: int) -> None:
     if visit.has_failed:
         answer.message = -answer.message
     if send_or_wait(sim, packet):
-        take_next(sim, service)
+        take_next(sim, service, is_running)
     else:
         service.blocked += 1
 
@@ -259,14 +260,14 @@ def count_request(sim: Sim, service: Service, visit: Visit) -> None:
 
 
 @part
-def take_next(sim: Sim, service: Service) -> None:
+def take_next(sim: Sim, service: Service, is_running: bool) -> None:
     """Let a thread that has sent its answer take the next request, or sleep."""
     service.answered += 1
     packet = packet_list.pop(sim, service.waiting)
     if packet == 0:
         service.active -= 1
     else:
-        begin(sim, service, packet)
+        begin(sim, service, packet, is_running)
 
 
 @service.implements(go_on)
@@ -277,7 +278,7 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
     is_call = packets(sim)[packet].flow == server.flow
     if send_or_wait(sim, packet) and not is_call:
         server.blocked -= 1
-        take_next(sim, server)
+        take_next(sim, server, False)
 
 
 service.implements(set_overhead)(apply_overhead)
