@@ -58,11 +58,11 @@ def test_bursts_by_the_clock_end_at_any_speed_of_a_cpu(tmp_path, speed):
     assert whole.outcomes["domains.a"].cpu_ns / 1e10 == pytest.approx(0.5, abs=0.005)
 
 
-def services(kind, pcpus, web, users, **more):
-    """A service of two vCPUs on a host whose pCPUs lose 5 us by each switch, and ``more`` domains."""
+def beside(kind, pcpus, web, users, **more):
+    """A program in a domain of two vCPUs, on a host whose pCPUs lose 5 us by each switch, and ``more`` domains."""
     card = {"interfaces": {"eth0": {"path": {"kind": "moderated"}}}}
     host = {"pcpus": pcpus, "switch_cost": "5 us", "scheduler": {"kind": kind}}
-    a = {**card, "vcpus": 2, "applications": {"web": {"kind": "service", **web}}}
+    a = {**card, "vcpus": 2, "applications": {"web": web}}
     spec = ModelSpec.model_validate(
         {
             "hosts": {"host": host},
@@ -78,8 +78,8 @@ def services(kind, pcpus, web, users, **more):
 @pytest.mark.parametrize("kind", ["credit", "cfs"])
 def test_a_thread_takes_its_next_request_where_it_runs(kind):
     """One that is never without keeps one pCPU, and a job has the other: no vCPU is woken for the next request."""
-    users = {"kind": "request_response", "clients": 8}
-    found = services(kind, 2, {"threads": 1, "demand": "50 us"}, users, b={"kind": "batch", "demand": "10 ms"})
+    web, users = {"kind": "service", "threads": 1, "demand": "50 us"}, {"kind": "request_response", "clients": 8}
+    found = beside(kind, 2, web, users, b={"kind": "batch", "demand": "10 ms"})
     assert found["domains.a"].cpu == pytest.approx(100, abs=0.1)
     assert found["domains.b"].cpu == pytest.approx(100, abs=0.1)
     assert found["workloads.u"].rate == pytest.approx(20_000, rel=0.001)
@@ -91,7 +91,23 @@ def test_a_thread_makes_its_calls_where_it_runs():
     took = []
     for demand, cost in (("50 us", "0 us"), ("25 us", "25 us")):
         calls = [{"to": "b", "count": 1, "cost": cost, "timeout": "0 s"}]
-        web = {"demand": demand, "calls": calls}
-        found = services("credit", 1, web, users, b={"kind": "service", "demand": "1 us"})
+        web = {"kind": "service", "demand": demand, "calls": calls}
+        found = beside("credit", 1, web, users, b={"kind": "service", "demand": "1 us"})
         took.append(found["domains.a.applications.web"].response.mean)
     assert took[0] == took[1]
+
+
+@pytest.mark.parametrize(
+    ("program", "users"),
+    [
+        ({"kind": "tcp_sink", "segment_cost": "50 us"}, {"kind": "bulk_tcp"}),
+        ({"kind": "tcp_source", "segment_cost": "50 us"}, {"kind": "bulk_tcp", "direction": "download"}),
+        ({"kind": "farm_server", "threads": 1, "demand": "300 us"}, {"kind": "farm_calls", "rate": "2000 /s"}),
+    ],
+    ids=["tcp", "tcp out", "farm"],
+)
+def test_other_programs_take_what_comes_next_where_they_run(program, users):
+    """More comes than one thread can do: it has one pCPU, and a job the other."""
+    found = beside("cfs", 2, program, users, b={"kind": "batch", "demand": "10 ms"})
+    assert found["domains.a"].cpu == pytest.approx(100, abs=0.1)
+    assert found["domains.b"].cpu == pytest.approx(100, abs=0.1)

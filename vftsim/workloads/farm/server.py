@@ -21,7 +21,7 @@ from pydantic import Field
 from vftsim.errors import ConservationError
 from vftsim.kernel import Sim, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.jobs import continue_or_submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, forget, read, transfer_done
 from vftsim.platform.io.packet import (
@@ -95,7 +95,7 @@ def messages_refused(sim: Sim, program: Application) -> int:
 def take_or_queue(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Let a thread begin, or wait for one; a full socket drops."""
     if server.active < server.threads:
-        begin(sim, server, packet)
+        begin(sim, server, packet, False)
     elif server.waiting.length < server.backlog:
         packet_list.push(sim, server.waiting, packet)
     else:
@@ -103,8 +103,8 @@ def take_or_queue(sim: Sim, server: farm.FarmServer, packet: int) -> None:
 
 
 @part
-def begin(sim: Sim, server: farm.FarmServer, packet: int) -> None:
-    """Let a thread compute for a message."""
+def begin(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> None:
+    """Let a thread compute for a message: one that is running continues."""
     server.active += 1
     server.begun += 1
     packet_list.push(sim, server.in_hand, packet)
@@ -118,7 +118,7 @@ def begin(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     is_invite = message == farm.Message.INVITE and server.routes == 0
     visit.is_repeat = is_invite and was_taken_before(sim, server, packet)
     demand_ns = demand_of(sim, server, operation, visit.is_repeat)
-    submit(sim, domains(sim)[server.domain], demand_ns, on_worked, packet, server.row)
+    continue_or_submit(sim, domains(sim)[server.domain], is_running, demand_ns, on_worked, packet, server.row)
 
 
 @part
@@ -168,7 +168,7 @@ def on_worked(sim: Sim, packet: int, argument: int) -> None:
         operation.disk_due -= visit.disk_left
         visit.ask = operation.first_ask
     visit.ask_left = count_of(farm.asks(sim)[visit.ask])
-    continue_message(sim, server, packet)
+    continue_message(sim, server, packet, True)
 
 
 @part
@@ -190,7 +190,7 @@ def count_of(ask: farm.Ask) -> int:
 
 
 @part
-def continue_message(sim: Sim, server: farm.FarmServer, packet: int) -> None:
+def continue_message(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> None:
     """Do what is next for a message: a disk operation, a request, or the end."""
     visit = farm.visits(sim)[packet]
     if visit.disk_left > 0:
@@ -206,13 +206,13 @@ def continue_message(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         server.asked += int(sim.now_ns >= server.warmup_ns)
         make_request(sim, server, packet, farm.asks(sim)[visit.ask])
     else:
-        finish(sim, server, packet)
+        finish(sim, server, packet, is_running)
 
 
 @farm.farm_server.implements(transfer_done)
 def end_disk_operation(sim: Sim, program: Application, tag: int) -> None:
     """Continue the message for which the disk has worked."""
-    continue_message(sim, farm.servers(sim)[program.state_row], tag)
+    continue_message(sim, farm.servers(sim)[program.state_row], tag, False)
 
 
 @part
@@ -228,11 +228,11 @@ def handle_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     end_request(sim, request)
     packets.free(sim, packet)
     if is_awaited:
-        continue_message(sim, server, parent)
+        continue_message(sim, server, parent, False)
 
 
 @part
-def finish(sim: Sim, server: farm.FarmServer, packet: int) -> None:
+def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> None:
     """Let a message leave, and its thread take the next."""
     packet_list.remove(sim, server.in_hand, packet)
     server.active -= 1
@@ -245,7 +245,7 @@ def finish(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     else:
         send_result(sim, server, packet)
     if server.waiting.length > 0 and server.active < server.threads:
-        begin(sim, server, packet_list.pop(sim, server.waiting))
+        begin(sim, server, packet_list.pop(sim, server.waiting), is_running)
 
 
 @part

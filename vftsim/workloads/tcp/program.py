@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, event, part
-from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.jobs import continue_or_submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
@@ -85,32 +85,32 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
             start_sender(bulk, connection)
     packet_list.push(sim, connection.queue, packet)
     if not connection.is_busy:
-        serve(sim, tcp_program, bulk, connection)
+        serve(sim, tcp_program, bulk, connection, False)
 
 
 @part
-def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection) -> None:
-    """Let a process that is not at work do what is next, or sleep."""
+def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, is_running: bool) -> None:
+    """Let a process do what is next, or sleep: one that is running continues."""
     connection.is_busy = True
     domain = domains(sim)[tcp_program.domain]
     if connection.queue.length > 0:
         connection.packet = packet_list.pop(sim, connection.queue)
         demand_ns = taking_ns(sim, tcp_program, bulk, connection)
         mark(sim, connection.packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-        submit(sim, domain, demand_ns, on_taken, connection.row, tcp_program.row)
+        continue_or_submit(sim, domain, is_running, demand_ns, on_taken, connection.row, tcp_program.row)
         return
     # What has come goes first: it may change what is owed and what may be sent.
     if connection.owes:
         demand_ns = sending_ns(sim, tcp_program, bulk, tcp_program.ack_cost_ns)
-        submit(sim, domain, demand_ns, on_acknowledged, connection.row, tcp_program.row)
+        continue_or_submit(sim, domain, is_running, demand_ns, on_acknowledged, connection.row, tcp_program.row)
         return
     segments = 0
     if not bulk.is_upload:
         segments = next_segments(sim, bulk, connection)
     # Only asked here: on_written() asks again, and takes it, when the work is done.
     if segments > 0:
-        demand_ns = data_ns(tcp_program, bulk, segments)
-        submit(sim, domain, sending_ns(sim, tcp_program, bulk, demand_ns), on_written, connection.row, tcp_program.row)
+        demand_ns = sending_ns(sim, tcp_program, bulk, data_ns(tcp_program, bulk, segments))
+        continue_or_submit(sim, domain, is_running, demand_ns, on_written, connection.row, tcp_program.row)
     else:
         connection.is_busy = False
 
@@ -156,12 +156,14 @@ def on_taken(sim: Sim, connection_row: int, argument: int) -> None:
     if message % COUNTS == 0:
         take_acknowledgement(sim, bulk, connection, message // COUNTS, echo_ns, on_server_due)
     elif connection.owes:
-        send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection))
+        send_and_serve(
+            sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection), True
+        )
         return
     elif connection.pending > 0 and connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
         connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection_row, on_server_delay, connection_row)
-    serve(sim, tcp_programs(sim)[argument], bulk, connection)
+    serve(sim, tcp_programs(sim)[argument], bulk, connection, True)
 
 
 @work_done
@@ -169,7 +171,7 @@ def on_acknowledged(sim: Sim, connection_row: int, argument: int) -> None:
     """The work for a delayed acknowledgement is done."""
     connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
-    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection))
+    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection), True)
 
 
 @work_done
@@ -179,19 +181,23 @@ def on_written(sim: Sim, connection_row: int, argument: int) -> None:
     bulk = bulks(sim)[connection.bulk]
     segments = next_segments(sim, bulk, connection)
     if segments == 0:
-        serve(sim, tcp_programs(sim)[argument], bulk, connection)
+        serve(sim, tcp_programs(sim)[argument], bulk, connection, True)
         return
     note_sent(sim, connection, segments, on_server_due)
-    send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_segments(sim, bulk, connection, segments))
+    send_and_serve(
+        sim, tcp_programs(sim)[argument], bulk, connection, new_segments(sim, bulk, connection, segments), True
+    )
 
 
 @part
-def send_and_serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, packet: int) -> None:
+def send_and_serve(
+    sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection, packet: int, is_running: bool
+) -> None:
     """Send a packet and do what is next, or sleep until there is room."""
     # A process that sleeps stays busy, so that what comes meanwhile waits for it.
     connection.is_blocked = not send_or_wait(sim, packet)
     if not connection.is_blocked:
-        serve(sim, tcp_program, bulk, connection)
+        serve(sim, tcp_program, bulk, connection, is_running)
 
 
 @tcp_sink.implements(go_on)
@@ -202,7 +208,7 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     if not connection.is_blocked:
         drop(sim, packet, tcp_programs(sim)[program.state_row].lost_in_boot)
         return
-    send_and_serve(sim, tcp_programs(sim)[program.state_row], bulks(sim)[connection.bulk], connection, packet)
+    send_and_serve(sim, tcp_programs(sim)[program.state_row], bulks(sim)[connection.bulk], connection, packet, False)
 
 
 @event
@@ -211,7 +217,7 @@ def on_server_due(sim: Sim, connection_row: int, token: int) -> None:
     # A process that is at work finds by itself, at the end, what is to be sent again.
     connection = connections(sim)[connection_row]
     if token == connection.timer and is_timed_out(sim, connection, on_server_due) and not connection.is_busy:
-        serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection)
+        serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection, False)
 
 
 @event
@@ -223,7 +229,7 @@ def on_server_delay(sim: Sim, connection_row: int, token: int) -> None:
     connection.delay_timer = 0
     connection.owes = True
     if not connection.is_busy:
-        serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection)
+        serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection, False)
 
 
 @part
