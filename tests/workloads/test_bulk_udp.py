@@ -159,10 +159,15 @@ def line_shared(clients, read_us, shared=False):
 
 @pytest.mark.slow
 def test_loss_of_a_flow_falls_with_clients_unless_they_share_a_buffer():
-    """13 us to read and one frame each 12.3 us: one thread is too slow, threads on two processors are not."""
-    assert line_shared(1, 13)[0].loss_ratio > 0.05
+    """13 us to read and one frame each 12.3 us: one thread is too slow, threads on two processors are not.
+
+    It reads where no interrupts are: what is lost is what neither it nor its socket of 92 datagrams could take.
+    """
+    lost = 1 - 12.288 / 13 - 92 * 12.288 * US / (100 * MS)
+    assert line_shared(1, 13)[0].loss_ratio == pytest.approx(lost, abs=0.002)
     assert all(result.loss_ratio == 0.0 for result in line_shared(3, 13))
-    assert all(result.loss_ratio > 0.05 for result in line_shared(3, 13, shared=True))
+    for result in line_shared(3, 13, shared=True):
+        assert result.loss_ratio == pytest.approx(lost, abs=0.002)
 
 
 @pytest.mark.slow

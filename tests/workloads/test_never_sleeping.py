@@ -100,11 +100,12 @@ def test_a_thread_makes_its_calls_where_it_runs():
 @pytest.mark.parametrize(
     ("program", "users"),
     [
+        ({"kind": "udp_sink", "read_cost": "50 us"}, {"kind": "bulk_udp", "rate": "300 Mbit/s"}),
         ({"kind": "tcp_sink", "segment_cost": "50 us"}, {"kind": "bulk_tcp"}),
         ({"kind": "tcp_source", "segment_cost": "50 us"}, {"kind": "bulk_tcp", "direction": "download"}),
         ({"kind": "farm_server", "threads": 1, "demand": "300 us"}, {"kind": "farm_calls", "rate": "2000 /s"}),
     ],
-    ids=["tcp", "tcp out", "farm"],
+    ids=["udp", "tcp", "tcp out", "farm"],
 )
 def test_other_programs_take_what_comes_next_where_they_run(program, users):
     """More comes than one thread can do: it has one pCPU, and a job the other."""

@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
-from vftsim.platform.cpu.jobs import submit
+from vftsim.platform.cpu.jobs import continue_or_submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
     Application,
@@ -109,16 +109,16 @@ def take_datagram(sim: Sim, program: Application, packet: int) -> None:
         return
     packet_list.push(sim, at_socket.socket, packet)
     if at_socket.packet == 0:
-        read_next(sim, sink, at_socket)
+        read_next(sim, sink, at_socket, False)
 
 
 @part
-def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow) -> None:
-    """Let a thread that is not at work read the next datagram, or sleep."""
+def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow, is_running: bool) -> None:
+    """Let a thread read the next datagram, or sleep: one that is running continues."""
     flow.packet = packet_list.pop(sim, flow.socket)
     if flow.packet != 0:
         demand_ns = with_overhead_ns(sim, udp_sink.program, udp_sink.read_cost_ns, 0)
-        submit(sim, domains(sim)[udp_sink.domain], demand_ns, on_read, flow.row, udp_sink.row)
+        continue_or_submit(sim, domains(sim)[udp_sink.domain], is_running, demand_ns, on_read, flow.row, udp_sink.row)
 
 
 @work_done
@@ -128,7 +128,7 @@ def on_read(sim: Sim, udp_flow_row: int, argument: int) -> None:
     packet = packets(sim)[reader.packet]
     note_read(sim, udp_flows(sim)[packet.stream], packet.message, packet.sent_ns)
     packets.free(sim, reader.packet)
-    read_next(sim, udp_sinks(sim)[argument], reader)
+    read_next(sim, udp_sinks(sim)[argument], reader, True)
 
 
 @part
