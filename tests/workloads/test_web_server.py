@@ -103,7 +103,10 @@ def test_a_script_runs_to_its_first_output_for_a_client_that_has_gone(aborts, us
     web = Web(server, {"connections": 1, "timeout": S})
     assert web.report().errors["client-timo"] == 1
     assert web.busy_ns() == used_ms * MS
-    assert (int(web.server.aborted), int(web.server.busy)) == (int(aborts), 0)
+    assert int(web.server.busy) == 0
+    told = web.installed.outcome()
+    assert isinstance(told, PreforkWebServerSpec.outcomes)
+    assert (told.scripts, told.aborted, told.aborted_share) == (1, int(aborts), 100.0 * aborts)
 
 
 def rows_answered(rates, clients, server, **host):

@@ -27,6 +27,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event, part
+from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import submit_for
 from vftsim.platform.cpu.processes import add_process
 from vftsim.platform.cpu.records import domains, work_done
@@ -390,6 +391,18 @@ class SwapSpec(Spec):
     )
 
 
+class ScriptsRun(Outcome):
+    """What the processes of a web server did, from the start: the load has a test of its own, and no warm-up."""
+
+    scripts: int = declare.total(label="scripts begun, from the start")
+    aborted: int = declare.total(
+        label="scripts ended for clients that had gone, from the start", better="lower", headline=declare.IF_ANY
+    )
+    aborted_share = declare.ratio(
+        aborted, scripts, unit="%", label="scripts ended for clients that had gone", short="aborted", better="lower"
+    )
+
+
 @APPLICATIONS.register
 class PreforkWebServerSpec(ApplicationSpec):
     """A web server with a process for each connection, and a script that computes."""
@@ -398,6 +411,7 @@ class PreforkWebServerSpec(ApplicationSpec):
     products = ("apache",)
     speaks = "http"
     entries = (start_web_server,)
+    outcomes = (ScriptsRun,)
 
     kind: Literal["prefork_web_server"] = "prefork_web_server"
     pages_per_request: float = pages_per_request(3.0, "its buffer, and 8 KiB of memory pool")
@@ -473,4 +487,4 @@ class PreforkWebServerSpec(ApplicationSpec):
             for _ in range(self.max_clients)
         ]
         server.first_process = rows[0]
-        return Program(context, server, start_web_server)
+        return Program(context, server, start_web_server, lambda: ScriptsRun.of_row(server))
