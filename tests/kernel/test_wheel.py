@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,9 +45,14 @@ def on_mark(sim: Sim, place: int, token: int) -> None:
         at(sim, sim.now_ns + (place % 4) * 5_000_000_000, place % 3, 1, on_mark, half // 2)
 
 
+@event
+def on_slip(sim: Sim, target: int, token: int) -> None:
+    at(sim, sim.now_ns - target, 0, 0, on_mark, 0)
+
+
 @cache
 def _linked() -> Linked:
-    return link([], {}, [on_mark, *Agenda.ACTIONS], [marks, agenda_due])
+    return link([], {}, [on_mark, on_slip, *Agenda.ACTIONS], [marks, agenda_due])
 
 
 def _listed(engine: Engine) -> list[tuple[int, int, int]]:
@@ -106,8 +112,16 @@ def test_more_events_than_the_wheel_holds_are_a_matter_of_the_model() -> None:
         engine.at(5_000, 0, MOST_EVENTS, mark, 1)
 
 
-def test_the_past_is_refused() -> None:
-    engine = CompiledEngine(_linked())
+@pytest.mark.parametrize("kind", [SimpyEngine, CompiledEngine])
+@pytest.mark.parametrize(("time_ns", "action"), [(4_999, on_mark), (5_000, on_slip)])
+def test_the_past_is_refused(kind: type[Engine], time_ns: int, action: Any) -> None:
+    """By every engine with the same words, whoever plans: who runs a model, or an event of the model."""
+    engine = kind(_linked())
     engine.run(5_000)
-    with pytest.raises((AssertionError, RunFailure), match="passed"):
-        engine.at(4_999, 0, 0, engine.number(on_mark), 1)
+
+    def plan() -> None:
+        engine.at(time_ns, 0, 0, engine.number(action), 1)
+        engine.run(6_000)
+
+    with pytest.raises(RunFailure, match=r"^at 5e-06 s an event was planned for a time that has passed; "):
+        plan()

@@ -239,10 +239,10 @@ class CompiledEngine(RewindableEngine):
 
     def check(self) -> None:
         failure = self._failure.item()
+        if failure == wheel.PAST:
+            raise self.too_late()
         if failure == wheel.CROWDED:
-            raise RunFailure(wheel.FAILURES[failure])
-        if failure in wheel.FAILURES:
-            raise AssertionError(wheel.FAILURES[failure])
+            raise RunFailure(wheel.TOO_MANY)
         if failure:
             super().check()
 

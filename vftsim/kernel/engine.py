@@ -94,6 +94,13 @@ class Engine(ABC):
                 "what goes round there take time (latency, turn-around, service, CPU work)"
             )
 
+    def too_late(self) -> RunFailure:
+        """Return why an event cannot be planned for an earlier instant than this one."""
+        return RunFailure(
+            f"at {self.now_ns / 1e9:.9g} s an event was planned for a time that has passed; plan it for sim.now_ns or "
+            "later"
+        )
+
     @property
     def now_ns(self) -> int:
         """Simulated time."""

@@ -146,7 +146,7 @@ class SimpyEngine(Engine):
         environment = self._environment
         delay_ns = time_ns - environment._now
         if delay_ns < 0:
-            raise ValueError(f"cannot plan for {time_ns} ns: it is {environment._now} ns already")
+            raise self.too_late()
         self._tokens += 1
         planned = _Planned(environment, action, target, self._tokens, [self._fire])
         environment.schedule(planned, (kind << ENTITY_BITS) | entity, delay_ns)

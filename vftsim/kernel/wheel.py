@@ -216,7 +216,4 @@ def run(sim, until_ns, most):
     return 0
 """
 
-FAILURES = {
-    PAST: "an event was planned for a time that has passed",
-    CROWDED: f"more than {MOST_EVENTS - 1} events are planned at one time; lower the rate, or shorten time-outs",
-}
+TOO_MANY = f"more than {MOST_EVENTS - 1} events are planned at one time; lower the rate, or shorten time-outs"
