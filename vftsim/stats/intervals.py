@@ -88,7 +88,7 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     runs = _finite(values)
     mean, half_width = _mean(runs), math.inf
     if len(runs) > 1:
-        half_width = _t(confidence, len(runs)) * _standard_error(runs)
+        half_width = _t(confidence, len(runs)) * math.sqrt(_spread(runs)[1] / len(runs))
     return Estimate(mean, half_width, mean - half_width, mean + half_width, len(runs), confidence, "t")
 
 
@@ -293,9 +293,7 @@ def _unbent(t: float, bend: float) -> float:
 
 def _shape(values: Sequence[float]) -> tuple[float, float]:
     """Return the standard error of the mean, and the skewness of the values; of equal ones that is 0."""
-    n, mean = len(values), _mean(values)
-    apart = [x - mean for x in values]
-    variance = math.fsum([each**2 for each in apart]) / (n - 1)
+    n, (apart, variance) = len(values), _spread(values)
     if variance == 0.0:
         return 0.0, 0.0
     deviation = math.sqrt(variance)
@@ -315,9 +313,11 @@ def _mean(values: Sequence[float]) -> float:
     return float(values[0]) if min(values) == max(values) else math.fsum(values) / len(values)
 
 
-def _standard_error(values: Sequence[float]) -> float:
-    n, mean = len(values), _mean(values)
-    return math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (n - 1) / n)
+def _spread(values: Sequence[float]) -> tuple[list[float], float]:
+    """Return how far values are from their mean, and their variance."""
+    mean = _mean(values)
+    apart = [x - mean for x in values]
+    return apart, math.fsum([each**2 for each in apart]) / (len(values) - 1)
 
 
 def _t(confidence: float, n: int) -> float:
