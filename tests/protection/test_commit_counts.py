@@ -45,7 +45,7 @@ def test_an_entry_that_has_arrived_at_the_very_instant_of_the_loss_is_the_second
 
 
 def test_a_pair_that_is_over_is_given_back_with_its_outputs():
-    pair = Pair(log=QUIET, channel=SLOW)
+    pair = Pair(log=QUIET, channel=SLOW, reprotection={"memory": 4 << 20})
     pair.at(0, pair.output, 1)
     pair.lose_channel_at(10 * MS)
     pair.run(100 * S)

@@ -119,6 +119,19 @@ def test_a_copy_takes_its_share_until_the_guest_stops_for_its_last_round():
     assert taken_by_copy_ns(later) - taken_by_copy_ns(done) <= 100 * US
 
 
+@pytest.mark.parametrize(("card", "copy"), [(400_000_000, 800_000_000), (800_000_000, 400_000_000)])
+def test_a_copy_is_no_quicker_than_the_card_of_the_channel(card, copy):
+    """The slower of both counts: as a migration at 400 Mbit/s, whose last round the guest stands still for."""
+    plant = Plant(
+        A.but(rate=card).parameters(initial_copy=True, reprotection={**COPY, "rate": copy}),
+        chunk_ns=100 * US,
+        chunk_is_output=True,
+    )
+    plan = plan_copy(plant.spec.reprotection.model_copy(update={"rate": 400_000_000}))
+    plant.until_ns = plan.live_ns + plan.downtime_ns + 1
+    assert plant.run().moments == {"copy begins": 0, "protected": plan.live_ns + plan.downtime_ns}
+
+
 def test_a_copy_that_loses_its_target_begins_anew():
     """After the delay, with one train of pulses; the first attempt neither ends nor goes on."""
     crash_ns = 205 * MS

@@ -124,7 +124,7 @@ def install(engine: Engine, guard: int, spec: LockstepParameters, shared_link: i
     vlockstep.announcement_ns = spec.failover.announcement
     _install_detector(engine, guard, spec)
     _install_throttle(engine, guard, spec)
-    reprotection.install(engine, guard, spec.reprotection, shared_link)
+    reprotection.install(engine, guard, spec.copy_again, shared_link)
 
 
 def _install_log(vlockstep: Lockstep, spec: LockstepParameters) -> None:

@@ -213,7 +213,7 @@ class ReplicationFields(ChannelFields):
         self.install_channel(engine, guard, vm_link)
         output_buffer.install(engine, guard, self.outputs.most, self.outputs.spacing)
         sender.install(engine, guard, self.sender)
-        reprotection.install(engine, guard, self.reprotection, vm_link)
+        reprotection.install(engine, guard, self.copy_again, vm_link)
         self._install_stream(engine, guard)
         self._install_takeover(engine, guard)
 

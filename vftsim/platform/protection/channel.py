@@ -96,16 +96,19 @@ class ChannelFields(ProtectionSpec):
         """Rate of its card, where no network carries it."""
         return self.card_rate_bits_per_s if self.channel.rate is None else self.channel.rate
 
-    def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
-        """Return these parameters on a network, whose rate and, if none is given, latency are the channel's.
+    @property
+    def copy_again(self) -> ReprotectionSpec | None:
+        """How redundancy is restored: no quicker than a channel whose rate, or network, is given."""
+        again, rate = self.reprotection, self.channel.rate
+        if again is None or rate is None:
+            return again
+        return again.model_copy(update={"rate": min(again.rate, rate)})
 
-        A copy is no quicker than the network, either.
-        """
-        own_ns, again = self.channel.latency, self.reprotection
+    def on_network(self, rate_bits_per_s: int, latency_ns: int) -> Self:
+        """Return these parameters on a network, whose rate and, if none is given, latency are the channel's."""
+        own_ns = self.channel.latency
         update = {"rate": rate_bits_per_s, "latency": latency_ns if own_ns is None else own_ns}
-        if again is not None:
-            again = again.model_copy(update={"rate": min(again.rate, rate_bits_per_s)})
-        return self.model_copy(update={"channel": self.channel.model_copy(update=update), "reprotection": again})
+        return self.model_copy(update={"channel": self.channel.model_copy(update=update)})
 
     def install_channel(self, engine: Engine, guard: int, shared_link: int) -> None:
         """Write the channel into the records of a guard; ``shared_link`` carries it, 0: a card of its own."""

@@ -39,7 +39,7 @@ class ReprotectionSpec(Spec):
     )
     memory: Annotated[ByteCount, Field(gt=0)] = Field(4 * 1024**3, description="Memory of the VM.")
     rate: Annotated[BitRate, Field(gt=0), assumed(400_000_000, 950_000_000)] = Field(
-        800_000_000, description="Rate of the copy. Assumption."
+        800_000_000, description="Rate of the copy, at most the `rate` of the channel or its network's. Assumption."
     )
     dirty_rate: Annotated[BitRate, assumed(10_000_000, 300_000_000)] = Field(
         80_000_000, description="Rate at which memory is dirtied. Assumption."

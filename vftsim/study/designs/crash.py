@@ -308,7 +308,7 @@ def planned_reprotection_ns(spec: ModelSpec, domain: str) -> int | None:
 
 def _copy_of(spec: ModelSpec, domain: DomainSpec) -> ReprotectionSpec | None:
     mechanism = protection_of(spec, domain)
-    return mechanism.reprotection if isinstance(mechanism, ChannelFields) else None
+    return mechanism.copy_again if isinstance(mechanism, ChannelFields) else None
 
 
 def fair_share(own: int, others: Sequence[int], line: int) -> int:
