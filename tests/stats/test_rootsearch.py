@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.stats import capacity_search, larger_eases
+from vftsim.stats import capacity_search, course_of
 from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
 from vftsim.stats.probing import Decision, Prober, is_non_monotone
 
@@ -81,8 +81,34 @@ def test_what_is_known_of_one_side_only_where_larger_levels_ease():
 
 @pytest.mark.parametrize("at", [3.5, 30.5, 50.5, 799.5])
 def test_single_runs_say_whether_larger_levels_ease(at):
-    assert larger_eases(lambda level: level >= at, 40, 60, 1.0)
-    assert not larger_eases(lambda level: level <= at, 40, 60, 1.0)
+    assert course_of(lambda level: level >= at, 40, 60, 1.0) == (True, 40, 60)
+    assert course_of(lambda level: level <= at, 40, 60, 1.0) == (False, 40, 60)
+
+
+@pytest.mark.parametrize("lowest", [13, 43, 65, 130])
+def test_levels_that_pass_between_others_that_fail_are_searched_for_their_upper_end(lowest):
+    """A range of a quarter of a doubling, wherever: 40, 60 and their doubles and halves fail."""
+
+    def passes(level, _=0):
+        return lowest <= level <= 1.2 * lowest
+
+    eases, low, high = course_of(passes, 40, 60, 1.0)
+    assert not eases
+    assert passes(low)
+    result = capacity_search(passes, low, high, 1.0)
+    assert (result.answer, result.estimate.low) == ("between", 1.2 * lowest // 1)
+    assert result.non_monotone, "lower ones fail"
+
+
+def test_where_none_passes_the_search_begins_where_it_was_to():
+    tried = []
+
+    def fails(level):
+        tried.append(level)
+        return False
+
+    assert course_of(fails, 40, 60, 1.0) == (False, 40, 60)
+    assert len(set(tried)) == len(tried) < 50
 
 
 def test_bracket_far_from_the_capacity_grows_by_doubling():

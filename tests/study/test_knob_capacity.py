@@ -13,7 +13,7 @@ import pytest
 
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer
+from vftsim.report.blocks import Answer, Note
 from vftsim.study.designs.find_capacity import knob_capacity
 from vftsim.study.designs.knob import knob_of, written
 from vftsim.study.designs.level_search import level_blocks
@@ -110,6 +110,16 @@ def test_of_cpus_the_fewest_that_do_are_found(server, own):
     assert (found.result.estimate.low, found.result.estimate.high, found.result.eases) == (2.0, 3.0, True)
     answer = next(block.text for block in level_blocks(found) if isinstance(block, Answer))
     assert answer == "3 (domains.server.vcpus); 2 falls short"
+
+
+@pytest.mark.thorough
+def test_a_range_that_does_between_values_that_do_not_is_found(server):
+    """13 clients ask 600 times a second, 21 wait for nobody; 200 fail, and so does each of their halves: 25, 12."""
+    model = load_model(server.label, ["workloads.load.clients=200"])
+    found = turned(model, asking(objectives=("load.rate >= 600", "load.latency.p95 <= 1.05"), budget=200))
+    assert (found.result.estimate.low, found.result.estimate.high) == (21.0, 22.0)
+    warned = " ".join(block.text for block in level_blocks(found) if isinstance(block, Note))
+    assert "a higher load passed more often than a lower one; this is the upper end of those that pass" in warned
 
 
 def test_it_is_said_that_no_value_does(server, capsys):

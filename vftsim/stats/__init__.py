@@ -20,7 +20,7 @@ from vftsim.stats.intervals import (
 from vftsim.stats.percentiles import Sections, percentile_interval, sections
 from vftsim.stats.probing import Probe
 from vftsim.stats.replications import ReplicationResult, StoppingRule, run_replications
-from vftsim.stats.rootsearch import CapacityResult, capacity_search, larger_eases
+from vftsim.stats.rootsearch import CapacityResult, capacity_search, course_of
 from vftsim.stats.warmup import WarmUp, warm_up
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
     "bonferroni",
     "capacity_search",
     "central_range",
-    "larger_eases",
+    "course_of",
     "mean_interval",
     "median_interval",
     "percentile_interval",

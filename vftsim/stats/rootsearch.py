@@ -29,9 +29,9 @@ Optim. 51 (2013), for the setting.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from vftsim.errors import UsageError
 from vftsim.stats.estimate import Estimate
@@ -40,6 +40,7 @@ from vftsim.stats.probing import BudgetUsedUp, Decision, Mapper, Probe, Prober, 
 Answer = Literal["between", "at least", "below", "unknown"]
 
 MAXIMUM_DOUBLINGS = 6
+_DOUBLINGS_BETWEEN = 2
 CHECK_RUNS = 10
 LOWER_CHECKS = 3
 UPPER_CHECKS = 5
@@ -78,24 +79,48 @@ class CapacityResult:
         return "at least" if is_above else "unknown"
 
 
-def larger_eases(
+class Course(NamedTuple):
+    """Where a search begins, and whether larger levels are the easier ones there."""
+
+    eases: bool
+    low: float
+    high: float
+
+
+def course_of(
     passes: Callable[[float], bool],
     low: float,
     high: float,
     resolution: float,
     allows: Callable[[float], bool] = lambda _: True,
-) -> bool:
-    """Tell whether larger levels are the easier ones, by single runs at levels ever farther apart.
+) -> Course:
+    """Return how to search, by single runs at levels ever farther apart.
 
     ``passes(level)`` is always of the same replication.  Where it is the same at all levels, there is nothing to find
-    in reach, and the answer is no.
+    in reach.  But if all fail, those between them are tried, a quarter of a doubling apart: levels that pass between
+    others that fail are searched for their upper end.
     """
     at_low = passes(low)
     for doubling in range(MAXIMUM_DOUBLINGS + 1):
         for level in (high * 2.0**doubling, low / 2.0 ** (doubling + 1)):
             if level >= resolution and allows(level) and passes(level) != at_low:
-                return at_low == (level < low)
-    return False
+                return Course(at_low == (level < low), low, high)
+    for level in () if at_low else _between(low, high, resolution):
+        if allows(level) and passes(level):
+            return Course(False, level, 2.0 * level)
+    return Course(False, low, high)
+
+
+def _between(low: float, high: float, resolution: float) -> Iterator[float]:
+    """Yield levels of the grid between powers of two of the lowest, the nearest first; few of the large, which cost."""
+    tried = set[int]()
+    for parts in (2, 4):
+        for far in range(1, parts * (MAXIMUM_DOUBLINGS + 1), 2):
+            for level in (low * 2.0 ** (far / parts), low / 2.0 ** (far / parts)):
+                steps = round(level / resolution)
+                if steps > 0 and steps not in tried and level < high * 2.0**_DOUBLINGS_BETWEEN:
+                    tried.add(steps)
+                    yield steps * resolution
 
 
 def capacity_search(

@@ -311,12 +311,13 @@ def _doubts(search: LevelSearch) -> list[Note]:
     is_open = is_open and not (result.is_bounded or (result.eases and names.is_counted and result.estimate.high <= 1.0))
     by_chance = not (result.resolved or interrupted or ended) and result.answer == "between"
     irregular, regular = ("lower", "higher") if result.eases else ("higher", "lower")
+    end = f"; this is the {'lower' if result.eases else 'upper'} end of those that pass" if names.may_ease else ""
     texts = (
         (interrupted, "interrupted: the search had not come to its end"),
         (missing is not None, str(missing)),
         (is_open, _next_step(result, names)),
         (by_chance, "not resolved further: runs at the loads between pass and fail by chance"),
-        (result.non_monotone, f"warning: a {irregular} load passed more often than a {regular} one"),
+        (result.non_monotone, f"warning: a {irregular} load passed more often than a {regular} one{end}"),
     )
     return [Note(text, warns=True) for holds, text in texts if holds]
 
