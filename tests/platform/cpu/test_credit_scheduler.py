@@ -57,6 +57,19 @@ def test_one_tick_that_finds_it_ends_the_theft_under_exact_debit_only(version):
     assert _thief("3.2", caught_once=True).run_ns("thief") > 0.85 * 4000 * MS
 
 
+@pytest.mark.parametrize("version", ["4.0", "4.13", "4.18"])
+@pytest.mark.parametrize(("caught_once", "percent"), [(False, 30), (True, 20)])
+def test_a_cap_holds_for_who_has_been_found_by_a_tick(version, caught_once, percent):
+    """3 ms in each 10 ms, all between ticks, cap 20 %: accounting parks active vCPUs only, and a tick makes them so."""
+    lab = Lab(Credit(version=version))
+    lab.domain("A", cap=20.0)
+    if caught_once:
+        lab.burst("A", 69.5, demand_ms=1)
+    lab.burst("A", *[100.2 + 10 * i for i in range(400)], demand_ms=3)
+    before_ns = lab.run(1100).run_ns("A")
+    assert lab.run(4100).run_ns("A") - before_ns == pytest.approx(30 * percent * MS, rel=0.02)
+
+
 def test_boost_is_kept_by_short_bursts_and_lost_at_a_tick():
     """Bursts of 0.1 ms between ticks keep the boost: no wait.  One that spans the tick at 100 ms loses it."""
     lab = Lab(Credit(version="4.13"))
