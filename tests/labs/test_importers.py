@@ -152,6 +152,13 @@ def test_sar_with_twice_twelve_hours_and_over_midnight():
     assert found[0].statistics["mean"] == pytest.approx((99.5 + 100 + 99.5) / 3, abs=0.02)
 
 
+def test_sar_by_a_clock_that_was_set_back_is_no_day_longer():
+    """At the end of summer time an hour comes twice; the first sample after it was taken for one of 23 h 10 min."""
+    head = "Linux 6.1.0 (lab)\n\n02:30:01 CPU %user %idle\n02:40:01 all 10 90\n02:50:01 all 10 90\n"
+    with pytest.raises(ModelFileError, match="made:6: is from before the row above; give what was recorded after"):
+        figures_of(Source(head + "02:00:01 all 90 10\n", "made"), importer_for(head, "made"))
+
+
 def test_cgroup_samples():
     """Version 1: 30 periods of 100 ms, 8 of them throttled; version 2: two cores busy, the first step by hand."""
     assert read("cgroup_v1.txt")["throttled_periods"] == {"n": 30.0, "mean": pytest.approx(100 * 8 / 30)}

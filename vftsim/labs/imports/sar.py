@@ -65,7 +65,7 @@ def _read_sar(source: Source) -> list[Figure]:
         if match is None or "LINUX RESTART" in text:
             _check_other(source, line, text)
             continue
-        before, at = at, _time_s(match, at)
+        before, at = at, _time_s(source, line, match, at)
         words = match["rest"].split()
         if words[0] == "CPU":
             if "%idle" not in words:
@@ -82,12 +82,16 @@ def _read_sar(source: Source) -> list[Figure]:
     return samples.figures()
 
 
-def _time_s(match: re.Match[str], previous: float) -> float:
-    """Return seconds since the first midnight; a clock that goes back has passed midnight."""
+def _time_s(source: Source, line: int, match: re.Match[str], previous: float) -> float:
+    """Return seconds since the first midnight, passed by a clock that goes back; refuse one that was set back."""
     hours = int(match["h"]) % 12 + 12 * (match["half"] == "PM") if match["half"] else int(match["h"])
     clock = hours * 3600.0 + int(match["m"]) * 60.0 + int(match["s"])
-    days = previous // _DAY_S
-    return days * _DAY_S + clock + (_DAY_S if days * _DAY_S + clock < previous else 0.0)
+    at = previous // _DAY_S * _DAY_S + clock
+    if previous - _DAY_S / 2.0 < at < previous:
+        source.refuse(
+            "is from before the row above; give what was recorded after the clock was set back a file of its own", line
+        )
+    return at if at >= previous else at + _DAY_S
 
 
 def _check_other(source: Source, line: int, text: str) -> None:
