@@ -157,6 +157,20 @@ def test_iperf2_of_two_tests_one_after_the_other_is_no_sum_of_both():
         of_text(f"{lines}\n{lines}\n")
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Client connecting to", "Server listening on TCP port 5001\n---\nClient connecting to"),
+        ("[  1] 1.0", "[ *1] 1.0"),
+        ("[  1] 1.0", "[FD1] 1.0"),
+    ],
+    ids=["-d", "the other way", "both of --full-duplex"],
+)
+def test_iperf2_of_both_directions_at_once_is_neither_the_sum_nor_one_of_them(old, new):
+    with pytest.raises(ModelFileError, match="both directions at once; give each direction a test of its own"):
+        of_text(source("iperf2_tcp.txt", old, new).text)
+
+
 def test_iperf2_of_2012_as_the_record_prints_it():
     """Older versions print tenths of seconds and wider spaces; figures of Timalsena 2013, 3.2.1."""
     text = """[ ID] Interval       Transfer     Bandwidth
@@ -260,6 +274,7 @@ def test_iperf3_written_reads_back():
         ('"sum_received":\t{', '"sum_received":\t{}, "was":\t{', "end.sum_received.start: field required"),
         ('"bits_per_second":\t', '"bits_per_second":\t' + "9" * 400, "bits_per_second: "),
         ('"streams":\t[', '"streams":\t[3,', "streams"),
+        ('"sum_received":\t{', '"sum_sent_bidir_reverse":\t{}, "sum_received":\t{', "both directions at once"),
     ],
 )
 def test_iperf3_that_is_no_test(old, new, match):

@@ -17,6 +17,8 @@ from vftsim.spec import discover
 from vftsim.spec.suggest import instead, shown
 
 PERCENTILES = (50, 90, 95, 99)
+BOTH_WAYS = "is of a test in both directions at once; give each direction a test of its own"
+"""What importers answer to such a test: they know one throughput, and would take the first or the sum for it."""
 _SHORT = 0.5
 LARGEST = 1e100
 """Beyond it nothing was measured, and the squares of a deviation would have no room in a float."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from vftsim.labs.importing import Figure, Source, importer, of_rates, of_share
+from vftsim.labs.importing import BOTH_WAYS, Figure, Source, importer, of_rates, of_share
 
 SUM = "SUM"
 _PREFIXES = ("", "K", "M", "G")
@@ -90,10 +90,14 @@ _LINE = re.compile(
     rf"(?: +{_N} ms +(\d+)/ *(\d+) \([^)]*\))?"
 )
 _SENT = re.compile(r"\] Sent (\d+) datagrams")
+_BOTH_WAYS = re.compile(r"^\[ *\*\d+\]|^\[FD\d+\]|Server listening on (?s:.*)Client connecting to", re.MULTILINE)
+"""Of ``--full-duplex``, of which the other direction's lines are marked, and of ``-d``, whose end is both."""
 
 
 def read_report(source: Source) -> Iperf2Report:
-    """Return the report in a file; refuse one without a line of a connection."""
+    """Return the report in a file; refuse one without a line of a connection, and one of both directions."""
+    if _BOTH_WAYS.search(source.text):
+        source.refuse(BOTH_WAYS)
     lines: list[Iperf2Line] = []
     served: list[Iperf2Line] = []
     sent, is_server = None, False

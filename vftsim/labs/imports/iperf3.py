@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from vftsim.labs.importing import LARGEST, Figure, Source, importer, of_rates, of_share
+from vftsim.labs.importing import BOTH_WAYS, LARGEST, Figure, Source, importer, of_rates, of_share
 
 _Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 _Count = Annotated[int, Field(ge=-(2**63), le=2**63)]  # late packets count as less than none lost
@@ -94,6 +94,8 @@ def _test_of(source: Source) -> _Test:
         source.refuse("is not the output of  iperf3 -J: it needs 'intervals' and 'end'")
     if "error" in data:
         source.refuse(f"tells of a test that failed: {str(data['error'])[:200]}")
+    if isinstance(data["end"], dict) and any(key.endswith("_bidir_reverse") for key in data["end"]):
+        source.refuse(BOTH_WAYS)
     try:
         return _Test.model_validate(data)
     except ValidationError as error:
