@@ -183,6 +183,19 @@ def test_an_assignment_is_refused_under_what_it_was_typed_in(words, where, capsy
     assert capsys.readouterr().err.startswith(f"vftsim: {where}: workloads.pages.rate=400: 'rate' 400 has no unit")
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ("workloads.pages.rate=4e+2+domains.server.weight=1", "workloads.pages.rate=4e+2: 'rate' 400.0 has no unit"),
+        ("faults=[{kind: pause, at: step 2 + 6 s}]", "required key 'duration' is missing"),
+        ("rate", "rate: is not of the form path.to.key=value"),
+    ],
+)
+def test_a_plus_sign_of_a_value_ends_no_change_of_a_variant(changes, said, capsys):
+    assert main(["compare", "two-tier", f"two-tier+{changes}", "-n", "1", "--quick"]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_want_of_memory_that_a_library_renames_is_said(tiny_path, monkeypatch, capsys):
     def starved(*_, **__):
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,10 +70,15 @@ def compare(call: StudyCall, mtbf: str | None = None, restart: str | None = None
 
 
 def _variant(named: str, common: ScaledStudy) -> Model:
-    """Return a model as named: a file or shipped name, with changes of its own behind plus signs."""
+    """Return a model as named: a file or shipped name, with changes of its own behind plus signs.
+
+    A plus sign that no key and equals sign follow is part of a name or of a value (``at: step 2 + 6 s``, ``1e+2 /s``).
+    """
     if "+" not in named or Path(named).exists():
         return common.loaded(named)
-    name, *changes = named.split("+")
+    name, *changes = re.split(r"\+(?=[^+=]*=)", named)
+    if not changes:
+        name, *changes = named.split("+")
     return replace(common.loaded(name, *changes), label=named)
 
 
