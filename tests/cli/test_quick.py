@@ -5,8 +5,14 @@ import json
 
 import pytest
 
+import vftsim
 from tests.study.tiny import tiny
 from vftsim.cli.main import build_app, main
+from vftsim.interface.common import plan_of
+from vftsim.study.designs.optimize import Request as Choice
+from vftsim.study.designs.points import points_of, read_range
+from vftsim.study.designs.sensitivity import Request as Ranges
+from vftsim.study.designs.study_spec import read_study
 from vftsim.study.runs.estimate import needs_of
 from vftsim.study.runs.model import load_model
 
@@ -78,3 +84,64 @@ def test_fewer_crashes_are_said(tmp_path, capsys):
     assert said["manifest"]["models"][0]["notes"][0].startswith("5 crashes instead of 20; about 75 %")
     assert main([*words, "--quick", "-n", "1", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["failovers"]) == 1
+
+
+PATIENT = """\
+format: 2
+name: patient
+domains:
+  vm: {interfaces: {eth0: {path: {kind: native}}}, applications: {app: {kind: service, demand: 1 ms}}}
+workloads:
+  users: {kind: open_requests, to: vm, rate: 20 /s, timeout: 200 ms, retries: 0}
+measure: {duration: 4 s, warm_up: 100 ms}
+"""
+TIMEOUT = "workloads.users.timeout"
+PAUSE = "faults=[{kind: pause, at: 3 s, duration: 200 ms}]"
+
+
+@pytest.fixture
+def patient(tmp_path):
+    path = tmp_path / "patient.yaml"
+    path.write_text(PATIENT)
+    return path
+
+
+@pytest.fixture
+def lengths(patient, tmp_path):
+    """Of every study of the same system whose clients wait 200 ms or 2 s: the measured seconds of its points."""
+    study = tmp_path / "study.yaml"
+    factors = {TIMEOUT: ["200 ms", "2 s"]}
+    study.write_text(json.dumps({"name": "s", "models": ["patient.yaml"], "factors": factors, "responses": ["rate"]}))
+    choice = Choice.read(
+        str(patient), (), load_model(patient), [f"{TIMEOUT}=200 ms,2 s"], ["rate > 1"], None, quick=True
+    )
+    spans = dict([read_range(f"{TIMEOUT}=200 ms..2 s"), read_range("domains.vm.weight=1..9")])
+    ranges = Ranges(str(patient), (), "users.rate", spans, load_model(patient)).first_look()
+    points = {
+        "study": points_of(*read_study(str(study)), quick=True),
+        "optimize": choice.points[0],
+        "sensitivity": ranges.points([{TIMEOUT: "200 ms"}, {}, {TIMEOUT: "300 ms"}]),
+    }
+    shown = {"optimize": choice.base, "sensitivity": ranges.base}
+    return {
+        name: {each.spec.measure.duration / 1e9 for each in (*(point.model for point in made), shown.get(name)) if each}
+        for name, made in points.items()
+    }
+
+
+def test_what_is_compared_is_measured_for_the_same_time(lengths):
+    """Clients that wait 2 s need 2.5 s; those that wait 200 ms alone need 700 ms, and are measured as long."""
+    assert lengths == {"study": {2.5}, "optimize": {2.5}, "sensitivity": {2.5}}
+
+
+def test_what_is_compared_with_faults_is_measured_as_long(patient, sip):
+    """A pause at 3 s lets nothing be shortened; the model without it is to be as long."""
+    models = plan_of(
+        vftsim.compare, {"models": [load_model(patient), load_model(patient, [PAUSE])], "quick": True}
+    ).models
+    assert [model.spec.measure.duration / 1e9 for model in models] == [4.0, 4.0]
+    assert models[0].notes == ("--quick shortens nothing: what it stands beside needs as long",)
+    long = load_model(sip, ["workloads.calls.steps.duration=302 s"])
+    paused = load_model(sip, ["workloads.calls.steps.duration=302 s", PAUSE])
+    ramps = plan_of(vftsim.compare, {"models": [long, paused], "quick": True}).models
+    assert [model.spec.workloads["calls"].step_ns() / 1e9 for model in ramps] == [300.0, 300.0]

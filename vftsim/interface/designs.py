@@ -114,16 +114,15 @@ def sensitivity(
     from vftsim.study.designs.sensitivity import COMMAND, Request
     from vftsim.study.designs.sensitivity import sensitivity as sensitivity_study
 
-    base = as_model(model, overrides, quick=quick)
+    base = as_model(model, overrides)
     spans = spans_named(base.spec, ranges, prices=prices, fit=fit)
-    request = Request(
-        str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications, quick
-    )
+    request = Request(str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications)
     request.check()
+    request = request.first_look() if quick else request
     return WrittenPlan(
         COMMAND,
         f"sensitivity of {base.name}",
-        [base],
+        [request.base],
         request.takes,
         partial(sensitivity_study, request),
         "sensitivity.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
@@ -172,11 +171,10 @@ def optimize(
     from vftsim.study.designs.choice import optimize as optimize_study
     from vftsim.study.designs.optimize import COMMAND, Request
 
-    base = as_model(model, overrides, quick=quick)
     request = Request.read(
         str(model),
         overrides,
-        base,
+        as_model(model, overrides),
         choose,
         objectives,
         None if prices is None else str(prices),
@@ -187,8 +185,8 @@ def optimize(
     )
     return WrittenPlan(
         COMMAND,
-        f"optimize {base.name}",
-        [base],
+        f"optimize {request.base.name}",
+        [request.base],
         request.takes,
         partial(optimize_study, request),
         "configurations.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",

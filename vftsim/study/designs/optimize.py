@@ -36,7 +36,7 @@ from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.extras import extra
-from vftsim.study.runs.model import Model
+from vftsim.study.runs.model import Model, first_look_ns
 
 COMMAND, EXTRA = "optimize", "optimize"
 FEW = 3
@@ -68,6 +68,7 @@ class Request:
     budget: int = 2000
     """Most runs of the search."""
     quick: bool = False
+    """Whether all configurations are shortened for a first look."""
 
     @classmethod
     def read(
@@ -87,8 +88,10 @@ class Request:
         if not chosen:
             raise UsageError("optimize: nothing to choose; --choose NAME=V,V")
         request = cls(model, tuple(settings), base, dict(chosen), (), read_prices(prices), **limits)
-        specs = [base.spec, *(point.model.spec for point in request.points[0])]
-        request = replace(request, objectives=whole_objectives(objectives, specs))
+        made = [point.model for point in request.points[0]]
+        whole = whole_objectives(objectives, [base.spec, *(each.spec for each in made)])
+        shown = base.quick(first_look_ns(made)) if request.quick else base
+        request = replace(request, base=shown, objectives=whole)
         request.check()
         return request
 
@@ -110,9 +113,12 @@ class Request:
         values = [dict(zip(choices, row, strict=True)) for row in itertools.product(*choices.values())]
         factors = dict.fromkeys(choices, Factor())
         source = source_of(self.model, self.base.label, self.settings, values, factors, "--choose")
-        points, refused = Points((source,), values, 0 if self.quick else None).possible()
+        design = Points((source,), values)
+        points, refused = design.possible()
         if not points:
             raise UsageError(f"no configuration is possible: {next(iter(refused.values()))}")
+        if self.quick:
+            points, _ = replace(design, least_ns=first_look_ns(point.model for point in points)).possible()
         return points, refused
 
     @property

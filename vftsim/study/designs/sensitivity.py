@@ -35,7 +35,7 @@ from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.extras import extra
-from vftsim.study.runs.model import Model
+from vftsim.study.runs.model import Model, first_look_ns
 from vftsim.study.runs.results import rows
 from vftsim.study.store.resumable import resumable_store, write_result
 
@@ -65,8 +65,9 @@ class Request:
     most: int = 5
     """Of Morris; of Sobol, a power of 2; factors of the third stage."""
     replications: int = 2
-    quick: bool = False
     confidence: float = 0.95
+    least_ns: int | None = None
+    """What every point measures at least, shortened for a first look; none: all that the model says."""
 
     def check(self) -> None:
         """Refuse what makes no sense."""
@@ -82,7 +83,22 @@ class Request:
         """Return points with these values of factors."""
         factors, label = dict.fromkeys(self.spans, Factor()), self.base.label
         source = source_of(self.model, label, self.settings, rows_of, factors, "--range")
-        return Points((source,), rows_of, 0 if self.quick else None)
+        return Points((source,), rows_of, self.least_ns)
+
+    def first_look(self) -> "Request":
+        """Return the request with the points of all stages measured as long as the one that needs most.
+
+        That is where each factor stands at the end of its range that needs more.
+        """
+        ends = [{name: span.at(share)} for name, span in self.spans.items() for share in (0.0, 1.0)]
+        needed_ns = [first_look_ns([point.model]) for point in self.points(ends)]
+        at_most = {
+            name: span.at(float(low < high))
+            for (name, span), low, high in zip(self.spans.items(), needed_ns[::2], needed_ns[1::2], strict=True)
+        }
+        points, _ = self.points([{}, at_most]).possible()
+        least_ns = first_look_ns(point.model for point in points)
+        return replace(self, base=self.base.quick(least_ns), least_ns=least_ns)
 
     def takes(self) -> Needs:
         """Return what it takes, about: the last stage with as many factors as it may have."""

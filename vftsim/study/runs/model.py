@@ -152,17 +152,18 @@ def shorten(spec: ModelSpec, factor: float) -> Shortened:
 def quick(spec: ModelSpec, least_ns: int = 0) -> Shortened:
     """Measure a minute of each step, or half a second, or as long as this model or those beside it need, at most.
 
-    Faults keep their instants.
+    Faults keep their instants, and what is compared with a model that has some is measured as long.
     """
     if spec.faults:
         return spec, "--quick shortens nothing: faults have their instants"
     if spec.phased is not None:
-        longest_ns = max(workload.step_ns() for workload in spec.workloads.values())
-        short, note = _with_steps(spec, min(1.0, _QUICK_STEP_NS / longest_ns))
+        short, note = _with_steps(spec, min(1.0, max(_QUICK_STEP_NS, least_ns) / _measured_ns(spec)))
     else:
         short, note = _measured_for(spec, min(spec.measure.duration, max(_needed_ns(spec), least_ns)))
     if not note:
-        return spec, "--quick shortens nothing: the model is as short as its workloads allow"
+        is_beside = least_ns > _needed_ns(spec)
+        why = "what it stands beside needs as long" if is_beside else "the model is as short as its workloads allow"
+        return spec, f"--quick shortens nothing: {why}"
     saved = 100.0 * (1.0 - events_of(short) / max(events_of(spec), 1.0))
     return short, f"{note}; about {saved:.0f} % of the work saved"
 
@@ -175,13 +176,23 @@ def first_look_ns(models: Iterable[Model]) -> int:
 def _needed_ns(spec: ModelSpec) -> int:
     """Return what a first look must measure.
 
-    That is a workload's own test, the wait after which a client's request has failed, and some cycles of a mechanism.
+    That is a workload's own test, the wait after which a client's request has failed, and some cycles of a mechanism;
+    with faults everything.
     """
+    if spec.faults:
+        return _measured_ns(spec)
     tests_ns = max((workload.test_ns() for workload in spec.workloads.values()), default=0)
     patience_ns = max((workload.patience_ns for workload in spec.workloads.values()), default=0)
     waited_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, patience_ns, 0)
     cycle_ns = max((protection_of(spec, domain).cycle_ns for domain in spec.domains.values()), default=0)
     return max(waited_ns, FEWEST_CYCLES * cycle_ns)
+
+
+def _measured_ns(spec: ModelSpec) -> int:
+    """Return how long a model is measured, of a ramp each step."""
+    if spec.phased is None:
+        return spec.measure.duration
+    return max(workload.step_ns() for workload in spec.workloads.values())
 
 
 def _with_steps(spec: ModelSpec, factor: float) -> Shortened:
