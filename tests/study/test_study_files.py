@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
+from scipy.stats import t as student_t
 
 import vftsim
 from tests.labs.json_schema_check import mistakes
@@ -296,6 +297,24 @@ def test_a_precision_takes_as_many_replications_as_its_point_needs(tmp_path):
     assert counts[0] == 15, "the first look, and five that confirm it"
     assert counts[1] == 22, "nearly full, much spread: all that it may take"
     assert result.unreached == [1]
+
+
+def test_the_confidence_of_a_study_is_that_of_its_intervals_and_of_their_caption(tmp_path):
+    """Student's t of 9 degrees of freedom at 60 and 99 %: 0.883 and 3.25 standard errors."""
+    text, figure = (
+        small("  streams: [10]\n").replace("domains.dom0.cpu", "media.delay.mean"),
+        "workloads.media.delay.mean",
+    )
+    widths, captions = [], []
+    for percent in (60, 99):
+        spec, found = points(tmp_path, text.replace(COUNT, f"replications: 10\nconfidence: {percent} %\n"))
+        result = run_study_file(spec, found, tmp_path / str(percent), Execution(1, 1))
+        row, runs = result.results.set_index("figure").loc[figure], result.replications[figure]
+        assert row["high"] >= runs.mean() + student_t.ppf(0.5 + percent / 200, 9) * runs.std() / math.sqrt(10)
+        widths.append(row["high"] - row["low"])
+        captions.append(" ".join(str(result).partition("± or [..]: ")[2].split())[:30])
+    assert widths[0] < widths[1] / 3
+    assert captions == ["60 % interval over replication", "99 % interval over replication"]
 
 
 def test_a_run_is_replayed_to_the_last_bit(tmp_path, capsys, monkeypatch):
