@@ -9,6 +9,8 @@ import vftsim
 from tests.report.conftest import SERVER
 from vftsim.errors import UsageError
 from vftsim.interface.common import plan_of
+from vftsim.stats import t_interval
+from vftsim.study.figures.frames import as_dataset, estimate_columns, frame
 from vftsim.tracing.trace import usual_window_ns
 
 SHORT = ["measure.duration=100 ms", "measure.warm_up=20 ms", "workloads.media.streams=20"]
@@ -116,6 +118,20 @@ def test_figures_as_a_dataset_over_what_names_them(model):
     ).to_xarray()
     assert swept.estimate.sel({"workloads.media.streams": "20", "figure": "workloads.media.loss"}).item() == 0.0
     assert {"model", "workloads.media.streams", "figure"} == set(swept.dims)
+
+
+def test_what_else_is_known_of_a_figure_is_no_axis_of_a_dataset():
+    """The least, middle and largest of three figures are three numbers each, not a cube of 27 places."""
+    pytest.importorskip("xarray")
+    named = [
+        {"load_n": "1", "figure": name, "unit": "s", "crashes": n} for n, name in enumerate(("outage", "lost", "x"))
+    ]
+    table = [row | estimate_columns(t_interval([n, n + 1.0])) | {"least": n} for n, row in enumerate(named)]
+    found = as_dataset(frame(table))
+    assert dict(found.sizes) == {"load_n": 1, "figure": 3}
+    assert found.least.sel(figure="lost").item() == found.crashes.sel(figure="lost").item() == 1
+    with pytest.raises(UsageError, match="several points have the same settings"):
+        as_dataset(frame([*table, *table]))
 
 
 def test_a_study_is_kept_listed_exported_run_again_and_checked(tmp_path):

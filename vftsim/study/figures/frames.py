@@ -54,16 +54,21 @@ def _import_quietly(name: str) -> None:
 
 OF_ESTIMATES = ("estimate", "low", "high", "n", "confidence", "interval")
 """Columns of an estimate."""
-_ABOUT = {"unit", "point"}
-"""Columns that follow from those that name a figure."""
+_ABOUT = {"unit", "point", "group", "crashes", "of_which_known"}
+"""Columns before an estimate that do not name the figure, but follow from it."""
 
 
 def as_dataset(table: DataFrame) -> Dataset:
-    """Return a table of estimates as a dataset of xarray, over the columns that name them; refuse any other table."""
-    values = [name for name in table if name in _ABOUT or str(name).rpartition("_")[2] in OF_ESTIMATES]
-    if "estimate" not in values:
-        raise UsageError(f"no figures with intervals here; the table has {', '.join(map(str, table))}")
-    names = [name for name in table if name not in values]
+    """Return a table of estimates as a dataset of xarray, over the columns that name them; refuse any other table.
+
+    What names an estimate stands before it; behind it stands what else is known of it.
+    """
+    columns = [*table]
+    if "estimate" not in columns:
+        raise UsageError(f"no figures with intervals here; the table has {', '.join(map(str, columns))}")
+    names = [name for name in columns[: columns.index("estimate")] if name not in _ABOUT]
+    if table.duplicated(names).any():
+        raise UsageError("several points have the same settings, so that none names one; to_pandas() has them all")
     return table.fillna(dict.fromkeys(names, "")).set_index(names).to_xarray()
 
 
