@@ -6,14 +6,16 @@ answer's delay beyond is N - 20 ms.
 """
 
 import json
+import math
 import re
 from dataclasses import replace
 
 import pytest
 
+import vftsim
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Note
+from vftsim.report.blocks import Answer, Note, Table
 from vftsim.study.designs.find_capacity import knob_capacity
 from vftsim.study.designs.knob import knob_of, written
 from vftsim.study.designs.level_search import level_blocks
@@ -22,6 +24,7 @@ from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.names import at_any_count
 from vftsim.study.figures.objective import Objective, read_objective
 from vftsim.study.figures.resources import limit_in_words
+from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model, shipped_models
 
@@ -350,3 +353,35 @@ def test_a_count_of_which_even_the_least_is_too_much_asks_for_no_more_runs(serve
     assert f"Capacity: below {step} " in printed
     assert said in printed
     assert "--budget" not in printed
+
+
+SELDOM = """\
+format: 2
+domains:
+  vm: {interfaces: {eth0: {path: {kind: native}}}, applications: {app: {kind: service, demand: 3 ms}}}
+workloads:
+  users: {kind: open_requests, to: vm, rate: 0.7 /s}
+measure: {duration: 1 s, warm_up: 500 ms}
+"""
+
+
+def test_runs_without_the_figure_of_an_objective_are_said_to_count_as_beyond(tmp_path):
+    """A request is answered in 3 ms; at 0.7 a second half of all seconds have none, and no delay either."""
+    (tmp_path / "seldom.yaml").write_text(SELDOM)
+    model = load_model(tmp_path / "seldom.yaml")
+    found = turned(model, asking(resolution=0.2, objectives=("users.latency.p95 <= 400",)))
+    without = {
+        probe.level: sum(math.isnan(value) for value in found.figures[probe.level]["workloads.users.latency.p95"])
+        for probe in found.result.probes
+    }
+    assert without == {probe.level: probe.beyond for probe in found.result.probes}, "3 ms are never above 400"
+    level, count = next((level, count) for level, count in without.items() if count)
+    runs = len(found.figures[level]["workloads.users.latency.p95"])
+    ran = vftsim.run(load_model(model.label, [f"workloads.users.rate={level:g} /s"]), runs)
+    assert runs - Summary(ran.records).estimate("workloads.users.latency.p95").n == count
+    blocks = level_blocks(found)
+    (note,) = (block.text for block in blocks if isinstance(block, Note) and "each counts as beyond" in block.text)
+    lacking = [probe for probe in found.result.probes if probe.beyond]
+    assert note.startswith(f"{sum(without.values())} of {sum(probe.runs for probe in lacking)} runs at ")
+    heads = next(block.columns for block in blocks if isinstance(block, Table))
+    assert (heads[0], heads[3]) == ("workloads.users.rate (/s)", "workloads.users.latency.p95 (ms)")

@@ -5,8 +5,9 @@ import math
 from dataclasses import replace
 
 import pytest
-from test_knob_capacity import SERVER
+from test_knob_capacity import SELDOM, SERVER
 
+import vftsim
 from tests.labs.json_schema_check import mistakes
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
@@ -295,6 +296,19 @@ def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeyp
     assert again.to_pandas().equals(whole.to_pandas())
     for name in ("configurations.csv", "answer.json", "charts.png", "manifest.json"):
         assert (tmp_path / "s" / name).stat().st_size > 0
+
+
+def test_runs_without_the_figure_of_an_objective_are_said(tmp_path):
+    """Of requests at 1.5 a second every fourth second has none, and no delay either."""
+    (tmp_path / "seldom.yaml").write_text(SELDOM.replace("0.7 /s", "1.5 /s"))
+    choice = vftsim.optimize(
+        tmp_path / "seldom.yaml", ["domains.vm.weight=1,2"], ["users.latency.p95 <= 400"], directory=tmp_path / "out"
+    )
+    assert choice.winner is not None
+    known = choice.winner.figures["workloads.users.latency.p95"].n
+    assert 0 < known < choice.winner.n
+    said = " ".join(str(choice).split())
+    assert f"workloads.users.latency.p95: from {known} of {choice.winner.n} replications; the others say" in said
 
 
 def test_a_choice_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path):

@@ -30,6 +30,7 @@ from vftsim.study.designs.optimize import (
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.objective import Objective
+from vftsim.study.figures.summary import resting_on_some
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import rows
 from vftsim.study.store.resumable import resumable_store, write_result
@@ -273,6 +274,10 @@ def _notes(decision: Decision) -> list[str]:
         f"meets: of each figure the {100 * request.interval:g} % interval of {STEPS[0]} runs or more is on the right "
         "side; where runs are alike and there is no interval, all of them are."
     )
+    shown = [
+        each for one in (decision.winner, decision.runner_up) if one for each in (one, decision.again.get(one.number))
+    ]
+    notes += resting_on_some((f"{e.name}: {name}", e.figures[name].n, e.n) for e in shown if e for name in e.figures)
     prices = request.prices
     source = f" ({prices.source})" if prices.source else ""
     units = price_units(request, [each.point for each in decision.candidates])

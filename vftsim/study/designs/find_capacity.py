@@ -34,6 +34,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.composition.views import CALLS, STREAMS, calls_of, loaded_by, ramp_of, streams_of, with_ramp, with_workload
 from vftsim.errors import UsageError
+from vftsim.report.blocks import with_unit
 from vftsim.spec.suggest import listing
 from vftsim.study.designs.capacity import CapacityStudy, searched
 from vftsim.study.designs.capacity_bands import bands_take, ramp_band, runs_of_bands
@@ -176,9 +177,11 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
         f"have {meeting}",
         details,
         beside=beside,
+        axis=with_unit(key, knob.unit),
         is_counted=knob.is_whole,
         fewest_judged=fewest,
         may_ease=bool(request.objectives),
+        units={one.figure: one.unit for one in objectives},
     )
     turned = partial(at_knob, knob=knob, objectives=objectives, workload=loaded if fewest else "")
     load = JudgedLoad(model.spec, execution.seed, turned, partial(meets, objectives=objectives), offered)
@@ -248,6 +251,7 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
     loaded = [name for kind in (STREAMS, CALLS) if (name := loaded_by(spec, kind))]
     offered = tuple(driver for name in loaded for driver in spec.drivers_of(name))
     carriers = tuple(spec.drivers_of(loaded[0]))
+    losses = tuple(Objective(one_figure(f"workloads.{each}.loss", spec), "<=", limit) for each in carriers)
     names = LoadNames(
         "streams",
         f"media streams{_of_copies(carriers)}",
@@ -257,8 +261,8 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
         {"calls/s": calls},
         beside=tuple(name for name in spec.workloads if name not in loaded),
         is_counted=True,
+        units={one.figure: "%" for one in losses},
     )
-    losses = tuple(Objective(one_figure(f"workloads.{each}.loss", spec), "<=", limit) for each in carriers)
     load = JudgedLoad(spec, execution.seed, at_streams, partial(meets, objectives=losses), offered)
     study = LevelStudy(load, names, saturating_streams(spec, execution.seed), limit)
     return searched(model, execution, request.settings(STEADY_SEARCH), {"streams": study}, prices=request.prices)

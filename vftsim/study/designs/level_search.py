@@ -27,6 +27,7 @@ from vftsim.report.blocks import (
     Table,
     dot_chart,
     in_words,
+    with_unit,
 )
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
@@ -86,6 +87,8 @@ class LoadNames:
     """A run measures until so many have been offered, if that is longer than the model says."""
     may_ease: bool = False
     """Whether a larger load may be the easier one, as a number of CPUs is: single runs say which it is."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Units of judged figures, by name, where the name does not say it."""
 
 
 @dataclass(frozen=True)
@@ -318,8 +321,25 @@ def _doubts(search: LevelSearch) -> list[Note]:
         (is_open, _next_step(result, names)),
         (by_chance, "not resolved further: runs at the loads between pass and fail by chance"),
         (result.non_monotone, f"warning: a {irregular} load passed more often than a {regular} one{end}"),
+        *((True, text) for text in _without_figure(search)),
     )
     return [Note(text, warns=True) for holds, text in texts if holds]
+
+
+def _without_figure(search: LevelSearch) -> list[str]:
+    """Say of judged figures in how many runs nothing happened that they are of: these count as beyond the limit."""
+    texts = []
+    for name in search.judged:
+        lacking = {level: sum(map(math.isnan, search.figures[level][name])) for level in search.loads}
+        loads = [level for level, count in lacking.items() if count]
+        if loads:
+            at = f"{loads[0]:g}" if len(loads) == 1 else f"{loads[0]:g} to {loads[-1]:g}"
+            runs = sum(len(search.figures[level][name]) for level in loads)
+            texts.append(
+                f"{sum(lacking.values())} of {runs} runs at {at} {search.names.unit} have no {name}, as nothing in "
+                "them gives one: each counts as beyond the limit. Longer runs may have one"
+            )
+    return texts
 
 
 def of_prices(with_prices: Estimate | None, band: Band | None, unit: str) -> list[Block]:
@@ -399,13 +419,16 @@ def _curves(search: LevelSearch) -> list[Block]:
     for row, share in zip(curve, shares, strict=True):
         figures_there = (_range(row, name) for name in search.judged)
         body.append([marked(of_load, row[key]), str(row["runs"]), share, *figures_there, str(row["decision"])])
-    figures = [name.replace("_percent", " %") for name in search.judged]
+    titles = [name.replace("_percent", " %") for name in search.judged]
+    figures = [
+        with_unit(title, search.names.units.get(name)) for title, name in zip(titles, search.judged, strict=True)
+    ]
     simulated = [Point.of(load, share) for load, share in zip(search.loads, shares, strict=True)]
     lines, at_most = [Series("simulated", simulated)], [(most, f"limit {most:.4g} %")]
     charts: list[Block] = [Chart("Runs beyond the limit", axis, "share of runs (%)", lines, at_most, limits)]
-    for name, words in zip(search.judged, figures, strict=True):
+    for name, title, words in zip(search.judged, titles, figures, strict=True):
         points = [Point.of(row[key], e) for row in curve if isinstance(e := _range(row, name), Estimate)]
-        charts.append(Chart(words, axis, words, [Series("mean of the runs", points)], within=limits))
+        charts.append(Chart(title, axis, words, [Series("mean of the runs", points)], within=limits))
     caption = _SEQUENTIAL + (" Figures: mean over the runs, lowest and highest run." if figures else "")
     columns = (axis, "runs", "runs beyond the limit %", *figures, "verdict")
     return [*charts, Table(columns, body, "Runs by load", caption)]
