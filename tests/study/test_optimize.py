@@ -311,6 +311,25 @@ def test_runs_without_the_figure_of_an_objective_are_said(tmp_path):
     assert f"workloads.users.latency.p95: from {known} of {choice.winner.n} replications; the others say" in said
 
 
+def test_a_choice_whose_first_runs_have_no_figure_is_no_choice_without_one(tmp_path):
+    """At one request in five seconds some runs of a second have a delay, and none of the first three."""
+    (tmp_path / "seldom.yaml").write_text(SELDOM.replace("0.7 /s", "0.2 /s"))
+    choice = vftsim.optimize(
+        tmp_path / "seldom.yaml", ["domains.vm.weight=1,2"], ["users.latency.p95 <= 400"], directory=tmp_path / "out"
+    )
+    cheapest = choice.candidates[0]
+    assert (cheapest.verdict, cheapest.n, cheapest.figures["workloads.users.latency.p95"].n) == (MET, 40, 10)
+    never = ["workloads.users.rate=0.0001 /s"]
+    choice = vftsim.optimize(
+        tmp_path / "seldom.yaml",
+        ["domains.vm.weight=1,2"],
+        ["users.latency.p95 <= 400"],
+        overrides=never,
+        directory=tmp_path / "never",
+    )
+    assert "with 95 % confidence. Some stay open. 2 of 2" in " ".join(str(choice).split())
+
+
 def test_a_choice_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path):
     rate, short = "workloads.calls.rate", ("measure.duration=1 s", "measure.warm_up=1 s")
     base, asked = load_model("sip-farm-r1", short), (read_objective(f"{rate} >= 50"),)

@@ -202,7 +202,8 @@ def _answers(decision: Decision) -> list[str]:
     if decision.winner is None:
         closest = "; ".join(f"{name}: best {front[-1].name}" for name, front in decision.fronts.items() if front)
         sure = "None can" if decision.is_settled else "Some stay open"
-        return [f"No configuration is known to meet {objectives} with {percent} confidence. {sure}. {closest}."]
+        none = f"No configuration is known to meet {objectives} with {percent} confidence. {sure}."
+        return [f"{none} {closest}." if closest else none]
     choice = f"{decision.winner.name}, at {_cost(decision, decision.winner)}"
     text = f"The cheapest that meets {objectives} with {percent} confidence: {choice}."
     return [text, _why_nothing_cheaper(decision, decision.winner)]

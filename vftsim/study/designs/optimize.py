@@ -19,12 +19,13 @@ import itertools
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, bonferroni
 from vftsim.stats.intervals import FEWEST_RUNS
@@ -33,6 +34,7 @@ from vftsim.study.designs.points import Point, Points, Span, read_range, source_
 from vftsim.study.designs.prices import PriceTable, cost_of, read_prices, units_of
 from vftsim.study.designs.runner import Evaluator, single
 from vftsim.study.designs.study_spec import Factor
+from vftsim.study.figures.catalogue import catalogue, meant_by
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.extras import extra
@@ -284,8 +286,16 @@ def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n
         at = {name: single(summary, name) for name in request.figures}
         figures = {name: each for name in at if (each := summary.estimate(at[name])) is not None}
         values = {name: list(summary.values(at[name]).values()) for name in figures}
-        results.append(replace(one, n=n, figures=figures, verdict=verdict_of(request.objectives, figures, values)))
+        verdict = verdict_of(request.objectives, figures, values)
+        if verdict == LACKING and _may_have(one.point.model.spec, request.figures):
+            verdict = OPEN  # these few runs gave none, as where no request came
+        results.append(replace(one, n=n, figures=figures, verdict=verdict))
     return results
+
+
+def _may_have(spec: ModelSpec, figures: Iterable[str]) -> bool:
+    known = catalogue(spec)
+    return all(meant_by(name, known) for name in figures)
 
 
 @contextmanager
