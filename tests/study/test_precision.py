@@ -1,10 +1,13 @@
 """Replications until a figure is known well enough."""
 
+from statistics import fmean
+
 import pytest
 
 from tests.study.tiny import TINY
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
+from vftsim.report.blocks import in_words
 from vftsim.stats import mean_interval
 from vftsim.study.designs.run import precision_rule, run_study, watched_in
 from vftsim.study.runs import replicate
@@ -38,6 +41,23 @@ def test_it_stops_when_the_figure_is_known(loose):
     values = loose.to_pandas().query("phase == 'step_1'")["cpu_percent"].tolist()
     assert found.estimates["workloads.calls.step_1.cpu"] == mean_interval(values)
     assert loose.manifest["replications_wanted"] == 15
+
+
+def test_of_a_percentile_the_mean_of_the_runs_own_is_known_and_that_is_said(tiny):
+    """The table shows the percentile of all runs together, which is another number."""
+    name = "calls.step_1.setup.p95"
+    result = run_study(tiny, 1, Execution(5, 1), rule=precision_rule(tiny, 90.0, [name, "calls.step_1.cpu"], 30))
+    delays = result.tables["delays"].query("phase == 'step_1' and metric == 'PX_TRT-SES1'")
+    own, found = fmean(delays["p95_ms"]), result.figures_found
+    together = found.estimate(found.find(name)[0].text)
+    known = result.precision.estimates[name]
+    assert known.mean == pytest.approx(own)
+    assert together.mean != pytest.approx(own, rel=1e-6)
+    said, means = str(result).replace("\n  ", " "), "as the mean of the replications' own; of all together it is"
+    assert f"{name} = {in_words(known, 'ms')} {means} {in_words(together, 'ms')}, calls.step_1.cpu = " in said
+    assert said.count(means) == 1, "the CPU is a mean in the table, too"
+    assert result.for_machines()["precision"]["estimates"][name]["mean"] == known.mean
+    assert "precision" not in run_study(tiny, 1, Execution(5, 1)).for_machines()
 
 
 def test_the_replications_are_those_of_a_plain_run(tiny, loose):
@@ -76,7 +96,7 @@ def test_a_figure_that_is_not_there_is_named(loose):
     number, record = loose.records[0]
     with pytest.raises(UsageError, match=r"--figure step_9\.cpu_percent: nothing to measure in replication 0"):
         watched_in(record, number, ["step_9.cpu_percent"])
-    with pytest.raises(UsageError, match="'cpu_percent' is ambiguous"):
+    with pytest.raises(UsageError, match="--figure: 'cpu_percent' is ambiguous"):
         watched_in(record, number, ["cpu_percent"])
 
 

@@ -119,10 +119,10 @@ class Summary:
             return {}
         return {number: row.address.entry.estimator.single(each) for number, each in row.observed.items()}
 
-    def of_run(self, name: str) -> float:
+    def of_run(self, name: str, option: str = "--objective") -> float:
         """Return a figure of the only run by its name, nan where the run lacks it; refuse a name of several."""
         addresses = self.find(name)
-        return self.values(only(name, addresses, addresses).text).get(0, math.nan) if addresses else math.nan
+        return self.values(only(name, addresses, addresses, option).text).get(0, math.nan) if addresses else math.nan
 
     def difference(self, other: Summary, address: str, its_address: str = "") -> Estimate | None:
         """Return how much higher another model's figure is, by the replications that both have.
@@ -192,7 +192,7 @@ def of_no_run(names: Iterable[str]) -> list[str]:
 def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
     """Return figures of one run by their names, nan for one that it lacks; refuse a name of several."""
     summary = Summary([(0, record)])
-    return {name: summary.of_run(name) for name in names}
+    return {name: summary.of_run(name, "--figure") for name in names}
 
 
 def _step(phase: Phase) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
+from vftsim.outcome.estimators import Percentile, Ratio
 from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table
 from vftsim.report.blocks import in_words as words_of
 from vftsim.spec.suggest import counted
@@ -126,6 +127,7 @@ class RunResult(Printed):
             "confidence": self.confidence,
             "outside_calibration": outside_phases(self.model.spec, self.records),
             "not_offered": rows_of(self.missing),
+            **({} if self.precision is None else {"precision": asdict(self.precision)}),
             "summary": rows(self.summary),
             "tables": {name: rows(table) for name, table in self.tables.items() if name != "series"},
         }
@@ -149,7 +151,7 @@ class RunResult(Printed):
             *map(Note, summary.partly_known(figures_of_run(summary, everything=everything))),
             *_mixed_notes(summary),
             *missing_notes(self.missing),
-            *_precision_notes(self.precision),
+            *([] if self.precision is None else [_precision_note(self.precision, summary)]),
         ]
 
     def _charts(self) -> list[Chart]:
@@ -221,15 +223,19 @@ def _mixed_notes(summary: Summary) -> list[Note]:
     ]
 
 
-def _precision_notes(precision: ReplicationResult | None) -> list[Note]:
-    """Return whether a precision was reached, and with how many replications."""
-    if precision is None:
-        return []
+def _precision_note(precision: ReplicationResult, summary: Summary) -> Note:
+    """Return whether a precision was reached, with how many replications, and of what: means of what each says."""
     reached = "reached with" if precision.reached else "not reached with"
-    figures = ", ".join(f"{name} = {words_of(e)}" for name, e in precision.estimates.items())
+    texts = []
+    for name, known in precision.estimates.items():
+        address = summary.find(name)[0]
+        texts.append(f"{name} = {words_of(known, address.entry.unit)}")
+        if isinstance(address.entry.estimator, Percentile | Ratio):
+            together = words_of(summary.estimate(address.text), address.entry.unit)
+            texts[-1] += f" as the mean of the replications' own; of all together it is {together}"
     advice = "" if precision.reached else "; more --replications, or a longer --scale"
     spent = counted(precision.n, "replication")
-    return [Note(f"Precision {reached} {spent}: {figures}{advice}", warns=not precision.reached)]
+    return Note(f"Precision {reached} {spent}: {', '.join(texts)}{advice}", warns=not precision.reached)
 
 
 def _led(result: RunResult) -> list[Known]:
