@@ -16,6 +16,7 @@ import vftsim
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Note, Table
+from vftsim.study.designs.capacity import CapacityStudy
 from vftsim.study.designs.find_capacity import knob_capacity
 from vftsim.study.designs.knob import knob_of, written
 from vftsim.study.designs.level_search import level_blocks
@@ -385,3 +386,4 @@ def test_runs_without_the_figure_of_an_objective_are_said_to_count_as_beyond(tmp
     assert note.startswith(f"{sum(without.values())} of {sum(probe.runs for probe in lacking)} runs at ")
     heads = next(block.columns for block in blocks if isinstance(block, Table))
     assert (heads[0], heads[3]) == ("workloads.users.rate (/s)", "workloads.users.latency.p95 (ms)")
+    assert CapacityStudy({}, searches={"rate": found}).to_pandas()["unit"].tolist() == ["/s"]

@@ -352,6 +352,7 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     assert "each of the" in said["refused"]["scheduler=native"]
     assert verdicts["credit"] in (MET, MISSED, OPEN)
     assert said["objectives"] == ["workloads.media.loss <= 0.5 %"]
+    assert {each[f"{LOSS}_unit"] for each in said["configurations"]} == {"%"}
     assert set(said["fronts"]) == {LOSS}
     assert main(["studies", str(tmp_path), "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)

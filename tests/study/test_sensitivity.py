@@ -78,6 +78,7 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
     assert "Of domains.cpu1.weight it is not known whether the share is above 5 %; more --samples tell." in said
     table = found.to_pandas()
     assert list(table["rank"]) == [1, 2, 3]
+    assert set(table["unit"]) == {"%"}, "of the CPU"
     for name in ("sensitivity.csv", "answer.json", "charts.png", "manifest.json"):
         assert (tmp_path / "s" / name).stat().st_size > 0
 

@@ -55,6 +55,7 @@ def test_the_answer_is_a_step_that_passes_and_one_that_fails(ramps):
     assert passed == {k: sum(end.stop_step > k for _, end in ramp.runs) for k in passed}
     assert ramp.estimate.mean == pytest.approx(sum(sorted(ramp.docs)[2:4]) / 2)
     assert (ramp.estimate.n, ramp.estimate.kind) == (6, "order statistic")
+    assert ramps.to_pandas()["unit"].tolist() == ["/s"]
 
 
 def ramp_of(tiny, *ends):

@@ -13,7 +13,7 @@ from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.capacity_bands import with_band
-from vftsim.study.designs.level_search import LevelSearch, LevelStudy, level_blocks, of_prices, search_level
+from vftsim.study.designs.level_search import SAPS, LevelSearch, LevelStudy, level_blocks, of_prices, search_level
 from vftsim.study.designs.ramp import RampCapacity, ramp_blocks, ramp_capacity_of
 from vftsim.study.designs.search_levels import SearchSettings, answer_columns
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -25,6 +25,8 @@ from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import rows
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
+
+_OF_ATTEMPTS = "/s"
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,12 @@ class CapacityStudy(Printed):
         table = []
         if self.ramp is not None:
             columns = {**estimate_columns(self.ramp.estimate), **self.ramp.columns()}
-            table.append({"capacity": "ramp", **columns, **_of_prices(self.with_prices, self.band)})
+            prices = _of_prices(self.with_prices, self.band)
+            table.append({"capacity": "ramp", "unit": _OF_ATTEMPTS, **columns, **prices})
         for name, search in self.searches.items():
-            columns = answer_columns(search.result)
-            table.append({"capacity": name, **columns, **_of_prices(search.with_prices, search.band)})
+            columns, prices = answer_columns(search.result), _of_prices(search.with_prices, search.band)
+            unit = _OF_ATTEMPTS if search.names.key == SAPS else search.names.details.get("unit", "")
+            table.append({"capacity": name, "unit": unit, **columns, **prices})
         return frame(table)
 
     def for_machines(self) -> dict[str, Any]:

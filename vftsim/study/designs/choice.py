@@ -82,6 +82,10 @@ class Decision(Printed):
             front_of[one.figure] = front
         return front_of
 
+    def unit_of(self, figure: str) -> str:
+        """Return the unit of a figure, which its objectives are in."""
+        return next(one.unit for one in self.request.objectives if one.figure == figure)
+
     def to_pandas(self) -> DataFrame:
         """Return one row a configuration that was looked at."""
         return frame([self._row(each) for each in self.candidates if not each.is_new])
@@ -97,6 +101,7 @@ class Decision(Printed):
                 name: estimate.mean if estimate else None,
                 f"{name}_low": estimate.low if estimate else None,
                 f"{name}_high": estimate.high if estimate else None,
+                f"{name}_unit": self.unit_of(name),
             }
         return row
 
@@ -255,8 +260,8 @@ def _front(decision: Decision, name: str, front: list[Candidate]) -> Table:
 
 
 def _in_unit(decision: Decision, name: str) -> str:
-    """Return a figure as a heading, with the unit that its objectives are in."""
-    return with_unit(name, next(one.unit for one in decision.request.objectives if one.figure == name))
+    """Return a figure as a heading, with its unit."""
+    return with_unit(name, decision.unit_of(name))
 
 
 def _notes(decision: Decision) -> list[str]:

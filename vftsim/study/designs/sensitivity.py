@@ -170,6 +170,7 @@ class Sensitivity(Printed):
                 "factor": one.name,
                 "from": one.span.at(0.0),
                 "to": one.span.at(1.0),
+                "unit": self.unit,
                 "difference_at_from": one.low.mean if one.low else None,
                 "difference_at_to": one.high.mean if one.high else None,
                 "mu_star": one.effect.mean,
