@@ -109,10 +109,16 @@ class Source:
         return is_switched and parameter not in ([], ["kind"])
 
     @cached_property
+    def _parted(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The settings but for those of parameters of parts that factors switch, and these."""
+        late = tuple(text for text in self.settings if self._is_of_switched(text))
+        return tuple(text for text in self.settings if text not in late), late
+
+    @cached_property
     def held(self) -> Model:
         """The model with what holds at all points, but for parameters of parts that factors switch."""
         try:
-            return self.at(tuple(text for text in self.settings if not self._is_of_switched(text)))
+            return self.at(self._parted[0])
         except ModelFileError:  # it may be about one of the kinds
             if not any(map(self.is_switch, (SCHEDULER, PROTECTION))):
                 raise
@@ -177,9 +183,8 @@ class Source:
         for name, value in values.items():
             if name not in switched:
                 others += self.axes[name].assignments(value, kind)
-        of_switched = list(map(self._is_of_switched, self.settings))
-        before = itertools.compress(self.settings, (not each for each in of_switched))
-        return (*before, *switches, *itertools.compress(self.settings, of_switched), *others)
+        early, late = self._parted
+        return (*early, *switches, *late, *others)
 
 
 @dataclass(frozen=True)
@@ -241,8 +246,7 @@ class Points(Sequence[Point]):
     @property
     def bases(self) -> list[Model]:
         """The models without values of factors; of one that needs them, the first point's."""
-        firsts = (number * len(self.rows) for number in range(len(self.sources)))
-        bases = [source.base or self._model(first) for source, first in zip(self.sources, firsts, strict=True)]
+        bases = [source.base or source.model(self.rows[0]) for source in self.sources]
         return bases if self.least_ns is None else [base.quick(self.least_ns) for base in bases]
 
     def _point(self, number: int) -> Point:
