@@ -84,10 +84,15 @@ def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
         return True
     if paths and any(program.peers for domain in spec.domains.values() for program in domain.applications.values()):
         return True
+    arriving = (each for each in spec.workloads.values() if spec.arrival_of(each)[:2] == (host, network))
+    return overload(spec, host, network) > 1.0 or any(workload.needs_link for workload in arriving)
+
+
+def overload(spec: ModelSpec, host: str, network: str) -> float:
+    """Return how many times the rate of a line to a host several workloads ask for together; 1 for one by itself."""
     arriving = {name: each for name, each in spec.workloads.items() if spec.arrival_of(each)[:2] == (host, network)}
     sent = [each.wire_bits_per_s for name, each in arriving.items() for _ in spec.drivers_of(name)]
-    is_overloaded = len(sent) > 1 and sum(sent) > spec.networks[network].rate
-    return is_overloaded or any(workload.needs_link for workload in arriving.values())
+    return max(sum(sent) / spec.networks[network].rate, 1.0) if len(sent) > 1 else 1.0
 
 
 def guests_of(spec: ModelSpec, host: str) -> list[str]:

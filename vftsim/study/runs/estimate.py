@@ -32,6 +32,7 @@ from typing import Any, get_args
 
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import ModelSpec
+from vftsim.composition.views import overload
 from vftsim.errors import UsageError
 from vftsim.kernel.choose import VARIABLE
 from vftsim.platform.cpu.parameters import SchedulerSpec
@@ -287,6 +288,8 @@ class _Expected:
                 a_packet *= singly + (1.0 - singly) * _IN_BATCHES / busy[host]
             if domain.protection.protects:
                 a_packet += _EVENTS_OF_PROTECTION
+            if overload(self.spec, *self._arrivals[name][:2]) > 1.0:
+                a_packet += 1.0  # its way over the line, or its end where the line's queue is full
             events[name] = self.packets[name] * domain.count * (a_packet + workload.events_a_packet)
         return events
 
