@@ -31,7 +31,7 @@ from vftsim.study.designs.optimize import MET, MISSED, measured
 from vftsim.study.designs.optimize import Request as Choice
 from vftsim.study.designs.points import read_range
 from vftsim.study.designs.prices import read_prices
-from vftsim.study.designs.runner import Evaluator
+from vftsim.study.designs.runner import Evaluator, estimate_at
 from vftsim.study.designs.sensitivity import Request as Question
 from vftsim.study.designs.sensitivity import Sensitivity, sensitivity, shortened
 from vftsim.study.figures.catalogue import one_figure
@@ -147,9 +147,9 @@ def grid_shares(question: Question, figure: str, evaluate: Evaluator) -> dict[st
         for row in itertools.product(middles, repeat=len(question.spans))
     ]
     points = question.points(values)
-    found = evaluate(points, question.replications)
-    outputs = np.array([evaluate.single(found, point.number, figure, point) for point in points])
-    outputs = outputs.reshape((SLICES,) * len(question.spans))
+    runs = evaluate(points, question.replications)
+    means = [estimate_at(point, evaluate.summary(runs, point.number), figure).mean for point in points]
+    outputs = np.array(means).reshape((SLICES,) * len(question.spans))
     whole = outputs.var()
     return {name: float(outputs.var(axis=axis).mean() / whole) for axis, name in enumerate(question.spans)}
 
@@ -160,7 +160,7 @@ def rank(one: Ranking, folder: Path, jobs: int | None) -> list[list[str]]:
     figure = one_figure(one.figure, question.base.spec)
     found = sensitivity(question, folder / "sensitivity", Execution(jobs=jobs))
     with Store(folder / "grid", "grid", Opening.CONTINUE) as store:
-        shares = grid_shares(question, figure, Evaluator((figure,), 0.95, Execution(GRID_SEED, jobs or 1, store=store)))
+        shares = grid_shares(question, figure, Evaluator(0.95, Execution(GRID_SEED, jobs or 1, store=store)))
     order, short = sorted(shares, key=lambda name: -shares[name]), shortened(list(shares))
     places = {each.name: place for place, each in enumerate(found.effects, 1)}
     own = {each.name: each.total for each in found.effects}
@@ -197,7 +197,7 @@ def decide(one: Decide, folder: Path, jobs: int | None) -> list[str]:
     request = one.choice()
     found = optimize(request, folder / "optimize", Execution(jobs=jobs))
     with Store(folder / "grid", "grid", Opening.CONTINUE) as store:
-        evaluate = Evaluator(request.figures, request.interval, Execution(GRID_SEED, jobs or 1, store=store))
+        evaluate = Evaluator(request.interval, Execution(GRID_SEED, jobs or 1, store=store))
         every = measured(evaluate, request, found.candidates, GRID_RUNS)
     known = [each.cost for each in every if each.verdict == MET]
     open_yet = [each.cost for each in every if each.verdict != MISSED]

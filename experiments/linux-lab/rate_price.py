@@ -65,7 +65,8 @@ class BaseRuns:
         found = []
         for name in BASE:
             model = priced(self.models[name], factor, waking_ns)
-            found.append(at_measured_traffic(as_run(observe(model, self.seed, 0), name), self.data)[name, "cpu"])
+            seen = as_run(observe(model, self.seed, 0), name)
+            found.append(at_measured_traffic(seen, self.data, {name: model})[name, "cpu"])
         return np.array(found)
 
     def factors_by_rate(self) -> dict[str, float]:

@@ -113,7 +113,9 @@ def played(
     }
     seen = {
         name: [
-            at_measured_traffic(as_run(observe(with_values(model, {INFLATION: speed}), spec.seed, r), name), data)
+            at_measured_traffic(
+                as_run(observe(with_values(model, {INFLATION: speed}), spec.seed, r), name), data, models
+            )
             for r, speed in enumerate(speeds or [1.0] * replications)
         ]
         for name, model in models.items()

@@ -65,7 +65,7 @@ def cpu_once(prices_us: dict[str, float], lengths: tuple[str, ...], seed: int) -
     """Return the CPU of every phase in percent, at the measured traffic, of one replication."""
     data = measured(shipped_dir("calibration") / "sip-lab" / "data", "virtual_ft")
     spec = load_model(str(MODEL), settings(prices_us, lengths)).spec
-    seen = at_measured_traffic(observations_of(run_model(spec, seed, 0)), data)
+    seen = at_measured_traffic(observations_of(run_model(spec, seed, 0)), data, {"": spec})
     return np.array([seen.get((phase, "cpu"), np.nan) for phase in (*PHASES, *HELD_OUT)])
 
 

@@ -77,7 +77,7 @@ def candidate_score(name: str, fixed: dict[str, float]) -> dict[str, Any]:
     squares = {"cpu": [], "delays": []}
     cpu = []
     for seed in SCORING_SEEDS:
-        seen = at_measured_traffic(observe(fitted, seed, 0), data)
+        seen = at_measured_traffic(observe(fitted, seed, 0), data, {"": fitted})
         cpu.append(seen[SCORED, "cpu"] - data[SCORED, "cpu"])
         for phase, quantity in keys:
             kind = "cpu" if quantity == "cpu" else "delays"

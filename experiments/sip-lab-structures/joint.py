@@ -158,12 +158,14 @@ def score(name: str, environments: Sequence[str]) -> dict[str, Any]:
     runs = [(e, phase) for e in environments for phase in inputs(e)]
     definition = definition.model_copy(update={"in_sample": tuple("/".join(run) for run in runs)})
     data = measured_runs(dataset_path(tree.at("dataset")), runs)
+    servers = {environment: model(name, environment, BEGINNING) for environment in environments}
+    models = {"/".join(run): servers[run[0]] for run in runs}
     seeds = []
     for seed in SCORING_SEEDS:
         seen: Observations = {}
         for environment in environments:
             seen |= on_inputs(name, environment, seed)
-        seeds.append(at_measured_traffic(seen, data))
+        seeds.append(at_measured_traffic(seen, data, models))
     rows = {}
     for run, quantity in chosen(definition, data):
         mean = float(np.mean([seen[run, quantity] for seen in seeds]))
