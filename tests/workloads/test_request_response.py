@@ -8,7 +8,7 @@ from tests.composition.composed import checked, interface
 from tests.workloads import lab
 from vftsim.composition.run import Run
 from vftsim.platform.io.packet import drops
-from vftsim.workloads.request_response import RequestResponseSpec
+from vftsim.workloads.request_response import OpenRequestsSpec, RequestResponseSpec
 from vftsim.workloads.service.application import ServiceSpec
 
 MS, S = 1_000_000, 1_000_000_000
@@ -83,6 +83,18 @@ def test_a_server_far_beyond_its_capacity_is_played_to_its_end():
     assert found.answers == pytest.approx(400_000 * 0.1, abs=4)
     waiting = 2_000_000 * 0.11 - 400_000 * 0.11
     assert run.engine.sim.planned == pytest.approx(waiting, rel=0.01)
+
+
+@pytest.mark.parametrize(("gap_cv", "apart"), [(0.0, 1), (1.0, 4 * 9000**0.5)])
+def test_a_gap_that_is_no_whole_number_of_ns_is_kept(gap_cv, apart):
+    """300 million a second, 3.33 ns apart: 9,000 in 30 us, evenly or but for four standard deviations."""
+    open_loop = lab.Lab(lab.linked(ServiceSpec, OpenRequestsSpec), engine="simpy")
+    open_loop.run_program(ServiceSpec())
+    clients = open_loop.add_clients(OpenRequestsSpec(rate=3e8, gap_cv=gap_cv))
+    open_loop.start()
+    clients.begin()
+    open_loop.run(30_000)
+    assert clients.outcome().offered == pytest.approx(9000, abs=apart)
 
 
 def repair_model(clients, think_s, service_s):

@@ -179,7 +179,7 @@ class Assembly:
         law = partial(gamma_ns, mean_ns=float(mean_ns), cv=cv)
         return self.feeder.add(Draws(self.streams, name, entity, law, first=first), AT_ONCE, at_once)
 
-    def phase_ns(self, kind: str, number: int, gap_ns: int, cv: float) -> int:
+    def phase_ns(self, kind: str, number: int, gap_ns: float, cv: float) -> int:
         """Return how much later than the first of its kind the client of that number begins, if it keeps time.
 
         Machines that send at the same rate do not send at the same instants; gaps that vary part them by themselves.

@@ -63,9 +63,9 @@ class Exchange(Record):
 
     Rounds that began before ``warmup_ns`` count in ``requests``, ``answered``, ``repeated`` and ``dropped`` only;
     ``answers`` are those that came after it, ``failed`` those that say so, ``given_up`` requests after it.
-    An open one has ``gap_ns`` between requests, the first ``phase_ns`` after such a gap, each of which is a client that
-    leaves after its answer, or after ``most_tries``.  ``retry_ns`` is the first wait before a request is repeated, 0:
-    it never is.
+    An open one has ``gap_ns`` and ``gap_rest_ns``, a part of a ns, between requests, each of which is a client that
+    leaves after its answer, or after ``most_tries``; where gaps do not vary, the parts add up to ``owed_ns``.  The first
+    comes ``phase_ns`` after a gap.  ``retry_ns`` is the first wait before a request is repeated, 0: it never is.
     """
 
     row: int
@@ -77,6 +77,8 @@ class Exchange(Record):
     turn_around_ns: int
     retry_ns: int
     gap_ns: int
+    gap_rest_ns: float
+    owed_ns: float
     gaps: int
     phase_ns: int
     most_tries: int
@@ -134,8 +136,19 @@ def on_arrival(sim: Sim, exchange_row: int, token: int) -> None:
     client.row = row
     client.exchange = exchange_row
     begin_request(sim, exchange, client)
-    next_ns = sim.now_ns + max(1, duration_ns(sim, exchange.gaps, exchange.gap_ns))
-    at(sim, next_ns, EventKind.ARRIVAL, ORDER + exchange_row, on_arrival, exchange_row)
+    at(sim, sim.now_ns + next_gap_ns(sim, exchange), EventKind.ARRIVAL, ORDER + exchange_row, on_arrival, exchange_row)
+
+
+@part
+def next_gap_ns(sim: Sim, exchange: Exchange) -> int:
+    """Return the time to the next request; of gaps that do not vary those of a part of a ns come up to whole ones."""
+    gap_ns = duration_ns(sim, exchange.gaps, exchange.gap_ns)
+    if exchange.gaps == 0:
+        exchange.owed_ns += exchange.gap_rest_ns
+        more_ns = int(exchange.owed_ns)
+        exchange.owed_ns -= more_ns
+        gap_ns += more_ns
+    return gap_ns
 
 
 @part
@@ -267,7 +280,7 @@ def start_exchange(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
     exchange = exchanges(sim)[row]
     if exchange.gap_ns > 0:
-        first_ns = sim.now_ns + exchange.phase_ns + max(1, duration_ns(sim, exchange.gaps, exchange.gap_ns))
+        first_ns = sim.now_ns + exchange.phase_ns + next_gap_ns(sim, exchange)
         at(sim, first_ns, EventKind.ARRIVAL, ORDER + row, on_arrival, row)
     for client_row in range(exchange.first_client, exchange.first_client + exchange.clients):
         client = clients(sim)[client_row]
@@ -474,12 +487,14 @@ class OpenRequestsSpec(_RequestsSpec):
 
     def install(self, target: Target) -> Driver:
         """Add the requests."""
-        gap_ns = max(1, round(S / self.rate))
+        gap_ns = S / self.rate
+        whole_ns = max(1, int(gap_ns))
         exchange = target.add_clients(
             exchanges,
             self,
             retry_ns=self.timeout,
-            gap_ns=gap_ns,
+            gap_ns=whole_ns,
+            gap_rest_ns=max(0.0, gap_ns - whole_ns),
             gaps=target.gamma_feed("open_requests.gap", target.number, gap_ns, self.gap_cv),
             phase_ns=target.phase_ns(self.kind, target.number, gap_ns, self.gap_cv),
             most_tries=self.retries + 1,
