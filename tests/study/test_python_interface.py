@@ -1,6 +1,7 @@
 """The package's own functions: what the commands do, as objects that print themselves."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -118,6 +119,16 @@ def test_figures_as_a_dataset_over_what_names_them(model):
     ).to_xarray()
     assert swept.estimate.sel({"workloads.media.streams": "20", "figure": "workloads.media.loss"}).item() == 0.0
     assert {"model", "workloads.media.streams", "figure"} == set(swept.dims)
+
+
+def test_a_comparison_says_what_each_kind_of_brackets_is(model):
+    """Of ten runs a mean may have an interval; a percentile beyond which few values lie has the runs' range."""
+    other = vftsim.load("xen-media-native", [*SHORT, "workloads.media.streams=40"])
+    said = " ".join(str(vftsim.compare([model, other], 10, figures=["media.delay"])).split())
+    said += " ".join(str(vftsim.compare([model, other], 10, figures=["media.delay.mean"])).split())
+    assert re.search(r"\[[0-9.]+, [0-9.]+\]", said)
+    assert re.search(r"\([0-9.]+ to [0-9.]+\)", said)
+    assert "± and [ ]: 95 % intervals; (x to y): lowest and highest replication, no interval." in said
 
 
 def test_what_else_is_known_of_a_figure_is_no_axis_of_a_dataset():

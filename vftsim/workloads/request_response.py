@@ -64,8 +64,8 @@ class Exchange(Record):
     Rounds that began before ``warmup_ns`` count in ``requests``, ``answered``, ``repeated`` and ``dropped`` only;
     ``answers`` are those that came after it, ``failed`` those that say so, ``given_up`` requests after it.
     An open one has ``gap_ns`` and ``gap_rest_ns``, a part of a ns, between requests, each of which is a client that
-    leaves after its answer, or after ``most_tries``; where gaps do not vary, the parts add up to ``owed_ns``.  The first
-    comes ``phase_ns`` after a gap.  ``retry_ns`` is the first wait before a request is repeated, 0: it never is.
+    leaves after its answer, or after ``most_tries``; where gaps do not vary, the parts add up to ``owed_ns``.  The
+    first comes ``phase_ns`` after a gap.  ``retry_ns`` is the first wait before a request is repeated, 0: it never is.
     """
 
     row: int

@@ -37,8 +37,7 @@ from vftsim.report.blocks import (
 )
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, median_interval
-from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.blocks.head import head, outside_notes
+from vftsim.study.blocks.head import head, of_brackets, outside_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.ramp import RampCapacity, doc_of, ramp_capacity_of, unfailed_notes
 from vftsim.study.figures.catalogue import check_names
@@ -324,12 +323,8 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
     for name, summary in zip(names, comparison.summaries, strict=True):
         notes += [f"{name}, {text}." for text in summary.partly_known(comparison.addresses)]
     count = len(comparison.manifest["replications"])
-    if count < FEWEST_RUNS:
-        rests_on = "(x to y): lowest and highest replication, no interval."
-    else:
-        percent = f"{100 * comparison.summaries[0].confidence:g}"
-        rests_on = f"± and [ ]: {percent} % intervals, of differences those of pairs."
-    return [*notes, f"{counted(count, 'replication')} under the same random numbers. {rests_on} {OF_PAIRS}"]
+    same = f"{counted(count, 'replication')} under the same random numbers."
+    return [*notes, f"{same} {of_brackets(count, 100 * comparison.summaries[0].confidence)} {OF_PAIRS}"]
 
 
 def _unequal_loads(comparison: Comparison) -> list[str]:

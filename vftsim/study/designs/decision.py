@@ -18,8 +18,7 @@ from typing import Any, Literal
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, in_words, shown
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
-from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.blocks.head import head
+from vftsim.study.blocks.head import head, of_brackets
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.decision_crossovers import (
     Asked,
@@ -499,9 +498,8 @@ def _notes(decision: Decision) -> Iterator[str]:
         f"come back by itself is brought back by hand in {decision.asked.restart_s:g} s (--restart)."
     )
     count = len(decision.manifest["replications"])
-    rests_on = "± and [ ]: 95 % intervals" if count >= FEWEST_RUNS else "(x to y): lowest and highest of them"
     runs = counted(count, "replication")
-    yield f"{runs} under the same random numbers, {max(count, 2)} crashes. {rests_on}. {OF_PAIRS}"
+    yield f"{runs} under the same random numbers, {max(count, 2)} crashes. {of_brackets(count)} {OF_PAIRS}"
     if decision.bands:
         yield (
             "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "

@@ -16,7 +16,7 @@ from vftsim.spec.suggest import listing
 from vftsim.stats import Estimate, unless_mixed
 from vftsim.study.figures.names import Address, find, only
 
-OF_PAIRS = "A difference with (x to y) is the mean of the replications' own differences, with the lowest and highest."
+OF_PAIRS = "Differences are of pairs; one with (x to y) is the mean of the replications' own, with lowest and highest."
 """What stands below a table of :meth:`Summary.difference`."""
 
 
