@@ -62,6 +62,13 @@ def test_an_interval_stands_behind_its_figure_where_there_is_room_and_below_wher
     assert narrow[3].split() == ["±", "0.12", "±", "20,000"]
 
 
+def test_an_address_that_is_too_long_for_its_column_is_broken_at_a_dot_and_no_number_is():
+    """Cut at the width, the first line ended in 'rate=74.'."""
+    row = ["0: workloads.pages.rate=74.8818 /s, weight=1", Estimate(36.0, 20.5, 24.0, 65.0, 15, 0.95, "range")]
+    lines = as_text([Table(["point", "workloads.other-pages.latency.p95"], [row])], 60).splitlines()
+    assert [line[:25].rstrip() for line in lines[-3:]] == ["0: workloads.pages.", "  rate=74.8818 /s,", "  weight=1"]
+
+
 def test_what_fits_in_no_column_is_a_figure_a_line():
     table = Table(("name", "heading" * 8), [["first", interval(1.0, 0.1)]])
     lines = as_text([table], 60).splitlines()

@@ -1,5 +1,6 @@
 """Blocks as text for a terminal, none of whose lines is longer than it is wide.  Charts are for other renderers."""
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
@@ -124,9 +125,23 @@ def _heading(table: Table, texts: Sequence[int], sizes: Sequence[int], pairs: Se
 def _in_column(text: str, size: int) -> list[str]:
     """Return words within a column; what goes on in a further line is set in."""
     indent = " " * (len(text) - len(text.lstrip()))
-    deeper = f"{indent}  " if len(text) > size else ""
-    words = text.strip()
+    deeper, words = "", text.strip()
+    if len(text) > size:
+        deeper = f"{indent}  "
+        words = " ".join(part for word in text.split() for part in _broken(word, size - len(deeper)))
     return textwrap.wrap(words, size, initial_indent=indent, subsequent_indent=deeper, break_on_hyphens=False) or [""]
+
+
+def _broken(word: str, size: int) -> list[str]:
+    """Return a word in parts of a size, where it is longer: an address ends a line at a dot, and a number nowhere."""
+    if len(word) <= size:
+        return [word]
+    parts = [""]
+    for part in re.split(r"(?<=[.=/])(?=[^\W\d])", word):
+        if parts[-1] and len(parts[-1] + part) > size:
+            parts.append("")
+        parts[-1] += part
+    return parts
 
 
 def _figure(cell: tuple[str, str], pair: tuple[int, int], size: int, is_below: bool) -> list[str]:
