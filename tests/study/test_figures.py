@@ -90,6 +90,10 @@ def test_short_names_mean_what_they_say(loop):
         ("frobnicate", r"there is no figure 'frobnicate'; there are workloads.load"),
         ("outage", r"'outage' is one of mechanisms: vftsim compare MODEL --protection all --objective 'outage"),
         ("load", r"'load' is no figure by itself; one of workloads.load"),
+        ("load.latency.p99.9", r"'load.latency.p99.9'; did you mean 'load.latency.p99_9'\?"),
+        ("load.latency.median", r"'load.latency.median'; did you mean 'load.latency.p50'\?"),
+        ("latency.Avg", r"'latency.Avg'; did you mean 'latency.mean'\?"),
+        ("web.response.median", r"there is no figure 'web.response.median'; nearest: "),
     ],
 )
 def test_a_wrong_name_is_refused_before_the_work(loop, name, message, monkeypatch):

@@ -8,6 +8,7 @@ name of a distribution alone means its leading statistics.
 """
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,8 @@ from vftsim.spec.suggest import listing
 OF_MECHANISMS = ("outage", "price", "work", "cpu_left", "capacity", "downtime")
 """Words for what a comparison of mechanisms computes; no run has them."""
 _MOST_NAMED = 6
+_STATISTICS = {"median": "p50", "average": "mean", "avg": "mean", "stddev": "sd", "std": "sd", "maximum": "max"}
+"""Words for statistics, and those that figures have."""
 
 
 @dataclass(frozen=True)
@@ -140,12 +143,23 @@ def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
     if inside:
         return UsageError(f"{option}: '{name}' is no figure by itself; one of {_listed(inside)}")
     texts = [address.text for address in known]
+    if usual := _in_its_words(name, known):
+        return UsageError(f"{option}: there is no figure '{name}'; did you mean '{usual}'?")
     near = difflib.get_close_matches(name, texts, 3, 0.4)
     by_word = [text for text, spelling in spellings if difflib.get_close_matches(words[-1], spelling, 1, 0.75)]
     listed = f"nearest: {_listed(by_word + near)}" if by_word + near else f"there are {_listed(texts)}"
     for word in () if by_word else difflib.get_close_matches(words[0], OF_MECHANISMS, 1, 0.8):
         listed = f"'{word}' is one of mechanisms: vftsim compare MODEL --protection all --objective '{word} <= ...'"
     return UsageError(f"{option}: there is no figure '{name}'; {listed}")
+
+
+def _in_its_words(name: str, known: Sequence[Address]) -> str:
+    """Return a name with the word that figures here have for its statistic, where one is meant then; else nothing."""
+    usual = re.sub(r"\bp([0-9]{1,2})[.,]([0-9]+)$", r"p\1_\2", name.strip(), flags=re.IGNORECASE)
+    head, dot, last = usual.rpartition(".")
+    usual = head + dot + _STATISTICS.get(last.casefold(), last)
+    of_listed = re.sub(r"\.p[0-9]+(_[0-9]+)?$", ".p50", usual)
+    return usual if usual != name and find(of_listed, known) else ""
 
 
 def _ends_like(words: Sequence[str], spelling: Sequence[str]) -> bool:
