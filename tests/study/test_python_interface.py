@@ -131,6 +131,18 @@ def test_a_comparison_says_what_each_kind_of_brackets_is(model):
     assert "± and [ ]: 95 % intervals; (x to y): lowest and highest replication, no interval." in said
 
 
+def test_models_that_are_measured_for_other_times_are_said_to_be():
+    """Twice the time takes twice the CPU time, under streams that come evenly."""
+    even = [*SHORT, "workloads.signaling=null"]
+    short, longer = (vftsim.load("xen-media-native", [*even, f"measure.duration={n} ms"]) for n in (100, 200))
+    found = vftsim.compare([short, longer], 1, figures=["domains.linux.cpu_ns"])
+    (mine, its) = (row.estimate for row in found.to_pandas().itertuples())
+    assert its == pytest.approx(2 * mine, rel=0.001)
+    told = "They are measured for 100 ms, 200 ms (a ramp each step): counts and extremes of a run differ by that too."
+    assert told in " ".join(str(found).split())
+    assert "They are measured for" not in str(vftsim.compare([short, short], 1))
+
+
 def test_what_else_is_known_of_a_figure_is_no_axis_of_a_dataset():
     """The least, middle and largest of three figures are three numbers each, not a cube of 27 places."""
     pytest.importorskip("xarray")

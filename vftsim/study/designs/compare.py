@@ -35,6 +35,7 @@ from vftsim.report.blocks import (
     dot_chart,
     in_words,
 )
+from vftsim.spec import format_duration
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, median_interval
 from vftsim.study.blocks.head import head, of_brackets, outside_notes
@@ -47,7 +48,7 @@ from vftsim.study.figures.summary import OF_PAIRS, Summary, of_no_run, without_v
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.model import Model, labels_apart
+from vftsim.study.runs.model import Model, labels_apart, measured_ns
 from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.runs.workers import Interrupted
@@ -314,7 +315,7 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
     notes = [
         f"{name}: {model.label}" for name, model in zip(names, comparison.models, strict=True) if name != model.label
     ]
-    notes += _unequal_loads(comparison)
+    notes += [*_unequal_loads(comparison), *_unequal_times(comparison)]
     notes += of_no_run(comparison.without_value)
     every = range(len(names))
     missing = (a.text for a in comparison.addresses if any(comparison.estimate(n, a) is None for n in every))
@@ -325,6 +326,15 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
     count = len(comparison.manifest["replications"])
     same = f"{counted(count, 'replication')} under the same random numbers."
     return [*notes, f"{same} {of_brackets(count, 100 * comparison.summaries[0].confidence)} {OF_PAIRS}"]
+
+
+def _unequal_times(comparison: Comparison) -> list[str]:
+    """Say for how long each model is measured, where that is not the same: more happens in a longer time."""
+    times_ns = [measured_ns(model.spec) for model in comparison.models]
+    if len(set(times_ns)) < 2:
+        return []
+    listed = ", ".join(map(format_duration, times_ns))
+    return [f"They are measured for {listed} (a ramp each step): counts and extremes of a run differ by that too."]
 
 
 def _unequal_loads(comparison: Comparison) -> list[str]:

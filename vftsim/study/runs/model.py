@@ -157,7 +157,7 @@ def quick(spec: ModelSpec, least_ns: int = 0) -> Shortened:
     if spec.faults:
         return spec, "--quick shortens nothing: faults have their instants"
     if spec.phased is not None:
-        short, note = _with_steps(spec, min(1.0, max(_QUICK_STEP_NS, least_ns) / _measured_ns(spec)))
+        short, note = _with_steps(spec, min(1.0, max(_QUICK_STEP_NS, least_ns) / measured_ns(spec)))
     else:
         short, note = _measured_for(spec, min(spec.measure.duration, max(_needed_ns(spec), least_ns)))
     if not note:
@@ -180,7 +180,7 @@ def _needed_ns(spec: ModelSpec) -> int:
     with faults everything.
     """
     if spec.faults:
-        return _measured_ns(spec)
+        return measured_ns(spec)
     tests_ns = max((workload.test_ns() for workload in spec.workloads.values()), default=0)
     patience_ns = max((workload.patience_ns for workload in spec.workloads.values()), default=0)
     waited_ns = QUICK_NS + max(tests_ns - spec.measure.warm_up, patience_ns, 0)
@@ -188,7 +188,7 @@ def _needed_ns(spec: ModelSpec) -> int:
     return max(waited_ns, FEWEST_CYCLES * cycle_ns)
 
 
-def _measured_ns(spec: ModelSpec) -> int:
+def measured_ns(spec: ModelSpec) -> int:
     """Return how long a model is measured, of a ramp each step."""
     if spec.phased is None:
         return spec.measure.duration
