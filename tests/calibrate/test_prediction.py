@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -330,6 +331,17 @@ def test_the_function_gives_the_figures_that_the_command_prints(here, capsys):
     said = " ".join(str(every).split())
     assert f"{len(found.figures)} of {len(every.figures)} figures, those usually asked for" in said
     assert len(every.to_pandas()) == len(every.figures)
+    units = every.to_pandas().set_index("name")["unit"]
+    of_some = {
+        "ramp/passes": "/s",
+        "step_1/cpu": "%",
+        "step_1/SES1/p90": "ms",
+        "step_1/load": "/s",
+    }
+    assert {name: units[name] for name in of_some} == of_some
+    said = " ".join(str(found).split())
+    assert re.search(r"What will ramp/passes be\? nine of ten runs have [0-9.]+ to [0-9.]+ /s mean", said)
+    assert re.search(r"step_1/cpu % [0-9]", said)
 
 
 def test_steps_outside_of_what_was_calibrated_are_marked(here, capsys):

@@ -30,6 +30,7 @@ def test_of_thirty_nine_errors_the_second_from_either_end_bounds_nine_of_ten():
     assert error.around("cpu", 60.0, 60.0, 60.0) == (60.0 - 18.0, 60.0 + 18.0)
     few = StructureError.learned(row(50.0 + e, 50.0) for e in (-3, 1))
     assert few.around("cpu", 60.0, 60.0, 60.0) == (57.0, 61.0)
+    assert few.around("cpu", 2.0, 1.5, 2.5) == (0.0, 3.0), "no CPU is busy for less than no time"
 
 
 def test_delays_err_by_a_factor_and_a_range_is_never_narrower_than_that_of_the_runs():

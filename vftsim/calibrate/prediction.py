@@ -60,7 +60,8 @@ DEFAULT_DRAWS, DEFAULT_RUNS, MOST_DRAWS, MOST_RUNS = 20, 2, 1000, 64
 FEW_DRAWS, MOST_ATTEMPTS = 20, 100
 """Points below which a range says little, and how often one is drawn until the model accepts it."""
 RANGE_PERCENT = 90.0
-USUAL_OF_RAMP, USUAL = ("ramp/passes", "cpu", "ihs/global"), ("cpu.*", "*.loss_percent", "*.delay_p99_ms", "*_per_s")
+_PASSES = "ramp/passes"
+USUAL_OF_RAMP, USUAL = (_PASSES, "cpu", "ihs/global"), ("cpu.*", "*.loss_percent", "*.delay_p99_ms", "*_per_s")
 """Figures that a table for people has if none are named; any of them may be missing."""
 _MOST_CHARTS, _MOST_ROWS = 6, 100
 _MAY_BE_MISSING = (*USUAL, *USUAL_OF_RAMP, "*")
@@ -71,7 +72,7 @@ def simulate_point(task: Task) -> dict[str, float]:
     record = run_model(task.spec, task.seed, task.replication)
     values = {f"{phase}/{quantity}": float(value) for (phase, quantity), value in observations_of(record).items()}
     if task.spec.ramp is not None and record.steps():
-        values["ramp/passes"] = ramp_end(record.steps(), task.spec.ramp.limit_percent).effective_saps
+        values[_PASSES] = ramp_end(record.steps(), task.spec.ramp.limit_percent).effective_saps
     return values
 
 
@@ -102,11 +103,20 @@ class Figure:
     learned_from: int = 0
     """How many of them."""
 
+    @property
+    def quantity(self) -> str:
+        """Its name without the phase."""
+        return self.name.partition("/")[2]
+
+    @property
+    def unit(self) -> str:
+        """Its unit; of the load that a ramp passes attempts a second."""
+        return "/s" if self.name == _PASSES else unit_of_figure(self.quantity) or ""
+
     def with_structure(self, error: StructureError) -> Figure:
         """Return it with what held-out rows tell."""
-        quantity = self.name.partition("/")[2]
-        low, high = error.around(quantity, self.mean, self.low, self.high)
-        count = error.count(quantity)
+        low, high = error.around(self.quantity, self.mean, self.low, self.high)
+        count = error.count(self.quantity)
         return replace(self, learned_low=low, learned_high=high, learned_from=count) if count else self
 
 
@@ -152,7 +162,7 @@ class Prediction(Printed):
 
     def to_pandas(self) -> DataFrame:
         """Return one row a figure."""
-        return frame([asdict(figure) for figure in self.figures])
+        return frame([{"name": figure.name, "unit": figure.unit, **asdict(figure)} for figure in self.figures])
 
     @classmethod
     def opened(cls, folder: Path) -> Prediction:
@@ -175,7 +185,7 @@ class Prediction(Printed):
         listed = self.listed
         several = len(self.structures) > 1
         learned = any(figure.learned_from for figure in listed)
-        heads = ["figure", "mean", "between runs", "parameters", *(["structures"] if several else [])]
+        heads = ["figure", "unit", "mean", "between runs", "parameters", *(["structures"] if several else [])]
         heads += ["nine of ten runs", *(["with structure error"] if learned else []), "n"]
         table = Table(
             heads,
@@ -187,16 +197,17 @@ class Prediction(Printed):
             "Nine of ten runs: traffic and numbers together"
             + (", of the widest structure" if several else "")
             + "; n: runs that have the figure. The fit's own intervals are taken as they are.",
+            texts=2,
         )
         first = next((figure for figure in listed if figure.name.startswith("ramp/")), listed[0])
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
             Answer(
-                f"nine of ten runs have {first.low:.4g} to {first.high:.4g}",
+                f"nine of ten runs have {first.low:.4g} to {first.high:.4g} {first.unit}".rstrip(),
                 f"What will {first.name} be?",
                 f"mean {first.mean:.4g}, with the chance of the traffic and of the fitted numbers",
             ),
-            Cards([Card(each.name, _ranged(each)) for each in listed[:4]]),
+            Cards([Card(each.name, _ranged(each), each.unit) for each in listed[:4]]),
             *_figures_by_step(listed),
             table,
             *(Note(line) for line in _remarks(self)),
@@ -401,7 +412,16 @@ def _predicted(figure: Figure, several: bool, learned: bool, is_outside: bool) -
     count = f"{figure.runs}" if figure.runs == figure.of else f"{figure.runs} of {figure.of}"
     parts = [None if math.isnan(sd) else sd for sd in (figure.replications_sd, figure.parameters_sd)]
     wider: list[Cell] = [f"{figure.learned_low:.4g} to {figure.learned_high:.4g}" if figure.learned_from else None]
-    return [name, figure.mean, *parts, *means, f"{figure.low:.4g} to {figure.high:.4g}", *wider[: int(learned)], count]
+    return [
+        name,
+        figure.unit,
+        figure.mean,
+        *parts,
+        *means,
+        f"{figure.low:.4g} to {figure.high:.4g}",
+        *wider[: int(learned)],
+        count,
+    ]
 
 
 def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:

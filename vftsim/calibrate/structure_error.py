@@ -72,7 +72,8 @@ class HeldOutFile(BaseModel):
 
 
 def _at(quantity: str, predicted: float, error: float) -> float:
-    return predicted * math.exp(error) if is_relative(quantity) else predicted + error
+    """Return what a figure is with an error; shares, loads and sizes, which differ by points, are not below 0."""
+    return predicted * math.exp(error) if is_relative(quantity) else max(predicted + error, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
