@@ -8,7 +8,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.runs.model import first_look_ns, load_model
 
-from .composed import checked
+from .composed import checked, server, sip_model
 
 FEW = "workloads.media.streams=20"
 
@@ -161,3 +161,15 @@ def test_a_second_copy_works_as_long_as_the_guest():
     """Also a guest that never stops, whose host has had no reason to charge it since it began."""
     whole = counted(load_model("job-compile", ["domains.vm.protection.kind=coarse_lockstep", *BUSY]), 500, 1900)
     assert whole["domains.vm.protection", "backup_cpu_ns"] == whole["domains.vm", "cpu_ns"] == 1_400_000_000
+
+
+def test_rates_of_clients_beside_a_ramp_are_over_the_time_that_the_run_has_lasted():
+    """50 calls a second begin; the last call of the ramp is over long before the longest time that one may take."""
+    farm = server(applications={"proxy": {"kind": "sip_server"}, "farm": {"kind": "farm_server"}})
+    even = {"kind": "farm_calls", "to": "sut.farm", "rate": "50 /s", "gap_cv": 0, "established": False}
+    data = sip_model(domains={"sut": farm})
+    data["workloads"] = {**data["workloads"], "even": even}
+    spec = checked(data)
+    seen = run_model(spec, 1, 0).whole.outcomes["workloads.even"]
+    assert seen.offered < 0.95 * 50 * (spec.longest_ns / 1e9 - 0.5)
+    assert seen.offered_rate == pytest.approx(50, abs=0.5)

@@ -174,7 +174,7 @@ class FlowDriver(Driver):
         # A modelled link drops what it cannot carry: that was offered, and is counted as lost.
         self._exceeds_line = not (waits_for_line or target.is_linked)
         self._is_bounded = waits_for_line or not target.is_linked
-        self._seconds = (target.window_ns[1] - target.window_ns[0]) / 1e9
+        self._measured_s = target.measured_s
 
     def sends(self, source: Source) -> None:
         """Set what it sends."""
@@ -198,7 +198,7 @@ class FlowDriver(Driver):
             playout_ns=int(account.late_ns),
             interval_ns=self._interval_ns,
             is_voice=self._is_voice,
-            seconds=self._seconds,
+            seconds=self._measured_s(),
         )
 
     def offer(self) -> Offer | None:

@@ -508,9 +508,8 @@ class OpenRequestsSpec(_RequestsSpec):
             )
 
         def offered() -> Offer | None:
-            begin_ns, end_ns = target.window_ns
             over = int(exchange.answers) + int(exchange.failed) + int(exchange.given_up)
-            return self.unanswered(int(exchange.offered), over, end_ns - begin_ns, "requests")
+            return self.unanswered(int(exchange.offered), over, round(target.measured_s() * S), "requests")
 
         return Driver(target, exchange, start_exchange, measured, offered)
 

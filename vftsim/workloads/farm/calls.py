@@ -526,7 +526,6 @@ class FarmCallsSpec(WorkloadSpec):
 
     def install(self, target: Target) -> Driver:
         """Add the user agents."""
-        begin_ns, end_ns = target.window_ns
         gap_ns = round(S / self.rate)
         load = target.add_clients(
             farm.loads,
@@ -550,11 +549,11 @@ class FarmCallsSpec(WorkloadSpec):
                 most_active_calls=int(load.most_active),
                 response=histogram(target.engine, int(load.responses)),
                 registration=histogram(target.engine, int(load.registrations)),
-                seconds=(end_ns - begin_ns) / S,
+                seconds=target.measured_s(),
             )
 
         def offered() -> Offer | None:
             over = int(load.answered) + int(load.failed)
-            return self.unanswered(int(load.offered), over, end_ns - begin_ns, "calls")
+            return self.unanswered(int(load.offered), over, round(target.measured_s() * S), "calls")
 
         return Driver(target, load, start_calls, measured, offered)
