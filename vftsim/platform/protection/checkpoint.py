@@ -32,6 +32,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, event, part
+from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
 from vftsim.platform.io.link import BITS_NS
@@ -54,6 +55,7 @@ from vftsim.platform.protection.outcome import Protection
 from vftsim.platform.protection.prices import assumed
 from vftsim.platform.protection.replication import is_protecting, rolled_back, send_unheld, stop_at_cut, transmit
 from vftsim.platform.protection.state_stream import received_point, state_streams
+from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.units import MS, US, ByteCount, DurationNs, Percent, PeriodNs
 
@@ -138,6 +140,14 @@ class IntervalFields(ReplicationFields):
         ckpt.fixed_pause_ns = self.pause.fixed
         ckpt.page_pause_ns = float(self.pause.page)
 
+    def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
+        """Have each guest but the first of this mechanism begin at an instant of its own within an interval."""
+        own = engine.rows(guards)[guard].mechanism
+        before = sum(int(engine.rows(guards)[row].mechanism == own) for row in range(1, guard))
+        if before and streams is not None:
+            phase = streams.uniforms("checkpoint.phase", before, count=1)[0]
+            engine.rows(checkpoints)[guard].first_ns = max(1, int(phase * self.interval))
+
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         ckpt, held = engine.rows(checkpoints)[guard], super().holds(engine, guard)
         return {
@@ -214,12 +224,13 @@ class Checkpoint(Record):
     The guest was suspended last at ``suspended_ns``, for ``pause_ns``; for ``paused_ns`` in all.  ``bypassed`` outputs
     have not waited: ``bypassed_then`` of them by the last suspension, ``bypassed_before`` by the one before.
 
-    An interval between ``shortest_ns`` and ``longest_ns`` adapts (``longest_ns`` 0: it does not) to the ``held``
-    outputs of the epoch.
+    The first epoch takes ``first_ns`` (0: an interval).  An interval between ``shortest_ns`` and ``longest_ns`` adapts
+    (``longest_ns`` 0: it does not) to the ``held`` outputs of the epoch.
     """
 
     rule: int
     interval_ns: int
+    first_ns: int
     request_ns: int
     fixed_pause_ns: int
     page_pause_ns: float
@@ -251,15 +262,17 @@ checkpoint.implements(go_alone)(output_buffer.release_everything)
 
 @checkpoint.implements(start_cycle)
 def start_epochs(sim: Sim, guard: Guard) -> None:
-    """Begin the first epoch."""
+    """Begin the first epoch, which may be shorter once."""
     ckpt = checkpoints(sim)[guard.row]
+    first_ns = ckpt.first_ns if ckpt.first_ns > 0 else ckpt.interval_ns
+    ckpt.first_ns = 0
     ckpt.suspended_ns = sim.now_ns
     ckpt.pause_ns = 0
     # The backup in step counts as the last two states: it derives all that has bypassed it so far.
     ckpt.bypassed_then = ckpt.bypassed
     ckpt.bypassed_before = ckpt.bypassed
     ckpt.held = 0
-    replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.interval_ns, on_request)
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, first_ns, on_request)
 
 
 @checkpoint.implements(hold_output)
