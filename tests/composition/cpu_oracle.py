@@ -329,7 +329,8 @@ class Oracle:
 
     def _periodic_load(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
         built = self.run.built.programs[name]
-        record, begun = self._row(cyclic_loads, built._load), max(1, -(-self.run.now_ns // program.period))
+        record = self._row(cyclic_loads, built._load)
+        begun = max(int(record.phase_ns == 0), -(-(self.run.now_ns - int(record.phase_ns)) // program.period))
         left_ns = self._speed(name) * self._left_ns(on_period_done, places=range(built._load, built._load + 1))
         may_lose = self._may_lose(name) or built._is_elided  # of an elided one no job is in hand
         own.add(int(record.done), begun, round(program.busy * spec.cpu_inflation), left_ns, has_lost=may_lose)

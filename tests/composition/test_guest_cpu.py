@@ -102,6 +102,36 @@ def test_what_is_asked_for_at_a_rate_costs_what_its_hypervisor_makes_it_cost(nam
     assert dear == pytest.approx(2.0 * plain, rel=0.1)
 
 
+@pytest.mark.parametrize("is_observed", [False, True])
+def test_periodic_loads_of_one_period_do_not_keep_step(is_observed: bool):
+    """Eight of 5 of 100 ms on one pCPU: they wait less than random ones, M/D/1; in step it is 17.5 ms."""
+    load = {"kind": "periodic_load", "busy": "5 ms", "period": "100 ms"}
+    data = {
+        "hosts": {"host": {"scheduler": {"kind": "round_robin"}}},
+        "domains": {"guest": {"count": 8, "applications": {"load": load}}},
+        "measure": {"warm_up": "0 s", "duration": "10 s"},
+    }
+    made = Run(checked(data), 1, 0, observed=is_observed)
+    made.run()
+    rows = [made.engine.rows(run.vcpus)[row] for _, _, row in made.built.vcpu_rows()]
+    assert sum(int(vcpu.run_ns) for vcpu in rows) == pytest.approx(0.4 * 10e9, rel=0.01)
+    mean_ns = sum(int(vcpu.wait_ns) for vcpu in rows) / sum(int(vcpu.wakeups) for vcpu in rows)
+    assert mean_ns < 5e6 * 0.4 / (2 * 0.6)
+
+
+def test_loads_that_are_computed_begin_when_those_that_are_simulated_do():
+    """Two of 3 of 7 ms, each on a pCPU of its own: the accounts at an instant within a period are the same."""
+    load = {"kind": "periodic_load", "busy": "3 ms", "period": "7 ms"}
+    data = {
+        "hosts": {"host": {"pcpus": 2, "scheduler": {"kind": "native"}}},
+        "domains": {"guest": {"count": 2, "applications": {"load": load}}},
+        "measure": {"warm_up": "0 s", "duration": "101 ms"},
+    }
+    computed, simulated = both_ways(data)
+    assert computed == simulated
+    assert computed[0] != computed[1]
+
+
 def both_ways(data: dict[str, Any]) -> list[list[tuple[int, ...]]]:
     """Return the accounts of the vCPUs, as they are and where hosts are observed, so that nothing is hidden."""
     found = []

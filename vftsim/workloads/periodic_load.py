@@ -1,6 +1,7 @@
 """Periodic CPU work as an application: machines and duties that share a host without being modelled further.
 
-Protection makes it cost ``execution`` times as much, as all work of a guest.
+Protection makes it cost ``execution`` times as much, as all work of a guest.  Loads of one period do not keep step: the
+first begins with the run, each other one at a random instant of its period.
 """
 
 from typing import Literal
@@ -50,7 +51,14 @@ class PeriodicLoad(Program):
 
     def __init__(self, spec: PeriodicLoadSpec, context: InstallContext) -> None:
         super().__init__(context)
+        rows = context.engine.rows(cyclic_loads)
+        is_alone = all(
+            int(rows[row].period_ns) != spec.period for row in range(1, context.engine.used(cyclic_loads) + 1)
+        )
         self._load = add_load(context.engine, context.domain, spec, context.number)
+        if not is_alone:
+            phase = context.streams.uniforms("periodic_load.phase", context.serial(spec), count=1)[0]
+            rows[self._load].phase_ns = int(phase * spec.period)
         self.row = add_application(context.engine, periodic_load, self._load, context.domain)
         self._hide = context.hide
         self._is_elided = False

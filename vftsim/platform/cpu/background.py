@@ -28,13 +28,14 @@ class CyclicLoadSpec(Spec):
 class CyclicLoad(Record):
     """A domain's periodic work; a period's work that is not done in time is added to the next.
 
-    Work that begins costs ``execution`` times its demand.
+    The first period begins ``phase_ns`` after the load.  Work that begins costs ``execution`` times its demand.
     """
 
     domain: int
     entity: int
     busy_ns: int
     period_ns: int
+    phase_ns: int
     execution: float
     done: int
 
@@ -52,8 +53,12 @@ def add_load(engine: Engine, domain: int, spec: CyclicLoadSpec, entity: int) -> 
 
 @entry
 def begin_load(sim: Sim, row: int, _: int) -> int:
-    """Let the first period begin now."""
-    begin_period(sim, row)
+    """Let the first period begin, now or when its phase is over."""
+    load = cyclic_loads(sim)[row]
+    if load.phase_ns > 0:
+        at(sim, sim.now_ns + load.phase_ns, EventKind.TIMER, load.entity, on_period, row)
+    else:
+        begin_period(sim, row)
     return 0
 
 

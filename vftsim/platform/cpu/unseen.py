@@ -39,7 +39,7 @@ def hide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
     if pcpu == 0 or host.observed or load.busy_ns == 0 or load.busy_ns + host.switch_cost_ns >= load.period_ns:
         return False
     unseen = engine.rows(unseen_loads)[row]
-    unseen.vcpu, unseen.pcpu, unseen.begin_ns = int(domain.first_vcpu), pcpu, engine.now_ns
+    unseen.vcpu, unseen.pcpu, unseen.begin_ns = int(domain.first_vcpu), pcpu, engine.now_ns + load.phase_ns
     return True
 
 
@@ -54,6 +54,8 @@ def account_for_unseen(sim: Sim, row: int, _: int) -> int:
     pcpu = pcpus(sim)[unseen.pcpu]
     host = hosts(sim)[vcpu.host]
     passed_ns = sim.now_ns - unseen.begin_ns
+    if passed_ns < 0:
+        return 0
     begun = max((passed_ns + load.period_ns - 1) // load.period_ns, 1)
     if unseen.periods == 0:
         vcpu.context_switches += 1
