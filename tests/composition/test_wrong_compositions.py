@@ -262,6 +262,9 @@ def test_names_of_copies_are_not_those_of_others():
         ModelSpec.model_validate({"domains": domains})
     with pytest.raises(ValidationError, match=r"workloads\.w: 'w-2' is its part for a copy of 'a', and another one"):
         ModelSpec.model_validate({"domains": {"a": copies}, "workloads": {"w": load, "w-2": load}})
+    stub = {**copies, "interfaces": interface("stub_domain")}
+    with pytest.raises(ValidationError, match=r"domains\.a: 'a-2-stub' is its stub domain, and another domain has"):
+        ModelSpec.model_validate({"domains": {"dom0": {"driver": {}}, "a": stub, "a-2-stub": {}}})
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,11 @@ class DomainSpec(DomainScheduling):
     )
 
     @property
+    def has_stub(self) -> bool:
+        """Whether a stub domain runs its device model."""
+        return any(interface.path.needs_stub_domain for interface in self.interfaces.values())
+
+    @property
     def stub(self) -> "DomainSpec":
         """The stub domain that runs this one's device model, on an I/O path that needs it."""
         return DomainSpec(weight=self.weight)

@@ -296,6 +296,8 @@ class ModelSpec(Spec):
             for copy in self.copies(name):
                 if copy != name and copy in self.domains:
                     yield f"domains.{name}.count: '{copy}' is one of it, and another domain has that name; rename it"
+                if (stub := f"{copy}-stub") in self.expanded() and domain.has_stub:
+                    yield f"domains.{name}: '{stub}' is its stub domain, and another domain has that name; rename it"
             yield from _name_problems(name, domain)
             yield from self._domain_problems(name, domain)
         yield from self._nic_problems()
@@ -344,8 +346,7 @@ class ModelSpec(Spec):
         for name, host in self.hosts.items():
             here = [each for each in specs if self.host_of(each) == name]
             placed = [PlacedDomain(each, each.vcpus, each.affinity) for each in here]
-            served = [each for each in here if any(way.path.needs_stub_domain for way in each.interfaces.values())]
-            placed += [PlacedDomain(domain.stub) for domain in served]
+            placed += [PlacedDomain(domain.stub) for domain in here if domain.has_stub]
             if why := host.scheduler.refusal(host.pcpus, placed):
                 yield f"hosts.{name}: {why}"
 
