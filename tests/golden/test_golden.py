@@ -25,7 +25,8 @@ are counted in its measured time, as those that begin are (``native-few-subscrib
 a frame's time has beyond whole ns goes to the next one (1.5 and 60 Mbit/s: ``native-slow-link``,
 ``shared-nic-bursts``).  By the closed form of pre-copy over a shared link: a copy goes there in pieces of 64 KiB
 (``ft-crash-reprotected-shared``).  By Linux's ``unthrottle_cfs_rq``: who was throttled has no more lead than a sleeper
-(``media-cfs-quota-shares``, ``virtual-shared-core-cfs``).
+(``media-cfs-quota-shares``, ``virtual-shared-core-cfs``).  By the rate of a line that a log shares: entries that wait
+for room keep their turn on it, and are no drops (``ft-crash-outputs-on-the-way``, ``ft-shared-slow-card``).
 """
 
 from typing import Any

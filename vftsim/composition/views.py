@@ -72,7 +72,7 @@ def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
     """Tell whether packets between a host and a network cross a modelled link.
 
     They need not where all that comes is drawn beforehand, nothing else is on the way, and the line carries what
-    several send; one workload by itself keeps to the line, or says that it does not.
+    several send together; one that asks for more by itself keeps to the line, or says that it does not.
     """
     paths = paths_to(spec, host, network)
     own = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
@@ -89,10 +89,11 @@ def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
 
 
 def overload(spec: ModelSpec, host: str, network: str) -> float:
-    """Return how many times the rate of a line to a host several workloads ask for together; 1 for one by itself."""
+    """Return how many times the rate of a line to a host several workloads ask for that each would fit; else 1."""
     arriving = {name: each for name, each in spec.workloads.items() if spec.arrival_of(each)[:2] == (host, network)}
     sent = [each.wire_bits_per_s for name, each in arriving.items() for _ in spec.drivers_of(name)]
-    return max(sum(sent) / spec.networks[network].rate, 1.0) if len(sent) > 1 else 1.0
+    rate = spec.networks[network].rate
+    return max(sum(sent) / rate, 1.0) if max(sent, default=0.0) <= rate else 1.0
 
 
 def guests_of(spec: ModelSpec, host: str) -> list[str]:
