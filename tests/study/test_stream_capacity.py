@@ -171,7 +171,7 @@ def test_the_command_writes_json_and_csv(server, found, capsys):
     assert said["streams"]["resources"][0]["resource"] == "1 pCPU"
     assert len(said["streams"]["beyond_limit_by_load"]) == len(found.result.probes)
     assert main([*arguments, "--csv"]) == 0
-    assert capsys.readouterr().out.startswith("capacity,estimate,low,high")
+    assert capsys.readouterr().out.startswith("capacity,unit,estimate,low,high")
 
 
 def test_ctrl_c_keeps_what_was_judged(server, monkeypatch):
