@@ -73,8 +73,6 @@ class BuiltModel:
         self.hosts: dict[str, BuiltHost] = {}
         self.domains: dict[str, int] = {}
         """Rows of the domains, by host in the order in which they were added."""
-        self._stubs: dict[str, int] = {}
-        """Rows of stub domains, by the guest whose device model each runs."""
         self.programs: dict[str, Program] = {}
         """Applications as ``domain.application``."""
         self.ports: dict[tuple[str, str], int] = {}
@@ -193,10 +191,9 @@ class BuiltModel:
         stub = 0
         if path.needs_stub_domain:
             # One for all interfaces: a guest has one device model.
-            if name not in self._stubs:
-                self._add_domain(host, f"{name}-stub", spec.stub, len(host.domains))
-                self._stubs[name] = self.domains[f"{name}-stub"]
-            stub = self._stubs[name]
+            if (stub_name := spec.stub_of(name)) not in self.domains:
+                self._add_domain(host, stub_name, spec.stub, len(host.domains))
+            stub = self.domains[stub_name]
         nic = host.io.nics[self.spec.nic_of(spec, interface)] if path.has_host_ring else 0
         programs = [f"{name}.{key}" for key, application in spec.applications.items() if application.speaks]
         for program in programs:

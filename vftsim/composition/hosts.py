@@ -115,6 +115,11 @@ class DomainSpec(DomainScheduling):
         """Whether a stub domain runs its device model."""
         return any(interface.path.needs_stub_domain for interface in self.interfaces.values())
 
+    @staticmethod
+    def stub_of(name: str) -> str:
+        """Return what the stub domain of a domain of this name is called; no other domain has that name."""
+        return f"{name}-stub"
+
     @property
     def stub(self) -> "DomainSpec":
         """The stub domain that runs this one's device model, on an I/O path that needs it."""

@@ -296,7 +296,7 @@ class ModelSpec(Spec):
             for copy in self.copies(name):
                 if copy != name and copy in self.domains:
                     yield f"domains.{name}.count: '{copy}' is one of it, and another domain has that name; rename it"
-                if (stub := f"{copy}-stub") in self.expanded() and domain.has_stub:
+                if domain.has_stub and (stub := domain.stub_of(copy)) in self.expanded():
                     yield f"domains.{name}: '{stub}' is its stub domain, and another domain has that name; rename it"
             yield from _name_problems(name, domain)
             yield from self._domain_problems(name, domain)
