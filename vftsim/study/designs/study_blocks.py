@@ -92,7 +92,7 @@ def _charts(found: Found) -> list[Chart]:
     if not found.experiment.is_drawn:
         return []
     if not found.experiment.is_grid:
-        return [chart for name in _drawn(found) for chart in _scattered(found, name)]
+        return [chart for name, address in _drawn(found).items() for chart in _scattered(found, name, address)]
     varied = {name: values for name, values in found.experiment.factors.items() if name not in (SCHEDULER, PROTECTION)}
     wide = {name: values for name, values in varied.items() if len(values) > 1}
     if not wide:
@@ -103,12 +103,11 @@ def _charts(found: Found) -> list[Chart]:
     has_several = len({_label(point, found, varied) for point in found.points}) > 1
     fit = [name for name in rest if len(wide[name]) <= _MOST_CHARTS]
     apart = fit[-1] if fit and (len(rest) > 1 or has_several) else None
-    return [chart for name in _drawn(found) for chart in _of_figure(found, name, over, apart)]
+    return [chart for name, address in _drawn(found).items() for chart in _of_figure(found, name, address, over, apart)]
 
 
-def _scattered(found: Found, name: str) -> list[Chart]:
+def _scattered(found: Found, name: str, address: Address) -> list[Chart]:
     """Return a figure over every factor that is a number: a dot a point, the other factors anywhere in theirs."""
-    address = _drawn(found)[name]
     axes = {each: numbers_of([point.values[each] for point in found.points]) for each in found.experiment.factors}
     varied = [(each, axis) for each, axis in axes.items() if axis is not None and len(set(axis[0])) > 1]
     charts = []
@@ -124,12 +123,12 @@ def _scattered(found: Found, name: str) -> list[Chart]:
     return charts
 
 
-def _of_figure(found: Found, name: str, over: str, apart: str | None) -> list[Chart]:
+def _of_figure(found: Found, name: str, address: Address, over: str, apart: str | None) -> list[Chart]:
     """Return the charts of one figure over a factor, all on one scale, a line for each setting of the others.
 
     Where a factor is left that need not tell lines apart, each of its values has a chart of its own.
     """
-    address, spec = _drawn(found)[name], found.bases[0].spec
+    spec = found.bases[0].spec
     values = found.experiment.factors[over]
     numbers = numbers_of(values)
     positions = dict(zip(values, range(len(values)) if numbers is None else numbers[0], strict=True))
@@ -186,7 +185,7 @@ def _points(found: Found) -> Table:
             label = f"{MARK.strip()} " * (point.number in beyond) + _label(point, found)
             cells = [_cell(point, *of_point.found[name]) if name in of_point.found else None for name in in_table]
             rows.append([label, *cells, str(len(of_point.values))])
-    return Table(["point", *_headings(found).values(), "n"], rows)
+    return Table(["point", *_headings(found, in_table), "n"], rows)
 
 
 def _cell(point: Point, address: Address, estimate: Estimate) -> Cell:
@@ -196,20 +195,18 @@ def _cell(point: Point, address: Address, estimate: Estimate) -> Cell:
     return estimate
 
 
-def _headings(found: Found) -> dict[str, str]:
+def _headings(found: Found, in_table: Mapping[str, Address]) -> list[str]:
     """Return what heads the column of each figure that is shown: short where that is clear, else whole addresses."""
-    in_table = shown(found)
     owners = {address.owner for address in in_table.values()}
     services = {owner for owner in owners if owner.startswith("workloads.")}
-    heads = {}
-    for name, address in in_table.items():
+    heads = []
+    for address in in_table.values():
         is_clear = len(owners) == 1 or (services == {address.owner} and not _is_of_first(address, found))
-        heads[name] = address.entry.head if is_clear else _with_owner(address)
-    texts = list(heads.values())
-    return {
-        name: text if texts.count(text) == 1 else with_unit(name, in_table[name].entry.unit)
-        for name, text in heads.items()
-    }
+        heads.append(address.entry.head if is_clear else _with_owner(address))
+    return [
+        head if heads.count(head) == 1 else with_unit(name, address.entry.unit)
+        for head, (name, address) in zip(heads, in_table.items(), strict=True)
+    ]
 
 
 def _with_owner(address: Address) -> str:
