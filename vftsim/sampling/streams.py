@@ -92,6 +92,10 @@ class Streams:
             raise ValueError(f"start {start} and count {count} must not be negative")
         return next_uniforms(self.words(stream_name, entity, start), count)
 
+    def phase_ns(self, stream_name: str, entity: int, period_ns: float) -> int:
+        """Return a random instant of a period: what recurs alike begins there, so that it does not keep step."""
+        return int(self.uniforms(stream_name, entity, count=1)[0] * period_ns)
+
     def words(self, stream_name: str, entity: int = 0, start: int = 0) -> np.random.PCG64DXSM:
         """Return what gives the words of :meth:`uniforms` from element ``start`` on, to be read with no new start."""
         bits = self._bit_generator(_UNIFORMS, stream_name, entity)

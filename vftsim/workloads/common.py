@@ -186,7 +186,7 @@ class Assembly:
         """
         if cv > 0.0 or number == 0:
             return 0
-        return int(self.streams.uniforms(f"{kind}.phase", number, count=1)[0] * gap_ns)
+        return self.streams.phase_ns(f"{kind}.phase", number, gap_ns)
 
     def choice_feed(
         self, name: str, entity: int, percent: float, *, is_drawn: bool = False, at_once: int = 1

@@ -57,8 +57,9 @@ class PeriodicLoad(Program):
         )
         self._load = add_load(context.engine, context.domain, spec, context.number)
         if not is_alone:
-            phase = context.streams.uniforms("periodic_load.phase", context.serial(spec), count=1)[0]
-            rows[self._load].phase_ns = int(phase * spec.period)
+            rows[self._load].phase_ns = context.streams.phase_ns(
+                "periodic_load.phase", context.serial(spec), spec.period
+            )
         self.row = add_application(context.engine, periodic_load, self._load, context.domain)
         self._hide = context.hide
         self._is_elided = False

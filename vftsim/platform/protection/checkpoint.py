@@ -145,8 +145,8 @@ class IntervalFields(ReplicationFields):
         own = engine.rows(guards)[guard].mechanism
         before = sum(int(engine.rows(guards)[row].mechanism == own) for row in range(1, guard))
         if before and streams is not None:
-            phase = streams.uniforms("checkpoint.phase", before, count=1)[0]
-            engine.rows(checkpoints)[guard].first_ns = max(1, int(phase * self.interval))
+            first_ns = streams.phase_ns("checkpoint.phase", before, self.interval)
+            engine.rows(checkpoints)[guard].first_ns = max(1, first_ns)
 
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         ckpt, held = engine.rows(checkpoints)[guard], super().holds(engine, guard)
