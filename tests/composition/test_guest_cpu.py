@@ -6,6 +6,7 @@ import pytest
 
 from tests.composition import generated
 from tests.composition.composed import BENCH, checked, interface, server
+from tests.composition.free_path import FREE
 from vftsim.composition import run
 from vftsim.composition.run import Run, run_model
 
@@ -82,15 +83,6 @@ def test_a_periodic_load_costs_what_protection_makes_the_work_of_its_guest_cost(
     recorded = {"kind": "lockstep", "log": {"timer_rate": "0 /s"}, "cost": {"execution": 1.5}}
     alone, guarded = (guest_cpu(model({"load": LOAD}, protection=each)) for each in ({"kind": "none"}, recorded))
     assert (100.0 * alone, 100.0 * guarded) == (pytest.approx(10.0), pytest.approx(15.0))
-
-
-FREE = {
-    "kind": "direct",
-    "event_cost": 0,
-    "interrupt_exit_cost": 0,
-    "driver_receive_cost": 0,
-    "driver_transmit_cost": 0,
-}
 
 
 @pytest.mark.parametrize("name", ["relay", "server", "sink", "source", "datagrams", "apache", "timer"])

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from tests.composition.free_path import FREE
 from vftsim.composition.keys import with_values
 from vftsim.composition.views import streams_of
 from vftsim.sampling import Streams
@@ -67,15 +68,6 @@ def test_every_switch_is_paid():
     base = host({"kind": "paravirtual"}, scheduler=scheduler, pcpus=1)
     costly = host({"kind": "paravirtual"}, scheduler=scheduler, pcpus=1, switch_cost=3_000)
     assert lone_delay(costly) == lone_delay(base) + 3 * 3_000
-
-
-FREE = {
-    "kind": "direct",
-    "event_cost": 0,
-    "interrupt_exit_cost": 0,
-    "driver_receive_cost": 0,
-    "driver_transmit_cost": 0,
-}
 
 
 def poisson(demand_ns, rate, **server):
