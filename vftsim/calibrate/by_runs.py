@@ -49,7 +49,7 @@ def planned(
 def judge(result: Validated, spec: RunValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
     """Hold what was played against what was measured."""
     data, dataset = plays.data[""], plays.dataset
-    brought = {name: [at_measured_traffic(one, data, plays.models) for one in runs] for name, runs in seen.items()}
+    brought = {name: [at_measured_traffic(run, data, plays.models) for run in runs] for name, runs in seen.items()}
     result.rows = compared(spec, data, brought, alone_of(spec, dataset))
     result.warnings += [*not_given(spec, data, brought), *at_other_loads(together(seen.values()), data)]
     result.warnings += silent_nulls(spec, result.rows)
@@ -86,7 +86,7 @@ def compared(
 
 def not_given(spec: RunValidationSpec, data: Observations, seen: Mapping[str, Sequence[Observations]]) -> list[str]:
     """Return a line for every quantity to compare that was measured in runs in which the model does not have it."""
-    given = {key for runs in seen.values() for one in runs for key in one}
+    given = {key for runs in seen.values() for run in runs for key in run}
     runs_of: dict[str, list[str]] = {}
     for run, quantity in data:
         if run in seen and _is_compared(spec, quantity) and (run, quantity) not in given:

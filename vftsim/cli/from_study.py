@@ -132,7 +132,7 @@ def made_from(
         def command(**given: Any) -> None:
             common = given.pop("common")
             typed = {name: given.pop(name) for name in theirs}
-            arguments = {name: one.read(typed[name]) for name, one in theirs.items() if typed[name] is not None}
+            arguments = {name: option.read(typed[name]) for name, option in theirs.items() if typed[name] is not None}
             arguments |= {name: getattr(common, field) for name, field in common_ones.items()}
             if arguments.get("overrides", ()) is None:
                 del arguments["overrides"]
@@ -140,7 +140,9 @@ def made_from(
                 arguments["model"] = common.loaded(arguments["model"])
             conduct(StudyCall(study, arguments), common=common, **given)
 
-        shown = {name: one.with_default(defaults.get(name, one.parameter.default)) for name, one in theirs.items()}
+        shown = {
+            name: option.with_default(defaults.get(name, option.parameter.default)) for name, option in theirs.items()
+        }
         placed = _placed({**shown, **own_options}, before or {})
         parameters = [*placed.values(), common.replace(annotation=kind)]
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

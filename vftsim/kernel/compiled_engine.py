@@ -61,8 +61,8 @@ def _enter(linked: Linked) -> str:
     ]
     for number, name in enumerate(own_tables(linked)):
         lines += [f"    if what == {_NEW} and a == {number}:", f"        return {name}__new(sim)"]
-    for number, one in enumerate(linked.entries, _ENTRIES_FROM):
-        lines += [f"    if what == {number}:", f"        return {one.name}(sim, a, b)"]
+    for number, entry in enumerate(linked.entries, _ENTRIES_FROM):
+        lines += [f"    if what == {number}:", f"        return {entry.name}(sim, a, b)"]
     return "\n".join([*lines, "    return 0", ""])
 
 

@@ -105,8 +105,8 @@ def table_source(linked: Linked, table: Table[Any], *, grows: bool) -> str:
         return ""
     grow = ""
     if grows:
-        beside = [one for one in linked.tables.values() if one is table or one.beside is table]
-        grow = _GROW.format(name=table.name) + "".join(_GROW_ONE.format(name=one.name) for one in beside)
+        beside = [other for other in linked.tables.values() if other is table or other.beside is table]
+        grow = _GROW.format(name=table.name) + "".join(_GROW_ONE.format(name=other.name) for other in beside)
     failure = failure_of_table(linked, table.name)
     return _NEW.format(name=table.name, capacity=table.capacity, failure=failure, grow=grow)
 

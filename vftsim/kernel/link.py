@@ -109,8 +109,8 @@ def link(
         If the code cannot be linked: an unknown name, a circle of calls, a name that stands for two things.
     """
     linker = _Linker(kinds)
-    for one in sorted(entries, key=lambda e: e.name):
-        linker.entry(one)
+    for entry in sorted(entries, key=lambda e: e.name):
+        linker.entry(entry)
     for action in actions:
         linker.action(action)
     for table in tables:
@@ -127,9 +127,9 @@ class _Linker:
         self._actions: dict[Action, list[ast.Constant]] = {}
         self._sources = _Sources()
 
-    def entry(self, one: Entry) -> None:
-        self.linked.entries.append(one)
-        self.need(one)
+    def entry(self, entry: Entry) -> None:
+        self.linked.entries.append(entry)
+        self.need(entry)
 
     def action(self, action: Action) -> ast.Constant:
         """Return a constant that :meth:`finish` sets to the action's number."""
@@ -159,25 +159,25 @@ class _Linker:
         self._unique(self.linked.chains, chain.name, chain)
         return chain.name
 
-    def need(self, one: Part) -> str:
+    def need(self, part: Part) -> str:
         """Have a function in the kernel; return its name there."""
-        if one.name not in self._parts:
-            self._parts[one.name] = one
-            self._waiting.append(one)
-            if isinstance(one, Slot):
-                self.linked.slots[one.name] = one
-                for kind in self.linked.kinds.get(one.sort.name, ()):
-                    implementation = kind.implementations.get(one.name)
+        if part.name not in self._parts:
+            self._parts[part.name] = part
+            self._waiting.append(part)
+            if isinstance(part, Slot):
+                self.linked.slots[part.name] = part
+                for kind in self.linked.kinds.get(part.sort.name, ()):
+                    implementation = kind.implementations.get(part.name)
                     if implementation is not None:
                         self.need(implementation)
-        elif self._parts[one.name] is not one:
-            raise LinkError(f"two functions are called {one.name}")
-        return one.name
+        elif self._parts[part.name] is not part:
+            raise LinkError(f"two functions are called {part.name}")
+        return part.name
 
     def finish(self) -> Linked:
         while self._waiting:
-            one = self._waiting.pop()
-            self._rewrite(one)
+            part = self._waiting.pop()
+            self._rewrite(part)
         linked = self.linked
         for name in linked.family_of:
             linked.families[name] = sorted(
@@ -189,27 +189,27 @@ class _Linker:
         refuse_cycles(linked)
         return linked
 
-    def _rewrite(self, one: Part) -> None:
-        rewriter = _Rewriter(self, one)
-        known = _WRITTEN.get(one)
+    def _rewrite(self, part: Part) -> None:
+        rewriter = _Rewriter(self, part)
+        known = _WRITTEN.get(part)
         if known is None or not known.is_still_so(rewriter):
-            known = _WRITTEN[one] = self._written(one, rewriter)
+            known = _WRITTEN[part] = self._written(part, rewriter)
         else:
             for ask, declared in known.asked:
                 ask(self, declared)
         self.linked.functions[known.function.name] = known.function
 
-    def _written(self, one: Part, rewriter: _Rewriter) -> _Written:
-        path, tree = self._sources.tree(one)
+    def _written(self, part: Part, rewriter: _Rewriter) -> _Written:
+        path, tree = self._sources.tree(part)
         body = tree.body
         if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
             body = body[1:]
         arguments = ast.arguments([], [ast.arg(a.arg) for a in tree.args.args], None, [], [], None, [])
-        fresh = ast.FunctionDef(f"{one.name}__default" if isinstance(one, Slot) else one.name, arguments, [], [])
+        fresh = ast.FunctionDef(f"{part.name}__default" if isinstance(part, Slot) else part.name, arguments, [], [])
         ast.copy_location(fresh, tree)
         fresh.body = [rewriter.visit(statement) for statement in body]
         function = Function(fresh.name, fresh, path, rewriter.calls)
-        return _Written(function, one.function, rewriter.resolved, rewriter.asked)
+        return _Written(function, part.function, rewriter.resolved, rewriter.asked)
 
     @staticmethod
     def _unique(known: dict[str, Any], name: str, declared: Any) -> None:
@@ -229,7 +229,7 @@ class _Written:
     def is_still_so(self, rewriter: _Rewriter) -> bool:
         """Tell whether it would be written so again: without numbers of one kernel, and with the same names."""
         return (
-            self.source is rewriter.one.function
+            self.source is rewriter.part.function
             and all(declared.__class__ not in (Action, Failure) for _, declared in self.asked)
             and all(_is_same(rewriter.resolve(node), value) for node, value in self.resolved)
         )
@@ -248,9 +248,9 @@ class _Sources:
     def __init__(self) -> None:
         self._files: dict[str, dict[int, ast.FunctionDef]] = {}
 
-    def tree(self, one: Part) -> tuple[str, ast.FunctionDef]:
+    def tree(self, part: Part) -> tuple[str, ast.FunctionDef]:
         """Return a function's file and its tree, with the lines that it has there."""
-        function = one.function
+        function = part.function
         path, first = inspect.getsourcefile(function) or "<unknown>", function.__code__.co_firstlineno
         if path not in self._files:
             self._files[path] = _functions("".join(linecache.getlines(path)))
@@ -279,13 +279,13 @@ _MISSING = object()
 class _Rewriter(ast.NodeVisitor):
     """Writes one function anew."""
 
-    def __init__(self, linker: _Linker, one: Part) -> None:
+    def __init__(self, linker: _Linker, part: Part) -> None:
         self.linker = linker
-        self.one = one
-        self.local = frozenset(one.function.__code__.co_varnames)
-        self.scope = vars(sys.modules[one.function.__module__])
-        if one.function.__closure__:
-            self.scope = {**self.scope, **inspect.getclosurevars(one.function).nonlocals}
+        self.part = part
+        self.local = frozenset(part.function.__code__.co_varnames)
+        self.scope = vars(sys.modules[part.function.__module__])
+        if part.function.__closure__:
+            self.scope = {**self.scope, **inspect.getclosurevars(part.function).nonlocals}
         self.calls: set[str] = set()
         self.resolved: list[tuple[ast.expr, Any]] = []
         self.asked: list[tuple[Any, Any]] = []
@@ -390,7 +390,7 @@ class _Rewriter(ast.NodeVisitor):
         return ast.copy_location(made, node)
 
     def _refuse(self, node: ast.AST, why: str) -> NoReturn:
-        function = self.one.function
+        function = self.part.function
         raise LinkError(f"{function.__module__}.{function.__qualname__}, line {getattr(node, 'lineno', '?')}: {why}")
 
 

@@ -81,7 +81,9 @@ def _dtype(described: list[Any]) -> np.dtype[Any]:
     """Return the dtype of a description, in which JSON has made lists of tuples."""
     if described[0][0] == "":
         described = described[0][1]
-    made: np.dtype[Any] = np.dtype(described if isinstance(described, str) else [_column(*one) for one in described])
+    made: np.dtype[Any] = np.dtype(
+        described if isinstance(described, str) else [_column(*column) for column in described]
+    )
     return made
 
 

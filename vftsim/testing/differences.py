@@ -75,7 +75,7 @@ def _state(engine: Engine, table: Table[Any]) -> np.ndarray[Any, Any]:
 def _plain(value: Any) -> Any:
     """Return a field without Python's own objects: a record is a tuple of its fields."""
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Record):
         return tuple(_plain(getattr(value, name)) for name in fields(type(value)))
     return value

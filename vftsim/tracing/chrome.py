@@ -70,35 +70,35 @@ def begins_and_ends(slices: Iterable[Slice]) -> Iterator[Event]:
             yield _event("E", ended, ended.end_ns)
 
     track = None
-    for one in sorted(slices, key=lambda each: (each.pid, each.tid, each.start_ns, -each.end_ns)):
-        yield from over(one.start_ns if (one.pid, one.tid) == track else None)
-        track = one.pid, one.tid
-        around.append(one)
-        yield _event("B", one, one.start_ns)
+    for piece in sorted(slices, key=lambda each: (each.pid, each.tid, each.start_ns, -each.end_ns)):
+        yield from over(piece.start_ns if (piece.pid, piece.tid) == track else None)
+        track = piece.pid, piece.tid
+        around.append(piece)
+        yield _event("B", piece, piece.start_ns)
     yield from over(None)
 
 
-def _event(phase: str, one: Slice, time_ns: int) -> Event:
+def _event(phase: str, piece: Slice, time_ns: int) -> Event:
     # speedscope pairs ends with begins by name and arguments: both have them.
-    where = {"ph": phase, "pid": one.pid, "tid": one.tid}
-    return {**where, "name": one.name, "ts": time_ns / 1000, "args": one.about}
+    where = {"ph": phase, "pid": piece.pid, "tid": piece.tid}
+    return {**where, "name": piece.name, "ts": time_ns / 1000, "args": piece.about}
 
 
 def chrome_events(trace: Trace, recorded: Trace | None = None) -> Iterator[Event]:
     """Yield the events of a trace, and of a recording beside it, which begins with it."""
     slices: list[Slice] = []
-    for one in _tracks(trace, recorded):
-        if isinstance(one, Slice):
-            slices.append(one)
+    for event in _tracks(trace, recorded):
+        if isinstance(event, Slice):
+            slices.append(event)
         else:
-            yield one
+            yield event
     yield from begins_and_ends(slices)
 
 
 def _tracks(trace: Trace, recorded: Trace | None) -> Iterator[Event | Slice]:
     yield from _schedule(trace, (_PCPUS, "pCPUs", "pCPU"), (_VCPUS, "vCPUs"))
     yield from _protection(trace)
-    for number, flow in enumerate(dict.fromkeys(one.flow for one in trace.seen)):
+    for number, flow in enumerate(dict.fromkeys(packet.flow for packet in trace.seen)):
         yield from _packets(trace, _FLOWS + number, flow)
     yield from _drops(trace)
     yield from _counters(trace)
@@ -156,25 +156,30 @@ def _protection(trace: Trace) -> Iterator[Event | Slice]:
 
 def _packets(trace: Trace, pid: int, flow: str) -> Iterator[Event | Slice]:
     """Yield the packets of a workload, each with the stages of its way inside, on as few tracks as hold them apart."""
-    packets = [one for one in trace.seen if one.flow == flow and one.end_ns > one.begin_ns]
-    lanes, used = _lanes((one.begin_ns, one.end_ns) for one in packets)
+    packets = [packet for packet in trace.seen if packet.flow == flow and packet.end_ns > packet.begin_ns]
+    lanes, used = _lanes((packet.begin_ns, packet.end_ns) for packet in packets)
     yield from _process(pid, f"packets of {flow}" if flow else "packets", [f"lane {n}" for n in range(used)])
-    for one, lane in zip(packets, lanes, strict=True):
-        about = {"stream": one.stream, "number": one.number, "begun": one.begun, "end": one.end or "under way"}
-        if one.reason:
-            about["reason"] = one.reason
-        yield _slice(pid, lane, packet_name(one), one.begin_ns, one.end_ns, about)
-        for step in steps(one):
+    for packet, lane in zip(packets, lanes, strict=True):
+        about = {
+            "stream": packet.stream,
+            "number": packet.number,
+            "begun": packet.begun,
+            "end": packet.end or "under way",
+        }
+        if packet.reason:
+            about["reason"] = packet.reason
+        yield _slice(pid, lane, packet_name(packet), packet.begin_ns, packet.end_ns, about)
+        for step in steps(packet):
             if step.end_ns > step.start_ns:
                 yield _slice(pid, lane, step.name, step.start_ns, step.end_ns)
 
 
-def packet_name(one: PacketTrace) -> str:
+def packet_name(packet: PacketTrace) -> str:
     """Return what a packet is called on a timeline."""
-    way = {"client": "to", "guest": "from", "copy": "copy for"}[one.begun]
-    if one.label:
-        return f"{one.label} {way} {one.domain}"
-    return f"stream {one.stream} packet {one.number}"
+    way = {"client": "to", "guest": "from", "copy": "copy for"}[packet.begun]
+    if packet.label:
+        return f"{packet.label} {way} {packet.domain}"
+    return f"stream {packet.stream} packet {packet.number}"
 
 
 def _lanes(spans_ns: Iterable[tuple[int, int]]) -> tuple[list[int], int]:
@@ -196,12 +201,12 @@ def _lanes(spans_ns: Iterable[tuple[int, int]]) -> tuple[list[int], int]:
 
 
 def _drops(trace: Trace) -> Iterator[Event]:
-    reasons = list(dict.fromkeys(one.reason for one in trace.dropped))
+    reasons = list(dict.fromkeys(packet.reason for packet in trace.dropped))
     if reasons:
         yield from _process(_DROPS, "drops", reasons)
-    for one in trace.dropped:
-        about = {"flow": one.flow, "stream": one.stream, "number": one.number, "domain": one.domain}
-        yield _instant(_DROPS, reasons.index(one.reason), f"{packet_name(one)} dropped", one.end_ns, about)
+    for packet in trace.dropped:
+        about = {"flow": packet.flow, "stream": packet.stream, "number": packet.number, "domain": packet.domain}
+        yield _instant(_DROPS, reasons.index(packet.reason), f"{packet_name(packet)} dropped", packet.end_ns, about)
 
 
 def _counters(trace: Trace) -> Iterator[Event]:
@@ -222,10 +227,10 @@ def _counter(name: str, unit: str, samples: Iterable[tuple[int, int]]) -> Iterat
 def _held(trace: Trace, domain: str) -> list[tuple[int, int]]:
     """Return how many outputs of a domain were held, where that changes."""
     changes: list[tuple[int, int]] = []
-    for one in trace.seen:
-        if one.domain == domain and one.held_ns:
-            let_go_ns = one.time_of(RELEASED) or 0
-            changes += [(let_go_ns - one.held_ns, 1), (let_go_ns, -1)]
+    for packet in trace.seen:
+        if packet.domain == domain and packet.held_ns:
+            let_go_ns = packet.time_of(RELEASED) or 0
+            changes += [(let_go_ns - packet.held_ns, 1), (let_go_ns, -1)]
     levels: list[tuple[int, int]] = []
     count = 0
     for now_ns, change in sorted(changes):

@@ -135,29 +135,29 @@ class Exchange:
 def exchanges(trace: Trace) -> list[Exchange]:
     """Return the exchanges that began and ended in the window, by their ends."""
     streams: dict[tuple[str, int, int, int], list[PacketTrace]] = {}
-    for one in trace.seen:
-        if one.flow and not one.wire_ns:
-            streams.setdefault((one.flow, one.stream, one.entity, one.exchange), []).append(one)
+    for packet in trace.seen:
+        if packet.flow and not packet.wire_ns:
+            streams.setdefault((packet.flow, packet.stream, packet.entity, packet.exchange), []).append(packet)
     answered = [
         Exchange(tuple(_chain(packets)))
         for packets in streams.values()
-        if any(one.end == "delivered" for one in packets)
+        if any(packet.end == "delivered" for packet in packets)
     ]
     inside = [
-        one
-        for one in answered
-        if (len(one.chain) > 1 or one.chain[0].exchange)
-        and one.chain[0].begun == CLIENT
-        and one.chain[-1].is_last
-        and one.chain[0].begin_ns >= trace.start_ns
-        and one.chain[-1].end_ns < trace.end_ns
+        exchange
+        for exchange in answered
+        if (len(exchange.chain) > 1 or exchange.chain[0].exchange)
+        and exchange.chain[0].begun == CLIENT
+        and exchange.chain[-1].is_last
+        and exchange.chain[0].begin_ns >= trace.start_ns
+        and exchange.chain[-1].end_ns < trace.end_ns
     ]
-    return sorted(inside, key=lambda one: one.chain[-1].end_ns)
+    return sorted(inside, key=lambda exchange: exchange.chain[-1].end_ns)
 
 
 def _chain(packets: list[PacketTrace]) -> list[PacketTrace]:
     """Follow a stream from the last packet delivered in it back to what caused it, as far as that is seen."""
-    last = max((one for one in packets if one.end == "delivered"), key=lambda one: one.end_ns)
+    last = max((packet for packet in packets if packet.end == "delivered"), key=lambda packet: packet.end_ns)
     chain = [last]
     while (cause := _cause(chain[-1], packets)) is not None:
         chain.append(cause)
@@ -169,37 +169,41 @@ def _cause(packet: PacketTrace, packets: list[PacketTrace]) -> PacketTrace | Non
     at_ns = packet.begin_ns
     if packet.begun == GUEST:
         came = [
-            (ns, one) for one in packets if one is not packet and (ns := _in_hand_ns(one)) is not None and ns <= at_ns
+            (ns, other)
+            for other in packets
+            if other is not packet and (ns := _in_hand_ns(other)) is not None and ns <= at_ns
         ]
     elif packet.begun == CLIENT:
-        came = [(one.end_ns, one) for one in packets if one.end == "delivered" and one.end_ns <= at_ns]
+        came = [(other.end_ns, other) for other in packets if other.end == "delivered" and other.end_ns <= at_ns]
     else:
         return None
-    earlier = [(ns, one) for ns, one in came if one.begin_ns < at_ns]
+    earlier = [(ns, other) for ns, other in came if other.begin_ns < at_ns]
     return max(earlier, key=lambda pair: (pair[0], pair[1].begin_ns))[1] if earlier else None
 
 
-def _in_hand_ns(one: PacketTrace) -> int | None:
+def _in_hand_ns(packet: PacketTrace) -> int | None:
     """Return when the program was done with a packet from a client, or where that is not told, when it came."""
-    if one.begun != CLIENT:
+    if packet.begun != CLIENT:
         return None
-    return one.time_of(PROGRAM_DONE) or one.time_of(ENTERED)
+    return packet.time_of(PROGRAM_DONE) or packet.time_of(ENTERED)
 
 
 def explain_exchange(exchange: Exchange, trace: Trace) -> list[Part]:
     """Decompose an exchange, in order of time."""
     parts: list[Part] = []
     at_ns = exchange.chain[0].begin_ns
-    for one, following in zip(exchange.chain, [*exchange.chain[1:], None], strict=True):
-        until_ns = one.end_ns if following is None else following.begin_ns
-        name = one.label or f"packet {one.number}"
-        if one.begin_ns > at_ns:
-            parts.append(Part(f"{'client' if one.begun == CLIENT else 'program'}: before {name}", one.begin_ns - at_ns))
-        for step in steps(one):
+    for packet, following in zip(exchange.chain, [*exchange.chain[1:], None], strict=True):
+        until_ns = packet.end_ns if following is None else following.begin_ns
+        name = packet.label or f"packet {packet.number}"
+        if packet.begin_ns > at_ns:
+            parts.append(
+                Part(f"{'client' if packet.begun == CLIENT else 'program'}: before {name}", packet.begin_ns - at_ns)
+            )
+        for step in steps(packet):
             if step.start_ns < until_ns:
                 cut = Step(step.name, step.start_ns, min(step.end_ns, until_ns), step.stage, step.spent_ns)
-                parts += [Part(f"{name}: {part.name}", part.length_ns) for part in _parts_of(cut, one, trace)]
-        at_ns = min(one.end_ns, until_ns)
+                parts += [Part(f"{name}: {part.name}", part.length_ns) for part in _parts_of(cut, packet, trace)]
+        at_ns = min(packet.end_ns, until_ns)
     return [part for part in parts if part.length_ns]
 
 
@@ -267,25 +271,25 @@ def explained(trace: Trace, of: str = "packet", which: str | int = "worst") -> E
         raise UsageError(f"nothing is called '{of}' here: {', '.join(OF)}")
     every = _every(trace, of)
     number = _chosen([delay_ns for delay_ns, _ in every], which, _NONE[of])
-    delay_ns, one = every[number]
-    chain = one.chain if isinstance(one, Exchange) else (one,)
+    delay_ns, found = every[number]
+    chain = found.chain if isinstance(found, Exchange) else (found,)
     title, first = f"{chain[0].flow} stream {chain[0].stream}", chain[0]
-    if isinstance(one, Exchange):
+    if isinstance(found, Exchange):
         title += f", {first.label or 'packet'} to {chain[-1].label or 'answer'}"
-        parts = explain_exchange(one, trace)
+        parts = explain_exchange(found, trace)
     else:
-        title += f", {one.label} {one.begun}" if one.label else ""
-        parts = explain_hold(one, trace) if of == "output" else explain(one, trace)
+        title += f", {found.label} {found.begun}" if found.label else ""
+        parts = explain_hold(found, trace) if of == "output" else explain(found, trace)
     return Explanation(title, first.flow, first.stream, number, len(every), delay_ns, parts)
 
 
 def _every(trace: Trace, of: str) -> list[tuple[int, PacketTrace | Exchange]]:
     """Return what can be explained, with the time that it took, in order of its end."""
     if of == "exchange":
-        return [(one.delay_ns, one) for one in exchanges(trace)]
+        return [(exchange.delay_ns, exchange) for exchange in exchanges(trace)]
     if of == "output":
-        return [(one.held_ns, one) for one in trace.packets if one.held_ns]
-    return [(one.delay_ns, one) for one in trace.packets]
+        return [(packet.held_ns, packet) for packet in trace.packets if packet.held_ns]
+    return [(packet.delay_ns, packet) for packet in trace.packets]
 
 
 def _chosen(delays_ns: list[int], which: str | int, none: str) -> int:

@@ -54,8 +54,8 @@ def draw_gantt(trace: Trace, ax: Axes) -> None:
         )
 
 
-def _domain(trace: Trace, one: Slice) -> str:
-    return trace.vcpu_names[one.vcpu].rpartition(".")[0]
+def _domain(trace: Trace, piece: Slice) -> str:
+    return trace.vcpu_names[piece.vcpu].rpartition(".")[0]
 
 
 def _bars(trace: Trace, slices: Sequence[Slice], ax: Axes, color: str, height: float, label: str | None) -> str | None:

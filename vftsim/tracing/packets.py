@@ -190,31 +190,31 @@ class PacketReader:
         self._alive.clear()
         self.finished.sort(key=lambda packet: (packet.begin_ns, packet.flow, packet.stream, packet.number))
 
-    def _take(self, one: Passed) -> None:
-        boundary, time_ns = one.boundary, one.time_ns
-        identity, packet = self._alive.get(one.packet, (None, None))
-        if packet is None or identity != (one.flow, one.stream) or _begins(packet, boundary, time_ns):
+    def _take(self, passed: Passed) -> None:
+        boundary, time_ns = passed.boundary, passed.time_ns
+        identity, packet = self._alive.get(passed.packet, (None, None))
+        if packet is None or identity != (passed.flow, passed.stream) or _begins(packet, boundary, time_ns):
             if packet is not None:
-                self._end(one.packet, packet, "taken in")
-            packet = self._new(one)
-            self._alive[one.packet] = (one.flow, one.stream), packet
-        name = self._of_stages.get((boundary, one.place)) or _NAMES[boundary]
-        packet.marks.append(Mark(name, time_ns, one.spent_ns, boundary))
+                self._end(passed.packet, packet, "taken in")
+            packet = self._new(passed)
+            self._alive[passed.packet] = (passed.flow, passed.stream), packet
+        name = self._of_stages.get((boundary, passed.place)) or _NAMES[boundary]
+        packet.marks.append(Mark(name, time_ns, passed.spent_ns, boundary))
         if boundary in _ENDS:
-            packet.reason = " ".join(self._places.get(one.place, ("elsewhere",))) if boundary == DROPPED else ""
-            self._end(one.packet, packet, name)
+            packet.reason = " ".join(self._places.get(passed.place, ("elsewhere",))) if boundary == DROPPED else ""
+            self._end(passed.packet, packet, name)
 
-    def _new(self, one: Passed) -> PacketTrace:
-        begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(one.boundary, COPY)
-        name, domain = self._flows.get(one.flow, ""), self._owners.get(one.port, "")
-        stream, message, size = one.stream, one.message, one.size_bytes
-        number = self._numbers[one.flow, stream]
+    def _new(self, passed: Passed) -> PacketTrace:
+        begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(passed.boundary, COPY)
+        name, domain = self._flows.get(passed.flow, ""), self._owners.get(passed.port, "")
+        stream, message, size = passed.stream, passed.message, passed.size_bytes
+        number = self._numbers[passed.flow, stream]
         if begun == CLIENT:
-            self._numbers[one.flow, stream] += 1
+            self._numbers[passed.flow, stream] += 1
         wire = self.wires.get(name, Wire())
         wire_ns = self._wire_ns.get(name, 0) if begun == CLIENT else self._wire_ns.get(name, 0) // 2
         packet = PacketTrace(
-            name, domain, begun, stream, one.entity, number, message, wire.name(message), size, wire_ns, []
+            name, domain, begun, stream, passed.entity, number, message, wire.name(message), size, wire_ns, []
         )
         packet.exchange, packet.is_last = wire.exchange(message), wire.is_last(message)
         return packet

@@ -43,38 +43,38 @@ _OUT = {Point.client: (RETURNED,), Point.host: (DELIVERED,), Point.guest: (PUT_O
 def captured(trace: Trace, point: Point) -> list[tuple[int, bytes, int]]:
     """Return what is captured at a point, in order: time in ns, the frame as far as it is kept, its whole length."""
     frames: list[tuple[int, int, bytes, int]] = []
-    for number, one in enumerate(trace.seen):
-        if point is Point.client and one.flow not in trace.wires:
+    for number, packet in enumerate(trace.seen):
+        if point is Point.client and packet.flow not in trace.wires:
             continue
-        for time_ns, is_in in _passes(one, point):
+        for time_ns, is_in in _passes(packet, point):
             if trace.start_ns <= time_ns < trace.end_ns:
-                frame = _frame(trace, one, is_in)
-                frames.append((time_ns, number, frame, max(one.size_bytes, len(frame))))
+                frame = _frame(trace, packet, is_in)
+                frames.append((time_ns, number, frame, max(packet.size_bytes, len(frame))))
     frames.sort(key=lambda each: each[:2])
     return [(time_ns, frame, length) for time_ns, _, frame, length in frames]
 
 
-def _passes(one: PacketTrace, point: Point) -> Iterator[tuple[int, bool]]:
+def _passes(packet: PacketTrace, point: Point) -> Iterator[tuple[int, bool]]:
     """Yield when a packet passes a point, and whether it goes to the guest there."""
     # On a network that is not modelled a packet takes the same time each way.
-    there_ns = one.wire_ns // 2 if one.begun == CLIENT else 0
-    back_ns = one.wire_ns - there_ns
+    there_ns = packet.wire_ns // 2 if packet.begun == CLIENT else 0
+    back_ns = packet.wire_ns - there_ns
     at_client = point is Point.client
-    if one.begun == CLIENT and (time_ns := one.time_of(*_IN[point])) is not None:
+    if packet.begun == CLIENT and (time_ns := packet.time_of(*_IN[point])) is not None:
         yield time_ns - at_client * there_ns, True
-    if (time_ns := one.time_of(*_OUT[point])) is not None:
+    if (time_ns := packet.time_of(*_OUT[point])) is not None:
         yield time_ns + at_client * back_ns, False
 
 
-def _frame(trace: Trace, one: PacketTrace, is_in: bool) -> bytes:
+def _frame(trace: Trace, packet: PacketTrace, is_in: bool) -> bytes:
     """Return Ethernet, IP and what it carries."""
-    wire = trace.wires.get(one.flow, Wire())
-    flow = list(trace.wires).index(one.flow) % 255 if one.flow in trace.wires else 254
-    number = trace.domains.index(one.domain) if one.domain in trace.domains else len(trace.domains)
+    wire = trace.wires.get(packet.flow, Wire())
+    flow = list(trace.wires).index(packet.flow) % 255 if packet.flow in trace.wires else 254
+    number = trace.domains.index(packet.domain) if packet.domain in trace.domains else len(trace.domains)
     server = Address(bytes((10, 255, number >> 8 & 255, 1 + number & 255)), wire.port)
-    client = wire.client(one, flow, is_to_guest=is_in)
+    client = wire.client(packet, flow, is_to_guest=is_in)
     source, target = (client, server) if is_in else (server, client)
-    protocol, carried, length = wire.in_ip(one, source, target)
+    protocol, carried, length = wire.in_ip(packet, source, target)
     return _ip((source, target), protocol, carried, length)
 
 

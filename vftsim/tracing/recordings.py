@@ -170,17 +170,17 @@ def _traced(events: list[Event]) -> Trace:
     schedule, seen = Schedule(trace), set[int]()
     who = {each: n for n, each in enumerate(names)}
     for event in events:
-        now_ns, one = event.time_ns - events[0].time_ns, who[event.who]
+        now_ns, task = event.time_ns - events[0].time_ns, who[event.who]
         if event.transition == "woken":
-            schedule.wake(one, now_ns)
+            schedule.wake(task, now_ns)
             continue
         cpu = cpus[event.cpu]
         if event.transition == "enters":
-            schedule.dispatch(cpu, one, now_ns)
+            schedule.dispatch(cpu, task, now_ns)
         else:
             if cpu not in seen:  # what a CPU did before its first event began with the recording, or when it was woken
-                schedule.dispatch(cpu, one, schedule.waits_since_ns(one, 0))
-            schedule.stop(cpu, one, now_ns, is_runnable=event.transition == "leaves runnable")
+                schedule.dispatch(cpu, task, schedule.waits_since_ns(task, 0))
+            schedule.stop(cpu, task, now_ns, is_runnable=event.transition == "leaves runnable")
         seen.add(cpu)
     schedule.close()
     return trace

@@ -38,10 +38,10 @@ def scheduled(trace: Trace) -> list[Scheduled]:
     span_ns = max(1, trace.end_ns - trace.start_ns)
     ran_ns, begins, waits_ms = Counter[int](), Counter[int](), defaultdict[int, list[float]](list)
     ended: dict[int, tuple[int, int]] = {}
-    for one in sorted(trace.slices, key=lambda each: each.start_ns):
-        ran_ns[one.vcpu] += one.end_ns - one.start_ns
-        begins[one.vcpu] += ended.get(one.vcpu) != (one.pcpu, one.start_ns)
-        ended[one.vcpu] = (one.pcpu, one.end_ns)
+    for piece in sorted(trace.slices, key=lambda each: each.start_ns):
+        ran_ns[piece.vcpu] += piece.end_ns - piece.start_ns
+        begins[piece.vcpu] += ended.get(piece.vcpu) != (piece.pcpu, piece.start_ns)
+        ended[piece.vcpu] = (piece.pcpu, piece.end_ns)
     for wait in trace.waits:
         waits_ms[wait.vcpu].append((wait.end_ns - wait.start_ns) / 1e6)
     rows = [

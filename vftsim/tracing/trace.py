@@ -91,28 +91,32 @@ class Trace:
     def packets(self) -> list[PacketTrace]:
         """Packets that began in the window and came to where they were to go in it, in that order."""
         packets = [
-            one for one in self.seen if one.is_whole and self.start_ns <= one.begin_ns and one.end_ns < self.end_ns
+            packet
+            for packet in self.seen
+            if packet.is_whole and self.start_ns <= packet.begin_ns and packet.end_ns < self.end_ns
         ]
-        return sorted(packets, key=lambda one: one.end_ns)
+        return sorted(packets, key=lambda packet: packet.end_ns)
 
     @property
     def dropped(self) -> list[PacketTrace]:
         """Packets that were dropped in the window."""
-        return [one for one in self.seen if one.end == "dropped" and self.start_ns <= one.end_ns < self.end_ns]
+        return [
+            packet for packet in self.seen if packet.end == "dropped" and self.start_ns <= packet.end_ns < self.end_ns
+        ]
 
     def running_ns(self, vcpu: int, start_ns: int, end_ns: int) -> int:
         """Return how long a vCPU had a pCPU between two instants of the window."""
         if not self._by_vcpu:
-            for one in self.slices:
-                self._by_vcpu.setdefault(one.vcpu, []).append(one)
+            for piece in self.slices:
+                self._by_vcpu.setdefault(piece.vcpu, []).append(piece)
         slices = self._by_vcpu.get(vcpu, [])
         total_ns = 0
         # A vCPU's slices follow one another in time.
         for position in range(bisect_right(slices, start_ns, key=attrgetter("end_ns")), len(slices)):
-            one = slices[position]
-            if one.start_ns >= end_ns:
+            piece = slices[position]
+            if piece.start_ns >= end_ns:
                 break
-            total_ns += min(one.end_ns, end_ns) - max(one.start_ns, start_ns)
+            total_ns += min(piece.end_ns, end_ns) - max(piece.start_ns, start_ns)
         return total_ns
 
 
@@ -321,7 +325,7 @@ def _first_packet(domain: str, moments: list[Moment], seen: list[PacketTrace]) -
     back_ns = max((moment.time_ns for moment in moments if moment.event in ("reachable", "booted")), default=None)
     if back_ns is None:
         return []
-    came_ns = [ns for one in seen if one.domain == domain and (ns := one.time_of(RETURNED)) is not None]
+    came_ns = [ns for packet in seen if packet.domain == domain and (ns := packet.time_of(RETURNED)) is not None]
     later_ns = [ns for ns in came_ns if ns >= back_ns]
     return [Moment(domain, min(later_ns), "first packet")] if later_ns else []
 

@@ -97,12 +97,12 @@ class NicFeeder:
         while True:
             # A source may still have packets at the time of its last one.
             open_ends = [
-                (int(one.times_ns[-1]) if one.times_ns.size else -1, n)
-                for n, one in enumerate(self._drawn)
-                if one.is_open
+                (int(source.times_ns[-1]) if source.times_ns.size else -1, n)
+                for n, source in enumerate(self._drawn)
+                if source.is_open
             ]
             end_ns, first_open = min(open_ends, default=(_FOREVER_NS, 0))
-            parts = [one.split(int(np.searchsorted(one.times_ns, end_ns))) for one in self._drawn]
+            parts = [source.split(int(np.searchsorted(source.times_ns, end_ns))) for source in self._drawn]
             columns = [np.concatenate(column) for column in zip(*parts, strict=True)] or [_NOTHING] * 3
             if columns[0].size or not open_ends:
                 order = np.argsort(columns[0], kind="stable")

@@ -19,19 +19,20 @@ def explain(call: StudyCall, as_json: bool = False, *, common: Window) -> None:
     model, of, packet = (call.arguments[name] for name in ("model", "of", "which"))
     if packet not in WHICH and not packet.isdecimal():
         raise UsageError(f"--packet: a number from 0, or one of {', '.join(WHICH)}; got '{packet}'")
-    one = explained(common.recorded(model.spec), of, packet)
+    explanation = explained(common.recorded(model.spec), of, packet)
     if as_json:
         data: dict[str, Any] = {
-            of: one.number,
-            "of": one.of_all,
-            "title": one.title,
-            "flow": one.flow,
-            "stream": one.stream,
+            of: explanation.number,
+            "of": explanation.of_all,
+            "title": explanation.title,
+            "flow": explanation.flow,
+            "stream": explanation.stream,
             "seed": common.seed,
-            "delay_ns": one.delay_ns,
-            "parts": [{"name": part.name, "length_ns": part.length_ns} for part in one.parts],
+            "delay_ns": explanation.delay_ns,
+            "parts": [{"name": part.name, "length_ns": part.length_ns} for part in explanation.parts],
         }
         print_json(data)
         return
-    print_text(f"{model.label}, seed {common.seed}: {of} {one.number} of {one.of_all} {_HAPPENED[of]} in the window")
-    print_text(str(one))
+    which = f"{of} {explanation.number} of {explanation.of_all}"
+    print_text(f"{model.label}, seed {common.seed}: {which} {_HAPPENED[of]} in the window")
+    print_text(str(explanation))

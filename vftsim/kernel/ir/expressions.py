@@ -147,8 +147,8 @@ class Expressions(Writer):
         name = type(op).__name__
         if name in ("In", "NotIn") and isinstance(right, ast.Tuple | ast.List | ast.Set):
             result = "0"
-            for one in right.elts:
-                result = self.set(f"or i1 {result}, {self._compared(node, ast.Eq(), left, one)[0]}")
+            for element in right.elts:
+                result = self.set(f"or i1 {result}, {self._compared(node, ast.Eq(), left, element)[0]}")
             return (self.set(f"xor i1 {result}, 1") if name == "NotIn" else result), left
         if name not in _WHOLE_TESTS:
             self.refuse(node, f"{name} is no comparison of kernels")
@@ -159,8 +159,8 @@ class Expressions(Writer):
 
     def _BoolOp(self, node: ast.BoolOp) -> Value:  # noqa: N802
         name, end = self.new("any"), self.new("end")
-        for n, one in enumerate(node.values):
-            value = self.value(one)
+        for n, operand in enumerate(node.values):
+            value = self.value(operand)
             self.put(name, value)
             if n + 1 < len(node.values):
                 on, test = self.new("on"), self.to(value, TRUTH)
@@ -176,9 +176,9 @@ class Expressions(Writer):
     def _chosen(self, test: ast.expr, yes: ast.expr, no: ast.expr) -> Value:
         name, a, b, end = self.new("one"), self.new("yes"), self.new("no"), self.new("end")
         self.branch(test, a, b)
-        for label, one in ((a, yes), (b, no)):
+        for label, chosen in ((a, yes), (b, no)):
             self.label(label)
-            self.put(name, self.value(one))
+            self.put(name, self.value(chosen))
             self.close(f"br label %{end}")
         self.label(end)
         return self.get(name)
@@ -188,9 +188,9 @@ class Expressions(Writer):
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             self.branch(node.operand, no, yes)
         elif isinstance(node, ast.BoolOp):
-            for one in node.values[:-1]:
+            for operand in node.values[:-1]:
                 on = self.new("on")
-                self.branch(one, *((on, no) if isinstance(node.op, ast.And) else (yes, on)))
+                self.branch(operand, *((on, no) if isinstance(node.op, ast.And) else (yes, on)))
                 self.label(on)
             self.branch(node.values[-1], yes, no)
         elif isinstance(node, ast.Compare):
@@ -226,9 +226,9 @@ class Expressions(Writer):
         if len(values) < 2:
             self.refuse(node, f"{name} of one value")
         best = values[0]
-        for one in values[1:]:
-            kind = wider(INT, wider(best[1], one[1]))
-            a, b = self.to(best, kind), self.to(one, kind)
+        for value in values[1:]:
+            kind = wider(INT, wider(best[1], value[1]))
+            a, b = self.to(best, kind), self.to(value, kind)
             how = ("icmp s" if kind == INT else "fcmp o") + ("lt" if name == "min" else "gt")
             test = self.set(f"{how} {text_of(kind)} {b}, {a}")
             best = self.set(f"select i1 {test}, {text_of(kind)} {b}, {text_of(kind)} {a}"), kind

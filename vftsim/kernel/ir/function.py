@@ -52,13 +52,13 @@ class Function(Expressions):
         return self.symbol, result
 
     def _block(self, statements: list[ast.stmt]) -> None:
-        for one in statements:
+        for statement in statements:
             if not self.is_open:
                 return
-            translate = getattr(self, f"_do_{type(one).__name__}", None)
+            translate = getattr(self, f"_do_{type(statement).__name__}", None)
             if translate is None:
-                self.refuse(one, f"{type(one).__name__} is no part of the language of kernels")
-            translate(one)
+                self.refuse(statement, f"{type(statement).__name__} is no part of the language of kernels")
+            translate(statement)
 
     def _do_Pass(self, node: ast.Pass) -> None:  # noqa: N802 - named after the nodes
         pass
@@ -89,8 +89,8 @@ class Function(Expressions):
             if not isinstance(kind, Tuple) or len(kind.types) != len(target.elts):
                 self.refuse(target, "not as many values as names")
             parts = [(self.set(f"extractvalue {kind.text} {text}, {n}"), t) for n, t in enumerate(kind.types)]
-            for one, part in zip(target.elts, parts, strict=True):
-                self._store(one, part)
+            for element, part in zip(target.elts, parts, strict=True):
+                self._store(element, part)
         else:
             self.write(self.lvalue(target), value)
 

@@ -126,10 +126,10 @@ class LockstepFields(LockstepParameters):
 
     def transmitters(self, engine: Engine, guard: int) -> dict[str, tuple[float, int]]:
         """Return bytes sent and rate of the logging channel, if it is its own."""
-        one = engine.rows(channels)[guard]
-        if one.shared:
+        channel = engine.rows(channels)[guard]
+        if channel.shared:
             return {}
-        return {"logging channel": (float(one.sent_bytes), int(one.rate_bits_per_s))}
+        return {"logging channel": (float(channel.sent_bytes), int(channel.rate_bits_per_s))}
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         install(engine, guard, self, vm_link)

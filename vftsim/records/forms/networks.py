@@ -145,19 +145,19 @@ def static_pages(budget: Mapping[str, float]) -> dict[str, list[float]]:
     """Return what is answered and failed of 800 requests a second that cost next to nothing."""
     application = "domains.server.applications.web"
     runs = web("net-bare", 1, 800, budget, [f"{application}.script=0.2 ms", f"{application}.reply_size=10 kB"])
-    return {"replies_per_s": [one.replies / TEST_S for (one,) in runs], "errors": [_errors(one) for (one,) in runs]}
+    return {"replies_per_s": [run.replies / TEST_S for (run,) in runs], "errors": [_errors(run) for (run,) in runs]}
 
 
 def _swept(runs_at: Mapping[int, Sequence[Any]]) -> dict[str, float]:
     best = max((rate for rate, each in runs_at.items() if _answered(each) >= _ANSWERED), default=0)
-    failing = [rate for rate, each in runs_at.items() if any(_errors(one) for one in each)]
+    failing = [rate for rate, each in runs_at.items() if any(_errors(run) for run in each)]
     after = min((rate for rate in runs_at if rate > best), default=best)
     return {
         "rate_per_s": float(best),
         "onset_per_s": float(min(failing, default=max(runs_at))),
         "reply_rate_per_s": best * _answered(runs_at[best]) if best else 0.0,
-        "errors": fmean([_errors(one) for one in runs_at[after]]),
-        "low_errors": fmean([_errors(one) for one in runs_at[1]]),
+        "errors": fmean([_errors(run) for run in runs_at[after]]),
+        "low_errors": fmean([_errors(run) for run in runs_at[1]]),
     }
 
 
@@ -212,7 +212,7 @@ def spaced(values: Sequence[float]) -> str:
 def statement_rows(results: Results) -> list[tuple[str, ...]]:
     """Return every statement with its verdict, and that of the null model."""
     both = zip(claims.judge(_claims(), results), claims.judge(_claims(), _shared_evenly()), strict=True)
-    return [(one.key, one.stated, one.found, one.verdict, null.verdict) for one, null in both]
+    return [(judged.key, judged.stated, judged.found, judged.verdict, null.verdict) for judged, null in both]
 
 
 def tally(results: Results, which: str) -> str:

@@ -148,8 +148,8 @@ def outcomes_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
 
 def by_experiment(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
     judged_of: dict[str, list[Judged]] = {}
-    for one in judged:
-        judged_of.setdefault(one.experiment, []).append(one)
+    for row in judged:
+        judged_of.setdefault(row.experiment, []).append(row)
     return judged_of
 
 
@@ -160,27 +160,27 @@ def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) ->
     for key, result in results.items():
         mean = result["mean"]
         figures = f"{mean['loss_percent']:.2f} | {mean['delay_mean_ms']:.3g} | {mean['delay_p99_ms']:.3g}"
-        for number, one in enumerate(statements.get(key, [])):
+        for number, row in enumerate(statements.get(key, [])):
             head = f"{key} | {figures}" if number == 0 else " | | | "
-            lines.append(f"| {head} | {one.quantity} {one.statement}: {one.found} | {one.verdict} |")
+            lines.append(f"| {head} | {row.quantity} {row.statement}: {row.found} | {row.verdict} |")
     return lines
 
 
 def score(judged: Iterable[Judged]) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter[str]] = {"numbers and words": Counter(), "ordinal": Counter()}
-    for one in judged:
-        counts["ordinal" if one.is_ordinal else "numbers and words"][one.verdict] += 1
+    for row in judged:
+        counts["ordinal" if row.is_ordinal else "numbers and words"][row.verdict] += 1
     return {kind: dict(count) for kind, count in counts.items()}
 
 
 def separating(models: Mapping[str, Sequence[Judged]], right: str) -> list[tuple[str, ...]]:
     """Return the statements on which the models differ: each with every model's verdict, in their order."""
     rows = []
-    for position, one in enumerate(models[right]):
+    for position, row in enumerate(models[right]):
         verdicts = [judged[position] for judged in models.values()]
         if len({v.verdict for v in verdicts}) > 1:
             cells = [f"{v.verdict} ({v.found})" for v in verdicts]
-            rows.append((f"{one.experiment}: {one.quantity} {one.statement}", *cells))
+            rows.append((f"{row.experiment}: {row.quantity} {row.statement}", *cells))
     return rows
 
 
@@ -231,7 +231,7 @@ class MediaJudgement(Judgement):
         for key, result in self.models[RIGHT].items():
             mean = result["mean"]
             head = (key, *(f"{mean[name]:.3g}" for name in ("loss_percent", "delay_mean_ms", "delay_p99_ms")))
-            rows = [(f"{one.quantity} {one.statement}", one.found, one.verdict) for one in statements.get(key, ())]
+            rows = [(f"{row.quantity} {row.statement}", row.found, row.verdict) for row in statements.get(key, ())]
             for number, cells in enumerate(rows or [("", "", "")]):
                 yield (*(head if number == 0 else ("",) * 4), *cells)
 
@@ -249,8 +249,8 @@ class MediaJudgement(Judgement):
         lines += [f"* {name} ({_costs(name)}): {in_words(score(rows))}" for name, rows in self.judged.items()]
         lines += ["", f"## {RIGHT}", "", *table(self.models[RIGHT], self.judged[RIGHT])]
         lines += ["", "## What says nothing about Xen", "", *(f"* {line}" for line in xen_nulls.in_words(self.chance))]
-        for one in self.tables()[1:]:
-            lines += ["", f"## {one.title}", "", markdown_table(one.columns, texts_of(one))]
+        for other in self.tables()[1:]:
+            lines += ["", f"## {other.title}", "", markdown_table(other.columns, texts_of(other))]
         return "\n".join(lines) + "\n"
 
     def for_machines(self) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class MediaJudgement(Judgement):
             name: {
                 "costs_us": list(costs_of(name)),
                 "results": results,
-                "judged": [asdict(one) for one in self.judged[name]],
+                "judged": [asdict(row) for row in self.judged[name]],
                 "score": score(self.judged[name]),
             }
             for name, results in self.models.items()

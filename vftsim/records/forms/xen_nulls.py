@@ -29,11 +29,11 @@ def null_outcomes(keys: Sequence[str], replications: int) -> dict[str, Outcome]:
 
 
 def judged_rows(rows: Rows, outcomes: Mapping[str, Outcome]) -> list[Judged]:
-    return [one for row in rows for one in judge(row, outcomes)]
+    return [judged for row in rows for judged in judge(row, outcomes)]
 
 
 def held(judged: Sequence[Judged]) -> int:
-    return sum(one.verdict == "holds" for one in judged)
+    return sum(row.verdict == "holds" for row in judged)
 
 
 def shuffled(
@@ -115,9 +115,9 @@ def in_words(counts: Mapping[str, Any]) -> list[str]:
             f"Labels shuffled {where}: {deal['mean']:.1f} hold on average, {deal['best']:.0f} in the best 5 %; "
             f"{deal['right']} or more in a share of {deal['share']:.2g} of {deal['deals']} deals."
         )
-    for name, one in counts["against"].items():
+    for name, comparison in counts["against"].items():
         lines.append(
-            f"Against '{name}' ({counts['held'][name]} hold): {one['only_first']} hold only in the model, "
-            f"{one['only_second']} only there; McNemar p = {one['p_value']:.2g}."
+            f"Against '{name}' ({counts['held'][name]} hold): {comparison['only_first']} hold only in the model, "
+            f"{comparison['only_second']} only there; McNemar p = {comparison['p_value']:.2g}."
         )
     return lines

@@ -20,7 +20,7 @@ def schedule_blocks(model: Trace, recorded: Trace, pairs: Mapping[str, str]) -> 
 
     ``pairs`` has the name in the recording of a vCPU of the model.
     """
-    simulated, real = ({one.name: one for one in scheduled(trace)} for trace in (model, recorded))
+    simulated, real = ({who.name: who for who in scheduled(trace)} for trace in (model, recorded))
     paired = [(simulated.get(name, _nothing(name)), real.get(other, _nothing(other))) for name, other in pairs.items()]
     rows: list[Sequence[Cell]] = []
     for ours, theirs in paired:
@@ -49,9 +49,9 @@ def _nothing(name: str) -> Scheduled:
     return Scheduled(name, 0.0, 0.0, 0.0, ())
 
 
-def _cells(one: Scheduled) -> list[Cell]:
-    longest = one.waits_ms[-1] if one.waits_ms else None
-    return [one.share_percent, one.switches_per_s, one.slice_ms, one.wait_ms(50.0), one.wait_ms(95.0), longest]
+def _cells(who: Scheduled) -> list[Cell]:
+    longest = who.waits_ms[-1] if who.waits_ms else None
+    return [who.share_percent, who.switches_per_s, who.slice_ms, who.wait_ms(50.0), who.wait_ms(95.0), longest]
 
 
 def _gap(pairs: Sequence[tuple[Scheduled, Scheduled]]) -> Iterator[str]:

@@ -79,8 +79,8 @@ def short_keys(model: Model, name: str) -> tuple[str, ...]:
         return tuple(f"domains.{domain}.weight" for domain in domains if domain)
     return tuple(
         f"domains.{domain}.cap"
-        for domain, one in spec.domains.items()
-        if one.applications and all(program.busy_percent for program in one.applications.values())
+        for domain, own in spec.domains.items()
+        if own.applications and all(program.busy_percent for program in own.applications.values())
     )
 
 

@@ -72,31 +72,31 @@ class Decision(Printed):
     def fronts(self) -> dict[str, list[Candidate]]:
         """For each objective the configurations that nothing cheaper beats in its figure, of those looked at."""
         front_of: dict[str, list[Candidate]] = {}
-        for one in self.request.objectives:
+        for objective in self.request.objectives:
             best, front = math.inf, list[Candidate]()
             for each in self.candidates:
-                estimate = each.figures.get(one.figure)
-                if estimate is not None and one.sign * estimate.mean < best:
-                    best = one.sign * estimate.mean
+                estimate = each.figures.get(objective.figure)
+                if estimate is not None and objective.sign * estimate.mean < best:
+                    best = objective.sign * estimate.mean
                     front.append(each)
-            front_of[one.figure] = front
+            front_of[objective.figure] = front
         return front_of
 
     def unit_of(self, figure: str) -> str:
         """Return the unit of a figure, which its objectives are in."""
-        return next(one.unit for one in self.request.objectives if one.figure == figure)
+        return next(objective.unit for objective in self.request.objectives if objective.figure == figure)
 
     def to_pandas(self) -> DataFrame:
         """Return one row a configuration that was looked at."""
         return frame([self._row(each) for each in self.candidates if not each.is_new])
 
-    def _row(self, one: Candidate) -> dict[str, Any]:
-        chosen = factor_columns(one.point.values, self.request.figures)
-        row: dict[str, Any] = {"configuration": one.number, **chosen, "cost": one.cost}
-        row |= {f"units_{name}": amount for name, amount in one.quantities.items()}
-        row |= {"n": one.n, "verdict": one.verdict}
+    def _row(self, candidate: Candidate) -> dict[str, Any]:
+        chosen = factor_columns(candidate.point.values, self.request.figures)
+        row: dict[str, Any] = {"configuration": candidate.number, **chosen, "cost": candidate.cost}
+        row |= {f"units_{name}": amount for name, amount in candidate.quantities.items()}
+        row |= {"n": candidate.n, "verdict": candidate.verdict}
         for name in self.request.figures:
-            estimate = one.figures.get(name)
+            estimate = candidate.figures.get(name)
             row |= {
                 name: estimate.mean if estimate else None,
                 f"{name}_low": estimate.low if estimate else None,
@@ -111,14 +111,14 @@ class Decision(Printed):
         blocks += [Answer(text) for text in _answers(self)]
         if self.winner is not None:
             blocks.append(_evidence(self))
-        blocks += [_chart(self, one) for one in self.request.objectives]
+        blocks += [_chart(self, objective) for objective in self.request.objectives]
         blocks += [_front(self, name, front) for name, front in self.fronts.items() if front]
         return [*blocks, *(Note(text) for text in _notes(self))]
 
     def for_machines(self) -> dict[str, Any]:
         return {
             "manifest": self.manifest,
-            "objectives": [str(one) for one in self.request.objectives],
+            "objectives": [str(objective) for objective in self.request.objectives],
             "confidence": self.request.confidence,
             "unit": self.request.prices.unit,
             "settled": self.is_settled,
@@ -149,7 +149,7 @@ def optimize(request: Request, folder: Path, execution: Execution, *, force: boo
         manifest = execution.manifest([request.base], COMMAND, 0)
         manifest["optimize"] = {
             "choices": {name: list(values) for name, values in request.choices.items()},
-            "objectives": [str(one) for one in request.objectives],
+            "objectives": [str(objective) for objective in request.objectives],
             "confidence": request.confidence,
             "prices": request.prices.model_dump(mode="json"),
             "points": len(search.candidates),
@@ -176,33 +176,33 @@ _WHY_NOT: Mapping[str, tuple[str, str]] = {
 """Of one, and of several."""
 
 
-def _chart(decision: Decision, one: Objective) -> Chart:
+def _chart(decision: Decision, objective: Objective) -> Chart:
     """Return every configuration that was looked at by its cost, and the front that nothing cheaper beats."""
-    seen = [each for each in decision.candidates if one.figure in each.figures]
+    seen = [each for each in decision.candidates if objective.figure in each.figures]
     series = [
-        Series(verdict, [Point.of(each.cost, each.figures[one.figure]) for each in candidates], "dots")
+        Series(verdict, [Point.of(each.cost, each.figures[objective.figure]) for each in candidates], "dots")
         for verdict in (MET, MISSED, OPEN)
         if (candidates := [each for each in seen if each.verdict == verdict])
     ]
-    front = [Point(each.cost, each.figures[one.figure].mean) for each in decision.fronts[one.figure]]
+    front = [Point(each.cost, each.figures[objective.figure].mean) for each in decision.fronts[objective.figure]]
     return Chart(
-        f"Cost against {one.figure}",
+        f"Cost against {objective.figure}",
         with_unit("cost", decision.request.prices.unit),
-        _in_unit(decision, one.figure),
+        _in_unit(decision, objective.figure),
         [*series, Series("nothing cheaper is better", front, "steps")],
-        [(one.value, str(one))],
+        [(objective.value, str(objective))],
         scale=scale_of(series),
         at=[(decision.winner.cost, "the choice")] if decision.winner is not None else (),
     )
 
 
-def _cost(decision: Decision, one: Candidate) -> str:
+def _cost(decision: Decision, candidate: Candidate) -> str:
     unit = decision.request.prices.unit
-    return f"{plain(one.cost)} {unit}".rstrip()
+    return f"{plain(candidate.cost)} {unit}".rstrip()
 
 
 def _answers(decision: Decision) -> list[str]:
-    objectives = listing([str(one) for one in decision.request.objectives])
+    objectives = listing([str(objective) for objective in decision.request.objectives])
     percent = f"{100 * decision.request.confidence:g} %"
     if decision.winner is None:
         closest = "; ".join(f"{name}: best {front[-1].name}" for name, front in decision.fronts.items() if front)
@@ -239,11 +239,11 @@ def _why_nothing_cheaper(decision: Decision, winner: Candidate) -> str:
 def _evidence(decision: Decision) -> Table:
     """Return winner and runner-up, in the search and with fresh random numbers."""
     table: list[list[Cell]] = []
-    for title, one in (("choice", decision.winner), ("next", decision.runner_up)):
-        if one is None:
+    for title, candidate in (("choice", decision.winner), ("next", decision.runner_up)):
+        if candidate is None:
             continue
-        table.append([f"{title}: {one.name}, {_cost(decision, one)}"])
-        for words, each in (("in the search", one), ("with fresh seeds", decision.again.get(one.number))):
+        table.append([f"{title}: {candidate.name}, {_cost(decision, candidate)}"])
+        for words, each in (("in the search", candidate), ("with fresh seeds", decision.again.get(candidate.number))):
             if each is not None:
                 figures: list[Cell] = [each.figures.get(name) for name in decision.request.figures]
                 table.append([f"  {words}", str(each.n), each.verdict, *figures])
@@ -281,7 +281,10 @@ def _notes(decision: Decision) -> list[str]:
         "side; where runs are alike and there is no interval, all of them are."
     )
     shown = [
-        each for one in (decision.winner, decision.runner_up) if one for each in (one, decision.again.get(one.number))
+        each
+        for candidate in (decision.winner, decision.runner_up)
+        if candidate
+        for each in (candidate, decision.again.get(candidate.number))
     ]
     notes += resting_on_some((f"{e.name}: {name}", e.figures[name].n, e.n) for e in shown if e for name in e.figures)
     prices = request.prices

@@ -147,16 +147,16 @@ class Decision(Printed):
             blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
         else:
             blocks += crossover_answers(self.crossovers)
-        owners = dict.fromkeys(one.owner for one in self.quantities if one.group == SERVICE)
+        owners = dict.fromkeys(quantity.owner for quantity in self.quantities if quantity.group == SERVICE)
         every = self.base.spec.owners_of_copies().items()
         of_copies = {copy for owner, copies in every if owner in owners for copy in copies}
         beside = self._of_copies_beside() | of_copies
         for owner in filterfalse(beside.__contains__, owners):
-            shown = [one for one in self.quantities if one.group == SERVICE and one.owner == owner]
+            shown = [quantity for quantity in self.quantities if quantity.group == SERVICE and quantity.owner == owner]
             blocks += _tables(self, short_owner(owner), shown, with_differences=True)
         titles = {COST: "costs", FAILURE: "a crash", YEAR: "a year"}
         for group, title in titles.items():
-            blocks += _tables(self, title, [one for one in self.quantities if one.group == group])
+            blocks += _tables(self, title, [quantity for quantity in self.quantities if quantity.group == group])
         crossing = crossover_blocks(self.crossovers, self.ordered)
         return [*blocks, *_deciding(self), *crossing, *_outages(self), *(Note(text) for text in _notes(self))]
 
@@ -179,14 +179,14 @@ class Decision(Printed):
         """Return one row a mechanism and figure, the difference to no protection behind it."""
         table = []
         for kind in self.protected:
-            for one in self.quantities:
-                estimate = self.estimate(kind, one.name)
+            for quantity in self.quantities:
+                estimate = self.estimate(kind, quantity.name)
                 if estimate is None:
                     continue
-                row = {"mechanism": kind, "figure": one.name, "group": one.group, "unit": one.unit}
-                less = self.difference(kind, one.name) if kind != self.first else None
+                row = {"mechanism": kind, "figure": quantity.name, "group": quantity.group, "unit": quantity.unit}
+                less = self.difference(kind, quantity.name) if kind != self.first else None
                 of_pairs = estimate_columns(less, "difference_") if less is not None else {}
-                table.append(row | estimate_columns(estimate) | of_pairs | self._parts(kind, one.name))
+                table.append(row | estimate_columns(estimate) | of_pairs | self._parts(kind, quantity.name))
         return frame(table)
 
     def _parts(self, kind: str, name: str) -> dict[str, Any]:
@@ -204,10 +204,10 @@ class Decision(Printed):
             return None
         at_first = bool(outside(self.base.spec, first_load(self.base.spec)))
         return [
-            [kind, one.name]
+            [kind, quantity.name]
             for kind, each in self.protected.items()
-            for one in self.quantities
-            if (each.capacity is not None and each.capacity.ends_outside if one.name == CAPACITY else at_first)
+            for quantity in self.quantities
+            if (each.capacity is not None and each.capacity.ends_outside if quantity.name == CAPACITY else at_first)
         ]
 
     def for_machines(self) -> dict[str, Any]:
@@ -218,11 +218,11 @@ class Decision(Printed):
             "restart_s": self.asked.restart_s,
             "objectives": [
                 {
-                    "objective": str(one),
-                    "figure": self.figure_of(one),
-                    "met": {kind: self.verdict(kind, one) for kind in self.protected},
+                    "objective": str(objective),
+                    "figure": self.figure_of(objective),
+                    "met": {kind: self.verdict(kind, objective) for kind in self.protected},
                 }
-                for one in self.asked.objectives
+                for objective in self.asked.objectives
             ],
             "order": self.ordered,
             "refused": dict(self.refused),
@@ -316,7 +316,7 @@ def _bands(
         of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
     bands = {}
     for kind, priced in ends.items():
-        asked_for = [address_in(of_base[kind].summary, one.figure) for one in play.asked.objectives]
+        asked_for = [address_in(of_base[kind].summary, objective.figure) for objective in play.asked.objectives]
         at_ends = [
             (each, play.with_failovers(of_base[kind], next(crashes)) if each.is_of_failure else next(runs))
             for each in priced
@@ -330,7 +330,7 @@ def _of_mechanism(
 ) -> dict[str, Band]:
     """Return the bands of a mechanism's figures; a run shows nothing of a crash, and a crash nothing of a run."""
     bands = {}
-    groups = dict.fromkeys(asked_for, SERVICE) | {one.name: one.group for one in quantities({"": base})}
+    groups = dict.fromkeys(asked_for, SERVICE) | {quantity.name: quantity.group for quantity in quantities({"": base})}
     for name, group in groups.items():
         of_failure = group in (FAILURE, YEAR)
         alike = [(each, figures.figure(name)) for each, figures in played if each.is_of_failure == of_failure]
@@ -349,7 +349,7 @@ _OF_STATE = {"rolled_back", "execution_lost"}
 
 def _deciding(decision: Decision) -> list[Block]:
     """Return which price moves the figures most that were asked for, the price of all, and the outage."""
-    objectives = [(decision.figure_of(one), str(one)) for one in decision.asked.objectives]
+    objectives = [(decision.figure_of(objective), str(objective)) for objective in decision.asked.objectives]
     columns = dict([*objectives, (PRICE, "price"), (OUTAGE, "outage")])
     rows: list[list[Cell]] = []
     for kind in decision.ordered:
@@ -362,7 +362,7 @@ def _deciding(decision: Decision) -> list[Block]:
 
 def _outages(decision: Decision) -> list[Block]:
     """Return the parts of the outages that end."""
-    names = [one.name for one in decision.quantities if one.name.startswith(f"{OUTAGE}.")]
+    names = [quantity.name for quantity in decision.quantities if quantity.name.startswith(f"{OUTAGE}.")]
     rows = [(kind, [decision.estimate(kind, name) for name in names]) for kind in decision.ordered]
     ending = [(kind, [each.mean for each in parts if each is not None]) for kind, parts in rows]
     known = [(kind, parts) for kind, parts in ending if len(parts) == len(names)]
@@ -372,7 +372,7 @@ def _outages(decision: Decision) -> list[Block]:
 
 
 def _answers(decision: Decision) -> Iterator[str]:
-    objectives = " and ".join(str(one) for one in decision.asked.objectives)
+    objectives = " and ".join(str(objective) for objective in decision.asked.objectives)
     meets, is_open = (
         [kind for kind in decision.ordered if decision.verdicts(kind) == word] for word in ("yes", "open")
     )
@@ -400,11 +400,11 @@ def _asked(decision: Decision) -> Table:
     rows: list[list[Cell]] = []
     for kind in decision.ordered:
         verdicts = (
-            f"{decision.verdict(kind, one)}: {in_words(_cell(decision, kind, decision.figure_of(one)))}"
-            for one in decision.asked.objectives
+            f"{decision.verdict(kind, objective)}: {in_words(_cell(decision, kind, decision.figure_of(objective)))}"
+            for objective in decision.asked.objectives
         )
         rows.append([kind, *verdicts, _cell(decision, kind, PRICE)])
-    return Table(["asked", *(str(one) for one in decision.asked.objectives), "price, % of a pCPU"], rows)
+    return Table(["asked", *(str(objective) for objective in decision.asked.objectives), "price, % of a pCPU"], rows)
 
 
 def _tables(
@@ -422,11 +422,11 @@ def _tables(
     room = _WIDTH - max(map(len, (title, *labels)))
     parts: list[list[tuple[str, list[Cell]]]] = [[]]
     left = room
-    for one in figures:
-        cells = [(_less if is_less else _cell)(decision, kind, one.name) for kind, is_less in rows]
+    for figure in figures:
+        cells = [(_less if is_less else _cell)(decision, kind, figure.name) for kind, is_less in rows]
         if all(map(_is_nothing, cells)):
             continue
-        head = f"{one.words}{MARK if one.name in beyond else ''}"
+        head = f"{figure.words}{MARK if figure.name in beyond else ''}"
         wide = _GAP + _wide(head, cells)
         if parts[-1] and wide > left:
             parts.append([])

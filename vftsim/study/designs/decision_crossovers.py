@@ -82,8 +82,8 @@ class Playing:
         baseline = next((summary for run, summary in zip(played, summaries, strict=True) if run is unprotected), None)
         protected = []
         for each, summary, of_run in zip(played, summaries, records, strict=True):
-            for one in self.asked.objectives:
-                address_in(summary, one.figure)  # a percentile that nobody has listed comes to be
+            for objective in self.asked.objectives:
+                address_in(summary, objective.figure)  # a percentile that nobody has listed comes to be
             capacity = ramp_capacity_of(each.model, of_run) if each.model.spec.ramp is not None else None
             of_both = computed(each.model, self.domain, summary, baseline)
             protected.append(Protected(each.model, self.domain, summary, of_both, capacity))
@@ -197,7 +197,7 @@ class _Played:
         self.runs |= dict(zip(new, done, strict=True))
         if any(each.interrupted for each in done):
             return False
-        if any(is_of_failure(one.figure) for one in self.play.asked.objectives):
+        if any(is_of_failure(objective.figure) for objective in self.play.asked.objectives):
             studies = self.play.crashes(list(new.values()), max(self.replications, 2), self.after_ns)
             self.crashes |= dict(zip(new, studies, strict=True))
         return True
@@ -246,9 +246,9 @@ def orders(
             )
             for knob, by_value in models_at.items()
         ]
-        for one in found_orders if left else ():
-            middles = [math.sqrt(a * b) for a, b in pairwise(one.cheapest) if one.cheapest[a] != one.cheapest[b]]
-            models_at[one.knob] |= {value: _at(base, entry, one.knob, value) for value in middles}
+        for order in found_orders if left else ():
+            middles = [math.sqrt(a * b) for a, b in pairwise(order.cheapest) if order.cheapest[a] != order.cheapest[b]]
+            models_at[order.knob] |= {value: _at(base, entry, order.knob, value) for value in middles}
     return found_orders
 
 
@@ -261,7 +261,7 @@ def orders_take(
         every = [model for value in knob.values for model in _at(base, entry, knob, value).values()]
         distinct = {model.digest(): model for model in every}.values()
         once = total([model.spec for model in distinct], replications)
-        if any(is_of_failure(one.figure) for one in asked.objectives):
+        if any(is_of_failure(objective.figure) for objective in asked.objectives):
             for model in distinct:
                 once += Crashes(max(replications, 2), after_ns=after_ns, of_backup=True).takes(model)
         needs += once.times(1.0 + HALVINGS / len(knob.values))
@@ -270,7 +270,7 @@ def orders_take(
 
 def _steady(models: Mapping[str, Model], asked: Asked) -> dict[str, Model]:
     """Return the models with a ramp as one step at its first load, unless its capacity is asked for."""
-    if any(one.figure == CAPACITY for one in asked.objectives):
+    if any(objective.figure == CAPACITY for objective in asked.objectives):
         return dict(models)
     return {
         kind: model if (ramp := model.spec.ramp) is None else replace(model, spec=at_load(model.spec, ramp.first_load))
@@ -295,7 +295,7 @@ def order_of(
 ) -> Order:
     """Return the order of those mechanisms that are wanted, over values of a setting, ascending."""
     meeting = {
-        value: frozenset(kind for kind in wanted if all(_meets(by_kind[kind], one) for one in objectives))
+        value: frozenset(kind for kind in wanted if all(_meets(by_kind[kind], objective) for objective in objectives))
         for value, by_kind in points.items()
     }
     cheapest = {
@@ -308,9 +308,9 @@ def order_of(
     return Order(knob, points, cheapest, meeting, tuple(sorted(marked, key=lambda each: each.at.mean)))
 
 
-def _meets(each: Protected, one: Objective) -> bool:
-    mean = _mean(each, one.figure)
-    return math.isfinite(mean) and one.holds(mean)
+def _meets(each: Protected, objective: Objective) -> bool:
+    mean = _mean(each, objective.figure)
+    return math.isfinite(mean) and objective.holds(mean)
 
 
 def _mean(each: Protected, figure: str) -> float:
@@ -322,15 +322,15 @@ def _of_objectives(
     points: Mapping[float, Mapping[str, Protected]], wanted: Sequence[str], objectives: Sequence[Objective]
 ) -> Iterator[Change]:
     """Yield where a mechanism begins or ceases to meet an objective."""
-    for one in objectives:
+    for objective in objectives:
         for kind in wanted:
-            samples = _samples([by_kind[kind] for by_kind in points.values()], one.figure)
-            limits = [[one.value] * len(sample) for sample in samples]
+            samples = _samples([by_kind[kind] for by_kind in points.values()], objective.figure)
+            limits = [[objective.value] * len(sample) for sample in samples]
             if not any(value <= 0.0 for sample in (*samples, *limits) for value in sample):
                 samples, limits = ([_logs(sample) for sample in each] for each in (samples, limits))
             for where in crossovers(_logs(points), samples, limits):
-                meets_before = where.first_is_lower_before == (one.sign > 0.0)
-                yield _change(str(one), (kind, "") if meets_before else ("", kind), where, points)
+                meets_before = where.first_is_lower_before == (objective.sign > 0.0)
+                yield _change(str(objective), (kind, "") if meets_before else ("", kind), where, points)
 
 
 def _of_prices(
@@ -369,20 +369,20 @@ def _samples(each: Sequence[Protected], figure: str) -> list[list[float]]:
 
 def crossover_answers(orders: Sequence[Order]) -> Iterator[Answer]:
     """Yield a sentence for each setting: who is the cheapest from where to where."""
-    for one in orders:
-        parts = [_stretch(one, *each) for each in one.stretches()]
-        yield Answer(f"{', then '.join(parts)}.", f"Who is the cheapest as {_name(one)} grows?")
+    for order in orders:
+        parts = [_stretch(order, *each) for each in order.stretches()]
+        yield Answer(f"{', then '.join(parts)}.", f"Who is the cheapest as {_name(order)} grows?")
 
 
 def crossover_blocks(orders: Sequence[Order], kinds: Sequence[str]) -> Iterator[Block]:
     """Yield tables and a chart for each setting."""
-    for one in orders:
-        yield _prices(one, kinds)
-        yield _chart(one, kinds)
+    for order in orders:
+        yield _prices(order, kinds)
+        yield _chart(order, kinds)
     changes: list[list[Cell]] = [
-        [_words(one, each), each.at, f"{plain(each.low)} and {plain(each.high)} {one.knob.unit}"]
-        for one in orders
-        for each in one.changes
+        [_words(order, each), each.at, f"{plain(each.low)} and {plain(each.high)} {order.knob.unit}"]
+        for order in orders
+        for each in order.changes
     ]
     if changes:
         caption = (
@@ -398,21 +398,21 @@ def crossover_blocks(orders: Sequence[Order], kinds: Sequence[str]) -> Iterator[
         )
 
 
-def _name(one: Order) -> str:
-    return f"{one.knob.name} ({one.knob.unit})"
+def _name(order: Order) -> str:
+    return f"{order.knob.name} ({order.knob.unit})"
 
 
-def _stretch(one: Order, kind: str, begin: float, end: float, ending: Change | None) -> str:
+def _stretch(order: Order, kind: str, begin: float, end: float, ending: Change | None) -> str:
     who = kind or "no mechanism"
-    if end == max(one.points):
+    if end == max(order.points):
         return (
             f"{who} throughout ({plain(begin)} to {plain(end)})"
-            if begin == min(one.points)
+            if begin == min(order.points)
             else f"{who} to {plain(end)}"
         )
     if ending is not None:
         return f"{who} to {in_words(ending.at)} ({_reason(ending)})"
-    after = min(value for value in one.points if value > end)
+    after = min(value for value in order.points if value > end)
     return f"{who} to somewhere between {plain(end)} and {plain(after)} (replications disagree)"
 
 
@@ -424,35 +424,35 @@ def _reason(change: Change) -> str:
     return f"{change.after} then meets {change.figure}"
 
 
-def _words(one: Order, change: Change) -> str:
+def _words(order: Order, change: Change) -> str:
     mark = "*" * change.is_of_cheapest
     if change.figure == PRICE:
-        return f"{one.knob.name}: {change.before} is cheaper below, {change.after} above{mark}"
+        return f"{order.knob.name}: {change.before} is cheaper below, {change.after} above{mark}"
     side = "below" if change.before else "above"
-    return f"{one.knob.name}: {change.before or change.after} meets {change.figure} {side}{mark}"
+    return f"{order.knob.name}: {change.before or change.after} meets {change.figure} {side}{mark}"
 
 
-def _prices(one: Order, kinds: Sequence[str]) -> Table:
+def _prices(order: Order, kinds: Sequence[str]) -> Table:
     """Return the prices at the values that were asked for; what was played between them is in the chart."""
     rows: list[list[Cell]] = []
     for kind in kinds:
         row: list[Cell] = [kind]
-        for value in one.knob.values:
-            price = one.points[value][kind].estimate(PRICE)
+        for value in order.knob.values:
+            price = order.points[value][kind].estimate(PRICE)
             text = "-" if price is None else f"{price.mean:.3g}"
-            met = text if kind in one.meeting[value] else f"({text})"
-            row.append(f"{met}*" if one.cheapest[value] == kind else met)
+            met = text if kind in order.meeting[value] else f"({text})"
+            row.append(f"{met}*" if order.cheapest[value] == kind else met)
         rows.append(row)
     caption = "Price in % of a pCPU. * the cheapest; in brackets: does not meet what is asked."
-    return Table([_name(one), *(plain(value) for value in one.knob.values)], rows, caption=caption)
+    return Table([_name(order), *(plain(value) for value in order.knob.values)], rows, caption=caption)
 
 
-def _chart(one: Order, kinds: Sequence[str]) -> Chart:
+def _chart(order: Order, kinds: Sequence[str]) -> Chart:
     series = []
     for kind in kinds:
-        known = [(value, protected[kind].estimate(PRICE)) for value, protected in one.points.items()]
+        known = [(value, protected[kind].estimate(PRICE)) for value, protected in order.points.items()]
         points = [Point.of(value, math.nan if price is None else price) for value, price in known]
         series.append(Series(kind, points))
-    at = [(each.at.mean, f"{plain(each.at.mean)} {one.knob.unit}") for each in one.changes if each.is_of_cheapest]
-    title = f"Price over {one.knob.name}"
-    return Chart(title, _name(one), "price: CPU, both hosts, %", series, at=at, x_scale="log")
+    at = [(each.at.mean, f"{plain(each.at.mean)} {order.knob.unit}") for each in order.changes if each.is_of_cheapest]
+    title = f"Price over {order.knob.name}"
+    return Chart(title, _name(order), "price: CPU, both hosts, %", series, at=at, x_scale="log")

@@ -206,10 +206,12 @@ def phase_word(summary: Summary) -> str:
 
 def quantities(protected: Mapping[str, Protected]) -> list[Quantity]:
     """Return every figure that some mechanism has, in order."""
-    by_name = {one.name: one for each in protected.values() for one in _of(each)}
-    known = [one for one in by_name.values() if any(each.estimate(one.name) for each in protected.values())]
+    by_name = {quantity.name: quantity for each in protected.values() for quantity in _of(each)}
+    known = [
+        quantity for quantity in by_name.values() if any(each.estimate(quantity.name) for each in protected.values())
+    ]
     groups = (SERVICE, COST, FAILURE, YEAR)
-    return sorted(known, key=lambda one: groups.index(one.group))
+    return sorted(known, key=lambda quantity: groups.index(quantity.group))
 
 
 def is_of_failure(name: str) -> bool:

@@ -135,10 +135,10 @@ def meets(record: RunRecord, objectives: Sequence[Objective]) -> tuple[dict[str,
     Of a figure that a run has once for each copy of a domain, the worst.
     """
     summary, judged = Summary([(0, record)]), dict[str, float]()
-    for one in objectives:
-        names = at_any_count(one.figure, lambda name: bool(summary.find(name)))
-        judged[one.figure] = one.worst(list(map(summary.of_run, names)))
-    return judged, all(one.holds(judged[one.figure]) for one in objectives)
+    for objective in objectives:
+        names = at_any_count(objective.figure, lambda name: bool(summary.find(name)))
+        judged[objective.figure] = objective.worst(list(map(summary.of_run, names)))
+    return judged, all(objective.holds(judged[objective.figure]) for objective in objectives)
 
 
 def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) -> CapacityStudy:
@@ -162,9 +162,9 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
             f"--vary {key}: say what a run must achieve, such as --objective '{such_as}'; "
             f"a run has: {listing([address.text for address in leading])}"
         )
-    meeting = " and ".join(str(one) for one in objectives)
+    meeting = " and ".join(str(objective) for objective in objectives)
     unit = f"{knob.unit} " if knob.unit else ""
-    details = {"unit": knob.unit, "objectives": [asdict(one) for one in objectives]}
+    details = {"unit": knob.unit, "objectives": [asdict(objective) for objective in objectives]}
     sort, _, rest = key.partition(".")
     loaded = rest.partition(".")[0] if sort == "workloads" else ""
     offered = tuple(model.spec.drivers_of(loaded)) if loaded else ()
@@ -181,7 +181,7 @@ def knob_capacity(model: Model, request: CapacityRequest, execution: Execution) 
         is_counted=knob.is_whole,
         fewest_judged=fewest,
         may_ease=bool(request.objectives),
-        units={one.figure: one.unit for one in objectives},
+        units={objective.figure: objective.unit for objective in objectives},
     )
     turned = partial(at_knob, knob=knob, objectives=objectives, workload=loaded if fewest else "")
     load = JudgedLoad(model.spec, execution.seed, turned, partial(meets, objectives=objectives), offered)
@@ -199,9 +199,9 @@ def at_knob(
     turned = knob.at(spec, level)
     # Only how many copies there are changes which figures a model has, and a catalogue takes some milliseconds a run.
     known = catalogue(turned) if knob.key.endswith(_COUNT) else ()
-    for one in objectives if known else ():
-        if not at_any_count(one.figure, lambda name: bool(meant_by(name, known))):
-            raise UsageError(f"{knob.key}: at {level:g} the model has no figure '{one.figure}'")
+    for objective in objectives if known else ():
+        if not at_any_count(objective.figure, lambda name: bool(meant_by(name, known))):
+            raise UsageError(f"{knob.key}: at {level:g} the model has no figure '{objective.figure}'")
     if not workload:
         return turned
     offering = turned.workloads[workload]
@@ -261,7 +261,7 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
         {"calls/s": calls},
         beside=tuple(name for name in spec.workloads if name not in loaded),
         is_counted=True,
-        units={one.figure: "%" for one in losses},
+        units={loss.figure: "%" for loss in losses},
     )
     load = JudgedLoad(spec, execution.seed, at_streams, partial(meets, objectives=losses), offered)
     study = LevelStudy(load, names, saturating_streams(spec, execution.seed), limit)

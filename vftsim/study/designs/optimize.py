@@ -126,7 +126,7 @@ class Request:
     @property
     def figures(self) -> tuple[str, ...]:
         """Addresses of the objectives' figures."""
-        return tuple(dict.fromkeys(one.figure for one in self.objectives))
+        return tuple(dict.fromkeys(objective.figure for objective in self.objectives))
 
     @property
     def interval(self) -> float:
@@ -222,10 +222,10 @@ class Search:
         return optuna.create_study(directions=["minimize"] * (1 + len(self.request.objectives)), sampler=sampler)
 
     def _tell(self, optuna: Any, study: Any, trial: Any, candidate: Candidate | None) -> None:
-        if candidate is None or any(one.figure not in candidate.figures for one in self.request.objectives):
+        if candidate is None or any(objective.figure not in candidate.figures for objective in self.request.objectives):
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
-        losses = [one.sign * candidate.figures[one.figure].mean for one in self.request.objectives]
+        losses = [objective.sign * candidate.figures[objective.figure].mean for objective in self.request.objectives]
         study.tell(trial, [candidate.cost, *losses])
 
     # Close
@@ -235,16 +235,16 @@ class Search:
         best: Candidate | None = None
         while rest := self.unknown_below(best):
             looked = [each for each in rest if each.n]
-            one = looked[0] if best is None and looked else rest[len(rest) // 2]
+            candidate = looked[0] if best is None and looked else rest[len(rest) // 2]
             if not self._has_room(STEPS[-1]):
                 break
-            if not one.n:
-                self._look([one])
+            if not candidate.n:
+                self._look([candidate])
             for n in STEPS:
-                if one.verdict == OPEN:
-                    self._measure([one], n)
-            if one.verdict == MET:
-                best = one
+                if candidate.verdict == OPEN:
+                    self._measure([candidate], n)
+            if candidate.verdict == MET:
+                best = candidate
         return best
 
     def _look(self, some: Sequence[Candidate]) -> None:
@@ -252,21 +252,21 @@ class Search:
 
     def _measure(self, some: Sequence[Candidate], n: int) -> None:
         if some:
-            for one, result in zip(some, measured(self.evaluate, self.request, some, n), strict=True):
-                one.n, one.figures = result.n, result.figures
-                one.verdict, one.reason = result.verdict, result.reason
+            for candidate, result in zip(some, measured(self.evaluate, self.request, some, n), strict=True):
+                candidate.n, candidate.figures = result.n, result.figures
+                candidate.verdict, candidate.reason = result.verdict, result.reason
 
     def _has_room(self, runs: int) -> bool:
         return self.runs + runs <= self.request.budget
 
     # Prove
 
-    def _holds_again(self, one: Candidate) -> bool:
+    def _holds_again(self, candidate: Candidate) -> bool:
         for n in STEPS[1:]:
-            (self.proven[one.number],) = measured(self.fresh, self.request, [one], n)
-            if self.proven[one.number].verdict != OPEN:
+            (self.proven[candidate.number],) = measured(self.fresh, self.request, [candidate], n)
+            if self.proven[candidate.number].verdict != OPEN:
                 break
-        return self.proven[one.number].verdict == MET
+        return self.proven[candidate.number].verdict == MET
 
 
 def fresh_seed(seed: int) -> int:
@@ -278,18 +278,18 @@ def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n
     """Return configurations with what so many replications say of them."""
     points = [replace(e.point, number=position) for position, e in enumerate(some)]
     runs, results = evaluate(points, n), []
-    for position, one in enumerate(some):
+    for position, candidate in enumerate(some):
         if (reason := runs.refused.get(position)) is not None:
-            results.append(replace(one, n=0, verdict=REFUSED, reason=reason))
+            results.append(replace(candidate, n=0, verdict=REFUSED, reason=reason))
             continue
         summary = evaluate.summary(runs, position)
         at = {name: single(summary, name) for name in request.figures}
         figures = {name: each for name in at if (each := summary.estimate(at[name])) is not None}
         values = {name: list(summary.values(at[name]).values()) for name in figures}
         verdict = verdict_of(request.objectives, figures, values)
-        if verdict == LACKING and _may_have(one.point.model.spec, request.figures):
+        if verdict == LACKING and _may_have(candidate.point.model.spec, request.figures):
             verdict = OPEN  # these few runs gave none, as where no request came
-        results.append(replace(one, n=n, figures=figures, verdict=verdict))
+        results.append(replace(candidate, n=n, figures=figures, verdict=verdict))
     return results
 
 
@@ -412,15 +412,15 @@ def verdict_of(
     not that it meets.
     """
     are_met = []
-    for one in objectives:
-        estimate = figures.get(one.figure)
+    for objective in objectives:
+        estimate = figures.get(objective.figure)
         if estimate is None:
             return LACKING
-        values_of_runs = values[one.figure]
+        values_of_runs = values[objective.figure]
         if estimate.is_interval:
-            ends = [one.holds(end) for end in (estimate.low, estimate.high)]
+            ends = [objective.holds(end) for end in (estimate.low, estimate.high)]
         else:
-            ends = [one.holds(value) for value in values_of_runs]
+            ends = [objective.holds(value) for value in values_of_runs]
         if not any(ends):
             return MISSED
         are_met.append(all(ends) and len(values_of_runs) >= FEWEST_RUNS)

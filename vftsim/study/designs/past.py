@@ -82,12 +82,12 @@ def stored_run(folder: Path, run: int) -> StoredRun:
     return StoredRun(run, point, replication, manifest["seed"])
 
 
-def is_reproduced(folder: Path, one: StoredRun) -> bool | None:
+def is_reproduced(folder: Path, run: StoredRun) -> bool | None:
     """Run one again; return whether it is what was stored, to the last bit, or None where it was not stored."""
-    kept = dict(stored(folder, one.point.sha256, read_manifest(folder))).get(one.replication)
+    kept = dict(stored(folder, run.point.sha256, read_manifest(folder))).get(run.replication)
     if kept is None:
         return None
-    return bool(json.loads(to_json(simulate(one.task), indent=None)) == kept)
+    return bool(json.loads(to_json(simulate(run.task), indent=None)) == kept)
 
 
 def export(folder: Path) -> DataFrame:
@@ -111,8 +111,8 @@ def export(folder: Path) -> DataFrame:
 
 def _figures(n: int, data: Any) -> dict[str, float | None]:
     """Return every figure of a replication by its address."""
-    one = Summary([(n, RunRecord.from_dict(data))])
-    return {address.text: one.values(address.text).get(n) for address in one.addresses}
+    summary = Summary([(n, RunRecord.from_dict(data))])
+    return {address.text: summary.values(address.text).get(n) for address in summary.addresses}
 
 
 def _command(folder: Path) -> str:

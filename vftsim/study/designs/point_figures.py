@@ -144,9 +144,9 @@ def _of_pair(
     names = dict.fromkeys(name for line in lines for of_point in line for found in of_point.values() for name in found)
     for name in names if common else ():
         first, second = ([[_value(line[n][r], name) for r in common] for n in order] for line in lines)
-        for one in crossovers([numbers[n] for n in order], first, second, confidence):
-            before, after = kinds if one.first_is_lower_before else kinds[::-1]
-            at, bracket = one.at, (one.low, one.high)
+        for crossover in crossovers([numbers[n] for n in order], first, second, confidence):
+            before, after = kinds if crossover.first_is_lower_before else kinds[::-1]
+            at, bracket = crossover.at, (crossover.low, crossover.high)
             where = (axis, unit, held, at.mean, at.low, at.high, at.n, at.kind, *bracket)
             yield dict(zip(COLUMNS, (name, before, after, *where), strict=True))
 

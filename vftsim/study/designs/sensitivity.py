@@ -164,21 +164,21 @@ class Sensitivity(Printed):
     def to_pandas(self) -> DataFrame:
         """Return one row a factor."""
         table = []
-        for rank, one in enumerate(self.effects, 1):
+        for rank, effect in enumerate(self.effects, 1):
             row: dict[str, Any] = {
                 "rank": rank,
-                "factor": one.name,
-                "from": one.span.at(0.0),
-                "to": one.span.at(1.0),
+                "factor": effect.name,
+                "from": effect.span.at(0.0),
+                "to": effect.span.at(1.0),
                 "unit": self.unit,
-                "difference_at_from": one.low.mean if one.low else None,
-                "difference_at_to": one.high.mean if one.high else None,
-                "mu_star": one.effect.mean,
-                "mu_star_low": one.effect.low,
-                "mu_star_high": one.effect.high,
-                "sigma": one.sigma,
+                "difference_at_from": effect.low.mean if effect.low else None,
+                "difference_at_to": effect.high.mean if effect.high else None,
+                "mu_star": effect.effect.mean,
+                "mu_star_low": effect.effect.low,
+                "mu_star_high": effect.effect.high,
+                "sigma": effect.sigma,
             }
-            for name, index in (("first_order", one.first), ("total", one.total)):
+            for name, index in (("first_order", effect.first), ("total", effect.total)):
                 row |= {
                     name: index.mean if index else None,
                     f"{name}_low": index.low if index else None,
@@ -190,16 +190,16 @@ class Sensitivity(Printed):
     def blocks(self) -> list[Block]:
         """Return the answer, the shares of factors, what each does by itself, and notes."""
         ends, shares, short = list[list[Cell]](), list[list[Cell]](), shortened([each.name for each in self.effects])
-        for one in self.effects:
-            span = f"{one.span.at(0.0)} to {one.span.at(1.0)}"
-            ends.append([short[one.name], span, one.low, one.high])
-            shares.append([short[one.name], one.total, one.first, one.effect])
-        at_low, at_high, effect = (with_unit(text, self.unit) for text in ("at low", "at high", "mu*"))
+        for effect in self.effects:
+            span = f"{effect.span.at(0.0)} to {effect.span.at(1.0)}"
+            ends.append([short[effect.name], span, effect.low, effect.high])
+            shares.append([short[effect.name], effect.total, effect.first, effect.effect])
+        at_low, at_high, mu_star = (with_unit(text, self.unit) for text in ("at low", "at high", "mu*"))
         return [
             *head(self.manifest["models"], self.manifest["seed"]),
             *(Answer(text) for text in _answers(self)),
             *_charts(self, short),
-            Table(["factor", "total share", "first order", effect], shares),
+            Table(["factor", "total share", "first order", mu_star], shares),
             Table(["one at a time", "range", at_low, at_high], ends),
             *(Note(text) for text in _notes(self)),
         ]
@@ -380,9 +380,9 @@ _WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 def _charts(result: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
     """Return what each factor does by itself, and its share of the variance."""
-    ends = {f"at its {end} end": [getattr(one, end) for one in result.effects] for end in ("low", "high")}
-    totals = [one.total for one in result.effects]
-    names, difference = [short[one.name] for one in result.effects], "difference from the model as it is"
+    ends = {f"at its {end} end": [getattr(effect, end) for effect in result.effects] for end in ("low", "high")}
+    totals = [effect.total for effect in result.effects]
+    names, difference = [short[effect.name] for effect in result.effects], "difference from the model as it is"
     charts = [
         dot_chart(
             f"{result.figure}, one factor at a time",
@@ -424,9 +424,9 @@ def _answers(result: Sensitivity) -> list[str]:
     ]
 
 
-def _percent(one: Effect) -> str:
-    assert one.total is not None
-    return f"{100 * min(one.total.mean, 1.0):.0f} %"  # few samples can say more than all of it
+def _percent(effect: Effect) -> str:
+    assert effect.total is not None
+    return f"{100 * min(effect.total.mean, 1.0):.0f} %"  # few samples can say more than all of it
 
 
 def _rest(result: Sensitivity) -> str:

@@ -428,8 +428,8 @@ class SimulatedYears(Printed):
             "restart_s": self.restart_s,
             "rates": [{"name": each.name, "mean_s": each.mean_s, "cv": each.cv} for each in self.rates],
             "years": rows(self.to_pandas()),
-            "effects": {kind: [asdict(one) for one in each.kinds] for kind, each in self.found.items()},
-            "each": {kind: [asdict(one) for one in each.years] for kind, each in self.found.items()},
+            "effects": {kind: [asdict(effect) for effect in each.kinds] for kind, each in self.found.items()},
+            "each": {kind: [asdict(year) for year in each.years] for kind, each in self.found.items()},
             "refused": dict(self.refused),
         }
 
@@ -513,7 +513,7 @@ def _machines(
 ) -> dict[str, Machine]:
     """Return a model's machine under each mechanism, with those faults that can strike it there."""
     entry = protected_domain(model)
-    machines = {kind: Machine(one, one.spec.copies(entry)[0], seed, restart_s) for kind, one in chosen.items()}
+    machines = {kind: Machine(model, model.spec.copies(entry)[0], seed, restart_s) for kind, model in chosen.items()}
     return {
         kind: replace(machine, rates=tuple(rate for rate in rates if machine.can_meet(rate.fault)))
         for kind, machine in machines.items()

@@ -58,8 +58,10 @@ class WarmUpStudy(Printed):
     def blocks(self) -> list[Block]:
         period_s, transient_s = self.period_ns / 1e9, self.transient_ns / 1e9
         rows: list[list[Cell]] = [
-            [name, one.mser_cut * period_s, one.cut * period_s] if isinstance(one, WarmUp) else [name, None, None]
-            for name, one in self.found.items()
+            [name, warm_up.mser_cut * period_s, warm_up.cut * period_s]
+            if isinstance(warm_up, WarmUp)
+            else [name, None, None]
+            for name, warm_up in self.found.items()
         ]
         if self.needed_ns is None:
             answer = "not known to be enough, since not everything settled"
@@ -77,7 +79,7 @@ class WarmUpStudy(Printed):
                 f"Start-up at {self.load_saps:g} SAPS",
                 f"{PILOTS} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step.",
             ),
-            *(Note(f"{name}: {one}") for name, one in self.found.items() if not isinstance(one, WarmUp)),
+            *(Note(f"{name}: {reason}") for name, reason in self.found.items() if not isinstance(reason, WarmUp)),
             Answer(answer, f"Transient of {transient_s:g} s"),
         ]
 

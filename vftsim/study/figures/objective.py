@@ -108,10 +108,10 @@ def whole_objectives(texts: Iterable[str], specs: Sequence[ModelSpec]) -> tuple[
     A name is one of the first model that has such a figure: without protection no output is held.
     """
     whole = list[Objective]()
-    for one in map(read_objective, texts):
-        having = [each for each in specs if meant_by(one.figure, catalogue(each))][:1]
-        (in_unit,) = in_units([one], having or specs)
-        whole.append(replace(in_unit, figure=one_figure(one.figure, having[0])))
+    for objective in map(read_objective, texts):
+        having = [each for each in specs if meant_by(objective.figure, catalogue(each))][:1]
+        (in_unit,) = in_units([objective], having or specs)
+        whole.append(replace(in_unit, figure=one_figure(objective.figure, having[0])))
     return tuple(whole)
 
 
@@ -127,7 +127,8 @@ def in_units(
     """
     known, every = own_units or {}, [address for spec in specs for address in catalogue(spec)]
     return tuple(
-        one.in_unit(known[one.figure] if one.figure in known else _unit_of(one.figure, every)) for one in objectives
+        objective.in_unit(known[objective.figure] if objective.figure in known else _unit_of(objective.figure, every))
+        for objective in objectives
     )
 
 

@@ -169,8 +169,12 @@ def band_of(effects: Sequence[Effect]) -> Band | None:
     total = moves.sum(axis=0)
     together = [each for each in effects if each.price == ALL]
     for each in together:
-        total += _of_pairs(np.where(positions < position, moves, 0.0), [one.at_low for one in moving], each.at_low)
-        total += _of_pairs(np.where(positions > position, moves, 0.0), [one.at_high for one in moving], each.at_high)
+        total += _of_pairs(
+            np.where(positions < position, moves, 0.0), [effect.at_low for effect in moving], each.at_low
+        )
+        total += _of_pairs(
+            np.where(positions > position, moves, 0.0), [effect.at_high for effect in moving], each.at_high
+        )
     below, above = np.quantile(total, ((1.0 - SHARE) / 2.0, (1.0 + SHARE) / 2.0))
     if together:
         seen = [end for each in effects for end in (each.at_low, 0.0, each.at_high)]

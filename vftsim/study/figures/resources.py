@@ -131,8 +131,11 @@ def _transmitters(run: Run) -> dict[str, tuple[float, int]]:
         for network, card in host.cards.items():
             record = rows(cards)[card]
             for link, way in ((record.to_host, "to"), (record.from_host, "from")):
-                one = rows(links)[link]
-                transmitters[f"link of {network} {way} {host.name}"] = float(one.sent_bytes), int(one.rate_bits_per_s)
+                end = rows(links)[link]
+                transmitters[f"link of {network} {way} {host.name}"] = (
+                    float(end.sent_bytes),
+                    int(end.rate_bits_per_s),
+                )
     for name, guard in built.guards.items():
         for channel, (sent_bytes, rate) in built.protection_of(name).transmitters(run.engine, guard).items():
             transmitters[f"{name}: {channel}"] = sent_bytes, rate

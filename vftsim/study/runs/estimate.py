@@ -504,12 +504,12 @@ def memory_in_use() -> int:
     its own program yet has its parent's memory, which counts once.
     """
     processes, held = [(os.getpid(), "")], 0
-    for one, of_parent in processes:  # which grows meanwhile
-        statm = _memory_of(one)
+    for pid, of_parent in processes:  # which grows meanwhile
+        statm = _memory_of(pid)
         if statm in ("", of_parent):
             continue
         held += int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        for children in Path(f"/proc/{one}/task").glob("*/children"):
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
             with suppress(OSError):
                 processes += ((int(child), statm) for child in children.read_text().split())
     return held

@@ -139,9 +139,9 @@ def _source() -> str:
 @cache
 def _parts() -> str:
     packages = {
-        f"{one.metadata['Name']} {one.version}"
-        for one in distributions()
-        if any(entry.group == ENTRY_POINTS for entry in one.entry_points)
+        f"{package.metadata['Name']} {package.version}"
+        for package in distributions()
+        if any(entry.group == ENTRY_POINTS for entry in package.entry_points)
     }
     return ", ".join(sorted(packages)) or _NONE
 

@@ -72,7 +72,7 @@ def together(
     caches: Sequence[RunCache], workers: Workers[Any, Any], tasks: Sequence[Mapping[int, Any]]
 ) -> list[list[Any]]:
     """Return the results of the tasks of several studies, done in one go; what is in the store is not done again."""
-    results_by_number = [one.known() for one in caches]
+    results_by_number = [cache.known() for cache in caches]
     missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in results_by_number[n]]
     done = 0
     try:
@@ -83,7 +83,7 @@ def together(
             results_by_number[n][number] = result
             done += 1
     except KeyboardInterrupt:
-        if not done or any(one.store is not None for one in caches):
+        if not done or any(cache.store is not None for cache in caches):
             raise
         raise Interrupted(
             f"{done} of {len(missing)} runs had finished and nobody keeps them; with -o DIR (or --keep) "

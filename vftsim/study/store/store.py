@@ -156,9 +156,9 @@ class Store:
 
     def mark_damaged(self, identity: Mapping[str, Any], replication: int) -> None:
         """Treat a replication as damaged: say so once, and let another one take its place."""
-        one = sha256_of(identity), replication
-        if one not in self._damaged:
-            self._damaged.add(one)
+        key = sha256_of(identity), replication
+        if key not in self._damaged:
+            self._damaged.add(key)
             self.remarks.append(f"replication {replication} in '{self.folder}' is damaged and is computed again")
 
     def keep(self, identity: Mapping[str, Any], replication: int, data: Any) -> None:
