@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from vftsim.errors import UsageError
-from vftsim.stats import capacity_search, course_of
+from vftsim.stats import capacity_search, search_start
 from vftsim.stats.bernoulli_test import inversion_p_value, log_evidence_above, log_evidence_below
-from vftsim.stats.probing import Decision, Prober, is_non_monotone
+from vftsim.stats.probing import Prober, ProbeVerdict, is_non_monotone
 
 CENTER, SCALE = 70.0, 4.0
 TRUTH = CENTER - SCALE * math.log(9.0)
@@ -46,7 +46,7 @@ def test_sharp_threshold_is_resolved():
     assert not result.budget_ended
     assert [p.level for p in result.probes] == sorted(p.level for p in result.probes)
     assert result.estimate.n == sum(p.runs for p in result.probes)
-    assert {p.level: p.decision for p in result.probes}[43.0] is Decision.FAIL
+    assert {p.level: p.decision for p in result.probes}[43.0] is ProbeVerdict.FAIL
 
 
 @pytest.mark.parametrize("capacity", [3.5, 30.5, 799.5])
@@ -81,8 +81,8 @@ def test_what_is_known_of_one_side_only_where_larger_levels_ease():
 
 @pytest.mark.parametrize("at", [3.5, 30.5, 50.5, 799.5])
 def test_single_runs_say_whether_larger_levels_ease(at):
-    assert course_of(lambda level: level >= at, 40, 60, 1.0) == (True, 40, 60)
-    assert course_of(lambda level: level <= at, 40, 60, 1.0) == (False, 40, 60)
+    assert search_start(lambda level: level >= at, 40, 60, 1.0) == (True, 40, 60)
+    assert search_start(lambda level: level <= at, 40, 60, 1.0) == (False, 40, 60)
 
 
 @pytest.mark.parametrize("lowest", [13, 43, 65, 130])
@@ -92,7 +92,7 @@ def test_levels_that_pass_between_others_that_fail_are_searched_for_their_upper_
     def passes(level, _=0):
         return lowest <= level <= 1.2 * lowest
 
-    eases, low, high = course_of(passes, 40, 60, 1.0)
+    eases, low, high = search_start(passes, 40, 60, 1.0)
     assert not eases
     assert passes(low)
     result = capacity_search(passes, low, high, 1.0)
@@ -107,7 +107,7 @@ def test_where_none_passes_the_search_begins_where_it_was_to():
         tried.append(level)
         return False
 
-    assert course_of(fails, 40, 60, 1.0) == (False, 40, 60)
+    assert search_start(fails, 40, 60, 1.0) == (False, 40, 60)
     assert len(set(tried)) == len(tried) < 50
 
 
@@ -198,7 +198,7 @@ def test_fewer_runs_than_it_takes_never_pass():
         return (1 - 0.9 ** (n + 1)) / ((n + 1) * 0.1 * 0.9**n)
 
     assert evidence(result.runs_to_pass) >= 40.0 > evidence(result.runs_to_pass - 1)
-    assert min(probe.runs for probe in result.probes if probe.decision is Decision.PASS) == result.runs_to_pass
+    assert min(probe.runs for probe in result.probes if probe.decision is ProbeVerdict.PASS) == result.runs_to_pass
 
 
 def test_island_of_success_above_the_capacity_is_flagged():
@@ -227,7 +227,7 @@ def test_sign_test_flags_a_rise_that_no_decision_shows(rates, flagged):
         mapper=map,
         batch=1,
     )
-    assert [prober.decide(float(level)) for level in (0, 1)] == [Decision.UNDECIDED] * 2
+    assert [prober.decide(float(level)) for level in (0, 1)] == [ProbeVerdict.UNDECIDED] * 2
     assert is_non_monotone(prober) is flagged
 
 

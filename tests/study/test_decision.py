@@ -10,7 +10,7 @@ from vftsim.report.blocks import Bars, Note, Table
 from vftsim.report.terminal import as_text
 from vftsim.study.designs import failover
 from vftsim.study.designs.decision import decide
-from vftsim.study.designs.decision_crossovers import Asked
+from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.decision_figures import computed
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.figures.objective import Objective, read_objective
@@ -43,7 +43,7 @@ measure: {warm_up: 200 ms, duration: 3 s}
 def decided(tmp_path, text, kinds, *objectives, replications=2, **asked):
     path = tmp_path / "model.yaml"
     path.write_text(text)
-    question = Asked(tuple(map(read_objective, objectives)), **{"bands": False, **asked})
+    question = DecisionRequest(tuple(map(read_objective, objectives)), **{"bands": False, **asked})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failover, "AFTER_NS", 3 * S)
         patch.setattr(failover, "STEADY_AFTER_NS", 3 * S)
@@ -103,7 +103,7 @@ def test_a_job_without_clients_has_its_figures_beside_those_without_protection(j
 def test_a_short_name_of_a_figure_that_not_every_mechanism_has(kinds, tmp_path):
     """Without protection no output is held: the objective is judged on the figure of those that have it."""
     found = decided(tmp_path, WEB, kinds, "output_held <= 1 s")
-    assert found.figure_of(found.asked.objectives[0]) == "domains.vm.protection.output_held"
+    assert found.figure_of(found.request.objectives[0]) == "domains.vm.protection.output_held"
     assert {kind: found.verdicts(kind) for kind in kinds} == {"none": "no", "checkpoint": "yes"}
 
 
@@ -241,7 +241,7 @@ def test_no_figure_that_rests_on_an_assumption_has_an_interval_of_no_width(tmp_p
 
 def test_verdicts_order_and_the_cheapest(web):
     assert web.verdicts("none") == "no"
-    assert web.verdict("checkpoint", web.asked.objectives[0]) == "no"
+    assert web.verdict("checkpoint", web.request.objectives[0]) == "no"
     assert {kind for kind in web.protected if web.verdicts(kind) == "yes"} == {"lockstep", "coarse_lockstep"}
     assert web.ordered[:2] == sorted(("lockstep", "coarse_lockstep"), key=web.price)
     text = as_text(web.blocks(), 100)

@@ -11,7 +11,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.blocks.head import head
 from vftsim.study.designs import failover
 from vftsim.study.designs.decision import decide
-from vftsim.study.designs.decision_crossovers import Asked
+from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.protections import fitting, kinds_named, of_domain, under
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.runs.execution import Execution
@@ -134,7 +134,7 @@ def compared(tmp_path_factory):
     path.write_text(two + "hosts:\n  host: {pcpus: 2}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(failover, "AFTER_NS", 3 * S)
-        return decide(load_model(path), ["none", "lockstep", "checkpoint"], 2, Asked(), Execution(1, 1))
+        return decide(load_model(path), ["none", "lockstep", "checkpoint"], 2, DecisionRequest(), Execution(1, 1))
 
 
 def test_figures_of_each_mechanism(compared):

@@ -13,7 +13,7 @@ from vftsim.report.terminal import as_text
 from vftsim.study.designs.availability import availability_study
 from vftsim.study.designs.compare import compare_study
 from vftsim.study.designs.decision import decide
-from vftsim.study.designs.decision_crossovers import Asked
+from vftsim.study.designs.decision_crossovers import DecisionRequest
 from vftsim.study.designs.experiment import Found
 from vftsim.study.designs.failover import Crashes, failover_study
 from vftsim.study.designs.find_capacity import knob_capacity, ramp_study
@@ -294,7 +294,7 @@ def test_a_year_of_failovers_outside_is_marked(path, capsys, settings):
 def test_figures_of_mechanisms_outside_are_marked(path, capsys, settings):
     """The ramp ends above 20 attempts a second; other figures are those of the first step."""
     longer = ("workloads.calls.steps.duration=3 s", "workloads.calls.steps.transient=1 s")
-    found = decide(load_model(path, (*longer, *settings)), ["none"], 1, Asked(), Execution(1, 1))
+    found = decide(load_model(path, (*longer, *settings)), ["none"], 1, DecisionRequest(), Execution(1, 1))
     said = {name for _, name in found.for_machines()["outside_calibration"]}
     assert said == ({one.name for one in found.quantities} if settings else {"capacity"})
     print(as_text(found.blocks(), 1000))

@@ -135,8 +135,8 @@ class DrawableFit:
         return with_values(
             spec,
             {
-                name: own * drawn[name] / self.values[name] if self.is_scaled(name, own) else drawn[name]
-                for name, own in self._own(spec).items()
+                name: in_model * drawn[name] / self.values[name] if self.is_scaled(name, in_model) else drawn[name]
+                for name, in_model in self._model_values(spec).items()
             },
         )
 
@@ -152,22 +152,22 @@ class DrawableFit:
     def otherwise(self, spec: ModelSpec) -> dict[str, tuple[float, float]]:
         """Return a model's value and the fitted one of each key that is scaled though it lies beyond its interval."""
         return {
-            name: (own, self.values[name])
-            for name, own in self._own(spec).items()
-            if self.is_scaled(name, own) and not self.low[name] <= own <= self.high[name]
+            name: (in_model, self.values[name])
+            for name, in_model in self._model_values(spec).items()
+            if self.is_scaled(name, in_model) and not self.low[name] <= in_model <= self.high[name]
         }
 
     def applied(self, spec: ModelSpec) -> ModelSpec:
         """Return a model with the fitted values; refuse one that lacks a key that was fitted."""
-        return with_values(spec, {name: self.values[name] for name in self._own(spec)})
+        return with_values(spec, {name: self.values[name] for name in self._model_values(spec)})
 
-    def _own(self, spec: ModelSpec) -> dict[str, float]:
+    def _model_values(self, spec: ModelSpec) -> dict[str, float]:
         """Return a model's values of the fitted keys, but for those of another environment: no cost, or a factor of 1.
 
         Refuses a model that lacks a key.
         """
-        own = {name: float(read(spec, name)) for name in self.values}
-        return {name: value for name, value in own.items() if name not in self.limited or value not in (0.0, 1.0)}
+        values = {name: float(read(spec, name)) for name in self.values}
+        return {name: value for name, value in values.items() if name not in self.limited or value not in (0.0, 1.0)}
 
 
 def accepted(spec: ModelSpec) -> str:

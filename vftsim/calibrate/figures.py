@@ -97,9 +97,9 @@ def _units() -> dict[str, str]:
     """Return the unit of every declared figure by the names that datasets have for it, its own, or its column."""
     discover_parts()
     owner, kinds = f"domains.{ANY}", list(Outcome.kinds.values())
-    own = [(name.removeprefix(f"{ANY}."), entry) for kind in kinds for name, entry in _named(owner, kind, True)]
+    named = [(name.removeprefix(f"{ANY}."), entry) for kind in kinds for name, entry in _named(owner, kind, True)]
     units: dict[str, str] = {}
-    for name, entry in own + [(entry.column, entry) for kind in kinds for entry in kind.patterns()]:
+    for name, entry in named + [(entry.column, entry) for kind in kinds for entry in kind.patterns()]:
         units[name] = entry.unit if units.get(name, entry.unit) == entry.unit else ""
     return units | {name: entry.unit for kind in kinds for name, entry in _named(owner, kind)}
 

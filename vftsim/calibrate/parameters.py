@@ -41,9 +41,9 @@ def _model_with(parameter: FreeParameter, node: Node, specs: Mapping[str, ModelS
 
 def _check(parameter: FreeParameter, node: Node, spec: ModelSpec) -> None:
     """Refuse what is no number of the model, a 0 among those that scale together, and bounds that it cannot have."""
-    path, own = parameter.path, read(spec, parameter.path)
-    if isinstance(own, bool) or not isinstance(own, int | float | None):
-        raise node.error(f"{path} is {shown(own)} in the model, and no number", "path")
+    path, in_model = parameter.path, read(spec, parameter.path)
+    if isinstance(in_model, bool) or not isinstance(in_model, int | float | None):
+        raise node.error(f"{path} is {shown(in_model)} in the model, and no number", "path")
     together = {key: read(spec, key) for key in (path, *parameter.scales)} if parameter.scales else {}
     for key, value in together.items():
         if not isinstance(value, int | float) or not value:
@@ -52,9 +52,9 @@ def _check(parameter: FreeParameter, node: Node, spec: ModelSpec) -> None:
     numbers = {"low": parameter.bounds[0], "high": parameter.bounds[1], "start": parameter.first}
     for key, number in numbers.items():
         unit = parameter.unit(key)
-        if own is not None and number and unit != quantity and (unit or (quantity and quantity.whole)):
+        if in_model is not None and number and unit != quantity and (unit or (quantity and quantity.whole)):
             needs = f"a {quantity.name} such as '{quantity.example}'" if quantity else "a plain number"
             raise node.error(f"{path} is {needs}, not {shown(getattr(parameter, key))}", key)
-        scaled = {other: value * number / own for other, value in together.items() if own}
+        scaled = {other: value * number / in_model for other, value in together.items() if in_model}
         if why := accepted(with_values(spec, {path: number} | scaled)):
             raise node.error(f"the model cannot have {shown(getattr(parameter, key))}: {why}", key)

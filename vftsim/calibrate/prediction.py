@@ -470,8 +470,8 @@ def _remarks(prediction: Prediction) -> list[str]:
     if prediction.otherwise:
         units = {key: base_unit(prediction.model.spec, key) for key in prediction.otherwise}
         pairs = (
-            f"{key} ({in_unit(own, units[key])}, fitted {in_unit(fitted, units[key])})"
-            for key, (own, fitted) in prediction.otherwise.items()
+            f"{key} ({in_unit(in_model, units[key])}, fitted {in_unit(fitted, units[key])})"
+            for key, (in_model, fitted) in prediction.otherwise.items()
         )
         lines.append(
             f"The model's own value is not the fitted one, and is moved by the same factors: {', '.join(pairs)}"

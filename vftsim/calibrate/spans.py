@@ -40,13 +40,13 @@ def _fitted(spec: ModelSpec, fit: str) -> dict[str, Span]:
     drawable = read_fit(fit)
     spans: dict[str, Span] = {}
     for key, value in drawable.values.items():
-        own, unit = read(spec, key), base_unit(spec, key)
-        if key in drawable.limited and own in (0.0, 1.0):
+        in_model, unit = read(spec, key), base_unit(spec, key)
+        if key in drawable.limited and in_model in (0.0, 1.0):
             continue  # of another environment
         low, high = drawable.bounds[key] if key in drawable.undetermined else (drawable.low[key], drawable.high[key])
-        if drawable.is_scaled(key, own):
-            if own == 0.0:
+        if drawable.is_scaled(key, in_model):
+            if in_model == 0.0:
                 raise UsageError(f"--fit: the model has 0 at {key}, of which there are no multiples; --set it first")
-            low, high = own * low / value, own * high / value
-        spans[key] = Span(low, high, unit, is_whole=isinstance(own, int) and not unit)
+            low, high = in_model * low / value, in_model * high / value
+        spans[key] = Span(low, high, unit, is_whole=isinstance(in_model, int) and not unit)
     return spans

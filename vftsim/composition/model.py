@@ -361,7 +361,7 @@ class ModelSpec(Spec):
         return network in used or alike > 1 or bool(self.networks[network].background)
 
     def _peer_problems(self, where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
-        for peer, via, key, size_bytes in program.ways:
+        for peer, via, key, size_bytes in program.peer_routes:
             try:
                 self.programs_of(peer)
             except ValueError as error:
@@ -372,8 +372,8 @@ class ModelSpec(Spec):
                 continue
             shared = self._shared_networks(domain, peer)
             if not shared:
-                own = sorted({self.network_of(domain, interface) for interface in domain.interfaces.values()})
-                yield f"{where}: '{peer}' is on none of its networks: {listing(own) or 'it has none'}"
+                networks = sorted({self.network_of(domain, interface) for interface in domain.interfaces.values()})
+                yield f"{where}: '{peer}' is on none of its networks: {listing(networks) or 'it has none'}"
             elif via is not None and via not in shared:
                 yield f"{where}: via '{via}' is no network of both it and '{peer}': {listing(sorted({*shared}))}"
             elif key:
@@ -385,8 +385,8 @@ class ModelSpec(Spec):
         """Return the networks that a domain is on and an application of another, too, in the order of its own."""
         other = self.domains[peer.partition(".")[0]]
         of_other = {self.network_of(other, interface) for interface in other.interfaces.values()}
-        own = [self.network_of(domain, interface) for interface in domain.interfaces.values()]
-        return [network for network in own if network in of_other]
+        networks = [self.network_of(domain, interface) for interface in domain.interfaces.values()]
+        return [network for network in networks if network in of_other]
 
     def _networks_behind(self, domain: DomainSpec, program: ApplicationSpec) -> list[str]:
         """Return the network on which those that a program forwards to are reached, and speak past it."""
@@ -445,8 +445,8 @@ class ModelSpec(Spec):
             programs = [f"{entry}.{key}"]
             for program in programs:
                 programs += [other for other in self._asked(program) if other not in programs]
-            asked = dict.fromkeys(program.partition(".")[0] for program in programs[1:])
-            behind = [copy for each in asked for copy in self.copies(each)]
+            tiers = dict.fromkeys(program.partition(".")[0] for program in programs[1:])
+            behind = [copy for each in tiers for copy in self.copies(each)]
             groups |= {driver: [domain, *behind] for driver, domain in self.drivers_of(name).items()}
         return groups
 

@@ -75,8 +75,8 @@ def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
     several send together; one that asks for more by itself keeps to the line, or says that it does not.
     """
     paths = paths_to(spec, host, network)
-    own = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
-    if any(each.protection.channel_network == network and spec.shares_channel(each) for each in own):
+    domains = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
+    if any(each.protection.channel_network == network and spec.shares_channel(each) for each in domains):
         return True
     if spec.networks[network].background and (paths or len(spec.hosts) == 1):
         return True

@@ -57,23 +57,23 @@ def remarks(spec: ModelSpec) -> list[str]:
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
     of_disks = (_unsent_writes(name, domain) for name, domain in spec.domains.items())
-    of_ways = _second_ways(spec)
-    said = (*of_vcpus, *of_drivers, *of_disks, *of_ways, *of_tests, *of_crashes)
-    return [*filter(None, said), *_of_faults(spec), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
+    of_interfaces = _second_interfaces(spec)
+    texts = (*of_vcpus, *of_drivers, *of_disks, *of_interfaces, *of_tests, *of_crashes)
+    return [*filter(None, texts), *_of_faults(spec), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
     """Return what the length of a workload's own test makes of figures; ``test_ns`` 0: it lasts as long as the run."""
     if spec.phased or test_ns == 0:
         return ""
-    asked = f"workloads.{name}: its test lasts {format_duration(test_ns)}"
+    test = f"workloads.{name}: its test lasts {format_duration(test_ns)}"
     if _MOST_OF_IT * test_ns > spec.longest_ns:
-        return f"{asked}, and a run {format_duration(spec.longest_ns)}: its figures are of a part"
+        return f"{test}, and a run {format_duration(spec.longest_ns)}: its figures are of a part"
     if test_ns <= spec.measure.warm_up:
-        return f"{asked}: it is over when measuring begins (measure.warm_up); CPU and links are of what comes after"
+        return f"{test}: it is over when measuring begins (measure.warm_up); CPU and links are of what comes after"
     measured_to_ns = spec.tests_ns or spec.longest_ns
     if test_ns < _MOST_OF_IT * measured_to_ns:
-        return f"{asked}; CPU and links are means up to {format_duration(measured_to_ns)}"
+        return f"{test}; CPU and links are means up to {format_duration(measured_to_ns)}"
     return ""
 
 
@@ -81,7 +81,7 @@ def lost_beside(spec: ModelSpec, struck: str) -> str:
     """Return which domains a crash of one domain's host ends for good, as they come back nowhere else; empty: none."""
     specs = spec.expanded()
     ended = {name: specs[name].protection for name in ending_with(spec, struck) if name != struck}
-    lost = [name for name, own in ended.items() if not (own.has_backup or own.restart_ns)]
+    lost = [name for name, protection in ended.items() if not (protection.has_backup or protection.restart_ns)]
     if not lost:
         return ""
     return (
@@ -128,11 +128,11 @@ def _beyond_line(spec: ModelSpec) -> Iterator[str]:
         copies, network = spec.domains[spec.target_of(workload)[0]].count, spec.arrival_of(workload)[1]
         asked_of.append((f"workloads.{name}", network, workload.wire_bits_per_s * copies))
     for network, wire in spec.networks.items():
-        asked = sum(8e9 * traffic.burst / traffic.period for traffic in wire.background.values())
-        asked_of.append((f"networks.{network}.background", network, asked))
-    for who, network, asked in asked_of:
-        if asked > (line := spec.networks[network].rate):
-            yield f"{who} asks for {format_rate(asked)}, and networks.{network}.rate is {format_rate(line)}"
+        rate = sum(8e9 * traffic.burst / traffic.period for traffic in wire.background.values())
+        asked_of.append((f"networks.{network}.background", network, rate))
+    for who, network, rate in asked_of:
+        if rate > (line := spec.networks[network].rate):
+            yield f"{who} asks for {format_rate(rate)}, and networks.{network}.rate is {format_rate(line)}"
 
 
 def _lost_bursts(spec: ModelSpec) -> Iterator[str]:
@@ -181,13 +181,13 @@ def _unsent_writes(name: str, domain: DomainSpec) -> str:
     return f"domains.{name}.protection.disk.write_rate is 0: no state carries what its programs write to disks"
 
 
-def _second_ways(spec: ModelSpec) -> Iterator[str]:
+def _second_interfaces(spec: ModelSpec) -> Iterator[str]:
     """Yield interfaces of a domain that lead to one network: traffic is not spread over them."""
     for name, domain in spec.domains.items():
-        ways: dict[str, list[str]] = {}
+        interfaces: dict[str, list[str]] = {}
         for key, interface in domain.interfaces.items():
-            ways.setdefault(spec.network_of(domain, interface), []).append(key)
-        for network, keys in ways.items():
+            interfaces.setdefault(spec.network_of(domain, interface), []).append(key)
+        for network, keys in interfaces.items():
             if len(keys) > 1:
                 yield (
                     f"domains.{name}.interfaces: {listing(keys)} lead to {network}, over one link; workloads go by "
@@ -222,8 +222,8 @@ def _of_domain(spec: ModelSpec, name: str, of_faults: Collection[str]) -> Iterat
     if domain.driver is not None and not _paths_through_driver(spec, spec.host_of(domain)):
         for key, why in _changed(domain.driver, dict.fromkeys(type(domain.driver).model_fields, _NO_WAY)):
             yield f"{prefix}.driver.{key}", why
-    for disk, own in domain.disks.items():
-        for key, why in _changed(own, _of_disk(domain, disk)):
+    for disk, drive in domain.disks.items():
+        for key, why in _changed(drive, _of_disk(domain, disk)):
             yield f"{prefix}.disks.{disk}.{key}", why
     is_guarded = any(copy in of_faults for copy in spec.copies(name))
     for interface, connected in domain.interfaces.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted
 
 if TYPE_CHECKING:
-    from vftsim.study.designs.choice import Decision
+    from vftsim.study.designs.choice import Choice
     from vftsim.study.designs.rare import RareStudy
     from vftsim.study.designs.sensitivity import Sensitivity
     from vftsim.study.designs.study import StudyResult
@@ -147,7 +147,7 @@ def optimize(
     directory: str | Path | None = None,
     force: bool = False,
     progress: bool = False,
-) -> Plan[Decision]:
+) -> Plan[Choice]:
     """Find the cheapest configuration that meets objectives, with evidence by fresh random numbers.
 
     Killed or interrupted, the same command goes on.

@@ -233,7 +233,7 @@ def decide(
     """
     from vftsim.study.designs.decision import decide as decide_study
     from vftsim.study.designs.decision import decision_takes
-    from vftsim.study.designs.decision_crossovers import Asked
+    from vftsim.study.designs.decision_crossovers import DecisionRequest
     from vftsim.study.designs.protections import fitting, kinds_named, of_domain
     from vftsim.study.figures.objective import read_objective
     from vftsim.study.runs.model import first_look_ns
@@ -241,13 +241,15 @@ def decide(
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
     if quick:
         chosen = chosen.quick(first_look_ns(fitting(chosen, kinds)[0].values()))
-    asked = Asked(tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers))
+    request = DecisionRequest(
+        tuple(read_objective(text) for text in objectives), bands=prices, crossovers=tuple(crossovers)
+    )
     return Plan(
         "compare",
         "compare",
         [chosen],
-        lambda **more: decision_takes(fitting(chosen, kinds)[0], replications, replace(asked, **more)),
-        lambda execution, **more: decide_study(chosen, kinds, replications, replace(asked, **more), execution),
+        lambda **more: decision_takes(fitting(chosen, kinds)[0], replications, replace(request, **more)),
+        lambda execution, **more: decide_study(chosen, kinds, replications, replace(request, **more), execution),
     )
 
 

@@ -17,7 +17,7 @@ _LINE_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """An array in the state."""
 
     dtype: np.dtype[Any]
@@ -38,7 +38,7 @@ class Layout:
 
     head: np.dtype[Any]
     """The numbers that are no rows, at offset 0."""
-    arrays: dict[str, Place]
+    arrays: dict[str, Placement]
     size: int
     """Bytes in all.  More than numpy counts in a record (2 GiB) are well: tables are large, and mostly untouched."""
 
@@ -66,14 +66,14 @@ def layout_of(linked: Linked) -> Layout:
             numbers += [(f"{name}_used", "i8"), (f"{name}_unused", "i8")]
             arrays.append((f"{name}_after", np.dtype("i4"), table.capacity))
     head = np.dtype(numbers)
-    places, size = _placed(head.itemsize, arrays)
-    return Layout(head, places, size)
+    placements, size = _placed(head.itemsize, arrays)
+    return Layout(head, placements, size)
 
 
-def _placed(end: int, arrays: Iterable[tuple[str, np.dtype[Any], int]]) -> tuple[dict[str, Place], int]:
-    places = {}
+def _placed(end: int, arrays: Iterable[tuple[str, np.dtype[Any], int]]) -> tuple[dict[str, Placement], int]:
+    placements = {}
     for name, dtype, count in arrays:
         offset = -(-end // _LINE_BYTES) * _LINE_BYTES
-        places[name] = Place(dtype, count, offset)
-        end = places[name].end
-    return places, end
+        placements[name] = Placement(dtype, count, offset)
+        end = placements[name].end
+    return placements, end

@@ -418,12 +418,12 @@ def refuse_cycles(linked: Linked) -> None:
         _walk(start, graph, done, [])
 
 
-def _walk(name: str, graph: dict[str, set[str]], done: set[str], way: list[str]) -> None:
-    if name in way:
-        circle = " -> ".join([*way[way.index(name) :], name])
+def _walk(name: str, graph: dict[str, set[str]], done: set[str], path: list[str]) -> None:
+    if name in path:
+        circle = " -> ".join([*path[path.index(name) :], name])
         raise LinkError(f"these functions call each other in a circle: {circle}; let a queue that a loop drains cut it")
     if name in done or name not in graph:
         return
     for callee in sorted(graph[name]):
-        _walk(callee, graph, done, [*way, name])
+        _walk(callee, graph, done, [*path, name])
     done.add(name)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vftsim.kernel.declare import Action, Entry, Failure, Kind, Table
-from vftsim.kernel.layout import Layout, Place
+from vftsim.kernel.layout import Layout, Placement
 from vftsim.kernel.link import Linked, LinkError
 from vftsim.kernel.record import Record
 
@@ -71,7 +71,9 @@ def loaded(content: bytes) -> tuple[Prepared, Layout, bytes]:
     ):
         beside = tables[owner] if owner else None
         tables[name] = Table(name, Record, most, remedy, beside, is_fixed=is_fixed, is_log=is_log)
-    arrays = {name: Place(_dtype(kind), count, offset) for name, (kind, count, offset) in described["arrays"].items()}
+    arrays = {
+        name: Placement(_dtype(kind), count, offset) for name, (kind, count, offset) in described["arrays"].items()
+    }
     failures = [Failure(message) for message in described["failures"]]
     kernel = Prepared(tables=tables, failures=failures, numbers=described["numbers"])
     return kernel, Layout(_dtype(described["head"]), arrays, described["size"]), code

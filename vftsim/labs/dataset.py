@@ -106,19 +106,19 @@ def read_dataset(path: Path) -> Dataset:
 
 def _measurements(spec: DatasetSpec, table: TableSpec, folder: Path) -> Iterator[Measurement]:
     path = folder / table.file
-    kept = 0
+    complete = 0
     unused = list(table.rows)
     for row in read_rows(path, SEPARATORS[table.format], _needed(table)):
         if not _has(row, table.where):
             continue
-        kept += 1
+        complete += 1
         rule = next((rule for rule in table.rows if _has(row, rule.where)), None)
         if table.rows and rule is None:
             continue
         if rule in unused:
             unused.remove(rule)
         yield from _of_row(spec, table, row, rule)
-    if not kept:
+    if not complete:
         wanted = f" with {_condition(table.where)}" if table.where else ""
         raise ModelFileError(f"has no rows{wanted}", str(path))
     if unused:

@@ -20,7 +20,7 @@ from vftsim.stats.intervals import (
 from vftsim.stats.percentiles import Sections, percentile_interval, sections
 from vftsim.stats.probing import Probe
 from vftsim.stats.replications import ReplicationResult, StoppingRule, run_replications
-from vftsim.stats.rootsearch import CapacityResult, capacity_search, course_of
+from vftsim.stats.rootsearch import CapacityResult, capacity_search, search_start
 from vftsim.stats.warmup import WarmUp, warm_up
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "bonferroni",
     "capacity_search",
     "central_range",
-    "course_of",
     "mean_interval",
     "median_interval",
     "percentile_interval",
@@ -45,6 +44,7 @@ __all__ = [
     "ratio_of_sums",
     "run_replications",
     "runs_range",
+    "search_start",
     "sections",
     "sequential_binomial_interval",
     "stratified_interval",

@@ -24,7 +24,7 @@ class Mapper(Protocol):
         ...
 
 
-class Decision(StrEnum):
+class ProbeVerdict(StrEnum):
     """What a probe says about a level."""
 
     PASS = "pass"
@@ -41,7 +41,7 @@ class Probe:
     runs: int
     passed: int
     """Replications run, and how many of them met the objective."""
-    decision: Decision
+    decision: ProbeVerdict
     """What the sequential test made of them."""
 
     @property
@@ -109,9 +109,9 @@ class Prober:
         self._mapper = mapper
         self._batch = batch
         self.outcomes: dict[float, list[bool]] = {}
-        self._decisions: dict[float, Decision] = {}
+        self._decisions: dict[float, ProbeVerdict] = {}
 
-    def decide(self, level: float, runs: int | None = None, *, keeping: int = 0) -> Decision:
+    def decide(self, level: float, runs: int | None = None, *, keeping: int = 0) -> ProbeVerdict:
         """Return the decision on a level, with at most ``runs`` replications.
 
         Once a run of the level has failed, ``keeping`` runs of the budget are left for other levels.
@@ -120,7 +120,9 @@ class Prober:
         outcomes = self.outcomes.setdefault(level, [])
 
         def goes_on() -> bool:
-            is_open = self._decisions.get(level, Decision.UNDECIDED) is Decision.UNDECIDED and len(outcomes) < limit
+            is_open = (
+                self._decisions.get(level, ProbeVerdict.UNDECIDED) is ProbeVerdict.UNDECIDED and len(outcomes) < limit
+            )
             return is_open and (self.left > keeping or all(outcomes))
 
         while goes_on():
@@ -134,7 +136,7 @@ class Prober:
                     outcomes.append(bool(passed))
                     self.left -= 1
                     self._decisions[level] = self._test(outcomes)
-        return self._decisions.get(level, Decision.UNDECIDED)
+        return self._decisions.get(level, ProbeVerdict.UNDECIDED)
 
     def runs_to_pass(self) -> int:
         """Return how many runs a level takes to pass when none of them fails: fewer never can."""
@@ -148,14 +150,14 @@ class Prober:
             if outcomes
         )
 
-    def _test(self, outcomes: list[bool]) -> Decision:
+    def _test(self, outcomes: list[bool]) -> ProbeVerdict:
         passed = sum(outcomes)
         failed = len(outcomes) - passed
         if log_evidence_above(passed, failed, self._probability) >= self._threshold:
-            return Decision.PASS
+            return ProbeVerdict.PASS
         if log_evidence_below(passed, failed, self._probability) >= self._threshold:
-            return Decision.FAIL
-        return Decision.UNDECIDED
+            return ProbeVerdict.FAIL
+        return ProbeVerdict.UNDECIDED
 
 
 def is_non_monotone(prober: Prober, *, eases: bool = False) -> bool:
@@ -167,7 +169,7 @@ def is_non_monotone(prober: Prober, *, eases: bool = False) -> bool:
     probes = prober.probes()[::-1] if eases else prober.probes()
     pairs = list(combinations(probes, 2))
     for below, above in pairs:
-        if below.decision is Decision.FAIL and above.decision is Decision.PASS:
+        if below.decision is ProbeVerdict.FAIL and above.decision is ProbeVerdict.PASS:
             return True
         both = list(zip(prober.outcomes[below.level], prober.outcomes[above.level], strict=False))
         inversions = sum(not lower and upper for lower, upper in both)

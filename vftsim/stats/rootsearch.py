@@ -35,7 +35,7 @@ from typing import Literal, NamedTuple
 
 from vftsim.errors import UsageError
 from vftsim.stats.estimate import Estimate
-from vftsim.stats.probing import BudgetUsedUp, Decision, Mapper, Probe, Prober, is_non_monotone
+from vftsim.stats.probing import BudgetUsedUp, Mapper, Probe, Prober, ProbeVerdict, is_non_monotone
 
 Answer = Literal["between", "at least", "below", "unknown"]
 
@@ -72,14 +72,14 @@ class CapacityResult:
     @property
     def answer(self) -> Answer:
         """What is known: the level lies between two, or is at least or below one, or nothing is."""
-        below = Decision.FAIL if self.eases else Decision.PASS
+        below = ProbeVerdict.FAIL if self.eases else ProbeVerdict.PASS
         is_above = any(probe.decision is below and probe.level <= self.estimate.low for probe in self.probes)
         if math.isfinite(self.estimate.high):
             return "between" if is_above else "below"
         return "at least" if is_above else "unknown"
 
 
-class Course(NamedTuple):
+class SearchStart(NamedTuple):
     """Where a search begins, and whether larger levels are the easier ones there."""
 
     eases: bool
@@ -87,13 +87,13 @@ class Course(NamedTuple):
     high: float
 
 
-def course_of(
+def search_start(
     passes: Callable[[float], bool],
     low: float,
     high: float,
     resolution: float,
     allows: Callable[[float], bool] = lambda _: True,
-) -> Course:
+) -> SearchStart:
     """Return how to search, by single runs at levels ever farther apart.
 
     ``passes(level)`` is always of the same replication.  Where it is the same at all levels, there is nothing to find
@@ -104,11 +104,11 @@ def course_of(
     for doubling in range(MAXIMUM_DOUBLINGS + 1):
         for level in (high * 2.0**doubling, low / 2.0 ** (doubling + 1)):
             if level >= resolution and allows(level) and passes(level) != at_low:
-                return Course(at_low == (level < low), low, high)
+                return SearchStart(at_low == (level < low), low, high)
     for level in () if at_low else _between(low, high, resolution):
         if allows(level) and passes(level):
-            return Course(False, level, 2.0 * level)
-    return Course(False, low, high)
+            return SearchStart(False, level, 2.0 * level)
+    return SearchStart(False, low, high)
 
 
 def _between(low: float, high: float, resolution: float) -> Iterator[float]:
@@ -224,9 +224,9 @@ class _Search:
         self._floor_index = self._last_allowed(lowest) - 1
         self._is_bounded_below = self._floor_index >= lowest
         self._eases = eases
-        self._verdict_below, self._verdict_above = Decision.PASS, Decision.FAIL
+        self._verdict_below, self._verdict_above = ProbeVerdict.PASS, ProbeVerdict.FAIL
         if eases:
-            self._verdict_below, self._verdict_above = Decision.FAIL, Decision.PASS
+            self._verdict_below, self._verdict_above = ProbeVerdict.FAIL, ProbeVerdict.PASS
         self._below = self._floor_index
         self._above: int | None = None
         self._undecided: set[int] = set()
@@ -320,7 +320,7 @@ class _Search:
             else:
                 return
 
-    def _probe(self, index: int, runs: int | None = None) -> Decision:
+    def _probe(self, index: int, runs: int | None = None) -> ProbeVerdict:
         if index <= self._floor_index:
             return self._verdict_below
         # Until a level has passed, one that may fail must not take the runs of another that may pass.
@@ -332,7 +332,7 @@ class _Search:
             self._below = max(self._below, index)
         elif decision is self._verdict_above and index > self._below:
             self._above = index if self._above is None else min(self._above, index)
-        elif decision is Decision.UNDECIDED:
+        elif decision is ProbeVerdict.UNDECIDED:
             self._undecided.add(index)
         return decision
 

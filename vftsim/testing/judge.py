@@ -118,9 +118,9 @@ def _plays(mechanism: ProtectionSpec, crashes: int, until_ns: int) -> Iterator[t
     """Yield what is played, by name."""
     has_channel = mechanism.has_backup
     for service_ns in _SERVICES_NS:
-        said = "" if not service_ns else ", with a service"
-        yield f"quiet{said}", _fields(service_ns)
-        yield f"flaps{said}", _fields(service_ns, [*(_FLAPS if has_channel else ()), *_PAUSES])
+        service = "" if not service_ns else ", with a service"
+        yield f"quiet{service}", _fields(service_ns)
+        yield f"flaps{service}", _fields(service_ns, [*(_FLAPS if has_channel else ()), *_PAUSES])
     for number in range(crashes):
         at_ns = 10 * MS + (2 * number + 1) * (_SPAN_NS - 20 * MS) // (2 * crashes) + 7 * number
         service_ns = _SERVICES_NS[number % 2]

@@ -73,12 +73,12 @@ class Desk:
 
     def readable(self, pairs: Sequence[tuple[str, str]]) -> Question:
         """Return the question without what is wrong in it: the page keeps the rest of what somebody typed."""
-        kept: list[tuple[str, str]] = []
+        readable: list[tuple[str, str]] = []
         for pair in pairs[:MOST_PAIRS]:
             with suppress(VftsimError):
                 self.read([pair])
-                kept.append(pair)
-        return self.read(kept)
+                readable.append(pair)
+        return self.read(readable)
 
     def posed(self, question: Question) -> list[Posed]:
         """Return the configurations of a question; refuse changes that a model cannot have."""
@@ -96,7 +96,7 @@ class Desk:
             posed.append(Posed(each.label, model, knobs, study, self.runs.state(study)))
         return posed
 
-    def own(self, name: str) -> Model:
+    def base_model(self, name: str) -> Model:
         return model_of(self._document(self.models[name]), name)
 
     def _document(self, path: str) -> Document:

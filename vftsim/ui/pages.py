@@ -75,7 +75,7 @@ def is_busy(posed: Sequence[Posed]) -> bool:
 def _own_model(desk: Desk, question: Question) -> Model | None:
     """Return the model as its file has it; None if that is no model any more."""
     try:
-        return desk.own(question.model)
+        return desk.base_model(question.model)
     except VftsimError:
         return None
 

@@ -61,8 +61,8 @@ def serve(
             )
             uvicorn.Server(config).run(sockets=[listening])
         except KeyboardInterrupt:
-            kept = f"studies are kept in '{store}', and what was under way goes on with the next start"
-            raise KeyboardInterrupt(kept) from None
+            where_kept = f"studies are kept in '{store}', and what was under way goes on with the next start"
+            raise KeyboardInterrupt(where_kept) from None
         finally:
             desk.runs.close()
 

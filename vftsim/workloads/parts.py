@@ -166,7 +166,7 @@ class Program:
         return None if self._measured is None else self._measured()
 
 
-class Way(NamedTuple):
+class PeerRoute(NamedTuple):
     """How an application speaks to a peer."""
 
     peer: str
@@ -213,9 +213,9 @@ class ApplicationSpec(Spec):
         return ()
 
     @property
-    def ways(self) -> Sequence[Way]:
+    def peer_routes(self) -> Sequence[PeerRoute]:
         """How it speaks to its peers: to each once, by any network that both are on, if it does not say."""
-        return [Way(peer) for peer in self.peers]
+        return [PeerRoute(peer) for peer in self.peers]
 
     @property
     def answer_bytes(self) -> int:

@@ -207,9 +207,10 @@ class BulkClientsSpec(WorkloadSpec):
 
     def incompatibility(self, application: ApplicationSpec, rate_bits_per_s: int, queue_bytes: int) -> str:
         """A client goes on when half of its transmit queue is free, and sends frames that fit into that."""
-        frame, own, network = self.frame_bytes, self.network.queue, self.network
-        if network.switched and own < frame:
-            return f"network.queue: {BYTE_COUNT.format(own)} is shorter than a frame of {frame} B: none could be sent"
+        frame, client_queue, network = self.frame_bytes, self.network.queue, self.network
+        if network.switched and client_queue < frame:
+            length = BYTE_COUNT.format(client_queue)
+            return f"network.queue: {length} is shorter than a frame of {frame} B: none could be sent"
         needed = frame if network.switched else 2 * frame
         if queue_bytes < needed and (network.flow_control or not network.switched):
             why = "which the switch would hold back for ever" if network.switched else "which wait for half of it"

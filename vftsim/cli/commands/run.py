@@ -63,7 +63,7 @@ def run(call: StudyCall, shard: str | None = None, *, common: Runs) -> None:
     result = common.conduct(plan, shard=share)
     if result.interrupted:
         common.show(result)
-        kept = f"{len(result.records)} of {result.manifest['replications_wanted']} replications"
+        finished = f"{len(result.records)} of {result.manifest['replications_wanted']} replications"
         where = f" in '{common.output}'; --resume continues" if common.output else ", shown above"
-        raise interrupted(f"{kept} are kept{where}")
+        raise interrupted(f"{finished} are kept{where}")
     common.show_all(plan, result)

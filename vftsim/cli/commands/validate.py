@@ -48,10 +48,10 @@ class Validating(Work):
 
 def _typed(call: StudyCall, settings: list[str]) -> str:
     """Return what was asked, as it is typed behind the command."""
-    asked = call.arguments
-    options = [f"-e {shlex.quote(name)}" for name in asked.get("environments") or ()]
-    options += [f"-n {asked['replications']}"] if asked.get("replications") else []
-    return " ".join([asked["name_or_path"], *options, *(f"--set {shlex.quote(text)}" for text in settings)])
+    arguments = call.arguments
+    options = [f"-e {shlex.quote(name)}" for name in arguments.get("environments") or ()]
+    options += [f"-n {arguments['replications']}"] if arguments.get("replications") else []
+    return " ".join([arguments["name_or_path"], *options, *(f"--set {shlex.quote(text)}" for text in settings)])
 
 
 @made_from(labs.validate, Validating, before={"set_": "keep"})

@@ -54,7 +54,7 @@ class HttperfReport:
         """Return the report as httperf prints it; the line about the client's processor only where it is known."""
         connections, requests = (count / self.duration_s for count in (self.connections, self.requests))
         user, system = self.cpu_s or (math.nan, math.nan)
-        said = {
+        reported = {
             **vars(self),
             "errors": {name: self.errors.get(name, 0) for name in ERRORS},
             "errors_total": self.errors_total,
@@ -67,7 +67,7 @@ class HttperfReport:
             "net_kb_per_s": self.net_bytes_per_s / 1024,
             "net_mbit_per_s": self.net_bytes_per_s * 8e-6,
         }
-        return "".join(f"{line.format(**said)}\n" for line in _LINES if line != _CPU or self.cpu_s is not None)
+        return "".join(f"{line.format(**reported)}\n" for line in _LINES if line != _CPU or self.cpu_s is not None)
 
 
 _CPU = (

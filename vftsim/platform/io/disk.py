@@ -218,12 +218,12 @@ def add_disk(engine: Engine, domain: int, spec: DiskSpec) -> int:
 
 def use_of(engine: Engine, row: int) -> dict[str, Any]:
     """Return what the record of a disk counts, up to now, by the names of :class:`DiskUse`."""
-    own: Any = engine.rows(disks)[row]
-    passed_ns = engine.now_ns - int(own.counted_ns)
+    disk: Any = engine.rows(disks)[row]
+    passed_ns = engine.now_ns - int(disk.counted_ns)
     return {
-        "served": int(own.served),
-        "busy_ns": int(own.busy_ns) + int(own.busy) * passed_ns,
-        "present_ns": int(own.present_ns) + int(own.present) * passed_ns,
-        "awaited": int(own.awaited),
-        "response_ns": int(own.response_ns),
+        "served": int(disk.served),
+        "busy_ns": int(disk.busy_ns) + int(disk.busy) * passed_ns,
+        "present_ns": int(disk.present_ns) + int(disk.present) * passed_ns,
+        "awaited": int(disk.awaited),
+        "response_ns": int(disk.response_ns),
     }

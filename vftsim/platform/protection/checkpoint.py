@@ -142,8 +142,8 @@ class IntervalFields(ReplicationFields):
 
     def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
         """Have each guest but the first of this mechanism begin at an instant of its own within an interval."""
-        own = engine.rows(guards)[guard].mechanism
-        before = sum(int(engine.rows(guards)[row].mechanism == own) for row in range(1, guard))
+        mechanism = engine.rows(guards)[guard].mechanism
+        before = sum(int(engine.rows(guards)[row].mechanism == mechanism) for row in range(1, guard))
         if before and streams is not None:
             first_ns = streams.phase_ns("checkpoint.phase", before, self.interval)
             engine.rows(checkpoints)[guard].first_ns = max(1, first_ns)

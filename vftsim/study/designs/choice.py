@@ -37,7 +37,7 @@ from vftsim.study.store.resumable import resumable_store, write_result
 
 
 @dataclass(frozen=True)
-class Decision(Printed):
+class Choice(Printed):
     """The cheapest configuration that meets the objectives, with its evidence."""
 
     request: Request
@@ -132,7 +132,7 @@ class Decision(Printed):
         }
 
 
-def optimize(request: Request, folder: Path, execution: Execution, *, force: bool = False) -> Decision:
+def optimize(request: Request, folder: Path, execution: Execution, *, force: bool = False) -> Choice:
     """Find the cheapest configuration that meets the objectives; Ctrl-C keeps what had finished.
 
     Refuses a request that makes no sense, and too much to choose from where optuna is missing.
@@ -158,12 +158,12 @@ def optimize(request: Request, folder: Path, execution: Execution, *, force: boo
         settled = not search.unknown_below(winner) and not any(each.is_left_open for each in cheaper)
         runner_up = search.runner_up(winner) if winner is not None else None
         runs = search.runs + sum(each.n for each in search.proven.values())
-        decision = Decision(
+        choice = Choice(
             request, winner, runner_up, search.proven, search.candidates, search.refused, settled, runs, manifest
         )
-        store.finish(lambda folder: write_result(folder, decision, {"configurations.csv": decision.to_pandas()}))
-        decision.remarks.extend(store.remarks)
-    return decision
+        store.finish(lambda folder: write_result(folder, choice, {"configurations.csv": choice.to_pandas()}))
+        choice.remarks.extend(store.remarks)
+    return choice
 
 
 _MOST_ON_FRONT = 8
@@ -176,49 +176,49 @@ _WHY_NOT: Mapping[str, tuple[str, str]] = {
 """Of one, and of several."""
 
 
-def _chart(decision: Decision, objective: Objective) -> Chart:
+def _chart(choice: Choice, objective: Objective) -> Chart:
     """Return every configuration that was looked at by its cost, and the front that nothing cheaper beats."""
-    seen = [each for each in decision.candidates if objective.figure in each.figures]
+    seen = [each for each in choice.candidates if objective.figure in each.figures]
     series = [
         Series(verdict, [Point.of(each.cost, each.figures[objective.figure]) for each in candidates], "dots")
         for verdict in (MET, MISSED, OPEN)
         if (candidates := [each for each in seen if each.verdict == verdict])
     ]
-    front = [Point(each.cost, each.figures[objective.figure].mean) for each in decision.fronts[objective.figure]]
+    front = [Point(each.cost, each.figures[objective.figure].mean) for each in choice.fronts[objective.figure]]
     return Chart(
         f"Cost against {objective.figure}",
-        with_unit("cost", decision.request.prices.unit),
-        _in_unit(decision, objective.figure),
+        with_unit("cost", choice.request.prices.unit),
+        _in_unit(choice, objective.figure),
         [*series, Series("nothing cheaper is better", front, "steps")],
         [(objective.value, str(objective))],
         scale=scale_of(series),
-        at=[(decision.winner.cost, "the choice")] if decision.winner is not None else (),
+        at=[(choice.winner.cost, "the choice")] if choice.winner is not None else (),
     )
 
 
-def _cost(decision: Decision, candidate: Candidate) -> str:
-    unit = decision.request.prices.unit
+def _cost(choice: Choice, candidate: Candidate) -> str:
+    unit = choice.request.prices.unit
     return f"{plain(candidate.cost)} {unit}".rstrip()
 
 
-def _answers(decision: Decision) -> list[str]:
-    objectives = listing([str(objective) for objective in decision.request.objectives])
-    percent = f"{100 * decision.request.confidence:g} %"
-    if decision.winner is None:
-        closest = "; ".join(f"{name}: best {front[-1].name}" for name, front in decision.fronts.items() if front)
-        sure = "None can" if decision.is_settled else "Some stay open"
+def _answers(choice: Choice) -> list[str]:
+    objectives = listing([str(objective) for objective in choice.request.objectives])
+    percent = f"{100 * choice.request.confidence:g} %"
+    if choice.winner is None:
+        closest = "; ".join(f"{name}: best {front[-1].name}" for name, front in choice.fronts.items() if front)
+        sure = "None can" if choice.is_settled else "Some stay open"
         none = f"No configuration is known to meet {objectives} with {percent} confidence. {sure}."
         return [f"{none} {closest}." if closest else none]
-    choice = f"{decision.winner.name}, at {_cost(decision, decision.winner)}"
-    text = f"The cheapest that meets {objectives} with {percent} confidence: {choice}."
-    return [text, _why_nothing_cheaper(decision, decision.winner)]
+    named = f"{choice.winner.name}, at {_cost(choice, choice.winner)}"
+    text = f"The cheapest that meets {objectives} with {percent} confidence: {named}."
+    return [text, _why_nothing_cheaper(choice, choice.winner)]
 
 
-def _why_nothing_cheaper(decision: Decision, winner: Candidate) -> str:
+def _why_nothing_cheaper(choice: Choice, winner: Candidate) -> str:
     """Return what is known of the configurations that would be chosen instead if they met the objectives."""
-    preferred = decision.preferred
+    preferred = choice.preferred
     named = "cheaper" if all(each.cost < winner.cost for each in preferred) else "cheaper or equally cheap"
-    if not decision.is_settled:
+    if not choice.is_settled:
         unseen = sum(each.is_new for each in preferred)
         unclear = sum(bool(each.n) and each.verdict == OPEN for each in preferred)
         return (
@@ -236,45 +236,45 @@ def _why_nothing_cheaper(decision: Decision, winner: Candidate) -> str:
     return f"More runs cannot change that: of {len(preferred)} {named} configurations {reasons}."
 
 
-def _evidence(decision: Decision) -> Table:
+def _evidence(choice: Choice) -> Table:
     """Return winner and runner-up, in the search and with fresh random numbers."""
     table: list[list[Cell]] = []
-    for title, candidate in (("choice", decision.winner), ("next", decision.runner_up)):
+    for title, candidate in (("choice", choice.winner), ("next", choice.runner_up)):
         if candidate is None:
             continue
-        table.append([f"{title}: {candidate.name}, {_cost(decision, candidate)}"])
-        for words, each in (("in the search", candidate), ("with fresh seeds", decision.again.get(candidate.number))):
+        table.append([f"{title}: {candidate.name}, {_cost(choice, candidate)}"])
+        for words, each in (("in the search", candidate), ("with fresh seeds", choice.again.get(candidate.number))):
             if each is not None:
-                figures: list[Cell] = [each.figures.get(name) for name in decision.request.figures]
+                figures: list[Cell] = [each.figures.get(name) for name in choice.request.figures]
                 table.append([f"  {words}", str(each.n), each.verdict, *figures])
-    heads = [_in_unit(decision, name) for name in decision.request.figures]
+    heads = [_in_unit(choice, name) for name in choice.request.figures]
     return Table(["evidence", "runs", "verdict", *heads], table)
 
 
-def _front(decision: Decision, name: str, front: list[Candidate]) -> Table:
+def _front(choice: Choice, name: str, front: list[Candidate]) -> Table:
     table: list[list[Cell]] = [
         [each.name, plain(each.cost), each.figures[name], each.verdict] for each in front[:_MOST_ON_FRONT]
     ]
-    cost = with_unit("cost", decision.request.prices.unit)
-    return Table(["cheapest for its figure", cost, _in_unit(decision, name), "verdict"], table)
+    cost = with_unit("cost", choice.request.prices.unit)
+    return Table(["cheapest for its figure", cost, _in_unit(choice, name), "verdict"], table)
 
 
-def _in_unit(decision: Decision, name: str) -> str:
+def _in_unit(choice: Choice, name: str) -> str:
     """Return a figure as a heading, with its unit."""
-    return with_unit(name, decision.unit_of(name))
+    return with_unit(name, choice.unit_of(name))
 
 
-def _notes(decision: Decision) -> list[str]:
-    request, notes = decision.request, list[str]()
-    looked = sum(bool(each.n) for each in decision.candidates)
+def _notes(choice: Choice) -> list[str]:
+    request, notes = choice.request, list[str]()
+    looked = sum(bool(each.n) for each in choice.candidates)
     notes.append(
-        f"{looked} of {len(decision.candidates)} configurations were looked at, {decision.runs} runs in all. "
-        f"{decision.dropped_at_once} cheaper ones were out as all of their first {FEW} runs missed an objective."
+        f"{looked} of {len(choice.candidates)} configurations were looked at, {choice.runs} runs in all. "
+        f"{choice.dropped_at_once} cheaper ones were out as all of their first {FEW} runs missed an objective."
     )
-    if decision.refused:
-        name, why = next(iter(decision.refused.items()))
-        notes.append(f"{counted(len(decision.refused), 'combination')} cannot be, such as {name}: {why}")
-    if failed := [each for each in decision.candidates if each.failed_again]:
+    if choice.refused:
+        name, why = next(iter(choice.refused.items()))
+        notes.append(f"{counted(len(choice.refused), 'combination')} cannot be, such as {name}: {why}")
+    if failed := [each for each in choice.candidates if each.failed_again]:
         notes.append(f"Met the objectives in the search and not with fresh seeds: {'; '.join(e.name for e in failed)}.")
     notes.append(
         f"meets: of each figure the {100 * request.interval:g} % interval of {STEPS[0]} runs or more is on the right "
@@ -282,14 +282,14 @@ def _notes(decision: Decision) -> list[str]:
     )
     shown = [
         each
-        for candidate in (decision.winner, decision.runner_up)
+        for candidate in (choice.winner, choice.runner_up)
         if candidate
-        for each in (candidate, decision.again.get(candidate.number))
+        for each in (candidate, choice.again.get(candidate.number))
     ]
     notes += resting_on_some((f"{e.name}: {name}", e.figures[name].n, e.n) for e in shown if e for name in e.figures)
     prices = request.prices
     source = f" ({prices.source})" if prices.source else ""
-    units = price_units(request, [each.point for each in decision.candidates])
+    units = price_units(request, [each.point for each in choice.candidates])
     of_each = "".join(f", of each {unit} of {key}" for key, unit in units.items() if unit)
     notes.append(
         f"Prices: {prices.name}{source}{of_each}. Looks are few runs: a front's figures are estimates with ranges."

@@ -293,17 +293,19 @@ def planned_reprotection_ns(spec: ModelSpec, domain: str) -> int | None:
     Guests of its host that are copied over one network have equal shares of it, but none more than its own rate.
     """
     specs = spec.expanded()
-    own = _copy_of(spec, specs[domain])
-    if own is None:
+    copy_again = _copy_of(spec, specs[domain])
+    if copy_again is None:
         return None
     network = specs[domain].protection.channel_network
     if network is not None:
         beside = (specs[name] for name in ending_with(spec, domain) if name != domain)
         copies = (_copy_of(spec, each) for each in beside if each.protection.channel_network == network)
         others = [each.rate for each in copies if each is not None]
-        own = own.model_copy(update={"rate": fair_share(own.rate, others, spec.networks[network].rate)})
-    plan = plan_copy(own)
-    return own.delay + plan.live_ns + plan.downtime_ns
+        copy_again = copy_again.model_copy(
+            update={"rate": fair_share(copy_again.rate, others, spec.networks[network].rate)}
+        )
+    plan = plan_copy(copy_again)
+    return copy_again.delay + plan.live_ns + plan.downtime_ns
 
 
 def _copy_of(spec: ModelSpec, domain: DomainSpec) -> ReprotectionSpec | None:
@@ -311,11 +313,11 @@ def _copy_of(spec: ModelSpec, domain: DomainSpec) -> ReprotectionSpec | None:
     return mechanism.copy_again if isinstance(mechanism, ChannelFields) else None
 
 
-def fair_share(own: int, others: Sequence[int], line: int) -> int:
+def fair_share(wanted: int, others: Sequence[int], line: int) -> int:
     """Return what one has of a line at which each asks for a rate: nobody more than it, and the rest evenly."""
-    for waiting, rate in zip(range(len(others) + 1, 0, -1), sorted([own, *others]), strict=True):
+    for waiting, rate in zip(range(len(others) + 1, 0, -1), sorted([wanted, *others]), strict=True):
         share = max(1, min(rate, line // waiting))
-        if rate == own:
+        if rate == wanted:
             break
         line -= share
     return share

@@ -21,7 +21,7 @@ from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head, of_brackets
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.decision_crossovers import (
-    Asked,
+    DecisionRequest,
     Order,
     Playing,
     crossover_answers,
@@ -73,7 +73,7 @@ class Decision(Printed):
     base: Model
     protected: Mapping[str, Protected]
     """Results by mechanism."""
-    asked: Asked
+    request: DecisionRequest
     bands: Mapping[str, Mapping[str, Band]]
     """By mechanism and figure, what the ranges of prices make of it; empty: prices were taken as they are."""
     refused: Mapping[str, str]
@@ -122,13 +122,13 @@ class Decision(Printed):
 
     def verdicts(self, kind: str) -> Verdict:
         """Tell whether a mechanism meets every objective."""
-        every = {self.verdict(kind, objective) for objective in self.asked.objectives}
+        every = {self.verdict(kind, objective) for objective in self.request.objectives}
         return "no" if "no" in every else "open" if "open" in every else "yes"
 
     @cached_property
     def ordered(self) -> list[str]:
         """The mechanisms: those that meet what is asked, the cheaper ones before; as named if nothing is asked."""
-        if not self.asked.objectives:
+        if not self.request.objectives:
             return list(self.protected)
         best = ("yes", "open", "no")
         return sorted(self.protected, key=lambda kind: (best.index(self.verdicts(kind)), self.price(kind)))
@@ -143,7 +143,7 @@ class Decision(Printed):
         about = self.manifest["models"][0]
         notes = [note for note in about["notes"] if not note.startswith("protection")]
         blocks: list[Block] = [*head([{**about, "costs": [], "notes": notes}], self.manifest["seed"])]
-        if self.asked.objectives:
+        if self.request.objectives:
             blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
         else:
             blocks += crossover_answers(self.crossovers)
@@ -214,15 +214,15 @@ class Decision(Printed):
         return {
             "manifest": self.manifest,
             "comparison": rows(self.to_pandas()),
-            "mtbf_s": self.asked.mtbf_s,
-            "restart_s": self.asked.restart_s,
+            "mtbf_s": self.request.mtbf_s,
+            "restart_s": self.request.restart_s,
             "objectives": [
                 {
                     "objective": str(objective),
                     "figure": self.figure_of(objective),
                     "met": {kind: self.verdict(kind, objective) for kind in self.protected},
                 }
-                for objective in self.asked.objectives
+                for objective in self.request.objectives
             ],
             "order": self.ordered,
             "refused": dict(self.refused),
@@ -232,30 +232,32 @@ class Decision(Printed):
         }
 
 
-def decision_takes(models: Mapping[str, Model], replications: int, asked: Asked) -> Needs:
+def decision_takes(models: Mapping[str, Model], replications: int, request: DecisionRequest) -> Needs:
     """Return what such a study takes: replications of each model, and crashes; of each price two more."""
     needs = total([each.spec for each in models.values()], replications)
     for each in models.values():
         needs += Crashes(max(replications, 2), of_backup=True).takes(each)
         once = Crashes(1, after_ns=watched_ns({"": each}), of_backup=True)
-        for end in variants(_shorter(each), protected_domain(each)) if asked.bands else ():
+        for end in variants(_shorter(each), protected_domain(each)) if request.bands else ():
             needs += once.takes(end.model) if end.is_of_failure else total([end.model.spec], 1)
-    if not asked.crossovers:
+    if not request.crossovers:
         return needs
     entry = protected_domain(next(iter(models.values())))
-    return needs + orders_take(models, entry, shared_knobs(asked.crossovers, models, entry), asked, replications)
+    return needs + orders_take(models, entry, shared_knobs(request.crossovers, models, entry), request, replications)
 
 
-def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, execution: Execution) -> Decision:
+def decide(
+    model: Model, kinds: Sequence[str], replications: int, request: DecisionRequest, execution: Execution
+) -> Decision:
     """Run a model under every mechanism for the same replications, and as many crashes of each.
 
     Refuses a model that no mechanism fits, or that has no figure or setting that was asked for.
     """
     models, refused = fitting(model, kinds)
     name, specs = protected_domain(model), [each.spec for each in models.values()]
-    asked = replace(asked, objectives=in_units(asked.objectives, specs, undeclared_units()))
-    knobs = shared_knobs(asked.crossovers, models, name)
-    play = Playing(model.spec.copies(name)[0], asked, execution)
+    request = replace(request, objectives=in_units(request.objectives, specs, undeclared_units()))
+    knobs = shared_knobs(request.crossovers, models, name)
+    play = Playing(model.spec.copies(name)[0], request, execution)
     done = dict(zip(models, replicate(list(models.values()), replications, execution), strict=True))
     common = sorted(set.intersection(*(set(each.records) for each in done.values())))
     if not common:
@@ -277,10 +279,10 @@ def decide(model: Model, kinds: Sequence[str], replications: int, asked: Asked, 
     manifest = execution.manifest(
         list(models.values()), "compare", common, wanted=replications, interrupted=interrupted
     )
-    bands = _bands(models, name, play, done) if asked.bands and not interrupted else {}
+    bands = _bands(models, name, play, done) if request.bands and not interrupted else {}
     over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []
     return Decision(
-        model, compared, asked, bands, refused, {k: v for k, v in notes.items() if v}, manifest, tuple(over)
+        model, compared, request, bands, refused, {k: v for k, v in notes.items() if v}, manifest, tuple(over)
     )
 
 
@@ -316,7 +318,7 @@ def _bands(
         of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
     bands = {}
     for kind, priced in ends.items():
-        asked_for = [address_in(of_base[kind].summary, objective.figure) for objective in play.asked.objectives]
+        asked_for = [address_in(of_base[kind].summary, objective.figure) for objective in play.request.objectives]
         at_ends = [
             (each, play.with_failovers(of_base[kind], next(crashes)) if each.is_of_failure else next(runs))
             for each in priced
@@ -349,7 +351,7 @@ _OF_STATE = {"rolled_back", "execution_lost"}
 
 def _deciding(decision: Decision) -> list[Block]:
     """Return which price moves the figures most that were asked for, the price of all, and the outage."""
-    objectives = [(decision.figure_of(objective), str(objective)) for objective in decision.asked.objectives]
+    objectives = [(decision.figure_of(objective), str(objective)) for objective in decision.request.objectives]
     columns = dict([*objectives, (PRICE, "price"), (OUTAGE, "outage")])
     rows: list[list[Cell]] = []
     for kind in decision.ordered:
@@ -372,7 +374,7 @@ def _outages(decision: Decision) -> list[Block]:
 
 
 def _answers(decision: Decision) -> Iterator[str]:
-    objectives = " and ".join(str(objective) for objective in decision.asked.objectives)
+    objectives = " and ".join(str(objective) for objective in decision.request.objectives)
     meets, is_open = (
         [kind for kind in decision.ordered if decision.verdicts(kind) == word] for word in ("yes", "open")
     )
@@ -401,10 +403,10 @@ def _asked(decision: Decision) -> Table:
     for kind in decision.ordered:
         verdicts = (
             f"{decision.verdict(kind, objective)}: {in_words(_cell(decision, kind, decision.figure_of(objective)))}"
-            for objective in decision.asked.objectives
+            for objective in decision.request.objectives
         )
         rows.append([kind, *verdicts, _cell(decision, kind, PRICE)])
-    return Table(["asked", *(str(objective) for objective in decision.asked.objectives), "price, % of a pCPU"], rows)
+    return Table(["asked", *(str(objective) for objective in decision.request.objectives), "price, % of a pCPU"], rows)
 
 
 def _tables(
@@ -494,8 +496,8 @@ def _notes(decision: Decision) -> Iterator[str]:
             "together, what else is shown is of the first; what clients of each get is in --csv and --json."
         )
     yield (
-        f"A year: each host fails once in {decision.asked.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does not "
-        f"come back by itself is brought back by hand in {decision.asked.restart_s:g} s (--restart)."
+        f"A year: each host fails once in {decision.request.mtbf_s / _DAY_S:.4g} days on average (--mtbf); what does "
+        f"not come back by itself is brought back by hand in {decision.request.restart_s:g} s (--restart)."
     )
     count = len(decision.manifest["replications"])
     runs = counted(count, "replication")

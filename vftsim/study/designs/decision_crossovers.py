@@ -41,7 +41,7 @@ DEFAULT_MTBF_S = 365 * 86_400.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class DecisionRequest:
     """The question."""
 
     objectives: tuple[Objective, ...] = ()
@@ -66,7 +66,7 @@ class Playing:
 
     domain: str
     """The protected one, as records name it."""
-    asked: Asked
+    request: DecisionRequest
     execution: Execution
 
     def crashes(self, models: Sequence[Model], count: int, after_ns: int | None = None) -> list[FailoverStudy]:
@@ -82,7 +82,7 @@ class Playing:
         baseline = next((summary for run, summary in zip(played, summaries, strict=True) if run is unprotected), None)
         protected = []
         for each, summary, of_run in zip(played, summaries, records, strict=True):
-            for objective in self.asked.objectives:
+            for objective in self.request.objectives:
                 address_in(summary, objective.figure)  # a percentile that nobody has listed comes to be
             capacity = ramp_capacity_of(each.model, of_run) if each.model.spec.ramp is not None else None
             of_both = computed(each.model, self.domain, summary, baseline)
@@ -93,7 +93,7 @@ class Playing:
         """Return a mechanism with what its crashes show; without a year if one ended before the guest was back."""
         try:
             rate = rate_of(each.model, self.domain)
-            year = year_of(study, study.mechanism, self.asked.mtbf_s, self.asked.restart_s, rate)
+            year = year_of(study, study.mechanism, self.request.mtbf_s, self.request.restart_s, rate)
         except UsageError:
             year = None
         return replace(each, failovers=study, year=year)
@@ -197,7 +197,7 @@ class _Played:
         self.runs |= dict(zip(new, done, strict=True))
         if any(each.interrupted for each in done):
             return False
-        if any(is_of_failure(objective.figure) for objective in self.play.asked.objectives):
+        if any(is_of_failure(objective.figure) for objective in self.play.request.objectives):
             studies = self.play.crashes(list(new.values()), max(self.replications, 2), self.after_ns)
             self.crashes |= dict(zip(new, studies, strict=True))
         return True
@@ -225,10 +225,10 @@ def orders(
     list of Order
         Empty where the user ended it.
     """
-    base, played = _steady(models, play.asked), _Played(play, replications, watched_ns(models))
+    base, played = _steady(models, play.request), _Played(play, replications, watched_ns(models))
     wanted = (
         list(models)
-        if play.asked.objectives
+        if play.request.objectives
         else [kind for kind, model in models.items() if model.spec.domains[entry].protection.has_backup]
     )
     models_at = {knob: {value: _at(base, entry, knob, value) for value in knob.values} for knob in knobs}
@@ -242,7 +242,7 @@ def orders(
                 knob,
                 {value: played.figures_at(by_value[value]) for value in sorted(by_value)},
                 wanted,
-                play.asked.objectives,
+                play.request.objectives,
             )
             for knob, by_value in models_at.items()
         ]
@@ -253,24 +253,24 @@ def orders(
 
 
 def orders_take(
-    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], asked: Asked, replications: int
+    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], request: DecisionRequest, replications: int
 ) -> Needs:
     """Return what that takes, as if each setting changed the order once."""
-    base, after_ns, needs = _steady(models, asked), watched_ns(models), Needs()
+    base, after_ns, needs = _steady(models, request), watched_ns(models), Needs()
     for knob in knobs:
         every = [model for value in knob.values for model in _at(base, entry, knob, value).values()]
         distinct = {model.digest(): model for model in every}.values()
         once = total([model.spec for model in distinct], replications)
-        if any(is_of_failure(objective.figure) for objective in asked.objectives):
+        if any(is_of_failure(objective.figure) for objective in request.objectives):
             for model in distinct:
                 once += Crashes(max(replications, 2), after_ns=after_ns, of_backup=True).takes(model)
         needs += once.times(1.0 + HALVINGS / len(knob.values))
     return needs
 
 
-def _steady(models: Mapping[str, Model], asked: Asked) -> dict[str, Model]:
+def _steady(models: Mapping[str, Model], request: DecisionRequest) -> dict[str, Model]:
     """Return the models with a ramp as one step at its first load, unless its capacity is asked for."""
-    if any(objective.figure == CAPACITY for objective in asked.objectives):
+    if any(objective.figure == CAPACITY for objective in request.objectives):
         return dict(models)
     return {
         kind: model if (ramp := model.spec.ramp) is None else replace(model, spec=at_load(model.spec, ramp.first_load))

@@ -221,7 +221,7 @@ def is_of_failure(name: str) -> bool:
 
 def undeclared_units() -> dict[str, str]:
     """Return the names of figures that no part declares, with their units."""
-    return {name: own.unit for name, own in _COMPUTED.items()} | {
+    return {name: figure.unit for name, figure in _COMPUTED.items()} | {
         name: unit for name, (_, _, unit) in {**_OF_CRASH, **_OF_YEAR}.items()
     }
 

@@ -84,10 +84,10 @@ def stored_run(folder: Path, run: int) -> StoredRun:
 
 def is_reproduced(folder: Path, run: StoredRun) -> bool | None:
     """Run one again; return whether it is what was stored, to the last bit, or None where it was not stored."""
-    kept = dict(stored(folder, run.point.sha256, read_manifest(folder))).get(run.replication)
-    if kept is None:
+    stored_data = dict(stored(folder, run.point.sha256, read_manifest(folder))).get(run.replication)
+    if stored_data is None:
         return None
-    return bool(json.loads(to_json(simulate(run.task), indent=None)) == kept)
+    return bool(json.loads(to_json(simulate(run.task), indent=None)) == stored_data)
 
 
 def export(folder: Path) -> DataFrame:
@@ -255,8 +255,8 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
 def _study_of(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return what the shares of one study have in common."""
     models = [f"{model['label']} {model['sha256'][:8]}" for model in manifest["models"]]
-    asked = manifest.get("sweep") or manifest.get("study") or {}
-    points = {name: to_json(asked[name], indent=None).strip() for name in _POINTS if name in asked}
+    about = manifest.get("sweep") or manifest.get("study") or {}
+    points = {name: to_json(about[name], indent=None).strip() for name in _POINTS if name in about}
     return {"seed": str(manifest["seed"]), "models": ", ".join(models), **points}
 
 

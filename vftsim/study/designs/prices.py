@@ -91,11 +91,11 @@ def _number_at(spec: ModelSpec, key: str) -> tuple[float, str]:
 def _amount(spec: ModelSpec, key: str, unit: str) -> float:
     """Return the number at a key in a unit; refuse a key without a number."""
     value = value_at(spec, key, _KEYS)
-    number, own = number_of(value) or (0.0, "")
-    if own == "" and not isinstance(value, int | float):
+    number, written_unit = number_of(value) or (0.0, "")
+    if written_unit == "" and not isinstance(value, int | float):
         raise UsageError(f"{_KEYS} {key}: {shown(value)} is no number")
-    quantity = quantity_of(own, unit)
-    return number if quantity is None else number * float(quantity.units[own] / quantity.units[unit])
+    quantity = quantity_of(written_unit, unit)
+    return number if quantity is None else number * float(quantity.units[written_unit] / quantity.units[unit])
 
 
 def cost_of(table: PriceTable, spec: ModelSpec, units: Mapping[str, str]) -> tuple[float, dict[str, float]]:

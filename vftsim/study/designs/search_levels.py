@@ -18,7 +18,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, Probe, capacity_search, course_of, sequential_binomial_interval
+from vftsim.stats import CapacityResult, Probe, capacity_search, search_start, sequential_binomial_interval
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import Missing, mean_missing
@@ -175,7 +175,7 @@ def search_levels(
         raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
     eases = False
     if may_ease:
-        eases, low, high = course_of(lambda level: bool(passes(level, 0)), low, high, resolution, allows)
+        eases, low, high = search_start(lambda level: bool(passes(level, 0)), low, high, resolution, allows)
     mapper.execution.progress.total(settings.budget)
     result = capacity_search(
         passes,

@@ -432,16 +432,16 @@ def _percent(effect: Effect) -> str:
 def _rest(result: Sensitivity) -> str:
     """Say what is known of the factors that do not surely decide."""
     out, unknown = [each for each in result.effects if each.total is None], result.unknown
-    said = []
+    texts = []
     if unknown:
         names = listing([each.name for each in unknown])
-        said.append(f"Of {names} it is not known whether the share is above {_LEAST}; more --samples tell.")
+        texts.append(f"Of {names} it is not known whether the share is above {_LEAST}; more --samples tell.")
     if out:
         most = max(out, key=lambda each: each.effect.mean)
         unit = f" {result.unit}" if result.unit else ""
         moved = f"move it by {plain(most.effect.mean)}{unit} at most ({most.name})"
-        said.append(f"The other {len(out)} screened out {moved}.")
-    return " ".join(said) or "All factors were looked at to the end."
+        texts.append(f"The other {len(out)} screened out {moved}.")
+    return " ".join(texts) or "All factors were looked at to the end."
 
 
 def _notes(result: Sensitivity) -> list[str]:

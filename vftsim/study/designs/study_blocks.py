@@ -63,7 +63,7 @@ def shown(found: Found) -> dict[str, Address]:
     if PROTECTION in found.experiment.factors:
         order += [f"domains.{each}.protection" for name in spec.domains for each in (name, f"{name}-1")]
     whole = [(name, address) for name, address in addresses.items() if not address.is_of_copy]
-    return {name: address for own in order for name, address in whole if address.owner == own}
+    return {name: address for owner in order for name, address in whole if address.owner == owner}
 
 
 def _drawn(found: Found) -> dict[str, Address]:

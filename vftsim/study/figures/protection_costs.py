@@ -40,9 +40,9 @@ def cost_note(domain: DomainSpec) -> str:
 
 def own_channel(domain: DomainSpec, asked: DomainSpec) -> str:
     """Return that a mechanism at its defaults has a channel to itself, where the model's own is on a network."""
-    network, own = asked.protection.channel_network, domain.protection
-    rate = getattr(own, "channel_rate_bits_per_s", None)
-    if network is None or own.channel_network is not None or rate is None or not own.has_backup:
+    network, protection = asked.protection.channel_network, domain.protection
+    rate = getattr(protection, "channel_rate_bits_per_s", None)
+    if network is None or protection.channel_network is not None or rate is None or not protection.has_backup:
         return ""
     return f"its channel, {format_rate(rate)} for each guest, is its default; it shares nothing with networks.{network}"
 

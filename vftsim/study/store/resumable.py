@@ -73,7 +73,9 @@ def together(
 ) -> list[list[Any]]:
     """Return the results of the tasks of several studies, done in one go; what is in the store is not done again."""
     results_by_number = [cache.known() for cache in caches]
-    missing = [(n, number) for n, own in enumerate(tasks) for number in own if number not in results_by_number[n]]
+    missing = [
+        (n, number) for n, of_study in enumerate(tasks) for number in of_study if number not in results_by_number[n]
+    ]
     done = 0
     try:
         for index, result in workers.unordered([tasks[n][number] for n, number in missing]):
@@ -89,7 +91,7 @@ def together(
             f"{done} of {len(missing)} runs had finished and nobody keeps them; with -o DIR (or --keep) "
             "they stay, and the same command goes on"
         ) from None
-    return [[own[number] for number in of] for own, of in zip(results_by_number, tasks, strict=True)]
+    return [[of_study[number] for number in of] for of_study, of in zip(results_by_number, tasks, strict=True)]
 
 
 @contextmanager
@@ -104,8 +106,8 @@ def resumable_store(directory: Path, command: str, force: bool = False) -> Itera
         except KeyboardInterrupt as end:
             if str(end) or not store.studies():
                 raise
-            kept = sum(count for _, count in store.studies())
-            raise Interrupted(f"{kept} finished runs are in '{directory}', the same command goes on") from None
+            finished = sum(count for _, count in store.studies())
+            raise Interrupted(f"{finished} finished runs are in '{directory}', the same command goes on") from None
 
 
 def write_answer(store: Store, answer: Printed) -> None:

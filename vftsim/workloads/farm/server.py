@@ -56,7 +56,7 @@ from vftsim.workloads.common import (
 )
 from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.requests import end_request, is_over, is_taken, make_request, on_repeat
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program, Way, Wiring
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, PeerRoute, Program, Wiring
 
 BLOCK_BYTES = 4096
 """A disk operation: a block of the shared file system (the record's mkfs.xfs, 4 kB)."""
@@ -502,14 +502,14 @@ class FarmServerSpec(ApplicationSpec):
         return tuple(dict.fromkeys([*asked, *([] if self.passes_to is None else [self.passes_to])]))
 
     @property
-    def ways(self) -> Sequence[Way]:
+    def peer_routes(self) -> Sequence[PeerRoute]:
         """As its operations say; the balancer's by any."""
         asks = [
-            Way(ask.to, ask.via, f"operations.{message}.asks.{n}", ask.size)
+            PeerRoute(ask.to, ask.via, f"operations.{message}.asks.{n}", ask.size)
             for message, operation in self.operations.items()
             for n, ask in enumerate(operation.asks)
         ]
-        return [*asks, *(Way(peer) for peer in (self.passes_to,) if peer is not None)]
+        return [*asks, *(PeerRoute(peer) for peer in (self.passes_to,) if peer is not None)]
 
     @property
     def forwards_to(self) -> str | None:

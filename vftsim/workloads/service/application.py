@@ -12,7 +12,7 @@ from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_routes, add_row, busy_ns, of_packets, pages_per_request, unread_without
-from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program, Way, Wiring
+from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, PeerRoute, Program, Wiring
 from vftsim.workloads.service import server
 from vftsim.workloads.service.records import Service, plans, service, service_call, services, visits
 
@@ -219,9 +219,9 @@ class ServiceSpec(ApplicationSpec):
         return tuple(dict.fromkeys(call.to for call in self.calls))
 
     @property
-    def ways(self) -> Sequence[Way]:
+    def peer_routes(self) -> Sequence[PeerRoute]:
         """As its calls say."""
-        return [Way(call.to, call.via, f"calls.{n}", call.size) for n, call in enumerate(self.calls)]
+        return [PeerRoute(call.to, call.via, f"calls.{n}", call.size) for n, call in enumerate(self.calls)]
 
     @property
     def answer_bytes(self) -> int:

@@ -367,8 +367,8 @@ class TcpDriver(BulkDriver):
 
     def _spans(self, connection: Connection, reported: list[Interval]) -> list[_Span]:
         """Return the intervals of a connection; of a test that is not over, the last is up to now."""
-        own = [i for i in reported if i.connection == connection.row]
-        spans = [(int(i.begin_ns), int(i.end_ns), int(i.segments)) for i in own]
+        of_connection = [i for i in reported if i.connection == connection.row]
+        spans = [(int(i.begin_ns), int(i.end_ns), int(i.segments)) for i in of_connection]
         begin_ns = spans[-1][1] if spans else 0
         now_ns = self.engine.now_ns - int(connection.end_ns) + self._spec.duration
         if connection.end_ns and begin_ns < now_ns < self._spec.duration:
