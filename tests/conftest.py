@@ -104,27 +104,27 @@ def pytest_pyfunc_call(pyfuncitem):
 
 def _forked(item):
     """Run a test in a copy of this process; return how it failed, or nothing."""
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as text:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads, none of which the test needs
             child = os.fork()
         if child == 0:
             signal.alarm(_LONGEST_S)
-            _end_with(item, said)
+            _end_with(item, text)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        said.seek(0)
-        return said.read() or (f"ended with {code}" if code else "")
+        text.seek(0)
+        return text.read() or (f"ended with {code}" if code else "")
 
 
-def _end_with(item, said):
+def _end_with(item, message):
     """Run a test and end this process, which is a copy of another one."""
     code = 1
     try:
         item.obj(**{name: item.funcargs[name] for name in item._fixtureinfo.argnames})
         code = 0
     except BaseException:
-        traceback.print_exc(file=said)
-        said.flush()
+        traceback.print_exc(file=message)
+        message.flush()
     finally:
         os._exit(code)
 

@@ -134,8 +134,8 @@ print(record.events, record.last_measured.end_ns / 1e9, best, resource.getrusage
 
 def model_rows(repeat: int) -> Iterator[tuple[str, ...]]:
     """Return each model in each engine: events, simulated and CPU seconds, rates, memory."""
-    for name, own in MODELS.items():
-        overrides = [*own, *(ONE_STEP if name.startswith("lab") else ())]
+    for name, settings in MODELS.items():
+        overrides = [*settings, *(ONE_STEP if name.startswith("lab") else ())]
         found = {}
         for engine in ("compiled", "simpy"):
             found[engine] = _one_model(name, engine, repeat, overrides)

@@ -227,11 +227,11 @@ def _set_buffer(pid: int, wanted_bytes: int) -> int:
     number = next(int(fd.name) for fd in Path(f"/proc/{pid}/fd").iterdir() if os.readlink(fd) == f"socket:[{inode}]")
     libc = ctypes.CDLL(None, use_errno=True)
     of_process = os.pidfd_open(pid)
-    own = libc.syscall(_PIDFD_GETFD, of_process, number, 0)
+    descriptor = libc.syscall(_PIDFD_GETFD, of_process, number, 0)
     os.close(of_process)
-    if own < 0:
+    if descriptor < 0:
         raise OSError(ctypes.get_errno(), "the proxy's socket cannot be reached")
-    with socket.socket(fileno=own) as shared:
+    with socket.socket(fileno=descriptor) as shared:
         shared.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, wanted_bytes // 2)
         found = shared.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
     if found != wanted_bytes:

@@ -55,8 +55,8 @@ def coverage(protection: ProtectionSpec, laboratories: int = LABORATORIES) -> di
         path.write_text(JOB, encoding="utf-8")
         job = load_model(path)
 
-    def under(own: ProtectionSpec) -> Model:
-        return replace(job, spec=with_domain(job.spec, "vm", protection=own))
+    def under(mechanism: ProtectionSpec) -> Model:
+        return replace(job, spec=with_domain(job.spec, "vm", protection=mechanism))
 
     model = under(protection)
     base = figures_of(model)

@@ -55,13 +55,13 @@ def _lockstep(pair: str, what: str) -> Scenario:
 
 
 def _epoch(protocol: str) -> Scenario:
-    own = test_hypervisor_epoch
-    return Scenario(own, lambda: own.crash_instants(protocol), lambda t: own.crash(protocol, t))
+    module = test_hypervisor_epoch
+    return Scenario(module, lambda: module.crash_instants(protocol), lambda t: module.crash(protocol, t))
 
 
 def _micro(shipped: bool) -> Scenario:
-    own = test_micro_promise
-    return Scenario(own, lambda: own.instants(shipped), lambda t: own.strike(shipped, t))
+    module = test_micro_promise
+    return Scenario(module, lambda: module.instants(shipped), lambda t: module.strike(shipped, t))
 
 
 def _plain(module: Any) -> Scenario:
@@ -92,8 +92,8 @@ def _judged(name: str, per_phase: int, worker: int, workers: int) -> tuple[int, 
     """Return how many crashes a worker's share has, and what was wrong with them."""
     scenario = SCENARIOS[name]
     scenario.module.PER_PHASE = per_phase  # type: ignore[attr-defined]
-    own = scenario.instants()[worker::workers]
-    return len(own), [f"{name} at {t} ns: {why}" for t in own for why in scenario.judge(t)]
+    instants = scenario.instants()[worker::workers]
+    return len(instants), [f"{name} at {t} ns: {why}" for t in instants for why in scenario.judge(t)]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -63,10 +63,10 @@ def squares(found: Array | Sequence[float]) -> float:
     return float(np.sum((np.array(found)[FITTED] - target()[FITTED]) ** 2))
 
 
-def fitted_prices(own: Results, names: tuple[str, ...]) -> dict[str, float]:
+def fitted_prices(results_here: Results, names: tuple[str, ...]) -> dict[str, float]:
     """Return the prices in us that meet steps 1 to 4 best, by sensitivities."""
-    base = np.array(own["base"])
-    matrix = np.array([(np.array(own[name]) - base) / STEPS_US[name] for name in names]).T
+    base = np.array(results_here["base"])
+    matrix = np.array([(np.array(results_here[name]) - base) / STEPS_US[name] for name in names]).T
     found, _ = least_squares(matrix[FITTED], (target() - base)[FITTED], tuple(range(len(names))))
     return {name: round(float(us), 3) for name, us in zip(names, found, strict=True)}
 
@@ -74,15 +74,15 @@ def fitted_prices(own: Results, names: tuple[str, ...]) -> dict[str, float]:
 def play_fits(results: Results, keep: Callable[[], None]) -> None:
     """Play sensitivities, and each candidate at its fitted prices."""
     for way, extra in WAYS.items():
-        own = results.setdefault(way, {})
+        results_here = results.setdefault(way, {})
         for name, prices_us in ({"base": {}} | {name: {name: us} for name, us in STEPS_US.items()}).items():
-            if name not in own:
-                own[name] = mean_cpu(prices_us, extra)
+            if name not in results_here:
+                results_here[name] = mean_cpu(prices_us, extra)
                 keep()
         fits = results.setdefault(f"fits, {way}", {})
         for name, names in CANDIDATES.items():
             if name not in fits:
-                prices_us = fitted_prices(own, names)
+                prices_us = fitted_prices(results_here, names)
                 fits[name] = {"prices": prices_us, "cpu": mean_cpu(prices_us, extra)}
                 keep()
         for factor in LAGS:
@@ -119,14 +119,14 @@ def play_stop(results: Results, fitted: tuple[float, float], price: float, keep:
     """Play step 7 of the nearest, and of all that are well held, with the stops and without a correction of CPU."""
     found = sorted(all_fits(results), key=lambda each: worst(each[2]))
     asked = [each for number, each in enumerate(found) if number == 0 or worst(each[2]) <= WELL_POINTS]
-    own = results.setdefault("step 7", {})
+    results_here = results.setdefault("step 7", {})
     for way, name, fit in asked:
-        if f"{name}, {way}" not in own:
+        if f"{name}, {way}" not in results_here:
             lag = (f"{LAG}={fit['factor']}",) if "factor" in fit else ()
             alone = settings([LOADS["virtual_ft"][2]])
             extra = (*priced(fit["prices"], ()), *lag, *drawn(*fitted), f"{PRICE}={price}", *alone)
             spec = load_model(str(MODEL), extra).spec
-            own[f"{name}, {way}"] = [kept(observe(spec, SEED, replication)) for replication in range(RUNS)]
+            results_here[f"{name}, {way}"] = [kept(observe(spec, SEED, replication)) for replication in range(RUNS)]
             keep()
 
 

@@ -49,10 +49,10 @@ def found(replications=4):
 
 def test_a_profile_is_the_least_squares_with_the_parameter_held(noisy):
     """Linear, so by hand: squares at the place, less what the other column takes of them."""
-    own = found()
-    search, at = own.search, own.units
+    fitted = found()
+    search, at = fitted.search, fitted.units
     (residuals,) = search.residuals([at], 4)
-    first, second = profiles_of(search, at, own.matrix, 4)
+    first, second = profiles_of(search, at, fitted.matrix, 4)
     assert (first.path, len(first.values)) == (COST, 10)
     for value, squares in zip(first.values, first.squares, strict=True):
         moved = residuals + SLOPES[:, 0] * ((value - LOW) / SPAN - 0.5)
@@ -66,8 +66,8 @@ def test_a_profile_is_the_least_squares_with_the_parameter_held(noisy):
 
 
 def test_intervals_hold_the_truth_of_nineteen_in_twenty_laboratories(noisy):
-    own = found()
-    cost, _ = coverage_of(own.search, own.units, own.matrix, 200, 1)
+    fitted = found()
+    cost, _ = coverage_of(fitted.search, fitted.units, fitted.matrix, 200, 1)
     assert (cost.path, cost.laboratories, cost.left_open) == (COST, 200, 0)
     assert cost.truth == pytest.approx(TRUTH[COST])
     assert cost.mean_value == pytest.approx(cost.truth, rel=0.02)
@@ -99,8 +99,8 @@ def test_both_are_printed_and_recorded_at_an_earlier_fit(monkeypatch, tmp_path, 
     assert "--coverage: from 2 to 1000 laboratories, got 1" in capsys.readouterr().err
     (tmp_path / "fit.yaml").write_text(FIT.replace("low: 60, high: 900, start: 100", "low: 6, high: 9, start: 7"))
     assert main(words[:7]) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"is {first['domains.small.weight']['value']:.6g} in" in said
-    assert "outside of 6 to 9, the bounds of this calibration" in said
+    printed = " ".join(capsys.readouterr().err.split())
+    assert f"is {first['domains.small.weight']['value']:.6g} in" in printed
+    assert "outside of 6 to 9, the bounds of this calibration" in printed
     assert main(["calibrate", str(tmp_path / "fit.yaml"), "--at", "sip-lab/ft", "-q"]) == 2
     assert "has no value for domains.small.weight" in " ".join(capsys.readouterr().err.split())

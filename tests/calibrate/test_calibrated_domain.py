@@ -35,14 +35,14 @@ def fitted_loads(name):
 def test_a_model_says_the_loads_that_its_calibration_fitted(name):
     """Asked for in the model, so within 1 % of what was measured."""
     loads, path = fitted_loads(name)
-    said = load_model(path).spec.calibrated
-    assert said.by.startswith(f"{name}, ")
-    assert said.loads == pytest.approx((min(loads), max(loads)), rel=0.01)
-    assert said.not_covered == ()
+    calibrated = load_model(path).spec.calibrated
+    assert calibrated.by.startswith(f"{name}, ")
+    assert calibrated.loads == pytest.approx((min(loads), max(loads)), rel=0.01)
+    assert calibrated.not_covered == ()
 
 
 def test_every_shipped_model_that_was_fitted_is_held_by_the_test_above():
-    own = {name for name in shipped_models() if (said := load_model(name).spec.calibrated) and not said.not_covered}
+    own = {name for name in shipped_models() if (text := load_model(name).spec.calibrated) and not text.not_covered}
     assert own == set(FITS)
     for model, name in FITS.items():
         assert fitted_loads(name)[1].endswith(f"{model}.yaml")

@@ -143,14 +143,14 @@ def test_the_table_and_the_record_say_whether_intervals_hold_it(monkeypatch, tmp
     words = ["calibrate", str(tmp_path / "fit.yaml"), "-j", "1", "-q"]
     (tmp_path / "fit.yaml").write_text(FIT)
     assert main([*words, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["chance_of_runs"]
-    assert (said["replications"], said["in_intervals"], list(said["share_of_variance"])) == (1, True, [WEIGHT])
+    printed = json.loads(capsys.readouterr().out)["chance_of_runs"]
+    assert (printed["replications"], printed["in_intervals"], list(printed["share_of_variance"])) == (1, True, [WEIGHT])
     (tmp_path / "fit.yaml").write_text(f"{FIT}replications: 3\n")
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "of chance" in out
     assert "8 replications" in " ".join(out.split())
     assert main([*words, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)["chance_of_runs"]
-    assert said["in_intervals"]
-    assert 0.0 < said["share_of_variance"][WEIGHT] < 1.0
+    printed = json.loads(capsys.readouterr().out)["chance_of_runs"]
+    assert printed["in_intervals"]
+    assert 0.0 < printed["share_of_variance"][WEIGHT] < 1.0

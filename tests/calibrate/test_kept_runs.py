@@ -67,7 +67,7 @@ def write(folder, duration="300 ms"):
 
 
 @pytest.fixture
-def own(tmp_path):
+def lab(tmp_path):
     (tmp_path / "lab").mkdir()
     return write(tmp_path / "lab")
 
@@ -91,9 +91,9 @@ CASES = {
 @pytest.mark.draws
 @pytest.mark.thorough
 @pytest.mark.parametrize("case", CASES)
-def test_what_was_ended_goes_on_and_nothing_is_done_twice(own, tmp_path, monkeypatch, capsys, case):
+def test_what_was_ended_goes_on_and_nothing_is_done_twice(lab, tmp_path, monkeypatch, capsys, case):
     (command, file), simulations = CASES[case]
-    words, kept = [command, str(own / file), "-j", "1", "-q", "--json"], tmp_path / "kept"
+    words, kept = [command, str(lab / file), "-j", "1", "-q", "--json"], tmp_path / "kept"
     code = main(words)
     whole = said(capsys.readouterr().out)
     ran = []
@@ -133,10 +133,10 @@ def test_what_was_ended_goes_on_and_nothing_is_done_twice(own, tmp_path, monkeyp
 @pytest.mark.parametrize(
     "command", [["calibrate", "fit.yaml"], pytest.param(["validate", "runs.yaml"], marks=pytest.mark.slow)]
 )
-def test_killed_at_once_and_gone_on(own, tmp_path, capsys, command):
-    write(own, "2 s")
+def test_killed_at_once_and_gone_on(lab, tmp_path, capsys, command):
+    write(lab, "2 s")
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "VFTSIM_ENGINE": "simpy"}
-    words = [command[0], str(own / command[1]), "-j", "1", "-q", "--json"]
+    words = [command[0], str(lab / command[1]), "-j", "1", "-q", "--json"]
     keep = ["--keep", str(tmp_path / "kept")]
     log = tmp_path / "kept" / f"{DATABASE}-wal"
     with started([sys.executable, "-m", "vftsim", *words, *keep], env=environ) as process:
@@ -158,23 +158,23 @@ def test_killed_at_once_and_gone_on(own, tmp_path, capsys, command):
 
 
 @pytest.mark.thorough
-def test_another_calibration_in_the_same_directory_counts_nothing_of_the_first(own, tmp_path, capsys):
-    words = ["calibrate", str(own / "fit.yaml"), "-j", "1", "-q", "--json", "--keep", str(tmp_path / "kept")]
+def test_another_calibration_in_the_same_directory_counts_nothing_of_the_first(lab, tmp_path, capsys):
+    words = ["calibrate", str(lab / "fit.yaml"), "-j", "1", "-q", "--json", "--keep", str(tmp_path / "kept")]
     assert main(words) == 0
     first, whole = len(stored(tmp_path / "kept")), said(capsys.readouterr().out)
-    (own / "cpu.csv").write_text("where,run,n,small,large\nbare,even,1,40,60\nbare,odd,1,20,80\n")
+    (lab / "cpu.csv").write_text("where,run,n,small,large\nbare,even,1,40,60\nbare,odd,1,20,80\n")
     assert main(words) == 0
     assert len(stored(tmp_path / "kept")) > first
     assert said(capsys.readouterr().out) != whole
-    assert main(["validate", str(own / "runs.yaml"), "-q", "--keep", str(tmp_path / "kept")]) == 2
+    assert main(["validate", str(lab / "runs.yaml"), "-q", "--keep", str(tmp_path / "kept")]) == 2
     assert "holds a calibration, not a validation" in capsys.readouterr().err
 
 
-def test_calibrate_can_be_called_again_after_the_package_of_its_name_was_imported(own, tmp_path):
+def test_calibrate_can_be_called_again_after_the_package_of_its_name_was_imported(lab, tmp_path):
     import vftsim
 
-    first = vftsim.calibrate(own / "fit.yaml", keep=tmp_path / "kept")
-    again = vftsim.calibrate(own / "fit.yaml", keep=tmp_path / "kept")
+    first = vftsim.calibrate(lab / "fit.yaml", keep=tmp_path / "kept")
+    again = vftsim.calibrate(lab / "fit.yaml", keep=tmp_path / "kept")
     assert first.fit.values == again.fit.values
 
 

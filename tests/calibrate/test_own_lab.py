@@ -29,7 +29,7 @@ in_sample: [step_1]
 
 
 @pytest.fixture
-def own(tmp_path, monkeypatch):
+def lab(tmp_path, monkeypatch):
     """A lab of one's own in a folder that is not the working directory."""
     folder, elsewhere = tmp_path / "own", tmp_path / "elsewhere"
     (folder / "data").mkdir(parents=True)
@@ -50,33 +50,33 @@ def renamed(path, target):
             csv.writer(copy).writerow(["lab_42" if cell == "virtual" else cell for cell in row])
 
 
-def test_delays_are_read_whatever_the_environment_is_called(own):
+def test_delays_are_read_whatever_the_environment_is_called(lab):
     for path in DATA.glob("*.csv"):
-        renamed(path, own / "data" / path.name)
+        renamed(path, lab / "data" / path.name)
     text = (DATA / "dataset.yaml").read_text().replace("  virtual: {desc", "  lab_42: {desc")
-    (own / "data" / "dataset.yaml").write_text(text)
-    assert measured(own / "data", "lab_42") == measured(DATA, "virtual")
+    (lab / "data" / "dataset.yaml").write_text(text)
+    assert measured(lab / "data", "lab_42") == measured(DATA, "virtual")
 
 
-def test_paths_are_relative_to_the_file_that_names_them(own):
-    (own / "mine.yaml").write_text("extends: lab-virtual\nname: mine\n")
-    (own.parent / "elsewhere" / "mine.yaml").write_text("nonsense")
-    (own.parent / "elsewhere" / "data").mkdir()
+def test_paths_are_relative_to_the_file_that_names_them(lab):
+    (lab / "mine.yaml").write_text("extends: lab-virtual\nname: mine\n")
+    (lab.parent / "elsewhere" / "mine.yaml").write_text("nonsense")
+    (lab.parent / "elsewhere" / "data").mkdir()
     for model in ("mine.yaml", "mine"):
-        tree = write(own, model=model)
-        assert model_file(tree.at("model"), "model") == own / "mine.yaml"
-        assert dataset_path(tree.at("dataset")) == own / "data"
+        tree = write(lab, model=model)
+        assert model_file(tree.at("model"), "model") == lab / "mine.yaml"
+        assert dataset_path(tree.at("dataset")) == lab / "data"
 
 
-def test_shipped_names_are_the_fallback(own):
-    tree = write(own, model="lab-native", dataset="sip-lab/data")
+def test_shipped_names_are_the_fallback(lab):
+    tree = write(lab, model="lab-native", dataset="sip-lab/data")
     assert model_file(tree.at("model"), "model") == shipped_dir("models") / "lab-native.yaml"
     assert dataset_path(tree.at("dataset")) == DATA
 
 
-def test_a_file_of_the_working_directory_does_not_stand_in_for_a_shipped_model(own):
-    (own.parent / "elsewhere" / "lab-virtual.yaml").write_text("nonsense")
-    tree = write(own, model="lab-virtual.yaml")
+def test_a_file_of_the_working_directory_does_not_stand_in_for_a_shipped_model(lab):
+    (lab.parent / "elsewhere" / "lab-virtual.yaml").write_text("nonsense")
+    tree = write(lab, model="lab-virtual.yaml")
     assert model_file(tree.at("model"), "model") == shipped_dir("models") / "lab-virtual.yaml"
 
 
@@ -95,35 +95,35 @@ def both(tree):
         ({"model": "xen-media/mixed"}, r"own\.yaml:2: model: "),
     ],
 )
-def test_names_that_lead_nowhere_are_told_with_file_line_and_key(own, changed, message):
-    tree = write(own, **changed)
+def test_names_that_lead_nowhere_are_told_with_file_line_and_key(lab, changed, message):
+    tree = write(lab, **changed)
     with pytest.raises(ModelFileError, match=message):
         both(tree)
 
 
-def test_the_command_tells_a_mistake_in_the_data(own, capsys):
-    write(own)
-    (own / "data" / "dataset.yaml").write_text(
+def test_the_command_tells_a_mistake_in_the_data(lab, capsys):
+    write(lab)
+    (lab / "data" / "dataset.yaml").write_text(
         "name: own\nenvironments: {lab_42: {}}\nphases: {meaning: a step}\ntables:\n  steps:\n    file: steps.csv\n"
         '    keys: {environment: env, phase: phase}\n    columns: {cpu: {metric: cpu, unit: "%"}}\n'
     )
-    (own / "data" / "steps.csv").write_text("env,phase,cpu\nlab_42,step_1,\n")
-    assert main(["calibrate", str(own / "own.yaml"), "-q"]) == 2
+    (lab / "data" / "steps.csv").write_text("env,phase,cpu\nlab_42,step_1,\n")
+    assert main(["calibrate", str(lab / "own.yaml"), "-q"]) == 2
     assert "steps.csv:2: cpu: the cell is empty" in capsys.readouterr().err
-    (own / "data" / "steps.csv").write_text("env,phase,cpu\nlab_42,step_1,40\n")
-    text = (own / "data" / "dataset.yaml").read_text()
-    (own / "data" / "dataset.yaml").write_text(text.replace('unit: "%"', "unit: ms"))
-    assert main(["calibrate", str(own / "own.yaml"), "-q"]) == 2
+    (lab / "data" / "steps.csv").write_text("env,phase,cpu\nlab_42,step_1,40\n")
+    text = (lab / "data" / "dataset.yaml").read_text()
+    (lab / "data" / "dataset.yaml").write_text(text.replace('unit: "%"', "unit: ms"))
+    assert main(["calibrate", str(lab / "own.yaml"), "-q"]) == 2
     assert "steps.csv:1: cpu: cpu is in % in the model, not in ms" in capsys.readouterr().err
 
 
-def test_half_a_mix_is_refused(own):
-    (own / "data" / "dataset.yaml").write_text(
+def test_half_a_mix_is_refused(lab):
+    (lab / "data" / "dataset.yaml").write_text(
         "name: own\nenvironments: {lab_42: {}}\nphases: {meaning: a step}\ntables:\n  steps:\n    file: steps.csv\n"
         "    keys: {environment: env, phase: phase}\n    columns:\n      calls: {metric: mix/ims_uac, unit: ratio}\n"
     )
-    (own / "data" / "steps.csv").write_text("env,phase,calls\nlab_42,step_1,0.5\n")
+    (lab / "data" / "steps.csv").write_text("env,phase,calls\nlab_42,step_1,0.5\n")
     with pytest.raises(ModelFileError, match="add up to 50 %, not to 100"):
-        measured(own / "data", "lab_42")
-    (own / "data" / "steps.csv").write_text("env,phase,calls\nlab_42,step_1,1.0\n")
-    assert measured(own / "data", "lab_42") == {("step_1", "touches"): 13.0}
+        measured(lab / "data", "lab_42")
+    (lab / "data" / "steps.csv").write_text("env,phase,calls\nlab_42,step_1,1.0\n")
+    assert measured(lab / "data", "lab_42") == {("step_1", "touches"): 13.0}

@@ -306,8 +306,8 @@ def test_the_command_prints_a_table_and_json(here, capsys):
     assert "ramp/passes" in out
     assert "2 points of 2 runs" in out
     assert main([*words, "--figure", "cpu", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert {row["name"] for row in said["figures"]} == {"pre_registration/cpu", "step_1/cpu", "step_2/cpu"}
+    printed = json.loads(capsys.readouterr().out)
+    assert {row["name"] for row in printed["figures"]} == {"pre_registration/cpu", "step_1/cpu", "step_2/cpu"}
 
 
 @pytest.mark.parametrize(("cost", "is_told"), [("2 ms", True), ("5 ms", False)])
@@ -328,8 +328,8 @@ def test_the_function_gives_the_figures_that_the_command_prints(here, capsys):
     every = vftsim.predict(here / "tiny.yaml", [str(here / "fit.json")], draws=2, figures=["*"])
     assert len(every.figures) > 10 * len(found.figures)
     assert [each.name for each in every.listed] == [each.name for each in found.figures]
-    said = " ".join(str(every).split())
-    assert f"{len(found.figures)} of {len(every.figures)} figures, those usually asked for" in said
+    text = " ".join(str(every).split())
+    assert f"{len(found.figures)} of {len(every.figures)} figures, those usually asked for" in text
     assert len(every.to_pandas()) == len(every.figures)
     units = every.to_pandas().set_index("name")["unit"]
     of_some = {
@@ -339,9 +339,9 @@ def test_the_function_gives_the_figures_that_the_command_prints(here, capsys):
         "step_1/load": "/s",
     }
     assert {name: units[name] for name in of_some} == of_some
-    said = " ".join(str(found).split())
-    assert re.search(r"What will ramp/passes be\? nine of ten runs have [0-9.]+ to [0-9.]+ /s mean", said)
-    assert re.search(r"step_1/cpu % [0-9]", said)
+    text = " ".join(str(found).split())
+    assert re.search(r"What will ramp/passes be\? nine of ten runs have [0-9.]+ to [0-9.]+ /s mean", text)
+    assert re.search(r"step_1/cpu % [0-9]", text)
 
 
 def test_steps_outside_of_what_was_calibrated_are_marked(here, capsys):

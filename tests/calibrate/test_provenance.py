@@ -61,8 +61,8 @@ def test_the_file_says_version_calibration_model_and_data():
 
 @pytest.mark.parametrize("path", SHIPPED_FITS, ids=lambda path: path.stem)
 def test_the_shipped_fits_name_no_path_of_a_machine(path):
-    said = json.loads(path.read_text())["manifest"]["command_line"]
-    assert not [word for word in said if Path(word).is_absolute()]
+    command_line = json.loads(path.read_text())["manifest"]["command_line"]
+    assert not [word for word in command_line if Path(word).is_absolute()]
 
 
 def test_the_same_data_give_no_warning_whatever_else_the_dataset_holds(folder):

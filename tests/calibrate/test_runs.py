@@ -21,7 +21,7 @@ from vftsim.composition.model import ModelSpec
 
 
 @pytest.fixture
-def own(tmp_path):
+def lab(tmp_path):
     for name, text in (
         ("two-guests.yaml", SPIN),
         ("dataset.yaml", DATASET),
@@ -34,11 +34,11 @@ def own(tmp_path):
 
 
 @pytest.mark.thorough
-def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
+def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(lab, capsys):
     """Shares go by weight: w / (w + 300) = 51 % (mean of the repeats) and w / (w + 1200) = 20 %, so w = 300 or so."""
-    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0
+    assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1", "-o", str(lab / "fitted.json")]) == 0
     assert "domains.small.weight" in capsys.readouterr().out
-    found = json.loads((own / "fitted.json").read_text())
+    found = json.loads((lab / "fitted.json").read_text())
     assert found["parameters"]["domains.small.weight"]["value"] == pytest.approx(306, rel=0.08)
     assert {each["phase"] for each in found["residuals"]} == {"bare/even", "bare/odd"}
 
@@ -55,30 +55,30 @@ def test_a_model_without_sip_is_fitted_to_a_metric_of_its_own(own, capsys):
         ),
     ],
 )
-def test_bounds_are_written_as_in_a_model_file_and_a_fit_says_the_unit(own, setting, parameter, unit):
+def test_bounds_are_written_as_in_a_model_file_and_a_fit_says_the_unit(lab, setting, parameter, unit):
     """Of a domain that its own environment alone has too."""
     text = FIT.replace("capped: [domains.small.cap=30 %]", f'capped: ["{setting}"]').replace("most_evaluations: 8", "")
     text = text.replace("domains.small.weight, low: 60, high: 900, start: 100", f"{parameter}, environments: [capped]")
-    (own / "fit.yaml").write_text(text.replace("in_sample: [bare/even, bare/odd]", "in_sample: [capped/even]"))
-    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0
-    (found,) = json.loads((own / "fitted.json").read_text())["parameters"].values()
+    (lab / "fit.yaml").write_text(text.replace("in_sample: [bare/even, bare/odd]", "in_sample: [capped/even]"))
+    assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1", "-o", str(lab / "fitted.json")]) == 0
+    (found,) = json.loads((lab / "fitted.json").read_text())["parameters"].values()
     assert found["unit"] == unit
 
 
-def test_runs_that_were_not_fitted_are_predicted(own, capsys):
-    words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--held-out", str(own / "rows.json")]
-    assert main([*words, "-n", "2", "--report", str(own / "page.md")]) == 0
-    assert json.loads((own / "rows.json").read_text())["rows"][0]["phase"] == "odd"
-    assert read_held_out(str(own / "rows.json")).count("cpu.of_any_domain") == 4, "two domains in two runs"
-    page = (own / "page.md").read_text()
+def test_runs_that_were_not_fitted_are_predicted(lab, capsys):
+    words = ["validate", str(lab / "validation.yaml"), "-q", "-j", "1", "--held-out", str(lab / "rows.json")]
+    assert main([*words, "-n", "2", "--report", str(lab / "page.md")]) == 0
+    assert json.loads((lab / "rows.json").read_text())["rows"][0]["phase"] == "odd"
+    assert read_held_out(str(lab / "rows.json")).count("cpu.of_any_domain") == 4, "two domains in two runs"
+    page = (lab / "page.md").read_text()
     assert f"(vftsim {__version__}, seed" in page
     assert "`vftsim validate" in page
     assert "validation.yaml -n 2`" in page
     assert "| cpu.small within 3 points beyond the range of repeats | met | 2 of 2" in page
     predicted = page.partition("| bare/even | fitted | cpu.small | 51 | ")[2].partition(" ")[0]
     assert float(predicted) == pytest.approx(50, abs=0.5), "equal weights"
-    (own / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,27,73"))
-    assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 1
+    (lab / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,27,73"))
+    assert main(["validate", str(lab / "validation.yaml"), "-q", "-j", "1"]) == 1
     assert "1 of 2; worst" in " ".join(capsys.readouterr().out.split())
 
 
@@ -144,41 +144,41 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("old", "new", "message"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_gets_one_message_and_exit_code_2(own, capsys, old, new, message):
+def test_a_mistake_gets_one_message_and_exit_code_2(lab, capsys, old, new, message):
     text = FIT.replace("in_sample: [bare/even", "in_sample: [capped/even, bare/even") if "kap" in new else FIT
     assert old in text
-    (own / "fit.yaml").write_text(text.replace(old, new))
-    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
+    (lab / "fit.yaml").write_text(text.replace(old, new))
+    assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1"]) == 2
     told = capsys.readouterr().err
     assert message in told
     assert told.count("vftsim:") == 1
     assert "Traceback" not in told
 
 
-def test_a_quantity_that_the_model_does_not_give_is_refused_with_the_nearest(own, capsys):
-    (own / "dataset.yaml").write_text(DATASET.replace("metric: cpu.small", "metric: cpu.smal"))
-    (own / "fit.yaml").write_text(FIT.replace("[cpu.small]", "[cpu.smal]"))
-    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
+def test_a_quantity_that_the_model_does_not_give_is_refused_with_the_nearest(lab, capsys):
+    (lab / "dataset.yaml").write_text(DATASET.replace("metric: cpu.small", "metric: cpu.smal"))
+    (lab / "fit.yaml").write_text(FIT.replace("[cpu.small]", "[cpu.smal]"))
+    assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1"]) == 2
     assert (
         "'cpu.smal', which the model does not have in 'bare/even'; did you mean 'cpu.small'" in capsys.readouterr().err
     )
 
 
-def test_a_measured_0_has_no_ratio_and_is_not_fitted(own, capsys):
+def test_a_measured_0_has_no_ratio_and_is_not_fitted(lab, capsys):
     """Delays that a tool has in whole ms are 0 at low load; a share of 0 % is compared in points."""
-    (own / "dataset.yaml").write_text(DATASET.replace('metric: cpu.large, unit: "%"', "metric: SES1, unit: ms"))
-    (own / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,0,0"))
-    (own / "fit.yaml").write_text(FIT.replace("[cpu.small]", "[cpu.small, SES1]"))
-    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
+    (lab / "dataset.yaml").write_text(DATASET.replace('metric: cpu.large, unit: "%"', "metric: SES1, unit: ms"))
+    (lab / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,0,0"))
+    (lab / "fit.yaml").write_text(FIT.replace("[cpu.small]", "[cpu.small, SES1]"))
+    assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1"]) == 2
     assert "fit.yaml:13: quantities: SES1 is 0 in 'bare/odd', and is compared by its ratio" in capsys.readouterr().err
 
 
-def test_null_models_that_say_nothing_are_told_and_none_are_spoken_of_that_were_not_asked_for(own, capsys):
+def test_null_models_that_say_nothing_are_told_and_none_are_spoken_of_that_were_not_asked_for(lab, capsys):
     """A line over load needs a load: these guests have none."""
     for nulls in ("", "nulls: {base: bare}\n"):
-        (own / "validation.yaml").write_text(VALIDATION + nulls)
-        page = own / f"page{len(nulls)}.md"
-        main(["validate", str(own / "validation.yaml"), "--report", str(page), "-q", "-j", "1"])
+        (lab / "validation.yaml").write_text(VALIDATION + nulls)
+        page = lab / f"page{len(nulls)}.md"
+        main(["validate", str(lab / "validation.yaml"), "--report", str(page), "-q", "-j", "1"])
         told = " ".join("".join(capsys.readouterr()).split())
         assert "## Summary of errors" in page.read_text()
         assert "of 0 predicted" not in told + page.read_text()
@@ -186,7 +186,7 @@ def test_null_models_that_say_nothing_are_told_and_none_are_spoken_of_that_were_
         assert "Beside null models" not in told + page.read_text()
 
 
-def test_units_of_figures_are_told_by_their_names(own, capsys):
+def test_units_of_figures_are_told_by_their_names(lab, capsys):
     assert [unit_of_figure(name) for name in ("cpu.dom0", "web.reply_rate", "delay_p50_ms", "SES1/p90", "x")] == [
         "%",
         "/s",
@@ -200,8 +200,8 @@ def test_units_of_figures_are_told_by_their_names(own, capsys):
         True,
         True,
     )
-    (own / "dataset.yaml").write_text(DATASET.replace('cpu.small, unit: "%"', "cpu.small, unit: ms"))
-    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1"]) == 2
+    (lab / "dataset.yaml").write_text(DATASET.replace('cpu.small, unit: "%"', "cpu.small, unit: ms"))
+    assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1"]) == 2
     assert "cpu.csv:1: small: cpu.small is in % in the model, not in ms" in capsys.readouterr().err
 
 
@@ -229,26 +229,26 @@ def test_the_median_and_the_range_of_repeats_decide():
         assert verdict(spec, RunTarget(quantities=("cpu",), points=points), rows, data, repeats).passed is passed
     found = verdict(spec, RunTarget(quantities=("cpu",), median=16.2), rows, data, repeats)
     assert (found.passed, found.found) == (True, "16.1 % over 2")
-    for predicted, said in ((1.0, "inf % over 1"), (0.0, "0.0 % over 1")):
+    for predicted, text in ((1.0, "inf % over 1"), (0.0, "0.0 % over 1")):
         of_none = [Row("a", "r1", "cpu", "out", 0.0, predicted, predicted, predicted, 2, {})]
-        assert verdict(spec, RunTarget(quantities=("cpu",), median=10.0), of_none, data, repeats).found == said
+        assert verdict(spec, RunTarget(quantities=("cpu",), median=10.0), of_none, data, repeats).found == text
     with pytest.raises(ValidationError, match="either median"):
         RunTarget(quantities=("cpu",))
 
 
-def test_held_out_rows_are_not_written_where_there_are_none(own, capsys):
-    (own / "dataset.yaml").write_text(DATASET.replace("cpu.small", "cpu.s").replace("cpu.large", "cpu.l"))
-    words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--held-out", str(own / "rows.json")]
+def test_held_out_rows_are_not_written_where_there_are_none(lab, capsys):
+    (lab / "dataset.yaml").write_text(DATASET.replace("cpu.small", "cpu.s").replace("cpu.large", "cpu.l"))
+    words = ["validate", str(lab / "validation.yaml"), "-q", "-j", "1", "--held-out", str(lab / "rows.json")]
     assert main(words) == 1
     assert "warning: no row is held out and of a kind that errors are learned of" in capsys.readouterr().err
-    assert not (own / "rows.json").exists()
+    assert not (lab / "rows.json").exists()
 
 
-def test_what_was_measured_and_the_model_does_not_have_is_said(own, capsys):
-    (own / "dataset.yaml").write_text(DATASET.replace("metric: cpu.large", "metric: cpu.larger"))
-    words = ["validate", str(own / "validation.yaml"), "-q", "-j", "1", "--report", str(own / "page.md")]
+def test_what_was_measured_and_the_model_does_not_have_is_said(lab, capsys):
+    (lab / "dataset.yaml").write_text(DATASET.replace("metric: cpu.large", "metric: cpu.larger"))
+    words = ["validate", str(lab / "validation.yaml"), "-q", "-j", "1", "--report", str(lab / "page.md")]
     assert main(words) == 0
-    assert "**Warning**: 'cpu.larger' was measured in bare/even" in (own / "page.md").read_text()
+    assert "**Warning**: 'cpu.larger' was measured in bare/even" in (lab / "page.md").read_text()
     assert (
         "warning: 'cpu.larger' was measured in bare/even, bare/odd, capped/even, but the model does not have it there; "
         "nothing is compared; did you mean 'cpu.large'?" in capsys.readouterr().err
@@ -283,7 +283,7 @@ def test_statistics_of_an_import_meet_the_figures_of_a_model_without_sip(tmp_pat
     (tmp_path / "validation.yaml").write_text(OF_IMPORT)
     calls = "".join(f"{50 * number};2.2;1\n" for number in range(1, 21))
     (tmp_path / "calls_rtt.csv").write_text(f"Date_ms;response_time_ms;rtd_no\n{calls}")
-    for more, said in (
+    for more, text in (
         ([], "it has pages.latency/p50, server.pages.response/p50, server.pages.wait/p50 (rename"),
         (["--rename", "rtd1=pages.latency"], "median error of */p50 at most 6 % met 4.5 % over 1"),
     ):
@@ -291,7 +291,7 @@ def test_statistics_of_an_import_meet_the_figures_of_a_model_without_sip(tmp_pat
         assert main([*imported, "--phase", "r20", *more]) == 0
         main(["validate", str(tmp_path / "validation.yaml"), "-q", "-j", "1"])
         printed = capsys.readouterr()
-        assert said in " ".join((printed.out + printed.err).split())
+        assert text in " ".join((printed.out + printed.err).split())
     seen = observe(ModelSpec.model_validate(YAML(typ="safe").load(ALONE)), 1, 0)
     assert seen["measured", "pages.latency/p50"] == seen["measured", "pages.latency_p50_ms"]
     assert (
@@ -300,9 +300,9 @@ def test_statistics_of_an_import_meet_the_figures_of_a_model_without_sip(tmp_pat
     assert (unit_of_figure("pages.latency/p50"), unit_of_figure("bulk.throughput")) == ("ms", None)
 
 
-def test_a_run_is_fitted_or_predicted_and_not_both(own, capsys):
-    (own / "validation.yaml").write_text(VALIDATION.replace("fitted: [bare/even]", "fitted: [bare/even, bare/odd]"))
-    assert main(["validate", str(own / "validation.yaml"), "-q", "-j", "1"]) == 2
+def test_a_run_is_fitted_or_predicted_and_not_both(lab, capsys):
+    (lab / "validation.yaml").write_text(VALIDATION.replace("fitted: [bare/even]", "fitted: [bare/even, bare/odd]"))
+    assert main(["validate", str(lab / "validation.yaml"), "-q", "-j", "1"]) == 2
     assert "'bare/odd' is both fitted and predicted" in capsys.readouterr().err
 
 
@@ -354,7 +354,7 @@ def test_a_definition_is_of_one_form():
     assert CalibrationSpec(**base, environment="e").runs == []
 
 
-def test_runs_with_equal_settings_are_made_once_and_one_may_have_a_parameter_of_its_own(own, monkeypatch):
+def test_runs_with_equal_settings_are_made_once_and_one_may_have_a_parameter_of_its_own(lab, monkeypatch):
     """Two phases of one environment are one model here: one run of it stands for both."""
     played = []
 
@@ -366,8 +366,8 @@ def test_runs_with_equal_settings_are_made_once_and_one_may_have_a_parameter_of_
     text = FIT.replace("start: 100,", "start: 200, environments: [capped],")
     for old, new in (("large.weight=1200]", "large.weight=300]"), ("bare/odd]", "bare/odd, capped/even]")):
         text = text.replace(old, new)
-    (own / "fit.yaml").write_text(text.replace("most_evaluations: 8", "most_evaluations: 1"))
-    assert main(["calibrate", str(own / "fit.yaml"), "-q", "-j", "1", "-o", str(own / "fitted.json")]) == 0
+    (lab / "fit.yaml").write_text(text.replace("most_evaluations: 8", "most_evaluations: 1"))
+    assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1", "-o", str(lab / "fitted.json")]) == 0
     assert played[:2] == [100, 200]  # the model's own in both runs of `bare`, the search's in `capped`
     # The start, one step beside it for the slope, and the other replications that tell the chance of runs.
     assert len(played) == 2 * 2 + 2 * (CHANCE_RUNS - 1)

@@ -162,9 +162,9 @@ def test_a_refusal_is_one_message_that_can_be_read(settings, capsys):
     one_kernel.make_ready()  # whoever needs the engine first says that it is built
     capsys.readouterr()
     assert main(["run", "lab-native", "-n", "1", "--quick", "-q", "-j", "1", *changes]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert len(said) < 1000
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert len(printed) < 1000
 
 
 @pytest.mark.parametrize(
@@ -184,16 +184,16 @@ def test_an_assignment_is_refused_under_what_it_was_typed_in(words, where, capsy
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ("workloads.pages.rate=4e+2+domains.server.weight=1", "workloads.pages.rate=4e+2: 'rate' 400.0 has no unit"),
         ("faults=[{kind: pause, at: step 2 + 6 s}]", "required key 'duration' is missing"),
         ("rate", "rate: is not of the form path.to.key=value"),
     ],
 )
-def test_a_plus_sign_of_a_value_ends_no_change_of_a_variant(changes, said, capsys):
+def test_a_plus_sign_of_a_value_ends_no_change_of_a_variant(changes, text, capsys):
     assert main(["compare", "two-tier", f"two-tier+{changes}", "-n", "1", "--quick"]) == 2
-    assert said in capsys.readouterr().err
+    assert text in capsys.readouterr().err
 
 
 def test_want_of_memory_that_a_library_renames_is_said(tiny_path, monkeypatch, capsys):

@@ -61,10 +61,10 @@ def test_a_field_is_an_option_and_the_command_gets_the_object():
 
 def test_the_help_has_groups(capsys):
     assert main(["pilot", "--help"]) == 0
-    said = capsys.readouterr().out
-    places = [said.index(f"\n{title}:\n") for title in ("Arguments", "Options", "Model", "Result", "Work")]
+    printed = capsys.readouterr().out
+    places = [printed.index(f"\n{title}:\n") for title in ("Arguments", "Options", "Model", "Result", "Work")]
     assert places == sorted(places)
-    assert said.count("--json") == 1
+    assert printed.count("--json") == 1
 
 
 @pytest.mark.thorough

@@ -34,15 +34,15 @@ def test_what_takes_above_an_hour_is_refused_before_anything_is_written(command,
     target = tmp_path / "out"
     models = [tiny_path] * (2 if command == "compare" else 1)
     grid = ["--grid", "domains.sut.weight=100,200,300"] if command == "sweep" else []
-    said = refusal(capsys, command, *models, *LONG, *grid, "-o", target)
-    assert "events" in said
-    assert "above an hour; --yes begins it all the same" in said
+    printed = refusal(capsys, command, *models, *LONG, *grid, "-o", target)
+    assert "events" in printed
+    assert "above an hour; --yes begins it all the same" in printed
     assert not target.exists()
 
 
 def test_a_search_is_as_long_as_its_budget(tiny_path, capsys):
-    said = refusal(capsys, "capacity", tiny_path, "--method", "search", "--budget", "10000000")
-    assert "above an hour" in said
+    printed = refusal(capsys, "capacity", tiny_path, "--method", "search", "--budget", "10000000")
+    assert "above an hour" in printed
 
 
 def test_at_a_terminal_it_is_asked_and_yes_is_not(tiny_path, capsys, monkeypatch):
@@ -103,8 +103,8 @@ def test_a_large_grid_is_counted_before_it_is_made(tiny_path, tmp_path, monkeypa
     made = []
     at = Source.at
     monkeypatch.setattr(Source, "at", lambda *every: made.append(1) or at(*every))
-    said = refusal(capsys, "sweep", tiny_path, *GRIDS, "-n", "50", "-o", tmp_path / "out")
-    assert "above an hour; --yes begins it all the same" in said
+    printed = refusal(capsys, "sweep", tiny_path, *GRIDS, "-n", "50", "-o", tmp_path / "out")
+    assert "above an hour; --yes begins it all the same" in printed
     assert len(made) < 300
 
 
@@ -145,11 +145,11 @@ FEW = ["--set", "workloads.calls.subscribers=40", "-q", "-j", "1", "-n", "1"]
 @pytest.mark.parametrize("command", ["run", "capacity"])
 def test_attempts_without_a_free_subscriber_are_said(command, tiny_path, capsys):
     assert main([command, str(tiny_path), *FEW]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    missing, asked = map(float, re.search(r"Not offered: (\S+) of (\S+) attempts of calls", said).groups())
+    printed = " ".join(capsys.readouterr().out.split())
+    missing, asked = map(float, re.search(r"Not offered: (\S+) of (\S+) attempts of calls", printed).groups())
     assert 0 < missing < asked
     # Where initial registrations lack one, more that are registered would make it worse.
-    assert "raise workloads.calls.subscribers, or change workloads.calls.registered: ims_reg needs one" in said
+    assert "raise workloads.calls.subscribers, or change workloads.calls.registered: ims_reg needs one" in printed
 
 
 def test_where_all_begin_nothing_is_said(tiny_path, capsys):

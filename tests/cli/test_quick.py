@@ -49,8 +49,8 @@ def test_every_command_that_simulates_has_it():
 
 def test_a_test_is_not_cut_below_its_own_length(tcp, capsys):
     assert main(["run", str(tcp), "--quick", "-n", "1", "-j", "1", "-q", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    figures = {row["metric"]: row["estimate"] for row in said["summary"]}
+    printed = json.loads(capsys.readouterr().out)
+    figures = {row["metric"]: row["estimate"] for row in printed["summary"]}
     assert figures["tcp.mbit_per_s"] == pytest.approx(10 * 1448 / 1538, rel=0.05), "full segments on 10 Mbit/s"
     assert 1.0 < load_model(tcp).quick().spec.measure.duration / 1e9 < 2.0
 
@@ -79,9 +79,9 @@ def test_fewer_crashes_are_said(tmp_path, capsys):
     file.write_text(rr)
     words = ["failover", str(file), "--protection", "lockstep", "-j", "1", "-q", "--after", "200 ms", "--over", "50 ms"]
     assert main([*words, "--quick", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert len(said["failovers"]) == 5
-    assert said["manifest"]["models"][0]["notes"][0].startswith("5 crashes instead of 20; about 75 %")
+    printed = json.loads(capsys.readouterr().out)
+    assert len(printed["failovers"]) == 5
+    assert printed["manifest"]["models"][0]["notes"][0].startswith("5 crashes instead of 20; about 75 %")
     assert main([*words, "--quick", "-n", "1", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["failovers"]) == 1
 

@@ -39,9 +39,9 @@ def test_sweep_without_a_model_prints_a_table_and_keeps_its_files(tmp_path, caps
     loss = [row for row in table if row["figure"] == "workloads.media.loss"]
     assert [row["streams"] for row in loss] == ["10", "20"]
     assert all((row["estimate"], row["interval"]) == ("0.0", "none") for row in loss)
-    said = json.loads(run_main(capsys, *SWEEP, "--scheduler", "credit", "--json"))
-    assert said["manifest"]["sweep"]["factors"]["streams"]["values"] == ["10", "20"]
-    assert said["refused"] == {}
+    printed = json.loads(run_main(capsys, *SWEEP, "--scheduler", "credit", "--json"))
+    assert printed["manifest"]["sweep"]["factors"]["streams"]["values"] == ["10", "20"]
+    assert printed["refused"] == {}
 
 
 @pytest.mark.usefixtures("inside")
@@ -117,8 +117,8 @@ def test_trace_writes_what_perfetto_reads(tmp_path, capsys):
 def test_trace_of_a_ramp_shows_its_first_step(tiny_path, tmp_path, capsys):
     """Nobody has said which window: something happens in the one that is chosen."""
     path = tmp_path / "trace.json"
-    said = run_main(capsys, "trace", tiny_path, "--engine", "simpy", "-o", path)
-    assert " 0 packets delivered" not in said
+    printed = run_main(capsys, "trace", tiny_path, "--engine", "simpy", "-o", path)
+    assert " 0 packets delivered" not in printed
     names = {e["name"] for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "B"}
     assert any(name.startswith("INVITE") for name in names), "messages by their names"
 
@@ -136,22 +136,22 @@ def test_explain_sums_to_the_delay(capsys):
     arguments = ["explain", "xen-media", *FEW, "--start", "50 ms", "--length", "40 ms"]
     delays = {}
     for which in ("best", "median", "worst"):
-        said = json.loads(run_main(capsys, *arguments, "--packet", which, "--json"))
-        assert sum(part["length_ns"] for part in said["parts"]) == said["delay_ns"]
-        delays[which] = said["delay_ns"]
+        printed = json.loads(run_main(capsys, *arguments, "--packet", which, "--json"))
+        assert sum(part["length_ns"] for part in printed["parts"]) == printed["delay_ns"]
+        delays[which] = printed["delay_ns"]
     assert delays["best"] < delays["median"] < delays["worst"]
     assert "total" in run_main(capsys, *arguments)
 
 
 def test_a_call_is_explained_from_its_first_message_to_its_last(tiny_path, capsys):
     arguments = ["explain", tiny_path, "--engine", "simpy", "--length", "5 s"]
-    said = json.loads(run_main(capsys, *arguments, "--of", "exchange", "--json"))
-    assert sum(part["length_ns"] for part in said["parts"]) == said["delay_ns"]
-    names = [part["name"] for part in said["parts"]]
-    assert names[0].partition(":")[0] in said["title"]
+    printed = json.loads(run_main(capsys, *arguments, "--of", "exchange", "--json"))
+    assert sum(part["length_ns"] for part in printed["parts"]) == printed["delay_ns"]
+    names = [part["name"] for part in printed["parts"]]
+    assert names[0].partition(":")[0] in printed["title"]
     assert any(name.endswith("application: works") for name in names)
     packet = json.loads(run_main(capsys, *arguments, "--json"))
-    assert sum(part["length_ns"] for part in packet["parts"]) == packet["delay_ns"] < said["delay_ns"]
+    assert sum(part["length_ns"] for part in packet["parts"]) == packet["delay_ns"] < printed["delay_ns"]
 
 
 def outcome(loss_percent):
@@ -203,10 +203,10 @@ def test_record_shows_what_separates_a_wrong_model(experiments, tmp_path, capsys
 
 @pytest.mark.thorough
 def test_record_of_all_models_is_one_document(experiments, capsys):
-    said = json.loads(run_main(capsys, *RECORD, "--model", "all", "--json"))
-    assert len(said["models"]) == 6
+    printed = json.loads(run_main(capsys, *RECORD, "--model", "all", "--json"))
+    assert len(printed["models"]) == 6
     assert len(experiments) == 6 * 49
-    right = said["models"][said["right"]]
+    right = printed["models"][printed["right"]]
     assert len(right["judged"]) == 90
     assert sum(sum(counts.values()) for counts in right["score"].values()) == 90
 
@@ -228,7 +228,7 @@ def test_record_draws_a_curve(monkeypatch, tmp_path, capsys):
         out = run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "-o", path)
         assert axis in out
         assert path.read_bytes().startswith(b"\x89PNG")
-        said = json.loads(run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "--json"))
-        assert len(said["points"]) == points
+        printed = json.loads(run_main(capsys, "record", "xen-media", "--curve", curve, "-j", "1", "-q", "--json"))
+        assert len(printed["points"]) == points
     assert {cycle for curve, cycle, _ in asked if curve == "duty"} == {10, 100, 1000}
     assert ("load", 0, 60.0) in asked

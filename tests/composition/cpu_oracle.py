@@ -90,29 +90,29 @@ class Oracle:
             host = built.host_of(name).spec
             first = int(self._row(domains, row).first_vcpu)
             used_ns = sum(int(self._row(vcpus, first + n).run_ns) for n in range(int(self._row(domains, row).vcpus)))
-            own, speed = bounds[name], host.cpu_speed
-            slack = 0 if speed == 1.0 else own.jobs + 1
-            found.append((name, used_ns, own.least / speed - slack, own.most / speed + slack))
+            domain_bounds, speed = bounds[name], host.cpu_speed
+            slack = 0 if speed == 1.0 else domain_bounds.jobs + 1
+            found.append((name, used_ns, domain_bounds.least / speed - slack, domain_bounds.most / speed + slack))
         return found
 
     def _row(self, table: Any, row: int) -> Any:
         return self.run.engine.rows(table)[row]
 
     def _of_domain(self, name: str) -> Bounds:
-        own, spec = Bounds(), self.run.built.specs.get(name)
+        domain_bounds, spec = Bounds(), self.run.built.specs.get(name)
         if spec is None or spec.driver is not None:
-            own.most = UNPRICED
+            domain_bounds.most = UNPRICED
         if spec is None:
-            return own
+            return domain_bounds
         for key, program in spec.applications.items():
-            getattr(self, f"_{program.kind}")(own, spec, program, f"{name}.{key}")
+            getattr(self, f"_{program.kind}")(domain_bounds, spec, program, f"{name}.{key}")
             self.numbers[program.kind] += 1
-        self._path(own, name, spec)
+        self._path(domain_bounds, name, spec)
         if spec.protection.kind == "lockstep":
-            own.most = UNPRICED
-        return own
+            domain_bounds.most = UNPRICED
+        return domain_bounds
 
-    def _path(self, own: Bounds, name: str, spec: Any) -> None:
+    def _path(self, domain_bounds: Bounds, name: str, spec: Any) -> None:
         if not spec.interfaces or spec.driver is not None:
             return
         path = next(iter(spec.interfaces.values())).path
@@ -127,9 +127,10 @@ class Oracle:
             for each in self.run.built.host_of(name).io.stages
             if each.owner == name and each.name in ("guest driver", "front-end")
         ]
-        own.least += own.packets[0] * price_ns
-        own.most += (
-            min(own.packets[1], self._arrived(name)) * price_ns + sum(int(s.batches) for s in drivers) * event_ns
+        domain_bounds.least += domain_bounds.packets[0] * price_ns
+        domain_bounds.most += (
+            min(domain_bounds.packets[1], self._arrived(name)) * price_ns
+            + sum(int(s.batches) for s in drivers) * event_ns
         )
 
     def _transmit_ns(self, spec: Any) -> int:
@@ -197,33 +198,33 @@ class Oracle:
             and argument in (0, int(work.argument))
         )
 
-    def _media_relay(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _media_relay(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         demand_ns = round(program.packet_cost * spec.cpu_inflation) + self._transmit_ns(spec)
         served = sum(driver.delivered() for driver in self._drivers(name))
         pool = self.run.built.programs[name].record
         left_ns = self._speed(name) * self._left_ns(pool_answer_ready, argument=int(pool.row))
         working = 0 if self._may_lose(name) else int(pool.active - pool.blocked)
-        own.add(0, working, demand_ns, left_ns, has_lost=False)
+        domain_bounds.add(0, working, demand_ns, left_ns, has_lost=False)
         begun = (
             served + int(pool.active) - working + self._unseen(name.rpartition(".")[0]) if self._drivers(name) else 0
         )
-        own.add(served, begun, demand_ns)
-        own.bring(served, UNPRICED if begun else 0)
+        domain_bounds.add(served, begun, demand_ns)
+        domain_bounds.bring(served, UNPRICED if begun else 0)
 
     _signaling_server = _media_relay
 
-    def _service(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _service(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         demand_ns = round(program.demand * spec.cpu_inflation) + self._transmit_ns(spec)
         record = self._own(services, name)
         served = int(record.answered + record.blocked)
         lost = self._unseen(name.rpartition(".")[0]) if self._may_lose(name) else 0
         left_ns = self._speed(name) * self._left_ns(on_service_computed, argument=int(record.row))
         begun = served + int(record.in_hand.length) + lost
-        own.add(served, begun, demand_ns, left_ns, has_lost=self._may_lose(name))
+        domain_bounds.add(served, begun, demand_ns, left_ns, has_lost=self._may_lose(name))
         asked = any(each.peers for each in self._programs())
-        own.bring(served, UNPRICED if self._drivers(name) or asked else 0)
+        domain_bounds.bring(served, UNPRICED if self._drivers(name) or asked else 0)
         if program.calls:
-            own.most = UNPRICED
+            domain_bounds.most = UNPRICED
 
     def _programs(self) -> Iterator[Any]:
         return (each for spec in self.run.built.specs.values() for each in spec.applications.values())
@@ -231,36 +232,36 @@ class Oracle:
     def _own(self, table: Any, name: str) -> Any:
         return self._row(table, int(self._row(applications, self.run.built.programs[name].row).state_row))
 
-    def _udp_sink(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _udp_sink(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         flows = self._flows_of(udp_flows, name)
         served = sum(int(flow.received) for flow in flows)
         lost = self._unseen(name.rpartition(".")[0]) if self._may_lose(name) else 0
         left_ns = self._speed(name) * self._left_ns(on_read, argument=int(self._own(udp_sinks, name).row))
         begun = served + sum(flow.packet != 0 for flow in flows) + lost
         read_ns = round(program.read_cost * spec.cpu_inflation)
-        own.add(served, begun, read_ns, left_ns, has_lost=self._may_lose(name))
-        own.bring(served, UNPRICED if flows else 0)
+        domain_bounds.add(served, begun, read_ns, left_ns, has_lost=self._may_lose(name))
+        domain_bounds.bring(served, UNPRICED if flows else 0)
 
     def _flows_of(self, table: Any, name: str) -> list[Any]:
         row = self.run.built.programs[name].row
         return [one for one in self.run.engine.rows(table)[1 : self.run.engine.used(table) + 1] if one.program == row]
 
-    def _tcp_sink(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _tcp_sink(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         """Every segment was read at least once, and at most as often as it was sent; acknowledgements are counted."""
         for one in self._flows_of(connections, name):
             size = int(self._row(bulks, int(one.bulk)).mss)
             taken = int(one.expected) + int(one.beyond_count) - (one.packet != 0)
-            own.add(taken, int(one.nxt + one.retransmitted) + 1, self._segment_ns(spec, program, size))
+            domain_bounds.add(taken, int(one.nxt + one.retransmitted) + 1, self._segment_ns(spec, program, size))
             ack_ns = round(program.ack_cost * spec.cpu_inflation) + self._transmit_ns(spec)
-            own.add(int(one.acknowledgements), int(one.acknowledgements) + 2, ack_ns)
-            own.bring(taken, UNPRICED)
+            domain_bounds.add(int(one.acknowledgements), int(one.acknowledgements) + 2, ack_ns)
+            domain_bounds.bring(taken, UNPRICED)
 
     @staticmethod
     def _segment_ns(spec: Any, program: Any, size: int) -> int:
         copy_ns = round(program.copy_cost * spec.cpu_inflation) * size // 1024
         return round(program.segment_cost * spec.cpu_inflation) + copy_ns
 
-    def _tcp_source(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _tcp_source(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         """What was sent cost its price; what the client acknowledged was read, unless it was lost on the way."""
         for one in self._flows_of(connections, name):
             size = int(self._row(bulks, int(one.bulk)).mss)
@@ -268,73 +269,73 @@ class Oracle:
             wasted = 2 + int(one.timeouts + one.recoveries)
             price_ns = self._segment_ns(spec, program, size) + self._transmit_ns(spec)
             # After a time-out what is not acknowledged counts as not sent, until it is sent again.
-            own.add(sent, sent + wasted + int(one.recover), price_ns)
-            own.add(0, int(one.acknowledgements), round(program.ack_cost * spec.cpu_inflation))
-            own.bring(0, UNPRICED)
+            domain_bounds.add(sent, sent + wasted + int(one.recover), price_ns)
+            domain_bounds.add(0, int(one.acknowledgements), round(program.ack_cost * spec.cpu_inflation))
+            domain_bounds.bring(0, UNPRICED)
 
-    def _prefork_web_server(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _prefork_web_server(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         record = self._own(prefork_servers, name)
         script_ns = round(program.script * spec.cpu_inflation)
         output_ns = round(script_ns * program.output_share / 100.0)
         pieces = int(record.pieces)
         price_ns = script_ns - output_ns + pieces * (output_ns // pieces + self._transmit_ns(spec))
         done = int(record.scripts - record.busy - record.aborted) if record.boots == 1 else 0
-        own.add(max(done, 0), int(record.scripts), price_ns)
-        own.bring(2 * max(done, 0), UNPRICED if self._drivers(name) else 0)
+        domain_bounds.add(max(done, 0), int(record.scripts), price_ns)
+        domain_bounds.bring(2 * max(done, 0), UNPRICED if self._drivers(name) else 0)
 
-    def _batch(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _batch(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         record, demand_ns = self._own(batches, name), round(program.demand * spec.cpu_inflation)
         assert program.demand_cv == 0.0
         assert program.disk_operations == 0
         left_ns = self._speed(name) * self._left_ns(on_share_computed, argument=int(record.row))
-        own.add(int(record.ended), int(record.begun), demand_ns, left_ns, has_lost=self._may_lose(name))
+        domain_bounds.add(int(record.ended), int(record.begun), demand_ns, left_ns, has_lost=self._may_lose(name))
 
     def _drawn(self, kind: str, what: str, first: int, count: int, mean_ns: float, cv: float) -> list[int]:
         streams = Streams(self.seed, self.replication)
         uniforms = streams.uniforms(f"{kind}.{what}", self.numbers[kind], start=first, count=count)
         return sorted(max(1, value) for value in gamma_ns(uniforms, mean_ns, cv).tolist())
 
-    def _cpu_bound(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _cpu_bound(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         record = self.run.built.programs[name].record
         busy_ns = program.cycle * program.duty / 100.0 * spec.cpu_inflation
         row = int(record.row)
         left_ns = self._speed(name) * self._left_ns(on_burst_done, places=range(row, row + 1))
         drawn = self._drawn("cpu_bound", "busy", 1, int(record.begun), busy_ns, program.cv)
-        self._sum(own, drawn, int(record.done), left_ns, has_lost=self._may_lose(name))
+        self._sum(domain_bounds, drawn, int(record.done), left_ns, has_lost=self._may_lose(name))
 
-    def _disk_bound(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _disk_bound(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         record = self._own(disk_bounds, name)
         begun, done = (int(self._row(feeds, int(feed)).taken) for feed in (record.computes, record.choices))
         mean_ns = round(program.compute * spec.cpu_inflation)
         first = int(record.first_process)
         left_ns = self._speed(name) * self._left_ns(on_disk_computed, places=range(first, first + program.processes))
         drawn = self._drawn("disk_bound", "compute", 0, begun, mean_ns, program.cv)
-        self._sum(own, drawn, done, left_ns, has_lost=self._may_lose(name))
+        self._sum(domain_bounds, drawn, done, left_ns, has_lost=self._may_lose(name))
         disk = next(iter(spec.disks.values()))
         served = int(self._row(disks, int(record.disk)).awaited)
         row = self.run.built.programs[name].row
         left_ns = self._speed(name) * self._left_ns(on_disk_interrupt, places=range(row, row + 1))
         done = max(0, served - int(program.processes))
-        own.add(done, served, disk.interrupt, left_ns, has_lost=self._may_lose(name))
+        domain_bounds.add(done, served, disk.interrupt, left_ns, has_lost=self._may_lose(name))
 
     @staticmethod
-    def _sum(own: Bounds, drawn: list[int], done: int, left_ns: float, *, has_lost: bool) -> None:
+    def _sum(domain_bounds: Bounds, drawn: list[int], done: int, left_ns: float, *, has_lost: bool) -> None:
         """Which of the jobs are not done is not known where some were lost: at most the longest."""
-        own.least += sum(drawn[:done]) if has_lost else sum(drawn) - left_ns
-        own.most += sum(drawn) - left_ns
-        own.jobs += len(drawn)
+        domain_bounds.least += sum(drawn[:done]) if has_lost else sum(drawn) - left_ns
+        domain_bounds.most += sum(drawn) - left_ns
+        domain_bounds.jobs += len(drawn)
 
     def _speed(self, name: str) -> float:
         return float(self.run.built.host_of(name.rpartition(".")[0]).spec.cpu_speed)
 
-    def _periodic_load(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _periodic_load(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         built = self.run.built.programs[name]
         record = self._row(cyclic_loads, built._load)
         begun = max(int(record.phase_ns == 0), -(-(self.run.now_ns - int(record.phase_ns)) // program.period))
         left_ns = self._speed(name) * self._left_ns(on_period_done, places=range(built._load, built._load + 1))
         may_lose = self._may_lose(name) or built._is_elided  # of an elided one no job is in hand
-        own.add(int(record.done), begun, round(program.busy * spec.cpu_inflation), left_ns, has_lost=may_lose)
+        domain_bounds.add(int(record.done), begun, round(program.busy * spec.cpu_inflation), left_ns, has_lost=may_lose)
 
-    def _sip_server(self, own: Bounds, spec: Any, program: Any, name: str) -> None:
+    def _sip_server(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
         if self._drivers(name):
-            own.most = UNPRICED
+            domain_bounds.most = UNPRICED

@@ -85,9 +85,9 @@ def test_quick_models_side_by_side_measure_for_as_long_as_the_slowest_needs():
 def test_a_run_of_few_cycles_says_so(duration, is_said):
     """What it shows depends on where in a cycle it begins: at 2.708 s and more it holds ten."""
     spec = load_model("xen-media", [UNDER_CHECKPOINTS[0], f"measure.duration={duration}"]).spec
-    said = [each for each in of_runs(spec, []) if "a cycle takes up to 270.8 ms" in each]
-    assert bool(said) == is_said
-    assert all("'measure.duration=2.8 s' holds 10" in each for each in said)
+    texts = [each for each in of_runs(spec, []) if "a cycle takes up to 270.8 ms" in each]
+    assert bool(texts) == is_said
+    assert all("'measure.duration=2.8 s' holds 10" in each for each in texts)
 
 
 def test_shortening_has_an_end():
@@ -115,10 +115,10 @@ def test_figures_of_a_mechanism_are_of_the_measured_time():
             "faults": [{"kind": "channel_loss", "at": "500 ms", "duration": "300 ms"}],
         }
     )
-    own = run_model(spec, 1, 0).whole.outcomes["domains.vm.protection"]
-    assert (own.seconds, own.states) == (1.0, 40)
-    assert 0 < own.output_held <= own.longest_held_ns / 1e6 < 40
-    assert own.stopped_ns == pytest.approx(40 * own.pause * 1e6, rel=0.03)
+    protection = run_model(spec, 1, 0).whole.outcomes["domains.vm.protection"]
+    assert (protection.seconds, protection.states) == (1.0, 40)
+    assert 0 < protection.output_held <= protection.longest_held_ns / 1e6 < 40
+    assert protection.stopped_ns == pytest.approx(40 * protection.pause * 1e6, rel=0.03)
 
 
 def counted(model, from_ms, to_ms):

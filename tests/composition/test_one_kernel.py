@@ -163,23 +163,23 @@ def test_what_was_built_once_is_found_by_the_next_process(
     assert not shipped.exists()
     monkeypatch.setenv("VFTSIM_CACHE_DIR", str(shipped.parent / "cache"))
     monkeypatch.setattr(one_kernel, "all_parts", toy.linked)
-    for said in ("vftsim: building the engine, once, about 12 s\n", ""):
+    for text in ("vftsim: building the engine, once, about 12 s\n", ""):
         monkeypatch.setattr(one_kernel, "the_kernel", cache(one_kernel.the_kernel.__wrapped__))
         assert main(["warmup"]) == 0
-        assert capsys.readouterr().err == said
+        assert capsys.readouterr().err == text
     assert len(list(shipped.parent.glob("cache/kernels/*/kernel.o"))) == 1
 
 
 @pytest.mark.slow
 def test_one_kernel_is_built_for_processes_that_run_different_models(tmp_path: Path):
     environment = {**os.environ, "VFTSIM_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
-    said = []
+    texts = []
     for command in (["-m", "vftsim", "warmup"], ["-c", RUNS]):
         done = subprocess.run(
             [sys.executable, *command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        said.append(done.stderr)
-    assert said == ["vftsim: building the engine, once, about 12 s\n", ""]
+        texts.append(done.stderr)
+    assert texts == ["vftsim: building the engine, once, about 12 s\n", ""]
     assert all(int(events) > 1000 for events in done.stdout.split())
     assert len(list(tmp_path.glob("kernels/*/kernel.o"))) == 1
 

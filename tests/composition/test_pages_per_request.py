@@ -99,12 +99,12 @@ def test_pages_are_printed_with_the_costs():
 
 
 def test_a_number_that_nothing_reads_is_named():
-    assert not [said for said in without_effect(model()) if "pages_per_request" in said]
+    assert not [text for text in without_effect(model()) if "pages_per_request" in text]
     assert without_effect(model({"kind": "lockstep"}))[0].startswith(
         "domains.server.applications.answers.pages_per_request: no mechanism sends states"
     )
     replaced = without_effect(model({**REMUS, "memory": {"per_request": 2.0}}))
-    assert any("protection.memory.per_request replaces it" in said for said in replaced)
+    assert any("protection.memory.per_request replaces it" in text for text in replaced)
     assert without_effect(checked({"domains": {"media": relay()}, "workloads": {}})) == []
 
 
@@ -123,8 +123,8 @@ def test_a_price_of_sending_that_nobody_pays_is_named():
     assert without_effect(model(priced)) == [f"{place}.page: {why}", f"{place}.state: {why}"]
     assert without_effect(model({**priced, "sender": {"page": "9 us", "domain": "server"}})) == []
     (found,) = (
-        said
-        for said in without_effect(model({"kind": "hypervisor_epoch", "sender": {"page": "9 us"}}))
-        if "sender" in said
+        text
+        for text in without_effect(model({"kind": "hypervisor_epoch", "sender": {"page": "9 us"}}))
+        if "sender" in text
     )
     assert found == f"{place}.page: the mechanism sends no states"

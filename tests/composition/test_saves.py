@@ -328,10 +328,10 @@ def test_a_part_from_outside_goes_back_if_it_says_what_it_remembers_and_is_named
     record, count, back, built = ticked(RewindableTicks, monkeypatch)
     assert back >= 3
     named = r"^a Ticks of .*test_saves cannot be kept .* save\(\) and restore"
-    with pytest.warns(SavedStateWarning, match=named) as said:
+    with pytest.warns(SavedStateWarning, match=named) as text:
         plain, counted, never, passes = ticked(Ticks, monkeypatch)
     assert never == 0
-    assert len(said) == passes
+    assert len(text) == passes
     assert built + back == passes
     assert record == plain
     assert count == counted == 78

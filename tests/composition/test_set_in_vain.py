@@ -120,8 +120,8 @@ def test_a_card_whose_ring_no_path_uses_is_named(path, is_idle):
     spec = ModelSpec.model_validate(data)
     assert (outcome(spec) == outcome(plain)) == is_idle
     keys = ("coalescing_time", "coalescing_packets") if is_idle else ()
-    said = [f"hosts.host.nics.eth0.{key}: no path takes packets from its ring" for key in keys]
-    assert [line for line in without_effect(spec) if ".nics." in line] == said
+    texts = [f"hosts.host.nics.eth0.{key}: no path takes packets from its ring" for key in keys]
+    assert [line for line in without_effect(spec) if ".nics." in line] == texts
 
 
 @pytest.mark.parametrize(("path", "is_idle"), [("moderated", True), ("direct", True), ("paravirtual", False)])
@@ -129,15 +129,15 @@ def test_a_driver_domain_that_nothing_leads_through_is_named(path, is_idle):
     why = "no path of its host's domains leads through it"
     spec = behind(path, {"receive_cost": "9 us"}, quantum="10 us")
     assert (outcome(spec) == outcome(behind(path, {}))) == is_idle
-    said = [f"domains.dom0.quantum: {why}", f"domains.dom0.driver.receive_cost: {why}"] if is_idle else []
-    assert without_effect(spec) == said
+    texts = [f"domains.dom0.quantum: {why}", f"domains.dom0.driver.receive_cost: {why}"] if is_idle else []
+    assert without_effect(spec) == texts
 
 
 def test_interrupts_cannot_be_spread_over_one_vcpu():
-    said = "domains.dom0.driver.placement: spread is one here, as the domain has one vCPU"
+    text = "domains.dom0.driver.placement: spread is one here, as the domain has one vCPU"
     spread, one = (behind("paravirtual", {"placement": placement}) for placement in ("spread", "one"))
     assert outcome(spread) == outcome(one)
-    assert (remarks(spread), remarks(one)) == ([said], [])
+    assert (remarks(spread), remarks(one)) == ([text], [])
     assert remarks(behind("paravirtual", {"placement": "spread"}, vcpus=2)) == []
 
 
@@ -160,8 +160,8 @@ def test_writes_that_no_state_carries_are_told(rate):
     settings = {P: {**WRITES, "size": "64 KiB"}, DISK: ARRAY, "domains.a.protection": protection}
     spec = model(settings)
     outcomes = run_model(spec, 1, 0).whole.outcomes
-    said = "domains.a.protection.disk.write_rate is 0: no state carries what its programs write to disks"
-    assert remarks(spec) == ([said] if rate == "0 B" else [])
+    text = "domains.a.protection.disk.write_rate is 0: no state carries what its programs write to disks"
+    assert remarks(spec) == ([text] if rate == "0 B" else [])
     carried = outcomes["domains.a.protection"].backup_disk_bytes
     cpu_s = outcomes["domains.a"].cpu_ns / 1e9
     assert outcomes["domains.a.disks.data"].served * 65_536 > 10e6
@@ -206,6 +206,6 @@ def test_repeated_faults_that_end_before_the_run_by_a_default_are_told(again, le
     """From 100 ms on, 1 ms each, in a run of 600 ms."""
     fault = {"kind": "pause", "at": "100 ms", "duration": "1 ms", "domain": "a", "repeat": again}
     spec = model({P: BATCH, "faults": [fault], "measure": {"warm_up": "0 s", "duration": "600 ms"}})
-    said = f"faults.0.repeat.most is 100: the last comes at {last}, and a run lasts 600 ms"
-    assert remarks(spec) == ([said] if last else [])
+    text = f"faults.0.repeat.most is 100: the last comes at {last}, and a run lasts 600 ms"
+    assert remarks(spec) == ([text] if last else [])
     assert run_model(spec, 1, 0).whole.outcomes["domains.a.protection"].stopped_ns == length * 1_000_000

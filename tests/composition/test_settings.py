@@ -176,7 +176,7 @@ def check_named_where_idle(assignment, idle_and_needed, model) -> None:
     value = YAML(typ="safe").load(text)
     for settings, is_idle in zip(idle_and_needed, (True, False), strict=True):
         spec, plain = model({**settings, key: value}), model(settings)
-        assert any(said.startswith(f"{key}: ") for said in without_effect(spec)) == is_idle
+        assert any(message.startswith(f"{key}: ") for message in without_effect(spec)) == is_idle
         assert (outcome(spec) == outcome(plain)) == is_idle
 
 
@@ -209,7 +209,7 @@ def has_effect(base, path, value, reference) -> bool:
     for other in others(value):
         try:
             spec = changed(base, path, other)
-            if any(said.startswith(f"{key}: ") for said in without_effect(spec)):
+            if any(text.startswith(f"{key}: ") for text in without_effect(spec)):
                 return True
             if outcome(spec) != reference:
                 return True
@@ -327,7 +327,7 @@ def test_links_of_clients_without_a_switch_are_named(switched):
     """A client sends at its own link's 10 Mbit/s, or at the host's gigabit where it has none."""
     settings = [*SHORT["net"], "workloads.udp=null", "workloads.web=null", "workloads.tcp.network.rate=10 Mbit/s"]
     spec = load_model("net-bare", [*settings, f"workloads.tcp.network.switched={str(switched).lower()}"]).spec
-    named = [said.partition(":")[0] for said in without_effect(spec)]
+    named = [text.partition(":")[0] for text in without_effect(spec)]
     assert named == ([] if switched else ["workloads.tcp.network.rate", "workloads.tcp.network.flow_control"])
     sent_bits_per_s = run_model(spec, 1, 0).phases[0].outcomes["networks.lan.to_host"].sent_bytes * 8 / 0.4
     assert (sent_bits_per_s > 10_000_000 * 1.1) == (not switched)
@@ -364,10 +364,10 @@ def test_the_time_slice_of_a_server_is_its_domains():
 
 
 def test_shipped_models_set_nothing_in_vain():
-    in_vain = {name: said for name in shipped_models() if (said := without_effect(load_model(name).spec))}
+    in_vain = {name: text for name in shipped_models() if (text := without_effect(load_model(name).spec))}
     lab = in_vain.pop("linux-lab")
     assert in_vain == {}
-    assert {said.split(":")[0].rsplit(".", 1)[1] for said in lab} == {"moderation", "ring"}
+    assert {text.split(":")[0].rsplit(".", 1)[1] for text in lab} == {"moderation", "ring"}
     stopped = ["faults=[{kind: pause, at: 1 s, duration: 5 ms}]"]
     assert without_effect(load_model("linux-lab", stopped).spec) == [], (
         "they are for the stops that its validation adds"
@@ -375,22 +375,22 @@ def test_shipped_models_set_nothing_in_vain():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (["vcpus=2"], "no more than 1 can run at a time, because of affinity [0]; --set domains.sut.affinity=null"),
         (["vcpus=4", "affinity=null"], "no more than 2 can run at a time, because of hosts.host.pcpus 2; --set hosts."),
         (["vcpus=2", "affinity=null"], ""),
     ],
 )
-def test_vcpus_that_can_never_run_beside_the_others_are_named_with_the_remedy(settings, said):
+def test_vcpus_that_can_never_run_beside_the_others_are_named_with_the_remedy(settings, message):
     """The SIP lab's guest is pinned to one of its host's two pCPUs."""
     found = remarks(load_model("lab-virtual", [f"domains.sut.{text}" for text in settings]).spec)
-    assert len(found) == bool(said)
-    assert said in "".join(found)
+    assert len(found) == bool(message)
+    assert message in "".join(found)
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "domain", "said"),
+    ("scheduler", "domain", "message"),
     [
         (
             "credit",
@@ -407,19 +407,19 @@ def test_vcpus_that_can_never_run_beside_the_others_are_named_with_the_remedy(se
         ("esxi", {"cap": "150 %"}, []),
     ],
 )
-def test_a_bound_that_a_domain_can_never_reach_is_said(scheduler, domain, said):
+def test_a_bound_that_a_domain_can_never_reach_is_said(scheduler, domain, message):
     """Of what its scheduler does not read another remark tells."""
     text = [f"hosts.host={{pcpus: 2, scheduler: {{kind: {scheduler}}}}}", "domains.sut.affinity=null"]
     text += [f"domains.sut.{key}={value}" for key, value in domain.items()]
-    assert remarks(load_model("lab-virtual", text).spec) == said
+    assert remarks(load_model("lab-virtual", text).spec) == message
 
 
-@pytest.mark.parametrize(("period", "said"), [("1 ms", False), ("700 us", True)])
-def test_background_traffic_of_more_than_the_line_is_said(period, said):
+@pytest.mark.parametrize(("period", "message"), [("1 ms", False), ("700 us", True)])
+def test_background_traffic_of_more_than_the_line_is_said(period, message):
     """Bursts of 10 kB through 100 Mbit/s: 80 Mbit/s, or 114.3."""
     lan = {"rate": "100 Mbit/s", "background": {"storage": {"burst": "10 kB", "period": period}}}
     found = remarks(small("native", {"networks": {"lan": lan}}))
-    assert found == ["networks.lan.background asks for 114.3 Mbit/s, and networks.lan.rate is 100 Mbit/s"] * said
+    assert found == ["networks.lan.background asks for 114.3 Mbit/s, and networks.lan.rate is 100 Mbit/s"] * message
 
 
 @pytest.mark.parametrize(("burst", "is_lost"), [("10 kB", False), ("11 kB", True)])
@@ -427,8 +427,8 @@ def test_background_traffic_that_no_queue_takes_is_named(burst, is_lost):
     """Bursts of 10 kB every 10 ms through a queue of 10 kB; the link sends one in 0.8 ms."""
     lan = {"rate": "100 Mbit/s", "queue": "10 kB", "background": {"storage": {"burst": burst, "period": "10 ms"}}}
     spec = small("native", {"networks": {"lan": lan}})
-    said = "networks.lan.background.storage: a burst of 11 kB never fits into networks.lan.queue, 10 kB, and is dropped"
-    assert [each.removesuffix(" as a whole") for each in remarks(spec)] == [said] * is_lost
+    text = "networks.lan.background.storage: a burst of 11 kB never fits into networks.lan.queue, 10 kB, and is dropped"
+    assert [each.removesuffix(" as a whole") for each in remarks(spec)] == [text] * is_lost
     sent_bytes = run_model(spec, 1, 0).phases[0].outcomes["networks.lan.from_host"].sent_bytes
     assert sent_bytes == 0 if is_lost else sent_bytes >= 390_000
 

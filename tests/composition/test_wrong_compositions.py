@@ -268,7 +268,7 @@ def test_names_of_copies_are_not_those_of_others():
 
 
 @pytest.mark.parametrize(
-    ("second", "domain", "said"),
+    ("second", "domain", "message"),
     [
         ({"scheduler": {"kind": "sedf"}}, {"slice": "6 ms", "period": "10 ms"}, "sedf slices of 120 % of a pCPU"),
         ({"scheduler": {"kind": "esxi"}}, {"reservation": "60 %"}, "reservations of 120 % of a pCPU exceed the host's"),
@@ -276,13 +276,13 @@ def test_names_of_copies_are_not_those_of_others():
         ({"scheduler": {"kind": "sedf"}}, {"slice": "6 ms", "period": "10 ms", "affinity": [0]}, "fit on pCPU 0"),
     ],
 )
-def test_a_host_that_cannot_have_its_domains_is_refused_by_name_when_the_model_is_read(second, domain, said):
+def test_a_host_that_cannot_have_its_domains_is_refused_by_name_when_the_model_is_read(second, domain, message):
     """Two of them, of which each alone would do."""
     model = {"hosts": {"first": {}, "second": second}, "domains": {"a": {"host": "second", "count": 2, **domain}}}
     with pytest.raises(ValidationError) as caught:
         ModelSpec.model_validate(model, context=WITH_HOSTS)
     assert "hosts.second: " in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     with pytest.raises(UsageError, match=r"hosts\.second: "):
         run_model(ModelSpec.model_validate(model), 1, 0)
     model["domains"]["a"]["count"] = 1
@@ -290,7 +290,7 @@ def test_a_host_that_cannot_have_its_domains_is_refused_by_name_when_the_model_i
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "domain", "said"),
+    ("scheduler", "domain", "message"),
     [
         ("rtds", {"budget": "20 ms"}, "budget <= period, got a budget of 20 ms and a period of 10 ms"),
         ("rtds", {"budget": "5 us"}, "10 us <= budget <= period, got a budget of 5 us"),
@@ -298,29 +298,29 @@ def test_a_host_that_cannot_have_its_domains_is_refused_by_name_when_the_model_i
         ("sedf", {"extratime": False}, "with slice 0 and without extratime it would never run; give it a slice"),
     ],
 )
-def test_a_domain_that_contradicts_itself_is_refused_when_its_file_is_read(scheduler, domain, said):
+def test_a_domain_that_contradicts_itself_is_refused_when_its_file_is_read(scheduler, domain, message):
     """The scheduler that reads it refuses it, no other."""
 
     def model(kind):
         return {"hosts": {"host": {"scheduler": {"kind": kind}}}, "domains": {"a": {}, "b": domain}}
 
-    with pytest.raises(ValidationError, match=f"domains.b: .*{said}"):
+    with pytest.raises(ValidationError, match=f"domains.b: .*{message}"):
         ModelSpec.model_validate(model(scheduler))
     ModelSpec.model_validate(model("credit"))
 
 
 @pytest.mark.parametrize(
-    ("assignment", "said"),
+    ("assignment", "message"),
     [
         ("networks={}", "'networks' must have at least 1, got 0"),
         ("calibrated={by: me, loads: [10 /s]}", "'loads' must have at least 2, got 1"),
         ("calibrated={by: me, loads: [1 /s, 2 /s, 3 /s]}", "'loads' must have at most 2, got 3"),
     ],
 )
-def test_too_few_and_too_many_are_told_in_the_words_of_all_messages(assignment, said):
+def test_too_few_and_too_many_are_told_in_the_words_of_all_messages(assignment, message):
     with pytest.raises(ModelFileError) as refused:
         load_model("lab-native", [assignment])
-    assert str(refused.value).endswith(said)
+    assert str(refused.value).endswith(message)
 
 
 BULK = {"kind": "bulk_tcp", "to": "a", "duration": "20 ms", "network": {"switched": True, "flow_control": True}}
@@ -338,15 +338,15 @@ TOO_SHORT = {
 @pytest.mark.parametrize("case", TOO_SHORT)
 def test_a_queue_or_window_that_no_frame_fits_is_refused(case):
     """A client behind one waited for ever at one instant, and the run with it; with one byte more it sends."""
-    key, least, workload, said = TOO_SHORT[case]
+    key, least, workload, text = TOO_SHORT[case]
     sink = {"kind": "tcp_sink" if workload["kind"] == "bulk_tcp" else "udp_sink"}
     domain = {"interfaces": {"eth0": {"path": {"kind": "moderated"}}}, "applications": {"sink": sink}}
     model = {"networks": {"lan": {}}, "domains": {"a": domain}, "workloads": {"load": workload}}
     plain = ModelSpec.model_validate({**model, "measure": {"warm_up": "0 s", "duration": "100 ms"}})
     record = run_model(with_values(plain, {key: least}), 1, 0)
     assert record.whole.outcomes["networks.lan.to_host"].sent_bytes > least
-    if said:
-        with pytest.raises(ValidationError, match=said):
+    if text:
+        with pytest.raises(ValidationError, match=text):
             ModelSpec.model_validate(with_values(plain, {key: least - 1}).model_dump())
 
 
@@ -387,12 +387,12 @@ MESSAGES = {
 @pytest.mark.parametrize("case", MESSAGES)
 def test_a_message_that_no_queue_takes_is_refused(case):
     """It was dropped each time it was sent, and nobody was answered; a queue that just holds it lets it through."""
-    model, least, said = MESSAGES[case]
+    model, least, text = MESSAGES[case]
     model |= {"networks": {"lan": {"queue": f"{least} B"}}, "measure": {"warm_up": "0 s", "duration": "300 ms"}}
     outcomes = run_model(ModelSpec.model_validate(model), 1, 0).whole.outcomes
     (seen,) = (outcomes[f"workloads.{clients}"] for clients in model["workloads"])
     assert getattr(seen, "answers", None) or seen.response.count
-    with pytest.raises(ValidationError, match=said):
+    with pytest.raises(ValidationError, match=text):
         ModelSpec.model_validate({**model, "networks": {"lan": {"queue": f"{least - 1} B"}}})
 
 

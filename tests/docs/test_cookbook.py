@@ -71,10 +71,10 @@ def test_a_question_is_one_line_and_answered_with_interval_and_domain(asks, slow
     if slow and not os.environ.get("VFTSIM_SLOW_DOCS"):
         return
     assert main([command, *rest]) == 0, capsys.readouterr().err
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     if command not in OF_ONE_RUN:
-        assert INTERVAL.search(said.out)
-        assert RESTS_ON.search(said.out + said.err)
+        assert INTERVAL.search(printed.out)
+        assert RESTS_ON.search(printed.out + printed.err)
 
 
 def test_what_new_users_asked_is_there():

@@ -42,8 +42,8 @@ def test_every_part_is_named_with_a_page_that_tells_of_it(family):
     listed = page.split(f"<!-- parts: {family} -->")[1].split("<!-- /parts -->")[0]
     pages = dict(re.findall(r"\[(\w+)\]\(([^)]+)\)", listed))
     known = PARTS[family].choices()
-    own = {kind for kind in known if known[kind].__module__.startswith("vftsim.")}
-    assert pages.keys() == own
+    shipped = {kind for kind in known if known[kind].__module__.startswith("vftsim.")}
+    assert pages.keys() == shipped
     silent = [kind for kind, link in pages.items() if kind not in (DOCS / link).read_text(encoding="utf-8")]
     assert silent == []
 

@@ -95,8 +95,8 @@ def in_new_form(kind: str, old: Mapping[str, Any], *, is_whole: bool = True) -> 
     for path, value in leaves.items():
         if value is None and is_whole and path[-1] in _NOTHING_AS_NULL:
             continue
-        for place, said in _said_anew(kind, path, value, leaves):
-            _put(new, place, said)
+        for place, text in _said_anew(kind, path, value, leaves):
+            _put(new, place, text)
     if is_whole:
         _imply(kind, new, leaves)
     for where, part in _KINDS.items():

@@ -121,8 +121,8 @@ def test_usage_is_told_by_step_from_where_the_first_call_began():
 
 
 def test_what_the_capture_lost_is_read():
-    said = "Packets captured: 9\nPackets received/dropped on interface 'Loopback: lo': 9/4 (pcap:4/dumpcap:0) (69.2%)\n"
-    assert lab._lost(said) == 4
+    text = "Packets captured: 9\nPackets received/dropped on interface 'Loopback: lo': 9/4 (pcap:4/dumpcap:0) (69.2%)\n"
+    assert lab._lost(text) == 4
     assert lab._lost("Capturing on 'Loopback: lo'\n") == 0
 
 

@@ -102,9 +102,9 @@ def test_a_machine_that_refuses_is_left_as_it_was(monkeypatch, capsys, tmp_path)
     assert limit.reason
     assert limit.cpu_s(os.getpid()) > 0.0
     measure.tell_what_is_missing(measure.Lab(tmp_path, network, limit, True, []))
-    said = capsys.readouterr().out
-    assert "No network namespaces here" in said
-    assert "No CPU limit in force" in said
+    printed = capsys.readouterr().out
+    assert "No network namespaces here" in printed
+    assert "No CPU limit in force" in printed
 
 
 def test_a_group_is_joined_before_the_server_begins(tmp_path):

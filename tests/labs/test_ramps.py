@@ -74,7 +74,7 @@ def test_three_figures_do_without_a_dataset(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("system", "said"),
+    ("system", "message"),
     [
         ("{carried: 90 /s, tipped: 80 /s, full: 85 /s}", "needs carried < tipped"),
         ("{carried: 80 /s, tipped: 90 /s}", "either dataset and environment, or carried, tipped and full"),
@@ -85,9 +85,9 @@ def test_three_figures_do_without_a_dataset(tmp_path):
         ("{dataset: sip-lab/data, environment: native, inadequate: lost, attempts: calls}", "'lost' was not measured"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path, system, said):
+def test_what_is_wrong_is_said(tmp_path, system, message):
     (tmp_path / "mine.yaml").write_text(f"systems: {{mine: {system}}}\n")
-    with pytest.raises(ModelFileError, match=said):
+    with pytest.raises(ModelFileError, match=message):
         read_ramps(tmp_path / "mine.yaml")
 
 

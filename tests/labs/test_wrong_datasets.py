@@ -85,10 +85,10 @@ def told(folder, capsys, dataset=DATASET, runs=RUNS):
     (folder / "runs.csv").write_bytes(runs.encode("latin-1"))
     (folder / "fit.yaml").write_text(FIT)
     assert main(["calibrate", str(folder / "fit.yaml"), "-q", "-j", "1"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("vftsim:") == 1
-    assert "Traceback" not in said
-    return said
+    printed = capsys.readouterr().err
+    assert printed.count("vftsim:") == 1
+    assert "Traceback" not in printed
+    return printed
 
 
 @pytest.mark.parametrize(("old", "new", "where"), IN_THE_FILE.values(), ids=IN_THE_FILE)
@@ -106,11 +106,11 @@ def test_a_mistake_in_a_table(tmp_path, capsys, old, new, where):
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
 def test_other_encodings(tmp_path, capsys, encoding):
     """UTF-16, as spreadsheets write it, is refused; a byte order mark before UTF-8 is read over."""
-    said = None
+    message = None
     (tmp_path / "dataset.yaml").write_text(DATASET)
     (tmp_path / "fit.yaml").write_text(FIT.replace("in_sample: [step_1]", "in_sample: [step_9]"))
     (tmp_path / "runs.csv").write_bytes(RUNS.encode(encoding))
     assert main(["calibrate", str(tmp_path / "fit.yaml"), "-q", "-j", "1"]) == 2
-    said = capsys.readouterr().err
-    assert ("runs.csv:1: is not UTF-8 text" in said) == (encoding == "utf-16")
-    assert ("has no observations of cpu for" in said) == (encoding == "utf-8-sig")
+    message = capsys.readouterr().err
+    assert ("runs.csv:1: is not UTF-8 text" in message) == (encoding == "utf-16")
+    assert ("has no observations of cpu for" in message) == (encoding == "utf-8-sig")

@@ -46,13 +46,15 @@ def _options(annotation: Any) -> list[Any]:
     return [a for a in get_args(annotation) if a is not NoneType] if is_union else [annotation]
 
 
-def _kind(annotation: Any, said: list[Any]) -> str:
-    quantity = next((item for item in said if isinstance(item, Quantity)), None)
+def _kind(annotation: Any, message: list[Any]) -> str:
+    quantity = next((item for item in message if isinstance(item, Quantity)), None)
     if quantity is not None:
         return quantity.name
-    if any(isinstance(item, WhenText) for item in said):
+    if any(isinstance(item, WhenText) for item in message):
         return "instant"
-    return "part by `kind`" if any(isinstance(item, OneOf) for item in said) else _plain_kind(_options(annotation)[0])
+    return (
+        "part by `kind`" if any(isinstance(item, OneOf) for item in message) else _plain_kind(_options(annotation)[0])
+    )
 
 
 def _plain_kind(option: Any) -> str:
@@ -68,11 +70,11 @@ def _plain_kind(option: Any) -> str:
     return "mapping" if is_spec else getattr(option, "__name__", "")
 
 
-def _default(field: Any, said: list[Any]) -> str:
+def _default(field: Any, message: list[Any]) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    quantity = next((item for item in said if isinstance(item, Quantity)), None)
+    quantity = next((item for item in message if isinstance(item, Quantity)), None)
     if isinstance(value, Spec):
         return f"`{value.kind}`" if hasattr(value, "kind") else "its defaults"  # type: ignore[attr-defined]
     if isinstance(value, dict) and value:
@@ -85,17 +87,17 @@ def _default(field: Any, said: list[Any]) -> str:
 
 
 def _row(name: str, field: Any) -> str:
-    said = [*field.metadata, *_metadata(field.annotation)]
-    default = f"{_default(field, said)}{_range(said)}"
-    return f"| `{name}` | {_kind(field.annotation, said)} | {default} | {field.description or ''} |\n"
+    notes = [*field.metadata, *_metadata(field.annotation)]
+    default = f"{_default(field, notes)}{_range(notes)}"
+    return f"| `{name}` | {_kind(field.annotation, notes)} | {default} | {field.description or ''} |\n"
 
 
-def _range(said: list[Any]) -> str:
+def _range(message: list[Any]) -> str:
     """Between which values a price lies."""
-    price = next((item for item in said if isinstance(item, Price)), None)
+    price = next((item for item in message if isinstance(item, Price)), None)
     if price is None:
         return ""
-    quantity = next((item for item in said if isinstance(item, Quantity)), None)
+    quantity = next((item for item in message if isinstance(item, Quantity)), None)
     low, high = (f"{end:g}" if quantity is None else quantity.format(end) for end in (price.low, price.high))
     return f" ({price.basis}: {low} to {high})"
 

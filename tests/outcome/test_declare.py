@@ -49,10 +49,10 @@ def shop(visits=(6, 2), sold=(3, 2), waits=(5, 7), seconds=3600.0, **other):
 
 
 def test_what_follows_from_what_is_held():
-    own = shop()
-    assert (own.share, own.rate) == (62.5, 5.0)
-    assert own.colour == "blue"
-    found = own.columns()
+    outcome = shop()
+    assert (outcome.share, outcome.rate) == (62.5, 5.0)
+    assert outcome.colour == "blue"
+    found = outcome.columns()
     assert found["share_percent"] == 62.5
     assert (found["new_visits"], found["old_visits"], found["visits"]) == (6, 2, 8)
     assert (found["wait_mean_ms"], found["wait_min_ms"]) == (6.0, 5.0)
@@ -87,9 +87,9 @@ def test_parts_with_names_of_any_script_are_told_apart():
 
 
 def test_a_share_of_nothing_is_unknown_and_no_delay_has_no_percentile():
-    own = shop(visits=(0, 0), sold=(0, 0), waits=())
-    assert math.isnan(own.share)
-    assert not {"share_percent", "wait_p50_ms", "wait_mean_ms"} & own.columns().keys()
+    outcome = shop(visits=(0, 0), sold=(0, 0), waits=())
+    assert math.isnan(outcome.share)
+    assert not {"share_percent", "wait_p50_ms", "wait_mean_ms"} & outcome.columns().keys()
 
 
 def test_percentiles_of_a_series_are_those_of_numpy_to_the_last_digit():
@@ -180,12 +180,12 @@ def drawn(seed, count=40):
 
 
 def test_shares_are_ratios_of_sums_and_means_are_means():
-    own, entries = drawn(1), estimators()
-    share = entries["share"].estimator.interval([entries["share"].observe(each) for each in own], 0.95)
-    sold, visits = [sum(each.sold) for each in own], [sum(each.visits) for each in own]
+    outcome, entries = drawn(1), estimators()
+    share = entries["share"].estimator.interval([entries["share"].observe(each) for each in outcome], 0.95)
+    sold, visits = [sum(each.sold) for each in outcome], [sum(each.visits) for each in outcome]
     assert share.mean == pytest.approx(100 * sum(sold) / sum(visits))
     assert share.low == pytest.approx(100 * ratio_of_sums(sold, visits).low)
-    total = entries["sold"].estimator.interval([entries["sold"].observe(each) for each in own], 0.95)
+    total = entries["sold"].estimator.interval([entries["sold"].observe(each) for each in outcome], 0.95)
     assert total == mean_interval([float(x) for x in sold])
 
 
@@ -200,11 +200,13 @@ def test_an_interval_ends_at_100_percent_only_where_each_run_counts_a_part_of_it
 
 
 def test_percentiles_are_those_of_all_replications_together():
-    own, entry = drawn(2), estimators()["wait.p95"]
+    outcome, entry = drawn(2), estimators()["wait.p95"]
     together = DelayHistogram()
-    for each in own:
+    for each in outcome:
         together.merge(each.wait)
-    assert entry.estimator.interval([entry.observe(each) for each in own], 0.95).mean == together.percentile(95) / MS
+    assert (
+        entry.estimator.interval([entry.observe(each) for each in outcome], 0.95).mean == together.percentile(95) / MS
+    )
 
 
 @pytest.mark.parametrize("name", ["share", "sold", "wait.p95", "longest_queue"])

@@ -111,8 +111,8 @@ def serve(sim: Sim, program: Application, packet: int) -> None:
     deliveries(sim)[row].time_ns = sim.now_ns
     deliveries(sim)[row].number = number
     answer = answers(sim)[number]
-    own = answerers(sim)[program.row]
-    demand_ns = int(answer.demand_ns * own.execution) + answer.outputs * own.output_ns
+    record = answerers(sim)[program.row]
+    demand_ns = int(answer.demand_ns * record.execution) + answer.outputs * record.output_ns
     jobs.submit(sim, domains(sim)[program.domain], demand_ns, served, number, program.row)
 
 
@@ -270,7 +270,7 @@ class Lab:
     def machine_values(self) -> dict[str, Any]:
         engine = self.engine
         build.check_conservation(engine, self.host)
-        own, wire = engine.rows(guards)[self.guard], engine.rows(io_link.links)[self.link]
+        record, wire = engine.rows(guards)[self.guard], engine.rows(io_link.links)[self.link]
         nic = engine.rows(moderated.guest_nics)[self.port]
         lost = [int(engine.rows(drops)[place].count) for place in (nic.ring_full, nic.down, wire.queue_full)]
         return {
@@ -280,9 +280,9 @@ class Lab:
             "timeline": account.timeline(engine, self.guard),
             "counters": account.counters(engine, self.guard),
             "summary": in_seconds(self.spec.measured(engine, self.guard)),
-            "stopped_ns": int(own.stopped_ns),
-            "stopped": bool(own.stopped),
-            "dead": bool(own.dead),
+            "stopped_ns": int(record.stopped_ns),
+            "stopped": bool(record.stopped),
+            "dead": bool(record.dead),
             "run_ns": int(engine.rows(vcpus)[1].run_ns),
             "nic": (int(nic.received), lost[0], lost[1], int(nic.interrupts), int(nic.ring.length + nic.taken.length)),
             "link": (int(wire.sent), lost[2], int(wire.delivered), int(wire.sent_bytes)),
@@ -292,8 +292,8 @@ class Lab:
         if self.spec.kind != "lockstep":  # type: ignore[attr-defined]
             return {}
         engine = self.engine
-        own, throttle = engine.rows(locksteps)[self.guard], engine.rows(throttles)[self.guard]
-        pair = engine.rows(pairs)[own.pair]
+        record, throttle = engine.rows(locksteps)[self.guard], engine.rows(throttles)[self.guard]
+        pair = engine.rows(pairs)[record.pair]
         log, replay = pair.log, pair.secondary
         return {
             "state": state_name(engine, self.guard),
@@ -301,10 +301,16 @@ class Lab:
                 int(v)
                 for v in (log.entries, log.train_entries, log.unsent_bytes, log.last_depart_ns, log.last_arrival_ns)
             ),
-            "replay": tuple(int(v) for v in (own.replayed_ns + replay.busy_ns, replay.end_ns, replay.lag_ns)),
+            "replay": tuple(int(v) for v in (record.replayed_ns + replay.busy_ns, replay.end_ns, replay.lag_ns)),
             "commit": tuple(
                 int(v)
-                for v in (pair.issued, pair.released, engine.call(count_waiting, own.pair), pair.visible, pair.wait_ns)
+                for v in (
+                    pair.issued,
+                    pair.released,
+                    engine.call(count_waiting, record.pair),
+                    pair.visible,
+                    pair.wait_ns,
+                )
             ),
             "throttle": (float(throttle.share), float(throttle.lowest_share)),
             "free_ns": int(engine.rows(channels)[self.guard].free_ns),

@@ -133,8 +133,8 @@ class Oracle:
             (live_ns + (place + 1) * self.rules.chunk_ns - run_ns, OWN + place + 1)
             for place in range(done, done + (world.until_ns - live_ns) // self.rules.chunk_ns)
         ]
-        own = [(time_ns, n) for time_ns, n in seen if n > OWN]
-        if own[: len(expected)] != expected[: len(own)] or abs(len(own) - len(expected)) > 1:
+        after_boot = [(time_ns, n) for time_ns, n in seen if n > OWN]
+        if after_boot[: len(expected)] != expected[: len(after_boot)] or abs(len(after_boot) - len(expected)) > 1:
             wrong.append("the second life does not go on from the state received last")
         taken_ns = self.states[number].taken_ns
         reachable_ns = world.moments["reachable"]

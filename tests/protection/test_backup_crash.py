@@ -82,10 +82,10 @@ def test_a_primary_misses_it_when_the_channel_is_lost_for_good_and_not_when_it_c
 def test_a_backup_that_fails_before_protection_is_turned_on_changes_nothing(kind):
     """There is none yet: nothing is copied, and every output leaves as if it had not happened."""
     copy = {"delay": 10 * MS, "memory": 1_000_000}
-    own = {**MECHANISMS[kind], "active_from": "200 ms", "reprotection": copy}
+    mechanism = {**MECHANISMS[kind], "active_from": "200 ms", "reprotection": copy}
     fault = {"kind": "backup_crash", "at": "50 ms"}
     struck, spared = (
-        play(protection=own, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=400 * MS, faults=faults).run
+        play(protection=mechanism, chunk_ns=CHUNK_NS, chunk_is_output=True, until_ns=400 * MS, faults=faults).run
         for faults in ([fault], [])
     )
     assert struck.seen == spared.seen

@@ -170,9 +170,9 @@ def test_epochs_settle_at_the_closed_form_of_the_degraded_channel(fields, like, 
 
 def test_what_is_left_of_a_state_on_the_wire_goes_on_at_the_new_rate():
     """The state of 200 ms is on the wire from 200.953 ms to 208.916 ms; half of the rate from 204 ms on."""
-    own = A.steady()
-    sent_ns = 200 * MS + own.pause
-    departs_ns = 204 * MS + 2 * (sent_ns + own.wire - 204 * MS)
+    mechanism = A.steady()
+    sent_ns = 200 * MS + mechanism.pause
+    departs_ns = 204 * MS + 2 * (sent_ns + mechanism.wire - 204 * MS)
     plant = settled(A, until_ns=220 * MS, chunk_ns=371_713, chunk_is_output=True, faults=[said("204 ms", rate="50 %")])
     last = max(number for time_ns, number in plant.issued if time_ns <= 200 * MS)
     left_ns = {number: time_ns for time_ns, number in plant.seen}[last]
@@ -181,11 +181,11 @@ def test_what_is_left_of_a_state_on_the_wire_goes_on_at_the_new_rate():
 
 def test_rollback_over_a_degraded_channel_is_that_of_its_closed_form():
     like = A.but(rate=500_000_000)
-    own = like.steady()
-    times = [40 * own.period + (2 * i + 1) * own.period // 2000 for i in range(1000)]
+    mechanism = like.steady()
+    times = [40 * mechanism.period + (2 * i + 1) * mechanism.period // 2000 for i in range(1000)]
     faults = [said("103.3 ms", rate="50 %")]
-    cuts = Plant(A.parameters(), until_ns=43 * own.period, faults=faults).probe(times)
-    assert near(mean([cut.rollback_ns for cut in cuts]), own.period / 2 + own.hidden - A.round_trip // 2)
+    cuts = Plant(A.parameters(), until_ns=43 * mechanism.period, faults=faults).probe(times)
+    assert near(mean([cut.rollback_ns for cut in cuts]), mechanism.period / 2 + mechanism.hidden - A.round_trip // 2)
 
 
 def test_a_channel_that_flaps_delays_and_loses_nothing():
@@ -206,12 +206,14 @@ def test_a_channel_that_flaps_delays_and_loses_nothing():
 @pytest.mark.parametrize("fencing", [False, True])
 def test_a_delay_beyond_the_timeout_makes_the_backup_suspect_a_live_primary(fencing):
     """Nothing arrives for 200 ms: without a lock both hosts live, and what they do apart is counted."""
-    own = A.parameters(
+    mechanism = A.parameters(
         failover={"detection": {"timeout": 60 * MS, "backup_timeout": 60 * MS}, "fencing": fencing}, reprotection=None
     )
     fault = said("203.3 ms", delay="200 ms")
     asks = [3_333_333 * i for i in range(1, 290)]
-    plant = play(protection=own, chunk_ns=371_713, chunk_is_output=True, asks=asks, faults=[fault], until_ns=S).run
+    plant = play(
+        protection=mechanism, chunk_ns=371_713, chunk_is_output=True, asks=asks, faults=[fault], until_ns=S
+    ).run
     if fencing:
         assert plant.summary["failovers"] == 1
         assert plant.moments["primary fenced"] < plant.moments["secondary live"]
@@ -236,9 +238,9 @@ def test_synchronization_takes_the_time_of_the_degraded_channel():
 
 
 def test_epochs_of_the_original_protocol_wait_for_the_degraded_channel():
-    own = epochs("original", boundary=10 * US)
+    mechanism = epochs("original", boundary=10 * US)
     fault = said("100 ms", rate="10 %", delay="2 ms")
-    early, late = (Plant(own, until_ns=t, faults=[fault]).run().summary for t in (S, 2 * S))
+    early, late = (Plant(mechanism, until_ns=t, faults=[fault]).run().summary for t in (S, 2 * S))
     ended = late["epochs"] - early["epochs"]
     stop_ns = (late["stopped_s"] - early["stopped_s"]) * S / ended
     # A second begins and ends anywhere in an epoch.

@@ -55,8 +55,8 @@ def settled(setting: Setting, until_ns: int = 0, **fields: object) -> Plant:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_worked_numbers_are_those_of_the_formulas(name):
-    own = SETTINGS[name].steady()
-    values = (own.run / MS, own.pages, own.pause / MS, own.wire / MS, own.period / MS)
+    mechanism = SETTINGS[name].steady()
+    values = (mechanism.run / MS, mechanism.pages, mechanism.pause / MS, mechanism.wire / MS, mechanism.period / MS)
     assert values == pytest.approx(WORKED[name][:5], rel=1e-4)
 
 
@@ -85,31 +85,31 @@ def test_slowdown_of_cpu_bound_work(name):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_hold_of_outputs_uniform_in_run_time(name):
     setting = SETTINGS[name]
-    own = setting.steady()
-    chunk_ns = own.period // 40 + 1_371
-    plant = settled(setting, until_ns=250 * own.period, chunk_ns=chunk_ns, chunk_is_output=True)
+    mechanism = setting.steady()
+    chunk_ns = mechanism.period // 40 + 1_371
+    plant = settled(setting, until_ns=250 * mechanism.period, chunk_ns=chunk_ns, chunk_is_output=True)
     holds = plant.holds()[4000:]
     assert near(mean(holds), WORKED[name][6] * MS)
-    assert near(mean(holds), own.run / 2 + own.hidden)
-    assert own.hidden <= min(holds)
-    assert max(holds) <= own.run + own.hidden
+    assert near(mean(holds), mechanism.run / 2 + mechanism.hidden)
+    assert mechanism.hidden <= min(holds)
+    assert max(holds) <= mechanism.run + mechanism.hidden
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_added_round_trip_of_requests(name):
     """They differ from the hold of outputs by half the pause: requests that meet the pause wait for its end."""
     setting = SETTINGS[name]
-    own = setting.steady()
-    asks = spread(20 * own.period, own.period, 1500)
-    plant = settled(setting, until_ns=asks[-1] + 4 * own.period, asks=asks)
+    mechanism = setting.steady()
+    asks = spread(20 * mechanism.period, mechanism.period, 1500)
+    plant = settled(setting, until_ns=asks[-1] + 4 * mechanism.period, asks=asks)
     assert near(mean(plant.answer_times()), WORKED[name][7] * MS)
-    assert near(mean(plant.answer_times()), own.period / 2 + own.hidden)
+    assert near(mean(plant.answer_times()), mechanism.period / 2 + mechanism.hidden)
 
 
 def rate_of_requests(setting: Setting, think_ns: int) -> float:
     """Requests a second of a client that asks again when it has its answer."""
-    own = setting.steady()
-    start_ns, end_ns = 30 * own.period + 1, 230 * own.period
+    mechanism = setting.steady()
+    start_ns, end_ns = 30 * mechanism.period + 1, 230 * mechanism.period
     plant = settled(setting, until_ns=end_ns, asks=[start_ns], think_ns=think_ns, turns=-1)
     first, last = plant.seen[0][0], plant.seen[-1][0]
     return (len(plant.seen) - 1) * S / (last - first)
@@ -118,10 +118,10 @@ def rate_of_requests(setting: Setting, think_ns: int) -> float:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_throughput_of_a_closed_loop(name):
     """One answer every m periods; a window of 64 KiB for each gives the Mbit/s of TCP."""
-    own = SETTINGS[name].steady()
-    turns = math.ceil((own.hidden + 200 * US) / own.period)
+    mechanism = SETTINGS[name].steady()
+    turns = math.ceil((mechanism.hidden + 200 * US) / mechanism.period)
     rate = rate_of_requests(SETTINGS[name], 200 * US)
-    assert rate == pytest.approx(S / (turns * own.period), rel=1e-6)
+    assert rate == pytest.approx(S / (turns * mechanism.period), rel=1e-6)
     assert near(rate, WORKED[name][8])
 
 
@@ -136,21 +136,23 @@ def test_throughput_is_not_monotone_in_the_interval(interval, think_ns, expected
 
 @pytest.mark.parametrize(("setting", "expected"), [(A, (21.57, 46.57, 71.57)), (D, (144.8, 344.8, 544.8))])
 def test_passes_through_the_protected_server(setting, expected):
-    own = setting.steady()
+    mechanism = setting.steady()
     for turns, delay in enumerate(expected, 1):
-        asks = spread(5 * own.period, own.period, 700)
-        plant = settled(setting, until_ns=asks[-1] + 8 * own.period, asks=asks, turns=turns)
+        asks = spread(5 * mechanism.period, mechanism.period, 700)
+        plant = settled(setting, until_ns=asks[-1] + 8 * mechanism.period, asks=asks, turns=turns)
         assert near(mean(plant.answer_times()), delay * MS)
 
 
 @pytest.mark.parametrize(("interval", "share"), [(400, 0.0), (500, 0.130), (600, 0.279), (1000, 0.570)])
 def test_share_of_requests_answered_after_timer_t1(interval, share):
     setting = A.but(interval=interval * MS)
-    own = setting.steady()
-    asks = [10 * own.period + (2 * i + 1) * own.period // 1000 for i in range(500)]
-    times = settled(setting, until_ns=asks[-1] + 4 * own.period, asks=asks).answer_times()
+    mechanism = setting.steady()
+    asks = [10 * mechanism.period + (2 * i + 1) * mechanism.period // 1000 for i in range(500)]
+    times = settled(setting, until_ns=asks[-1] + 4 * mechanism.period, asks=asks).answer_times()
     late = sum(time > 500 * MS for time in times) / len(times)
-    assert late == pytest.approx(max(0.0, min(1.0, (own.period + own.hidden - 500 * MS) / own.period)), abs=0.003)
+    assert late == pytest.approx(
+        max(0.0, min(1.0, (mechanism.period + mechanism.hidden - 500 * MS) / mechanism.period)), abs=0.003
+    )
     assert late == pytest.approx(share, abs=0.003)
 
 
@@ -162,14 +164,14 @@ def forget_peaks(plant: Plant) -> None:
 
 @pytest.mark.thorough
 def test_output_buffer_peak_mean_and_bound():
-    own = A.steady()
+    mechanism = A.steady()
     chunk_ns = 20_011
-    plant = settled(A, until_ns=10 * own.period, chunk_ns=chunk_ns, chunk_is_output=True)
+    plant = settled(A, until_ns=10 * mechanism.period, chunk_ns=chunk_ns, chunk_is_output=True)
     forget_peaks(plant)
-    plant.engine.run(40 * own.period)
-    assert near(plant.summary["most_outputs_held"] * chunk_ns, own.run + own.wire + own.round_trip)
+    plant.engine.run(40 * mechanism.period)
+    assert near(plant.summary["most_outputs_held"] * chunk_ns, mechanism.run + mechanism.wire + mechanism.round_trip)
     bounded = Plant(
-        A.parameters(outputs={"most": 500}), until_ns=60 * own.period, chunk_ns=chunk_ns, chunk_is_output=True
+        A.parameters(outputs={"most": 500}), until_ns=60 * mechanism.period, chunk_ns=chunk_ns, chunk_is_output=True
     ).run()
     assert bounded.summary["most_outputs_held"] == 500
     assert bounded.summary["outputs_dropped"] > 0
@@ -181,13 +183,13 @@ def test_output_buffer_peak_mean_and_bound():
 @pytest.mark.thorough
 def test_the_longest_wait_is_that_of_the_first_output_of_an_epoch():
     """It sees the whole epoch, the pause, the transfer and the way of the acknowledgement."""
-    own = A.steady()
+    mechanism = A.steady()
     chunk_ns = 20_011
-    plant = settled(A, until_ns=10 * own.period, chunk_ns=chunk_ns, chunk_is_output=True)
+    plant = settled(A, until_ns=10 * mechanism.period, chunk_ns=chunk_ns, chunk_is_output=True)
     plant.engine.rows(output_buffers)[plant.guard].longest_ns = 0
-    plant.engine.run(40 * own.period)
+    plant.engine.run(40 * mechanism.period)
     longest_ns = plant.summary["longest_output_wait_ms"] * MS
-    assert abs(longest_ns - (own.run + own.pause + own.wire + own.round_trip)) <= 2 * chunk_ns
+    assert abs(longest_ns - (mechanism.run + mechanism.pause + mechanism.wire + mechanism.round_trip)) <= 2 * chunk_ns
 
 
 @pytest.mark.parametrize(("interval", "jitter_ms"), [(25, 8.0), (100, 32.0), (200, 36.0), (400, 38.0)])
@@ -204,26 +206,26 @@ def test_jitter_of_a_stream_through_epochs(interval, jitter_ms):
 def test_disk_writes_on_the_same_link():
     """x is 8wE/R longer; up to w(E + x + a) bytes are not committed; the backup's disk needs wE / rate."""
     setting = A.but(disk_rate=20_000_000)
-    own = setting.steady()
-    plant = settled(setting, until_ns=10 * own.period)
+    mechanism = setting.steady()
+    plant = settled(setting, until_ns=10 * mechanism.period)
     forget_peaks(plant)
-    plant.engine.run(40 * own.period)
-    extra_ns = 8 * 20e6 * own.run / S / 1e9 * S
-    assert own.wire - A.wire(own.run) == pytest.approx(extra_ns, abs=10)
+    plant.engine.run(40 * mechanism.period)
+    extra_ns = 8 * 20e6 * mechanism.run / S / 1e9 * S
+    assert mechanism.wire - A.wire(mechanism.run) == pytest.approx(extra_ns, abs=10)
     assert plant.summary["most_uncommitted_disk_bytes"] == pytest.approx(
-        20e6 * (own.run + own.wire + own.round_trip) / S, rel=2e-3
+        20e6 * (mechanism.run + mechanism.wire + mechanism.round_trip) / S, rel=2e-3
     )
     stream = plant.engine.rows(state_streams)[plant.guard]
     apply_ns = int(stream.applied_before_ns) - int(stream.heard_before_ns)
-    assert apply_ns == pytest.approx(20e6 * own.run / 60e6, rel=1e-5)
+    assert apply_ns == pytest.approx(20e6 * mechanism.run / 60e6, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_use_of_the_replication_link(name):
-    own, setting = SETTINGS[name].steady(), SETTINGS[name]
-    sent = [settled(setting, until_ns=n * own.period).summary["state_bytes"] for n in (60, 100)]
-    assert (sent[1] - sent[0]) * 8 / (40 * own.period / S) / setting.rate == pytest.approx(
-        own.wire / own.period, rel=1e-4
+    mechanism, setting = SETTINGS[name].steady(), SETTINGS[name]
+    sent = [settled(setting, until_ns=n * mechanism.period).summary["state_bytes"] for n in (60, 100)]
+    assert (sent[1] - sent[0]) * 8 / (40 * mechanism.period / S) / setting.rate == pytest.approx(
+        mechanism.wire / mechanism.period, rel=1e-4
     )
 
 
@@ -243,8 +245,8 @@ def test_overhead_against_the_interval(interval, saturating, linear):
     """Affine in the frequency with the intercept c r where dirtying is linear, concave where it saturates."""
     for setting, expected in ((A, saturating), (A.but(working_set=1 << 40), linear)):
         # A fast link keeps the period at the interval, as the worked numbers have it.
-        own = setting.but(interval=interval * MS, rate=100_000_000_000, round_trip=0)
-        early, late = (settled(own, until_ns=n * own.interval + own.interval // 2) for n in (20, 60))
+        mechanism = setting.but(interval=interval * MS, rate=100_000_000_000, round_trip=0)
+        early, late = (settled(mechanism, until_ns=n * mechanism.interval + mechanism.interval // 2) for n in (20, 60))
         stopped_s = late.summary["stopped_s"] - early.summary["stopped_s"]
         assert near(stopped_s * S / (late.run_ns - early.run_ns) * 100, expected)
 
@@ -289,11 +291,11 @@ def test_a_crash_finds_what_a_probe_finds_and_ends_its_pass():
 @pytest.mark.parametrize("name", CRASHES)
 def test_rollback_and_silence_at_a_uniform_crash(name):
     setting, (wall, execution, _, age) = SETTINGS[name], CRASHES[name]
-    own = setting.steady()
+    mechanism = setting.steady()
     cuts = crashes(setting, 30, 1000)
     way = setting.round_trip // 2
     assert near(mean([cut.rollback_ns for cut in cuts]), wall * MS)
-    assert near(mean([cut.rollback_ns for cut in cuts]), own.period / 2 + own.hidden - way)
+    assert near(mean([cut.rollback_ns for cut in cuts]), mechanism.period / 2 + mechanism.hidden - way)
     assert near(mean([cut.execution_ns for cut in cuts]), execution * MS)
     silence = mean([cut.crash_ns - cut.heard_ns for cut in cuts]) + way
     assert silence == pytest.approx(age * MS, rel=0.005, abs=1_000)

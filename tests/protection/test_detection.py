@@ -24,8 +24,8 @@ def timeout(silence, **more):
 
 
 def checked(kind, **fields):
-    own = {"shipped": True} if kind == "micro_checkpoint" else {}
-    return TypeAdapter(protections()[kind]).validate_python({"kind": kind, **own, **fields})
+    mechanism = {"shipped": True} if kind == "micro_checkpoint" else {}
+    return TypeAdapter(protections()[kind]).validate_python({"kind": kind, **mechanism, **fields})
 
 
 @pytest.mark.parametrize("kind", SILENCE_NS)
@@ -41,8 +41,8 @@ def test_a_timeout_within_the_silence_of_a_primary_that_works_is_refused(kind):
 
 def test_just_above_it_nothing_is_taken_for_a_crash():
     """An idle guest dirties nothing: 25.5 ms of silence at the start, less beside each state."""
-    own = A.parameters(failover=timeout(25 * MS + 500 * US + 1))
-    plant = Plant(own, until_ns=300 * MS, guest_runs=False).run()
+    mechanism = A.parameters(failover=timeout(25 * MS + 500 * US + 1))
+    plant = Plant(mechanism, until_ns=300 * MS, guest_runs=False).run()
     assert [what for _, what in plant.timeline] == ["protected"]
 
 
@@ -50,17 +50,17 @@ def test_heartbeats_that_the_log_is_always_ahead_of_are_said():
     """The log of a host that fails stops with it: 3 s of its silence are over before 5 s of heartbeats'."""
     found = checked("lockstep", failover=timeout("5 s", log_timeout="3 s")).without_effect()
     assert "log_timeout is always over first" in found["failover.detection.timeout"]
-    for own in ({}, timeout("5 s"), timeout("4 s", log_timeout="3 s")):
-        assert "failover.detection.timeout" not in checked("lockstep", failover=own).without_effect()
+    for mechanism in ({}, timeout("5 s"), timeout("4 s", log_timeout="3 s")):
+        assert "failover.detection.timeout" not in checked("lockstep", failover=mechanism).without_effect()
 
 
 @pytest.mark.parametrize("kind", sorted(kind for kind, spec in protections().items() if spec.protects))
 def test_one_setting_says_when_a_crash_is_noticed_whatever_the_mechanism(kind):
     """Two silences that are 300 ms apart, of the same crash, a ms after a heartbeat and in the midst of an epoch."""
-    own = {"shipped": True} if kind == "micro_checkpoint" else {}
+    mechanism = {"shipped": True} if kind == "micro_checkpoint" else {}
     declared = [
         play(
-            protection={"kind": kind, **own, "failover": timeout(silence_ns)},
+            protection={"kind": kind, **mechanism, "failover": timeout(silence_ns)},
             faults=[{"kind": "primary_crash", "at": "71 ms"}],
             until_ns=2 * S,
             guest_runs=False,

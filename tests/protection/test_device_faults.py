@@ -145,7 +145,7 @@ def test_storage_that_never_comes_back_lets_nobody_go_live_unless_nothing_fences
 
 
 def test_a_restart_boots_when_its_disks_can_be_reached():
-    own = {
+    mechanism = {
         "kind": "ha_restart",
         "failover": {
             "detection": {"heartbeat_interval": 2 * MS, "timeout": 5 * MS},
@@ -154,8 +154,8 @@ def test_a_restart_boots_when_its_disks_can_be_reached():
         },
     }
     faults = [{"kind": "primary_crash", "at": "20 ms"}, {"kind": "storage_loss", "at": "10 ms", "duration": "40 ms"}]
-    assert (50 * MS + 9 * MS, "booted") in lab(own, *faults)["timeline"]
-    assert (20 * MS + 17 * MS, "booted") in lab(own, faults[0])["timeline"]
+    assert (50 * MS + 9 * MS, "booted") in lab(mechanism, *faults)["timeline"]
+    assert (20 * MS + 17 * MS, "booted") in lab(mechanism, faults[0])["timeline"]
 
 
 def test_both_paths_lost_and_the_storage_too():
@@ -226,7 +226,7 @@ def test_a_backlog_is_replayed_at_the_new_speed_and_the_takeover_waits_for_it():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_under_comparison_outputs_wait_for_the_slow_replica(engine: Any):
     """A guest that computes: after w of work the other is w behind at half the speed, until they are made equal."""
-    own = {
+    mechanism = {
         "kind": "coarse_lockstep",
         "divergence_rate": 0.001,
         "jitter": 0,
@@ -236,7 +236,7 @@ def test_under_comparison_outputs_wait_for_the_slow_replica(engine: Any):
     }
     slow = {"kind": "slow_backup", "at": "100 ms", "speed": "50 %", "duration": "200 ms"}
     plant = Plant(
-        own, chunk_ns=10 * MS, chunk_is_output=True, faults=[slow], until_ns=900 * MS, engine_type=engine
+        mechanism, chunk_ns=10 * MS, chunk_is_output=True, faults=[slow], until_ns=900 * MS, engine_type=engine
     ).run()
     issued = {number: time_ns for time_ns, number in plant.issued}
     for time_ns, number in plant.seen:

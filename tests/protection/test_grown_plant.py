@@ -35,14 +35,14 @@ def test_lockstep_keeps_its_promise_at_the_boundaries_of_an_outputs_way(pair: st
 def test_what_lockstep_could_not_send_it_sends_when_the_channel_works_again() -> None:
     """20 packets of 500 bytes come while it is away: 40 ms at 2 Mbit/s, and no output leaves before they have."""
     asks = [10 * MS + 100 * US * i for i in range(20)]
-    own = {
+    mechanism = {
         "kind": "lockstep",
         "log": {"timer_rate": 0.0, "packet_entry": 0, "framing": 0, "transport_overhead": 1.0},
         "channel": {"rate": RATE, "latency": LATENCY},
         "reprotection": None,
     }
     loss = {"kind": "channel_loss", "at": "9 ms", "duration": "5 ms"}
-    plant = Plant(own, asks=asks, size_bytes=500, faults=[loss], until_ns=200 * MS).run()
+    plant = Plant(mechanism, asks=asks, size_bytes=500, faults=[loss], until_ns=200 * MS).run()
     bytes_in = 20 * 500
     assert plant.engine.rows(channels)[plant.guard].sent_bytes >= bytes_in
     assert {number for _, number in plant.seen} == set(range(20))
@@ -67,8 +67,8 @@ def test_what_epochs_could_not_send_they_send_when_the_channel_works_again() -> 
 
 def test_what_a_guest_sends_while_an_epoch_ends_waits_for_one_acknowledgement() -> None:
     """Delivered when an epoch begins, answered 4 periods later: just when one ends."""
-    own = {"kind": "hypervisor_epoch", "boundary": 250 * US, **STATES, "channel": {**CHANNEL, "rate": 10**9}}
-    plant = Plant(own, asks=[10 * MS], service_ns=5 * MS, until_ns=100 * MS).run()
+    mechanism = {"kind": "hypervisor_epoch", "boundary": 250 * US, **STATES, "channel": {**CHANNEL, "rate": 10**9}}
+    plant = Plant(mechanism, asks=[10 * MS], service_ns=5 * MS, until_ns=100 * MS).run()
     (hold_ns,) = plant.holds()
     assert 250 * US <= hold_ns <= 250 * US + 2 * LATENCY + 10 * US
 
@@ -76,13 +76,13 @@ def test_what_a_guest_sends_while_an_epoch_ends_waits_for_one_acknowledgement() 
 @pytest.mark.parametrize("kind", ["event_sync", "hypervisor_epoch"])
 def test_a_backup_issues_only_its_last_event_or_epoch_again(kind: str) -> None:
     """After a life of 600 ms in which tens of outputs have left, the last one just now."""
-    own = {"kind": kind, **STATES}
+    mechanism = {"kind": kind, **STATES}
     asks = [9_100_003 * i for i in range(1, 90)]
-    alive = Plant(own, asks=asks, chunk_ns=13_700_001, chunk_is_output=True, until_ns=600 * MS).run()
+    alive = Plant(mechanism, asks=asks, chunk_ns=13_700_001, chunk_is_output=True, until_ns=600 * MS).run()
     crash_ns = alive.seen[-1][0] + 100
     faults = [{"kind": "primary_crash", "at": f"{crash_ns} ns"}]
     plant = play(
-        protection=own, asks=asks, chunk_ns=13_700_001, chunk_is_output=True, faults=faults, until_ns=3 * S
+        protection=mechanism, asks=asks, chunk_ns=13_700_001, chunk_is_output=True, faults=faults, until_ns=3 * S
     ).run
     before = [(time_ns, number) for time_ns, number in plant.seen if time_ns <= crash_ns]
     counted = Counter(number for _, number in plant.seen)
@@ -97,7 +97,7 @@ def test_a_backup_issues_only_its_last_event_or_epoch_again(kind: str) -> None:
 def test_a_state_whose_channel_was_lost_on_its_way_takes_the_rest_of_its_time(part: int) -> None:
     """A state of 40 ms on the wire, cut after some eighths: the rest leaves when the channel works again."""
     wire_ns = 40 * MS
-    own = {
+    mechanism = {
         "kind": "checkpoint",
         "interval": 100 * MS,
         "suspend_request": 0,
@@ -107,20 +107,22 @@ def test_a_state_whose_channel_was_lost_on_its_way_takes_the_rest_of_its_time(pa
     }
     cut_ns = 100 * MS + wire_ns * part // 8
     loss = {"kind": "channel_loss", "at": f"{cut_ns} ns", "duration": "70 ms"}
-    plant = Plant(own, asks=[90 * MS], faults=[loss], until_ns=400 * MS).run()
+    plant = Plant(mechanism, asks=[90 * MS], faults=[loss], until_ns=400 * MS).run()
     rest_ns = wire_ns - wire_ns * part // 8
     assert plant.seen == [(cut_ns + 70 * MS + rest_ns + 2 * LATENCY, 0)]
 
 
 def test_nothing_is_compared_while_a_checkpoint_makes_the_replicas_equal() -> None:
-    own: dict[str, Any] = {
+    mechanism: dict[str, Any] = {
         "kind": "coarse_lockstep",
         "divergence_rate": 30.0,
         "jitter": 2 * MS,
         "suspend": 8 * MS,
         **STATES,
     }
-    plant = Plant(own, chunk_ns=400_003, chunk_is_output=True, until_ns=2 * S, part=watched(coarse_lockstep)).run()
+    plant = Plant(
+        mechanism, chunk_ns=400_003, chunk_is_output=True, until_ns=2 * S, part=watched(coarse_lockstep)
+    ).run()
     equal_ns = 8 * MS + 500 * 8 * S // RATE + 2 * LATENCY
     stops = [time_ns for time_ns, _ in plant.stops if time_ns + equal_ns < 2 * S]
     held = _held(plant)

@@ -155,13 +155,13 @@ def test_without_either_host_the_service_ends(kind):
 @pytest.mark.parametrize("kind", [kind for kind in MECHANISMS if kind != "lockstep"])
 def test_a_backup_that_fences_its_primary_goes_on_from_the_loss(kind):
     """The guest serves until the channel fails, not only until protection begins, and again once the backup is live."""
-    said = MECHANISMS[kind]["failover"]
-    own = {
+    failover = MECHANISMS[kind]["failover"]
+    mechanism = {
         **MECHANISMS[kind],
-        "failover": {**said, "fencing": True, "detection": {**said["detection"], "timeout": 40 * MS}},
+        "failover": {**failover, "fencing": True, "detection": {**failover["detection"], "timeout": 40 * MS}},
     }
     world = play(
-        protection=own,
+        protection=mechanism,
         asks=ASKS,
         chunk_ns=CHUNK_NS,
         chunk_is_output=True,

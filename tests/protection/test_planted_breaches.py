@@ -54,8 +54,8 @@ QUICK = (
 def model(path: Any, breach: Breach, at_ns: int = 0) -> ModelSpec:
     file = path / "planted.yaml"
     file.write_text(MODEL.replace("KIND", breach.kind), encoding="utf-8")
-    said = {**SETTINGS[breach.kind], **breach.settings}
-    changes = [f"domains.vm.protection.{key}={value}" for key, value in said.items()]
+    settings = {**SETTINGS[breach.kind], **breach.settings}
+    changes = [f"domains.vm.protection.{key}={value}" for key, value in settings.items()]
     faults = breach.faults.replace("AT", f"{at_ns} ns")
     return load_model(str(file), [*changes, *([f"faults=[{faults}]"] if faults else [])]).spec
 
@@ -84,9 +84,9 @@ def breaches(spec: ModelSpec, prepare: Any = None) -> Any:
 
 
 @cache
-def of_a_whole_mechanism(said: str) -> Any:
+def of_a_whole_mechanism(message: str) -> Any:
     """What a run counts of a mechanism that nobody spoils; several breaches are planted in the same one."""
-    return breaches(ModelSpec.model_validate_json(said))
+    return breaches(ModelSpec.model_validate_json(message))
 
 
 def cases() -> Any:

@@ -85,15 +85,15 @@ def test_packets_that_wait_for_a_moderated_interrupt(engine_type: Any, kind: str
     """The first packet raises its interrupt; three wait for the next when the state is taken, or the host crashes."""
     is_compared = kind == "coarse_lockstep"
     end_ns = 60_001_000 if is_compared else 175 * MS
-    own = checkpoints(ring, failover={"detection": {"timeout": 300 * MS}, "go_live": 10 * MS})
+    mechanism = checkpoints(ring, failover={"detection": {"timeout": 300 * MS}, "go_live": 10 * MS})
     if kind != "checkpoint":
-        own.pop("suspend_request")
+        mechanism.pop("suspend_request")
     if is_compared:
-        own.pop("interval")
+        mechanism.pop("interval")
     mine = {"coarse_lockstep": {"divergence_rate": 0.001, "jitter": 0}, "micro_checkpoint": {"shipped": True}}
     crash_ns = end_ns if is_compared else 199 * MS
     played = play(
-        protection={"kind": kind, **own, **mine.get(kind, {})},
+        protection={"kind": kind, **mechanism, **mine.get(kind, {})},
         asks=[end_ns - each * US for each in (110, 90, 80, 70)],
         faults=[{"kind": "primary_crash", "at": f"{crash_ns} ns"}],
         until_ns=700 * MS,

@@ -79,7 +79,7 @@ def test_a_path_of_the_secondary_that_nothing_uses_is_named(tmp_path: Any) -> No
     path = tmp_path / "job.yaml"
     path.write_text(JOB)
     model = load_model(path, ["domains.vm.protection.secondary.disk={service: 5 ms}"])
-    assert any("secondary.disk: what is read travels over the log" in said for said in without_effect(model.spec))
+    assert any("secondary.disk: what is read travels over the log" in text for text in without_effect(model.spec))
 
 
 def test_without_protection_nothing_is_noted(tmp_path: Any) -> None:

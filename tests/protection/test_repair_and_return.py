@@ -59,8 +59,8 @@ def test_a_backup_goes_live_when_its_disk_has_applied_what_came_after_the_loss(d
         {"kind": "channel_loss", "at": f"{SENT_NS + 3 * MS} ns", "duration": f"{LOSS_NS} ns"},
         {"kind": "primary_crash", "at": f"{arrived_ns} ns"},
     ]
-    own = setting.parameters(failover={"detection": {"timeout": 100 * MS}, "activation_record": 0, "go_live": 0})
-    world = play(protection=own, chunk_ns=CHUNK_NS, until_ns=800 * MS, faults=faults).run
+    mechanism = setting.parameters(failover={"detection": {"timeout": 100 * MS}, "activation_record": 0, "go_live": 0})
+    world = play(protection=mechanism, chunk_ns=CHUNK_NS, until_ns=800 * MS, faults=faults).run
     applied_ns = arrived_ns + disk_rate * RUN_NS // 10**9 * 1000 // 60
     assert abs(world.moments["state restored"] - max(arrived_ns + 100 * MS, applied_ns)) <= 1
 
@@ -69,8 +69,8 @@ def test_a_backup_goes_live_when_its_disk_has_applied_what_came_after_the_loss(d
 
 
 def suspensions(asks, until_ns):
-    own = A.but(rate=10_000_000_000, working_set=0).parameters(adaptive={"longest": "400 ms"})
-    plant = Plant(own, part=WATCHED, asks=asks, until_ns=until_ns).run()
+    mechanism = A.but(rate=10_000_000_000, working_set=0).parameters(adaptive={"longest": "400 ms"})
+    plant = Plant(mechanism, part=WATCHED, asks=asks, until_ns=until_ns).run()
     return [time_ns // MS for time_ns, _ in plant.stops]
 
 
@@ -97,8 +97,8 @@ PULSE_NS, TAKEN_BY_PULSE_NS = 10 * MS, 1 * MS
 
 
 def copying(until_ns, *faults, **copy):
-    own = A.parameters(initial_copy=True, reprotection={**COPY, **copy})
-    return Plant(own, chunk_ns=100 * US, chunk_is_output=True, until_ns=until_ns, faults=list(faults)).run()
+    mechanism = A.parameters(initial_copy=True, reprotection={**COPY, **copy})
+    return Plant(mechanism, chunk_ns=100 * US, chunk_is_output=True, until_ns=until_ns, faults=list(faults)).run()
 
 
 def taken_by_copy_ns(plant):

@@ -141,10 +141,16 @@ def test_a_backup_that_crashes_before_it_lives_never_lives_beside_its_primary(ki
     One that crashes by then waits for nothing any more, and nothing that leaves from then on is of two copies.
     """
     detection = {} if kind == "lockstep" else {"backup_timeout": 20 * MS}
-    own = MECHANISMS[kind]
-    failover = {**own["failover"], "fencing": False, "detection": {**own["failover"]["detection"], **detection}}
+    mechanism = MECHANISMS[kind]
+    failover = {
+        **mechanism["failover"],
+        "fencing": False,
+        "detection": {**mechanism["failover"]["detection"], **detection},
+    }
     for after_ns in (25 * MS, 60 * MS):
-        world = run({**own, "failover": failover}, ("channel_loss", CRASH_NS), ("backup_crash", CRASH_NS + after_ns))
+        world = run(
+            {**mechanism, "failover": failover}, ("channel_loss", CRASH_NS), ("backup_crash", CRASH_NS + after_ns)
+        )
         assert not {"failure declared", "secondary live too"} & {
             what for time_ns, what in world.timeline if time_ns > CRASH_NS + after_ns
         }

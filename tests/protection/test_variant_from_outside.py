@@ -83,9 +83,9 @@ def test_it_passes_the_judge_in_both_engines(site: Path) -> None:
 @pytest.mark.thorough
 def test_it_runs_in_a_model_and_differs_from_its_base_in_its_rule_alone(site: Path) -> None:
     """A state of 8 ms is on the wire when the channel stands still for 10 ms: outputs wait longer by that, or not."""
-    (base, own) = (line.split() for line in printed(site, "-c", f"MODEL = {MODEL!r}\n{RUN}").splitlines())
-    assert base[:2] == own[:2] == ["True", "0"]
-    assert 8 <= int(base[2]) - int(own[2]) <= 11
+    (base, derived) = (line.split() for line in printed(site, "-c", f"MODEL = {MODEL!r}\n{RUN}").splitlines())
+    assert base[:2] == derived[:2] == ["True", "0"]
+    assert 8 <= int(base[2]) - int(derived[2]) <= 11
 
 
 @pytest.mark.slow

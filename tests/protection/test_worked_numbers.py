@@ -30,14 +30,14 @@ def test_a_stretched_period_has_a_bound_where_the_working_set_is_finite(touch_ra
 @pytest.mark.thorough
 def test_mean_number_of_outputs_held():
     """g (E / P) (E / 2 + p + x + a) with g outputs a second of run time; each is held from its issue to its leaving."""
-    own, chunk_ns = A.steady(), 20_011
-    plant = settled(A, until_ns=120 * own.period, chunk_ns=chunk_ns, chunk_is_output=True)
+    mechanism, chunk_ns = A.steady(), 20_011
+    plant = settled(A, until_ns=120 * mechanism.period, chunk_ns=chunk_ns, chunk_is_output=True)
     left = {number: time_ns for time_ns, number in plant.seen}
-    begin_ns, end_ns = 20 * own.period, 100 * own.period
+    begin_ns, end_ns = 20 * mechanism.period, 100 * mechanism.period
     held_ns = sum(
         max(0, min(left[number], end_ns) - max(time_ns, begin_ns)) for time_ns, number in plant.issued if number in left
     )
-    expected = (own.run / own.period) * (own.run / 2 + own.hidden) / chunk_ns
+    expected = (mechanism.run / mechanism.period) * (mechanism.run / 2 + mechanism.hidden) / chunk_ns
     assert near(held_ns / (end_ns - begin_ns), expected)
 
 

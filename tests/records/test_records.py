@@ -29,10 +29,10 @@ def shipped(name):
 
 def shipped_judgement(name):
     """The shipped results of a record with all its models, judged again."""
-    said, record = shipped(name), read(name)
+    text, record = shipped(name), read(name)
     if record.spec.variants is None:
-        return judge(record, said["results"])
-    record, models = record.with_models(["all"]), said["models"]
+        return judge(record, text["results"])
+    record, models = record.with_models(["all"]), text["models"]
     cases = {task: case for task, (_, case) in record.tasks().items()}
     return judge(record, {t: known(models[c["model"]]["results"][c["experiment"]]) for t, c in cases.items()})
 
@@ -246,9 +246,9 @@ def own_record(folder, text):
 def test_a_record_of_ones_own_is_played_by_its_file(tmp_path, capsys):
     path = own_record(tmp_path, OWN)
     assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["tables"][0]["rows"] == [["A", "the compile keeps its CPU busy", "100", "holds"]]
-    assert [len(values["cpu"]) for values in said["results"].values()] == [2, 2]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["tables"][0]["rows"] == [["A", "the compile keeps its CPU busy", "100", "holds"]]
+    assert [len(values["cpu"]) for values in printed["results"].values()] == [2, 2]
     path.write_text(OWN.replace("mean('plain', 'cpu')", "mean('plan', 'cpu')"))
     read.cache_clear()
     assert main(["record", str(path), "-j", "1", "-q", "--json"]) == 2

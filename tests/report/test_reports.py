@@ -92,9 +92,9 @@ def test_every_figure_is_that_of_json(made, kind):
     result = vftsim.open(made(kind).folder)
     known = numbers(json.loads(to_json(result.for_machines())))
     shares = {100.0 * x for x in known}
-    own = Read(made(kind).page).figures
-    assert len(own) > (3 if kind == "pilot" else 5)
-    assert [x for x in own if x not in known and x not in shares and not is_place(x, result)] == []
+    figures = Read(made(kind).page).figures
+    assert len(figures) > (3 if kind == "pilot" else 5)
+    assert [x for x in figures if x not in known and x not in shares and not is_place(x, result)] == []
 
 
 def is_place(value, result):
@@ -296,18 +296,18 @@ def test_a_title_stands_above_the_names_of_its_lines_and_a_figure_has_room_for_t
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["report", "nowhere", "-o", "x.html"], "'nowhere' is no result of vftsim"),
         (["report", "run", "-o", "x.pdf"], "must end in .html"),
         (["run", "tiny.yaml", "--report", "nowhere/x.html"], "there is no such directory"),
     ],
 )
-def test_mistakes_are_said_before_the_work(made, place, monkeypatch, capsys, words, said):
+def test_mistakes_are_said_before_the_work(made, place, monkeypatch, capsys, words, message):
     made("run")
     monkeypatch.chdir(place)
     assert main(words) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_an_existing_page_is_kept(made, place, monkeypatch, capsys):
@@ -334,8 +334,8 @@ def test_what_the_font_of_a_file_lacks_is_said_once_and_a_page_has_it(tmp_path):
     """DejaVu Sans has Greek, and no Chinese characters; each of them is in two texts of the figure."""
     series = [Series(name, [Point(1.0, 2.0), Point(2.0, 3.0)], "dots") for name in ("λ", "日本", "本")]
     chart = Chart("日", "λ", "ms", series)
-    with pytest.warns(ChartWarning) as said:
+    with pytest.warns(ChartWarning) as text:
         write_figure(figure_of([chart]), tmp_path / "charts.png")
-    (one,) = said
+    (one,) = text
     assert set(re.findall(r"[^\x00-\x7f]", str(one.message))) == {"日", "本"}
     assert "日本" in svg_of(replace(chart, x="日本"), "chart")

@@ -60,8 +60,8 @@ def test_every_part_of_the_key_counts(other, name, entity):
 
 def test_a_branch_has_streams_of_its_own_and_0_is_the_replication():
     streams, n = Streams(1, 0), 10_000
-    own = streams.uniforms(SAMPLE, count=n)
-    found = [own]
+    drawn = streams.uniforms(SAMPLE, count=n)
+    found = [drawn]
     for branch in (1, 2, 2**32, 2**32 + 1):
         streams.branch_off(branch)
         found.append(streams.uniforms(SAMPLE, count=n))
@@ -69,7 +69,7 @@ def test_a_branch_has_streams_of_its_own_and_0_is_the_replication():
     streams.branch_off(2)
     assert streams.uniforms(SAMPLE, count=n).tolist() == found[2].tolist()
     streams.branch_off(0)
-    assert streams.uniforms(SAMPLE, count=n).tolist() == own.tolist()
+    assert streams.uniforms(SAMPLE, count=n).tolist() == drawn.tolist()
     with pytest.raises(ValueError, match="branch"):
         streams.branch_off(-1)
 

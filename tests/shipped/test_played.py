@@ -78,8 +78,8 @@ def test_a_model_runs(name, capsys):
     if spec.ramp is not None:
         few += ["--set=workloads.calls.steps.most=1"]
     assert main(["run", name, "-n", "1", "-j", "1", "-q", "--json", *few]) == 0
-    said = json.loads(capsys.readouterr().out)
-    numbers = [value for value in values_of(said["summary"]) if isinstance(value, float)]
+    printed = json.loads(capsys.readouterr().out)
+    numbers = [value for value in values_of(printed["summary"]) if isinstance(value, float)]
     assert all(math.isfinite(value) for value in numbers)
     assert any(value > 0.0 for value in numbers)
 

@@ -81,32 +81,32 @@ def test_options_know_them_too(capsys):
 
 
 def test_a_missing_key_is_not_hidden_behind_a_number(written):
-    said = refusal(written("format: 2\nvms: {vm: {}}\n"))
-    assert "required key 'domains' is missing" in said.message
-    assert "(and 1 more: unknown key 'vms')" in said.message
-    said = refusal(written("vms: {vm: {}}\nformat: 2\n"))
-    assert "vms" in said.message
-    assert "domains" in said.message
+    printed = refusal(written("format: 2\nvms: {vm: {}}\n"))
+    assert "required key 'domains' is missing" in printed.message
+    assert "(and 1 more: unknown key 'vms')" in printed.message
+    printed = refusal(written("vms: {vm: {}}\nformat: 2\n"))
+    assert "vms" in printed.message
+    assert "domains" in printed.message
 
 
 def test_bytes_a_second_are_told_in_bits():
-    said = refusal("lab-virtual", ["networks.vmnic0.rate=1 GB/s"])
-    assert "'1 GB/s' is bytes a second, and a bit rate is in bits: '8 Gbit/s'" in said.message
+    printed = refusal("lab-virtual", ["networks.vmnic0.rate=1 GB/s"])
+    assert "'1 GB/s' is bytes a second, and a bit rate is in bits: '8 Gbit/s'" in printed.message
     assert "'800 Mbit/s'" in refusal("lab-virtual", ["networks.vmnic0.rate=100 MB/s"]).message
 
 
 @pytest.mark.parametrize(
-    ("right", "at", "said"),
+    ("right", "at", "expected"),
     [
         ((), "[7]", "domains.other.affinity must name pCPUs 0 to 1"),
         (("[7]",), "to: nobody", "workloads.second.to"),
         (("[7]", "nobody"), "kind: backup_crash", "faults.1: a fault of the backup"),
     ],
 )
-def test_a_check_across_parts_points_to_its_line(written, right, at, said):
+def test_a_check_across_parts_points_to_its_line(written, right, at, expected):
     text = MODEL
     for wrong, good in (("[7]", "[1]"), ("nobody", "vm")):
         text = text.replace(wrong, good) if wrong in right else text
     found = refusal(written(text))
-    assert said in found.message
+    assert expected in found.message
     assert at in text.splitlines()[found.line - 1]

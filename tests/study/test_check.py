@@ -95,7 +95,7 @@ def test_a_look_changes_nothing_in_a_place_that_may_be_read_only(tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    ("statement", "said", "left"),
+    ("statement", "text", "left"),
     [
         (
             "UPDATE replications SET data = x'00' WHERE replication = 1",
@@ -107,12 +107,12 @@ def test_a_look_changes_nothing_in_a_place_that_may_be_read_only(tmp_path, monke
         ("UPDATE studies SET identity = '{}'", "study 1 is not what its hash says", set()),
     ],
 )
-def test_edits_are_named_and_the_rest_is_kept(tmp_path, capsys, statement, said, left):
+def test_edits_are_named_and_the_rest_is_kept(tmp_path, capsys, statement, text, left):
     folder = tmp_path / "s"
     filled(folder, numbers=(0, 1, 2))
     change(folder, statement)
     assert main(["check", str(folder)]) == 1
-    assert said in capsys.readouterr().out
+    assert text in capsys.readouterr().out
     assert main(["check", str(folder), "--repair"]) == 0
     assert f"{len(left)} replications are whole and kept" in capsys.readouterr().out
     assert check(folder).damage == []

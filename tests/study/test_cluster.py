@@ -195,19 +195,19 @@ def test_another_source_is_refused_by_name(cluster):
         on_cluster(cluster.address).__enter__()
     cluster.add(1)
     cluster.wait_for(2)
-    said = []
-    with on_cluster(cluster.address, said.append) as used:
+    texts = []
+    with on_cluster(cluster.address, texts.append) as used:
         assert used.count() == 1
         assert len({pid for pid, _, _ in Workers(_where, 1).in_order(list(range(4)))}) == 1
-    assert len(said) == 1
+    assert len(texts) == 1
 
 
 @pytest.mark.slow
 def test_a_worker_that_comes_later_takes_part(cluster):
-    said = []
+    texts = []
     with on_cluster(cluster.address) as used:
         cluster.add(1)
-        results = Workers(_where, 1, said.append).unordered(list(range(1200)))
+        results = Workers(_where, 1, texts.append).unordered(list(range(1200)))
         pids = {next(results)[1][0]}
         cluster.add(1)
         for _, found in results:
@@ -233,12 +233,12 @@ class _KillsOnce:
 
 
 def test_what_a_lost_worker_was_at_goes_to_another(two_workers, tmp_path):
-    said = []
+    texts = []
     with on_cluster(two_workers.address) as _:
-        found = list(Workers(_KillsOnce(tmp_path / "k", 1), 1, said.append).unordered(list(range(40))))
+        found = list(Workers(_KillsOnce(tmp_path / "k", 1), 1, texts.append).unordered(list(range(40))))
     assert sorted(found) == [(n, n) for n in range(40)], "none lost, none twice"
     assert (tmp_path / "k").read_text() == "xx"
-    assert said == ["1 workers of the cluster were lost; 1 go on"]
+    assert texts == ["1 workers of the cluster were lost; 1 go on"]
 
 
 @pytest.mark.slow  # beside the same of a pool of processes (test_workers.py)

@@ -184,9 +184,9 @@ def test_a_channel_that_is_not_the_models_network_is_said(tmp_path):
     path.write_text(text.replace("interval: 20 ms", "interval: 20 ms, channel: {network: states}"))
     kinds = "checkpoint,coarse_lockstep,ha_restart"
     decided = vftsim.decide(vftsim.load(path), kinds, replications=1, prices=False)
-    said = {kind: [text for text in notes if "networks.states" in text] for kind, notes in decided.notes.items()}
+    notes_of = {kind: [text for text in notes if "networks.states" in text] for kind, notes in decided.notes.items()}
     own = "its channel, 1 Gbit/s for each guest, is its default; it shares nothing with networks.states"
-    assert said == {"checkpoint": [], "coarse_lockstep": [own], "ha_restart": []}
+    assert notes_of == {"checkpoint": [], "coarse_lockstep": [own], "ha_restart": []}
 
 
 def test_a_crash_of_the_first_is_said_to_end_the_others(model):
@@ -209,6 +209,6 @@ def test_what_leaves_too_early_is_said_once_for_all_copies(model):
     """A restart keeps nothing: every output of both breaks the promise that a backup could take over from there."""
     bare = replace(model, spec=with_domain(model.spec, "vm", protection=HaRestartSpec()))
     result = run_study(bare, 1, Execution())
-    (said,) = [text for text in result.remarks if "outputs left" in text]
+    (message,) = [text for text in result.remarks if "outputs left" in text]
     left = sum(result.summary.set_index("figure").estimate[f"domains.vm-{n}.protection.judged"] for n in (1, 2))
-    assert said.startswith(f"domains.vm-1 and 1 more of its copies: {left:.0f} of {left:.0f} outputs left")
+    assert message.startswith(f"domains.vm-1 and 1 more of its copies: {left:.0f} of {left:.0f} outputs left")

@@ -50,8 +50,8 @@ def test_no_request_fails_in_an_outage_shorter_than_its_patience(model):
 @pytest.mark.parametrize("is_shipped", [True, False])
 def test_a_year_has_a_backup_where_states_are_shipped_to_one(model, is_shipped):
     """Two hosts that fail once in 1e6 s, unprotected for the failover and for the re-protection after either."""
-    own = model(MODEL, f"domains.vm.protection={{kind: micro_checkpoint, shipped: {str(is_shipped).lower()}}}")
-    (year,) = vftsim.availability(own, 1e6, "micro_checkpoint", 2).rows
+    micro = model(MODEL, f"domains.vm.protection={{kind: micro_checkpoint, shipped: {str(is_shipped).lower()}}}")
+    (year,) = vftsim.availability(micro, 1e6, "micro_checkpoint", 2).rows
     share = year["unprotected_h_per_year"] / (24 * 365.25)
     assert share == pytest.approx(2e-6 * year["reprotection_s"] if is_shipped else 1.0, rel=1e-3)
 
@@ -99,8 +99,8 @@ def test_a_crash_that_ends_others_on_the_host_for_good_says_so(model):
     """Copies that stay on the host end with it; a fault that strikes twice says it once."""
     kinds = ("checkpoint", "ha_restart", "micro_checkpoint")
     others = [[], OTHER, *([*OTHER, f"domains.other.protection={{kind: {kind}}}"] for kind in kinds)]
-    said = ["\n".join(str(block) for block in crashed(model(MODEL, *each)).blocks()) for each in others]
-    says = ["ends other, too, which nothing protects" in text for text in said]
+    texts = ["\n".join(str(block) for block in crashed(model(MODEL, *each)).blocks()) for each in others]
+    says = ["ends other, too, which nothing protects" in text for text in texts]
     assert says == [False, True, False, False, True]
     crash = "{kind: primary_crash, at: 5 s, domain: vm}"
     assert len(remarks(model(MODEL, *OTHER, f"faults=[{crash}, {crash}]").spec)) == 1

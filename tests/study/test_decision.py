@@ -167,8 +167,8 @@ def test_domains_of_one_entry_cost_as_much_each(tmp_path, job):
     assert both.price("hypervisor_epoch") == pytest.approx(2.0 * job.price("hypervisor_epoch"), rel=0.02)
     stopped = both.estimate("hypervisor_epoch", "domains.vm-1.protection.stopped").mean
     assert stopped == pytest.approx(20.0, abs=1.0), "of one: it stands still for a fifth of its time, as it does alone"
-    (said,) = [block.text for block in both.blocks() if isinstance(block, Note) and "2 copies" in block.text]
-    assert "price, work done and what clients and programs get are those of all together" in said
+    (message,) = [block.text for block in both.blocks() if isinstance(block, Note) and "2 copies" in block.text]
+    assert "price, work done and what clients and programs get are those of all together" in message
     tables = [block.columns[0] for block in both.blocks() if isinstance(block, Table)]
     assert "vm.db" in tables
     assert not {"vm-1.db", "vm-2.db"} & set(tables)
@@ -259,12 +259,12 @@ def test_an_objective_whose_limit_lies_within_the_interval_is_open(job):
 
 def test_objectives_have_units_and_are_refused_before_anything_runs(tmp_path, monkeypatch):
     monkeypatch.setattr("vftsim.study.designs.decision_crossovers.replicate", None)
-    for wrong, said in (
+    for wrong, text in (
         ("load.latency.p95 <= 1 MB", "load.latency.p95 is in ms, not in MB"),
         ("nines >= 5 s", "nines has no unit, not in s"),
         ("latenzy <= 3 ms", "there is no figure 'latenzy'"),
     ):
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=text):
             decided(tmp_path, WEB, ["none"], wrong)
 
 

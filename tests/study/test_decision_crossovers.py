@@ -77,7 +77,7 @@ def test_a_job_has_no_load_to_turn(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("round_tip", "did you mean 'round_trip'"),
         ("round_trip=1 ms", "two different values above 0"),
@@ -88,9 +88,9 @@ def test_a_job_has_no_load_to_turn(tmp_path):
         ("all=1,2", "all=1,2: each setting has values of its own"),
     ],
 )
-def test_settings_that_are_none_are_refused(tmp_path, text, said):
+def test_settings_that_are_none_are_refused(tmp_path, text, message):
     models, entry = under(tmp_path, WEB)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         shared_knobs([text], models, entry)
 
 

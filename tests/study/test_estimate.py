@@ -136,8 +136,8 @@ print(most[0], total([load_model(shipped).spec], runs).memory_bytes(jobs))
 def test_memory_is_right_within_a_factor_of_one_and_a_half(jobs):
     words = [sys.executable, "-c", MEMORY, "xen-media-native", str(jobs), str(jobs)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    used, said = map(float, done.stdout.splitlines()[-1].split())
-    assert used / 1.5 < said < 1.5 * used
+    used, reported = map(float, done.stdout.splitlines()[-1].split())
+    assert used / 1.5 < reported < 1.5 * used
 
 
 @pytest.mark.parametrize("count", [4, 40])
@@ -312,10 +312,10 @@ def test_memory_has_a_limit_of_its_own():
 
 @pytest.mark.own_process
 def test_time_that_is_over_interrupts():
-    said = []
-    with pytest.raises(KeyboardInterrupt), ended_beyond(50_000_000, None, said.append):
+    texts = []
+    with pytest.raises(KeyboardInterrupt), ended_beyond(50_000_000, None, texts.append):
         time.sleep(60)
-    assert said == ["0.05 seconds, the --max-time, are over"]
+    assert texts == ["0.05 seconds, the --max-time, are over"]
 
 
 @pytest.mark.own_process
@@ -337,10 +337,10 @@ def test_time_that_is_over_interrupts_where_ctrl_c_is_ignored():
 
 @pytest.mark.own_process
 def test_memory_beyond_the_limit_interrupts():
-    said = []
-    with pytest.raises(KeyboardInterrupt), ended_beyond(None, 1_000_000, said.append):
+    texts = []
+    with pytest.raises(KeyboardInterrupt), ended_beyond(None, 1_000_000, texts.append):
         time.sleep(60)
-    assert re.fullmatch(r"\d+ MB of memory are used, --max-memory allows 1 MB", said[0])
+    assert re.fullmatch(r"\d+ MB of memory are used, --max-memory allows 1 MB", texts[0])
 
 
 @pytest.mark.own_process

@@ -110,8 +110,8 @@ def test_a_longer_stop_after_the_failover_is_not_the_outage(tmp_path):
     found = []
     for name, reprotection in (("never", "null"), ("soon", "{delay: 1 s, memory: 64 MiB, resume: 5 s}")):
         path = tmp_path / f"{name}.yaml"
-        own = f"    protection: {{kind: lockstep, reprotection: {reprotection}}}\n"
-        path.write_text(TINY.replace("  sut:\n", "  sut:\n" + own))
+        protection = f"    protection: {{kind: lockstep, reprotection: {reprotection}}}\n"
+        path.write_text(TINY.replace("  sut:\n", "  sut:\n" + protection))
         found.append(simulate_crash(task_at(load_model(path), 400 * MS, 12 * S)))
     never, soon = found
     assert soon.outage_s == never.outage_s < 4.0
@@ -145,8 +145,8 @@ def test_lockstep_notices_between_timeout_less_interval_and_timeout(study):
 def test_a_checkpoint_rolls_back_as_the_closed_form_says(tmp_path):
     """No page is dirtied: p 0.5 ms, x = 64 KiB at 1 Gbit/s, P 200 ms; back by p + x + l to P more than that."""
     path = tmp_path / "still.yaml"
-    own = "    protection: {kind: checkpoint, memory: {touch_rate: 0 /s}, suspend_request: 0 ms}\n"
-    path.write_text(TINY.replace("  sut:\n", "  sut:\n" + own))
+    protection = "    protection: {kind: checkpoint, memory: {touch_rate: 0 /s}, suspend_request: 0 ms}\n"
+    path.write_text(TINY.replace("  sut:\n", "  sut:\n" + protection))
     found = failover_study(load_model(path), Crashes(10, after_ns=SOON), Execution(3, 1))
     least_s = 0.5e-3 + 65_536 * 8e-9 + 74.5e-6
     back_s = found.figures()["rollback_s"]

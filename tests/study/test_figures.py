@@ -109,8 +109,8 @@ def test_models_are_compared_on_any_figure_with_pairs(loop):
     )
     (address,) = found.addresses
     less, plain, held = found.difference_of(1, address), found.estimate(1, address), found.estimate(0, address)
-    own = [summary.values(address.text) for summary in found.summaries]
-    assert less.mean == pytest.approx(sum(own[1][run] - own[0][run] for run in range(3)) / 3), (
+    series = [summary.values(address.text) for summary in found.summaries]
+    assert less.mean == pytest.approx(sum(series[1][run] - series[0][run] for run in range(3)) / 3), (
         "as three have no interval"
     )
     assert (held.mean > 20, plain.mean < 1) == (True, True), "outputs wait for the state of their interval"
@@ -184,9 +184,9 @@ def test_figures_that_rest_on_some_replications_only_say_so(loop, tmp_path):
     found = run_study(few, 10, Execution(1, 1))
     known = len(found.figures_found.values("workloads.load.latency.p50"))
     assert 0 < known < 10
-    (said,) = [note for note in notes_of(found) if f"from {known} of 10 replications" in note]
-    assert "workloads.load.latency.p50" in said
-    assert "workloads.load.rate" not in said
+    (text,) = [note for note in notes_of(found) if f"from {known} of 10 replications" in note]
+    assert "workloads.load.latency.p50" in text
+    assert "workloads.load.rate" not in text
     assert not [note for note in notes_of(run_study(loop(), 3, Execution(1, 1))) if "of 3 replications" in note]
     compared = compare_study([few, loop()], 10, Execution(1, 1), figures=["load.latency.p50"])
     assert any(

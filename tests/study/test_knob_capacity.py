@@ -89,8 +89,8 @@ def test_a_load_is_raised_no_higher_than_the_model_can_have(server, capsys):
     """A workload has 1,000 clients at most; beside an answer a second they all pass."""
     words = ["--objective", "load.rate >= 1", "--set", "workloads.load.clients=600", "--probability", "0.5"]
     assert main(["capacity", server.label, *words, "-q", "-j", "1"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "at least 1000 (workloads.load.clients), no load failed, and the model can have no higher one" in said
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "at least 1000 (workloads.load.clients), no load failed, and the model can have no higher one" in printed
 
 
 CAPACITY = ["capacity", "-q", "-j", "1", "--probability", "0.5", "--vary", "domains.server.vcpus"]
@@ -100,8 +100,8 @@ def test_a_value_is_raised_no_higher_than_the_host_can_have(server, capsys):
     """Without a hypervisor each vCPU needs a pCPU of its own, and there are three; each value does what is asked."""
     words = ["--objective", "load.rate >= 1", "--set", "hosts.host.pcpus=3"]
     assert main([*CAPACITY, server.label, *words]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "at least 3 (domains.server.vcpus), no load failed, and the model can have no higher one" in said
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "at least 3 (domains.server.vcpus), no load failed, and the model can have no higher one" in printed
 
 
 @pytest.mark.parametrize("own", [1, 8])
@@ -129,9 +129,9 @@ def test_a_range_that_does_between_values_that_do_not_is_found(server):
 def test_it_is_said_that_no_value_does(server, capsys):
     words = ["--objective", "load.latency.p95 <= 0.5", "--set", "hosts.host.pcpus=3"]
     assert main([*CAPACITY, server.label, *words]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "below 1 (domains.server.vcpus), no load passed" in said
-    assert "not even one passes; single runs at larger ones failed too" in said
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "below 1 (domains.server.vcpus), no load passed" in printed
+    assert "not even one passes; single runs at larger ones failed too" in printed
 
 
 def test_a_load_far_below_1_is_searched_as_finely_as_any_other(tmp_path):
@@ -161,9 +161,9 @@ def test_the_command_prints_the_answer_and_writes_json(server, capsys):
     assert "Capacity: 26 (workloads.load.clients), in [25, 26]" in out
     assert "50 % of runs have workloads.load.latency.p95 <= 5.5" in out
     assert main([*words, "--resolution", "1", "-j", "1", "-q", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["capacity"][0]["capacity"] == "workloads.load.clients"
-    assert said["workloads.load.clients"]["objectives"] == [
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["capacity"][0]["capacity"] == "workloads.load.clients"
+    assert printed["workloads.load.clients"]["objectives"] == [
         {"figure": "workloads.load.latency.p95", "relation": "<=", "value": 5.5, "unit": "ms"}
     ]
 
@@ -344,15 +344,15 @@ def test_a_crash_that_rolls_the_guest_back_is_played_in_passes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("step", "said"), [("1", "not even one passes"), ("2", "a lower --resolution tries lower ones")]
+    ("step", "message"), [("1", "not even one passes"), ("2", "a lower --resolution tries lower ones")]
 )
-def test_a_count_of_which_even_the_least_is_too_much_asks_for_no_more_runs(server, capsys, step, said):
+def test_a_count_of_which_even_the_least_is_too_much_asks_for_no_more_runs(server, capsys, step, message):
     """A request takes 1 ms, so that even one client alone waits longer than 0.5 ms."""
     words = ["--objective", "latency_p95_ms <= 0.5", "--probability", "0.5", "--budget", "200", "--resolution", step]
     assert main(["capacity", server.label, *words, "-q", "-j", "1"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"Capacity: below {step} " in printed
-    assert said in printed
+    assert message in printed
     assert "--budget" not in printed
 
 

@@ -59,8 +59,8 @@ def test_a_killed_holder_holds_nothing(tmp_path):
 
 
 def _left_by(tmp_path, pid, host):
-    said = {"pid": pid, "host": host, "command": "vftsim run", "since": "2026-01-01 00:00:00 UTC"}
-    (tmp_path / HOLDER).write_text(json.dumps(said))
+    holder = {"pid": pid, "host": host, "command": "vftsim run", "since": "2026-01-01 00:00:00 UTC"}
+    (tmp_path / HOLDER).write_text(json.dumps(holder))
 
 
 def test_a_stale_name_is_recognised(tmp_path, monkeypatch):

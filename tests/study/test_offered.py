@@ -66,9 +66,9 @@ def test_a_clients_card_that_sends_less_than_asked_is_named(written, capsys):
     assert offer.asked == 2.0
     queue = 2 * 8 * 4096 / 1e6  # of its card, written for the test but not sent by its end
     assert 0.99 * FRAME <= offer.sent <= FRAME + queue
-    said = said_by(capsys, "run", file, "-n", "1")
-    assert "Mbit/s of load" in said
-    assert "each client's own link of 1 Mbit/s is full (workloads.load.network.rate)" in said
+    printed = said_by(capsys, "run", file, "-n", "1")
+    assert "Mbit/s of load" in printed
+    assert "each client's own link of 1 Mbit/s is full (workloads.load.network.rate)" in printed
 
 
 def test_what_is_offered_in_full_is_not_spoken_of(written, capsys):
@@ -78,7 +78,7 @@ def test_what_is_offered_in_full_is_not_spoken_of(written, capsys):
 
 def test_a_search_passes_no_load_that_was_not_offered(written, tmp_path, capsys):
     words = ["capacity", written(UDP, "{kind: udp_sink}"), "--probability", "0.5", "--resolution", "0.4"]
-    said = json.loads(said_by(capsys, *words, "--budget", "40", "--json", "-o", tmp_path / "out"))
+    printed = json.loads(said_by(capsys, *words, "--budget", "40", "--json", "-o", tmp_path / "out"))
     ((key, found),) = vftsim.open(tmp_path / "out").searches.items()
     passed = [probe.level for probe in found.result.probes if str(probe.decision) == "pass"]
     assert 0.0 < max(passed) <= FRAME + 0.05
@@ -87,8 +87,8 @@ def test_a_search_passes_no_load_that_was_not_offered(written, tmp_path, capsys)
     text = " ".join(as_text(level_blocks(found), 100).split())
     assert "above it: not offered" in text
     assert "each client's own link of 1 Mbit/s is full" in text
-    assert said["capacity"][0]["answer"] == "at least"
-    assert "own link" in said[key]["not_offered"][0]["why"]
+    assert printed["capacity"][0]["answer"] == "at least"
+    assert "own link" in printed[key]["not_offered"][0]["why"]
 
 
 def test_a_line_that_carries_fewer_streams_than_asked_bounds_their_search(written):
@@ -100,8 +100,8 @@ def test_a_line_that_carries_fewer_streams_than_asked_bounds_their_search(writte
 
 def test_tcp_names_the_clients_link_where_the_line_is_faster(written, capsys):
     file = written(TCP, "{kind: tcp_sink}", "100 Mbit/s")
-    said = said_by(capsys, "run", file, "-n", "1")
-    assert "each client's own link of 10 Mbit/s is full" in said
+    printed = said_by(capsys, "run", file, "-n", "1")
+    assert "each client's own link of 10 Mbit/s is full" in printed
     slower = written(TCP, "{kind: tcp_sink}", "10 Mbit/s")
     assert "Not offered" not in said_by(capsys, "run", slower, "-n", "1")
 
@@ -123,15 +123,15 @@ def test_more_than_the_line_carries_is_said(written, workload, application, bits
 
 def test_clients_that_never_ask_again_are_said(written, capsys):
     more = "faults: [{kind: primary_crash, at: 500 ms}]\n"
-    said = said_by(capsys, "run", written(ASKING, "{kind: service, demand: 10 us}", more=more), "-n", "1")
-    assert "of 4 clients of load" in said
-    assert "never asks again (workloads.load.retry)" in said
+    printed = said_by(capsys, "run", written(ASKING, "{kind: service, demand: 10 us}", more=more), "-n", "1")
+    assert "of 4 clients of load" in printed
+    assert "never asks again (workloads.load.retry)" in printed
 
 
 def test_a_test_that_the_run_cuts_is_said(written, capsys):
     workload = "{kind: httperf, to: vm, rate: 10 /s, connections: 100}"
-    said = said_by(capsys, "run", written(workload, "{kind: prefork_web_server, script: 1 ms}"), "-n", "1")
-    assert "workloads.load: its test lasts 9.9 s, and a run 1 s: its figures are of a part" in said
+    printed = said_by(capsys, "run", written(workload, "{kind: prefork_web_server, script: 1 ms}"), "-n", "1")
+    assert "workloads.load: its test lasts 9.9 s, and a run 1 s: its figures are of a part" in printed
 
 
 def test_a_fault_after_the_end_of_every_run_is_refused(written):
@@ -150,8 +150,8 @@ def test_a_run_is_not_scaled_to_end_before_its_fault(written):
 def test_a_fault_after_the_step_at_which_a_ramp_ended_is_said(tmp_path, capsys):
     file = tmp_path / "tiny.yaml"
     file.write_text(tiny() + "faults: [{kind: pause, at: step 5 + 2 s, duration: 100 ms}]\n")
-    said = said_by(capsys, "run", file, "-n", "1")
-    assert "Not offered: 1 of 1 runs of pause at step 5 + 2 s" in said
+    printed = said_by(capsys, "run", file, "-n", "1")
+    assert "Not offered: 1 of 1 runs of pause at step 5 + 2 s" in printed
 
 
 def test_a_failover_is_watched_for_no_longer_than_a_run_may_last(written):
@@ -164,21 +164,21 @@ def test_what_the_line_cannot_carry_is_said_before_the_work(written, capsys):
     """100 calls a second are five packets of 700 bytes each: 2.8 Mbit/s."""
     file = written(CALLS, "{kind: signaling_server}", "1 Mbit/s")
     assert main(["run", str(file), "-n", "1", "-j", "1", "-q", "--max-memory", "1 MB"]) == 2
-    said = capsys.readouterr().err
-    assert "workloads.load asks for 2.8 Mbit/s, and networks.lan.rate is 1 Mbit/s" in said
-    assert "1 MB" in said or "0.001 GB" in said, "refused for its memory, before any event"
+    printed = capsys.readouterr().err
+    assert "workloads.load asks for 2.8 Mbit/s, and networks.lan.rate is 1 Mbit/s" in printed
+    assert "1 MB" in printed or "0.001 GB" in printed, "refused for its memory, before any event"
 
 
 def test_a_test_that_is_over_long_before_the_measured_time_is_said(written, capsys):
     workload = "{kind: httperf, to: vm, rate: 10 /s, connections: 2}"
     server = "{kind: prefork_web_server, script: 1 ms}"
     crash = "faults: [{kind: primary_crash, at: 900 ms}]\n"
-    said = said_by(capsys, "run", written(workload, server, more=crash), "-n", "1")
-    assert "workloads.load: its test lasts 100 ms; CPU and links are means up to 1 s" in said
-    said = said_by(capsys, "run", written(workload, server), "-n", "1")
-    assert "its test lasts" not in said  # the measured time ends with it
-    said = said_by(capsys, "run", written(workload, server), "-n", "1", "--set", "measure.warm_up=200ms")
-    assert "its test lasts 100 ms: it is over when measuring begins (measure.warm_up)" in said
+    printed = said_by(capsys, "run", written(workload, server, more=crash), "-n", "1")
+    assert "workloads.load: its test lasts 100 ms; CPU and links are means up to 1 s" in printed
+    printed = said_by(capsys, "run", written(workload, server), "-n", "1")
+    assert "its test lasts" not in printed  # the measured time ends with it
+    printed = said_by(capsys, "run", written(workload, server), "-n", "1", "--set", "measure.warm_up=200ms")
+    assert "its test lasts 100 ms: it is over when measuring begins (measure.warm_up)" in printed
 
 
 def test_requests_without_an_answer_by_the_end_are_said_and_judge_nothing(written, capsys):
@@ -190,9 +190,9 @@ def test_requests_without_an_answer_by_the_end_are_said_and_judge_nothing(writte
         capsys, "run", file, "-n", "1", "--set", "measure.duration=3 s"
     )
     limit = ["--objective", "load.latency.p99 <= 2 s", "--probability", "0.5", "--resolution", "0.5", "--budget", "200"]
-    said = said_by(capsys, "capacity", file, *short, *limit)
-    assert "Without an answer by the end" in said
-    passed = [int(level) for level in re.findall(r" (\d+) \d+ < [\d.]+ \d+ pass", said)]
+    printed = said_by(capsys, "capacity", file, *short, *limit)
+    assert "Without an answer by the end" in printed
+    passed = [int(level) for level in re.findall(r" (\d+) \d+ < [\d.]+ \d+ pass", printed)]
     assert 0 < max(passed) < 20, "of 20 clients a quarter of 500 ms is under way at the end"
 
 
@@ -200,10 +200,10 @@ def test_an_overload_in_less_than_the_patience_of_clients_is_said(written, capsy
     """At twice what the server carries half is answered; nothing fails before 1 + 2 + 4 s are over."""
     workload = "{kind: open_requests, to: vm, rate: 200 /s}"
     file, server = written(workload, "{kind: service, demand: 10 ms}"), "domains.vm.applications.app.demand"
-    said = said_by(capsys, "run", file, "-n", "1")
-    assert "requests failed, %" in said
-    assert "of load (" in said
-    assert "none has failed before it has waited for 7 s; less was measured" in said
+    printed = said_by(capsys, "run", file, "-n", "1")
+    assert "requests failed, %" in printed
+    assert "of load (" in printed
+    assert "none has failed before it has waited for 7 s; less was measured" in printed
     assert "Without an answer" not in said_by(capsys, "run", file, "-n", "1", "--set", f"{server}=4 ms")
 
 
@@ -214,9 +214,9 @@ def test_requests_that_have_failed_are_not_under_way(written, capsys):
     asking = "{kind: service, threads: 99, demand: 0, calls: [{to: slow, timeout: 300 ms, retries: 0}]}"
     file = written("{kind: open_requests, to: vm, rate: 20 /s}", asking)
     more = ["--set", slow, "--set", "hosts.host.pcpus=2", "--set", "measure.duration=5 s"]
-    said = said_by(capsys, "run", file, "-n", "1", *more)
-    assert "requests failed, % 100 " in said
-    assert "Without an answer" not in said
+    printed = said_by(capsys, "run", file, "-n", "1", *more)
+    assert "requests failed, % 100 " in printed
+    assert "Without an answer" not in printed
 
 
 def test_of_a_ramp_the_judged_steps_must_have_been_offered(tmp_path):

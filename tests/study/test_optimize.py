@@ -110,7 +110,7 @@ def test_a_value_of_a_part_is_that_of_the_model_however_it_is_written():
 
 
 @pytest.mark.parametrize(
-    ("key", "values", "costs", "said"),
+    ("key", "values", "costs", "message"),
     [
         # The model's own latency is 10 us.
         (
@@ -125,14 +125,14 @@ def test_a_value_of_a_part_is_that_of_the_model_however_it_is_written():
         ("domains.media.protection.interval", ("900 us", "2 ms"), [900, 2000], "us of domains.media.protection."),
     ],
 )
-def test_a_price_of_a_key_is_of_one_unit_however_values_are_written(key, values, costs, said):
+def test_a_price_of_a_key_is_of_one_unit_however_values_are_written(key, values, costs, message):
     choices = {"domains.media.protection.kind": ("checkpoint",), key: values}
     asked = replace(request(choices=choices), prices=PriceTable(name="t", keys={key: 1.0}))
     found, refused = candidates_of(asked)
     assert not refused
     assert [each.cost for each in found] == costs
     units = price_units(asked, [each.point for each in found])
-    assert f"{units[key]} of {key}".startswith(said)
+    assert f"{units[key]} of {key}".startswith(message)
 
 
 def test_prices_are_read_from_a_file_with_a_schema(tmp_path):
@@ -277,9 +277,9 @@ def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeyp
     assert cheaper
     assert all(each.figures[LOSS].mean > 0.5 for each in cheaper)
     assert whole.again[whole.winner.number].figures[LOSS].mean <= 0.5
-    said = " ".join(str(whole).split())
+    text = " ".join(str(whole).split())
     assert len(cheaper) == 1
-    assert "More runs cannot change that: the one cheaper configuration misses it." in said
+    assert "More runs cannot change that: the one cheaper configuration misses it." in text
     left = [8]
 
     def ended(task):
@@ -307,8 +307,8 @@ def test_runs_without_the_figure_of_an_objective_are_said(tmp_path):
     assert choice.winner is not None
     known = choice.winner.figures["workloads.users.latency.p95"].n
     assert 0 < known < choice.winner.n
-    said = " ".join(str(choice).split())
-    assert f"workloads.users.latency.p95: from {known} of {choice.winner.n} replications; the others say" in said
+    text = " ".join(str(choice).split())
+    assert f"workloads.users.latency.p95: from {known} of {choice.winner.n} replications; the others say" in text
 
 
 def test_a_choice_whose_first_runs_have_no_figure_is_no_choice_without_one(tmp_path):
@@ -345,15 +345,15 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     choices = ["--choose", "hosts.host.pcpus=1", "--choose", "scheduler=credit,native"]
     more = ["--objective", "media.loss <= 0.5", "-j", "1", "-q", "--json", "-o", str(tmp_path / "s")]
     assert main(["optimize", "xen-media", *choices, *more, *changes]) == 0
-    said = json.loads(capsys.readouterr().out)
-    verdicts = {each["scheduler"]: each["verdict"] for each in said["configurations"]}
+    printed = json.loads(capsys.readouterr().out)
+    verdicts = {each["scheduler"]: each["verdict"] for each in printed["configurations"]}
     assert verdicts["native"] == "cannot be run", "it takes no more vCPUs than pCPUs"
-    assert {each["scheduler"]: each["n"] for each in said["configurations"]}["native"] == 0
-    assert "each of the" in said["refused"]["scheduler=native"]
+    assert {each["scheduler"]: each["n"] for each in printed["configurations"]}["native"] == 0
+    assert "each of the" in printed["refused"]["scheduler=native"]
     assert verdicts["credit"] in (MET, MISSED, OPEN)
-    assert said["objectives"] == ["workloads.media.loss <= 0.5 %"]
-    assert {each[f"{LOSS}_unit"] for each in said["configurations"]} == {"%"}
-    assert set(said["fronts"]) == {LOSS}
+    assert printed["objectives"] == ["workloads.media.loss <= 0.5 %"]
+    assert {each[f"{LOSS}_unit"] for each in printed["configurations"]} == {"%"}
+    assert set(printed["fronts"]) == {LOSS}
     assert main(["studies", str(tmp_path), "--json"]) == 0
     (one,) = json.loads(capsys.readouterr().out)
     assert (one["command"], one["points"], one["replications"]) == ("optimize", 2, "")

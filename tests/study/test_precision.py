@@ -53,9 +53,9 @@ def test_of_a_percentile_the_mean_of_the_runs_own_is_known_and_that_is_said(tiny
     known = result.precision.estimates[name]
     assert known.mean == pytest.approx(own)
     assert together.mean != pytest.approx(own, rel=1e-6)
-    said, means = str(result).replace("\n  ", " "), "as the mean of the replications' own; of all together it is"
-    assert f"{name} = {in_words(known, 'ms')} {means} {in_words(together, 'ms')}, calls.step_1.cpu = " in said
-    assert said.count(means) == 1, "the CPU is a mean in the table, too"
+    message, means = str(result).replace("\n  ", " "), "as the mean of the replications' own; of all together it is"
+    assert f"{name} = {in_words(known, 'ms')} {means} {in_words(together, 'ms')}, calls.step_1.cpu = " in message
+    assert message.count(means) == 1, "the CPU is a mean in the table, too"
     assert result.for_machines()["precision"]["estimates"][name]["mean"] == known.mean
     assert "precision" not in run_study(tiny, 1, Execution(5, 1)).for_machines()
 

@@ -82,8 +82,8 @@ def test_no_parameter_is_assumed_without_a_range(kind):
 
 
 def test_a_price_that_a_model_gives_is_its_own():
-    own = LockstepSpec(cost={"entry": "3 us"}, log={"timer_rate": "500 /s"})
-    keys = {each.key for each in own.prices()}
+    mechanism = LockstepSpec(cost={"entry": "3 us"}, log={"timer_rate": "500 /s"})
+    keys = {each.key for each in mechanism.prices()}
     assert "cost.entry" not in keys
     assert {"cost.output", "log.timer_entry"} <= keys
     assert not any(
@@ -99,9 +99,9 @@ def test_a_price_that_is_set_leaves_its_neighbours_their_ranges(tmp_path):
     path.write_text(JOB)
     one = load_model(path, ["domains.vm.protection={kind: micro_checkpoint, pause: {page: 7 us}}"])
     two = load_model(path, ["domains.vm.protection={kind: micro_checkpoint}", "domains.vm.protection.pause.page=7 us"])
-    own = one.spec.domains["vm"].protection
-    assert own == two.spec.domains["vm"].protection
-    assert own.pause.fixed == type(own)().pause.fixed
+    mechanism = one.spec.domains["vm"].protection
+    assert mechanism == two.spec.domains["vm"].protection
+    assert mechanism.pause.fixed == type(mechanism)().pause.fixed
     for model in (one, two):
         keys = {each.key for each in model.spec.domains["vm"].protection.prices()}
         assert "pause.fixed" in keys
@@ -122,8 +122,8 @@ def test_every_price_is_played_at_both_ends_and_all_together(job):
     detection = slow.model.spec.domains["vm"].protection.failover.detection
     assert detection.timeout == detection.log_silence_ns == 5_000_000_000
     dear = next(each for each in variants(under(job, "hypervisor_epoch"), "vm") if each.price == ALL and each.is_high)
-    own = dear.model.spec.domains["vm"].protection
-    assert (own.boundary, own.instruction_rate) == (444_000, 100e6)
+    mechanism = dear.model.spec.domains["vm"].protection
+    assert (mechanism.boundary, mechanism.instruction_rate) == (444_000, 100e6)
 
 
 # Widths
@@ -215,12 +215,12 @@ def test_the_price_that_decides_is_found(job):
 def test_an_outage_moves_by_what_its_parts_do(job):
     model = under(job, "checkpoint")
     ends = [each for each in variants(model, "vm") if each.price == "failover.go_live"]
-    low, high, own = (
+    low, high, mechanism = (
         each.failovers[0].away_s
         for each in crashes_of_each([*(e.model for e in ends), model], Crashes(1), Execution(1, 1))
     )
-    assert high - own == pytest.approx(0.9, abs=1e-6)
-    assert own - low == pytest.approx(0.09, abs=1e-6)
+    assert high - mechanism == pytest.approx(0.9, abs=1e-6)
+    assert mechanism - low == pytest.approx(0.09, abs=1e-6)
 
 
 @pytest.mark.slow

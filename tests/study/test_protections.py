@@ -121,8 +121,8 @@ def test_lockstep_says_of_each_price_whether_it_is_known(tmp_path):
 
 def test_what_costs_rest_on_is_said_with_every_result(tmp_path):
     model = variant(tmp_path, "protection: {kind: lockstep}")
-    said = Execution(1, 1).manifest([model], "run", [0])
-    texts = [note.text for note in head(said["models"], 1)]
+    manifest = Execution(1, 1).manifest([model], "run", [0])
+    texts = [note.text for note in head(manifest["models"], 1)]
     assert any(text.startswith("Costs of lockstep (sut): prices of counted events") for text in texts)
 
 

@@ -124,11 +124,11 @@ def test_figures_as_a_dataset_over_what_names_them(model):
 def test_a_comparison_says_what_each_kind_of_brackets_is(model):
     """Of ten runs a mean may have an interval; a percentile beyond which few values lie has the runs' range."""
     other = vftsim.load("xen-media-native", [*SHORT, "workloads.media.streams=40"])
-    said = " ".join(str(vftsim.compare([model, other], 10, figures=["media.delay"])).split())
-    said += " ".join(str(vftsim.compare([model, other], 10, figures=["media.delay.mean"])).split())
-    assert re.search(r"\[[0-9.]+, [0-9.]+\]", said)
-    assert re.search(r"\([0-9.]+ to [0-9.]+\)", said)
-    assert "± and [ ]: 95 % intervals; (x to y): lowest and highest replication, no interval." in said
+    text = " ".join(str(vftsim.compare([model, other], 10, figures=["media.delay"])).split())
+    text += " ".join(str(vftsim.compare([model, other], 10, figures=["media.delay.mean"])).split())
+    assert re.search(r"\[[0-9.]+, [0-9.]+\]", text)
+    assert re.search(r"\([0-9.]+ to [0-9.]+\)", text)
+    assert "± and [ ]: 95 % intervals; (x to y): lowest and highest replication, no interval." in text
 
 
 def test_models_that_are_measured_for_other_times_are_said_to_be():
@@ -229,7 +229,7 @@ def test_a_trace_without_a_window_is_where_the_command_looks():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda it: vftsim.run(it, replications=2.5), r"replications: a whole number or None, got 2\.5"),
         (lambda it: vftsim.run(it, seed="1"), "seed: a whole number, got '1'"),
@@ -250,8 +250,8 @@ def test_a_trace_without_a_window_is_where_the_command_looks():
         (lambda _: vftsim.replay("result", 1.0), r"run: a whole number, got 1\.0"),
     ],
 )
-def test_an_argument_of_another_type_is_refused_in_words_before_any_work(model, call, said):
-    with pytest.raises(UsageError, match=said):
+def test_an_argument_of_another_type_is_refused_in_words_before_any_work(model, call, message):
+    with pytest.raises(UsageError, match=message):
         call(model)
 
 

@@ -126,9 +126,9 @@ def test_what_no_repetition_has_seen_is_bounded_and_not_impossible(path, capsys)
     assert unseen.probability.high == pytest.approx(1 - 0.025**0.1)
     assert unseen.probability.low == 0.0
     print(unseen)
-    said = capsys.readouterr().out
-    assert "< 0.31 of a run" in said
-    assert "levels nearer to each other" in said
+    printed = capsys.readouterr().out
+    assert "< 0.31 of a run" in printed
+    assert "levels nearer to each other" in printed
     assert unseen.shares(1) is None, "nobody came to the level before"
     always = study_of(path, (1,), *[(2,)] * 10).probability
     assert (always.low, always.high) == (pytest.approx(0.025**0.1), 1.0)
@@ -179,10 +179,10 @@ def test_the_command(path, tmp_path, capsys):
     line = ["rare", str(path), "--event", "queue.held >= 4", "--trials", "6", "-n", "2", "-j", "1", "-q"]
     out = tmp_path / "out"
     assert main([*line, "--json", "-o", str(out)]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["event"] == f"{HELD} >= 4"
-    assert said["levels"][-1]["level"] == 4
-    assert said["events"] > sum(each["events"] for each in said["repetitions"]) > 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["event"] == f"{HELD} >= 4"
+    assert printed["levels"][-1]["level"] == 4
+    assert printed["events"] > sum(each["events"] for each in printed["repetitions"]) > 0
     assert main(["report", str(out), "-o", str(tmp_path / "page.html")]) == 0
     assert "How probable is" in (tmp_path / "page.html").read_text()
 

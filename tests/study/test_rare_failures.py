@@ -132,8 +132,8 @@ def steps(beyond):
 
 def test_the_share_of_runs_beyond_the_limit_is_less_than_all_of_them(model):
     """11 of 12: 61.5 to 99.79 %."""
-    said = as_text(RunResult(model, runs(range(11)), MANIFEST).blocks(), 1000)
-    assert "step_1: 11 of 12 runs beyond the limit, 62 to 99.8 % of all" in said
+    text = as_text(RunResult(model, runs(range(11)), MANIFEST).blocks(), 1000)
+    assert "step_1: 11 of 12 runs beyond the limit, 62 to 99.8 % of all" in text
 
 
 def test_a_point_of_a_sweep_at_which_some_runs_collapsed_has_no_interval_of_its_means():

@@ -68,14 +68,14 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
         assert one.total.mean == pytest.approx(paper[key][1], abs=0.06)
         assert one.total.low <= paper[key][1] <= one.total.high
     assert [each.name for each in found.deciding] == names[:2]
-    said = str(found)
-    assert "depends on these two of 3 factors: workloads.media.streams" in " ".join(said.split())
-    assert "screened out move it by 0" in " ".join(said.split())
-    assert "is not known" not in said
+    text = str(found)
+    assert "depends on these two of 3 factors: workloads.media.streams" in " ".join(text.split())
+    assert "screened out move it by 0" in " ".join(text.split())
+    assert "is not known" not in text
     # Of a share between nothing and a fifth nobody knows whether it decides.
     effects = [streams, cost, replace(weight, total=Estimate(0.02, 0.15, -0.1, 0.2, 64, 0.95, "t"))]
-    said = " ".join(str(replace(found, effects=effects)).split())
-    assert "Of domains.cpu1.weight it is not known whether the share is above 5 %; more --samples tell." in said
+    text = " ".join(str(replace(found, effects=effects)).split())
+    assert "Of domains.cpu1.weight it is not known whether the share is above 5 %; more --samples tell." in text
     table = found.to_pandas()
     assert list(table["rank"]) == [1, 2, 3]
     assert set(table["unit"]) == {"%"}, "of the CPU"
@@ -279,12 +279,12 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     command = ["sensitivity", "xen-media", "--figure", "dom0.cpu", *ranges, *few, *changes]
     assert main(command) == 0
     out, err = capsys.readouterr()
-    said = json.loads(out)
+    data = json.loads(out)
     assert "on disk already" not in err, "what the command has put there itself was not there"
     assert main(command) == 0
     assert "replications are on disk already" in capsys.readouterr().err
-    assert said["figure"] == DOM0
-    assert {each["factor"] for each in said["factors"]} == {
+    assert data["figure"] == DOM0
+    assert {each["factor"] for each in data["factors"]} == {
         "workloads.media.streams",
         "domains.dom0.driver.receive_cost",
     }

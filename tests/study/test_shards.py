@@ -63,9 +63,9 @@ def test_what_does_not_belong_together_is_refused(tmp_path, tiny_path, capsys):
     with pytest.raises(UsageError, match="a directory of its own"):
         merge([first, second], first)
     manifest = second / "manifest.json"
-    said = json.loads(manifest.read_text())
-    said["versions"]["numpy"] = "1.0"
-    manifest.write_text(json.dumps(said))
+    data = json.loads(manifest.read_text())
+    data["versions"]["numpy"] = "1.0"
+    manifest.write_text(json.dumps(data))
     with pytest.raises(UsageError, match="changed or damaged since it was written"):
         merge([first, second], tmp_path / "all")
     with contextlib.closing(sqlite3.connect(second / DATABASE)) as connection, connection:

@@ -165,11 +165,11 @@ def test_the_command_prints_interval_curve_and_limit(server, found, capsys):
 def test_the_command_writes_json_and_csv(server, found, capsys):
     arguments = ["capacity", server.label, "--resolution", "1", "--probability", "0.5", "--seed", "3", "-j", "1", "-q"]
     assert main([*arguments, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    (row,) = said["capacity"]
+    printed = json.loads(capsys.readouterr().out)
+    (row,) = printed["capacity"]
     assert (row["capacity"], row["low"], row["high"]) == ("streams", 20.0, 21.0)
-    assert said["streams"]["resources"][0]["resource"] == "1 pCPU"
-    assert len(said["streams"]["beyond_limit_by_load"]) == len(found.result.probes)
+    assert printed["streams"]["resources"][0]["resource"] == "1 pCPU"
+    assert len(printed["streams"]["beyond_limit_by_load"]) == len(found.result.probes)
     assert main([*arguments, "--csv"]) == 0
     assert capsys.readouterr().out.startswith("capacity,unit,estimate,low,high")
 

@@ -189,8 +189,8 @@ def test_what_the_costs_of_each_mechanism_rest_on_is_said_once(tmp_path):
     )
     text = "name: small\nmodels: [loop.yaml]\nfactors: {protection: [none, checkpoint, lockstep]}\n"
     spec, few = points(tmp_path, f"{text}responses: [load.rate]\nreplications: 1\n")
-    said = str(run_study_file(spec, few, tmp_path / "s", Execution(1, 1)))
-    assert [said.count(f"Costs of {kind} (vm)") for kind in ("none", "checkpoint", "lockstep")] == [0, 1, 1]
+    message = str(run_study_file(spec, few, tmp_path / "s", Execution(1, 1)))
+    assert [message.count(f"Costs of {kind} (vm)") for kind in ("none", "checkpoint", "lockstep")] == [0, 1, 1]
 
 
 def test_the_first_example_of_the_page_is_planned_as_it_stands(tmp_path, capsys):
@@ -498,11 +498,11 @@ def test_a_manifest_that_cannot_be_trusted_has_one_answer(spoil, why, tiny_path,
     monkeypatch.chdir(tmp_path)
     vftsim.run(tiny_path, 1, directory="s", seed=1)
     spoil(Path("s/manifest.json"))
-    said = []
+    texts = []
     for words in (["export", "s", "--csv", "r.csv"], ["replay", "s", "--run", "0"], ["report", "s", "-o", "r.html"]):
         assert main(words) == 2
-        said.append(capsys.readouterr().err)
+        texts.append(capsys.readouterr().err)
     assert main(["studies", "s"]) == 0
-    assert {*said, capsys.readouterr().err} == {said[0]}
-    assert re.search(why, said[0])
+    assert {*texts, capsys.readouterr().err} == {texts[0]}
+    assert re.search(why, texts[0])
     assert not list(tmp_path.glob("r.*"))

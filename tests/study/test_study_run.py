@@ -110,9 +110,9 @@ def test_percentiles_are_those_of_all_runs_together(result):
     for _, record in result.records:
         together.merge(next(p for p in record.played() if p.index == 1).delays["SES1"])
     row = result.summary.query("metric == 'PX_TRT-SES1' and step_index == 1 and statistic == 'p95_ms'").iloc[0]
-    own = result.to_pandas("delays").query("metric == 'PX_TRT-SES1' and step_index == 1")["p95_ms"]
+    in_csv = result.to_pandas("delays").query("metric == 'PX_TRT-SES1' and step_index == 1")["p95_ms"]
     assert row["estimate"] == together.percentile(95) / 1e6
-    assert (row["n"], row["low"], row["high"]) == (3, own.min(), own.max())
+    assert (row["n"], row["low"], row["high"]) == (3, in_csv.min(), in_csv.max())
 
 
 @pytest.mark.thorough

@@ -152,7 +152,7 @@ def media(delivered, dropped):
     delay = DelayHistogram()
     for _ in range(delivered):
         delay.add(1_000_000)
-    own = FlowResult(
+    flow = FlowResult(
         delivered=delivered,
         dropped=dropped,
         late=0,
@@ -165,7 +165,7 @@ def media(delivered, dropped):
         is_voice=True,
         seconds=1.0,
     )
-    return RunRecord((Phase("", 20.0, 0, 10**9, {"workloads.media": own}),), {}, 0, 0, {}, {})
+    return RunRecord((Phase("", 20.0, 0, 10**9, {"workloads.media": flow}),), {}, 0, 0, {}, {})
 
 
 def test_loss_is_a_ratio_of_sums_and_never_zero_plus_minus_zero():

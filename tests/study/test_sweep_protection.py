@@ -51,8 +51,8 @@ def test_the_models_own_mechanism_without_a_list():
 
 def test_a_list_leaves_faults_out_and_keeps_the_models_own_parameters(tmp_path):
     file = tmp_path / "own.yaml"
-    own = "    protection: {kind: lockstep, failover: {go_live: 7 ms}}\n    interfaces:\n"
-    file.write_text(TINY.replace("    interfaces:\n", own) + "faults: [{kind: primary_crash, at: 1 s}]\n")
+    protection = "    protection: {kind: lockstep, failover: {go_live: 7 ms}}\n    interfaces:\n"
+    file.write_text(TINY.replace("    interfaces:\n", protection) + "faults: [{kind: primary_crash, at: 1 s}]\n")
     axes = ["lag_limit=1 s"]
     assert len(make_grid(str(file), None, axes).points[0].model.spec.faults) == 1
     grid = make_grid(str(file), None, axes, (), "none,lockstep")

@@ -80,9 +80,9 @@ def test_of_several_copies_all_together_are_in_the_table(tmp_path):
     result = run_sweep(grid, tmp_path / "s", 1, Execution(5, 1))
     owners = dict.fromkeys(address.owner for address in shown(result).values())
     assert list(owners) == ["workloads.load", "domains.vm", "domains.vm.protection"]
-    said = str(result)
-    assert "Of several copies of a domain the table has all together" in said
-    assert "load-1: " not in said
+    text = str(result)
+    assert "Of several copies of a domain the table has all together" in text
+    assert "load-1: " not in text
     assert {"workloads.load.rate", "workloads.load-2.rate"} <= set(result.results["figure"])
 
 

@@ -105,9 +105,9 @@ def test_a_comparison_names_the_domain_of_each_model(fitted, tiny, path):
     text = " ".join(str(found).split())
     both = f"{fitted.label} 10 to 20 attempts/s (bench, steps 1 and 2); {other} 10 to 25 attempts/s"
     assert f"* outside what was calibrated: {both}" in text
-    said = found.for_machines()["outside_calibration"]
-    assert said[str(other)][0] == 30.0
-    assert said[tiny.label] is None
+    outside = found.for_machines()["outside_calibration"]
+    assert outside[str(other)][0] == 30.0
+    assert outside[tiny.label] is None
 
 
 @pytest.mark.thorough
@@ -144,10 +144,10 @@ def test_a_sweep_marks_figures_of_loads_outside_and_names_its_axes(path, tmp_pat
         ["workloads.calls.steps.most=1"],
     )
     found = run_sweep(grid, tmp_path, 1, Execution(1, 1))
-    text, said = str(found), found.for_machines()["outside_calibration"]
+    text, outside = str(found), found.for_machines()["outside_calibration"]
     assert "not covered by the calibration: domains.sut.cpu_inflation\n" in text
     assert text.count(BELOW) == 1
-    assert {point for point, figure in said if figure == "workloads.calls.step_1.cpu"} == {2, 3}
+    assert {point for point, figure in outside if figure == "workloads.calls.step_1.cpu"} == {2, 3}
     lines = [line for line in text.splitlines() if "10/s" in line or "25/s" in line]
     assert all(("*" in line) == ("25/s" in line) for line in lines), "of every part of the table"
     assert len(lines) >= 4
@@ -247,9 +247,9 @@ def test_the_command_prints_both_lines(path, capsys):
     assert "no domain of validity" not in out
     assert out.count(BELOW) == 1
     assert main([*words, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["outside_calibration"][0] == "step_3"
-    assert said["manifest"]["models"][0]["not_covered"] == ["domains.sut.weight"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["outside_calibration"][0] == "step_3"
+    assert printed["manifest"]["models"][0]["not_covered"] == ["domains.sut.weight"]
 
 
 def test_as_fitted_is_the_file_without_settings(path):
@@ -295,8 +295,8 @@ def test_figures_of_mechanisms_outside_are_marked(path, capsys, settings):
     """The ramp ends above 20 attempts a second; other figures are those of the first step."""
     longer = ("workloads.calls.steps.duration=3 s", "workloads.calls.steps.transient=1 s")
     found = decide(load_model(path, (*longer, *settings)), ["none"], 1, DecisionRequest(), Execution(1, 1))
-    said = {name for _, name in found.for_machines()["outside_calibration"]}
-    assert said == ({one.name for one in found.quantities} if settings else {"capacity"})
+    outside = {name for _, name in found.for_machines()["outside_calibration"]}
+    assert outside == ({one.name for one in found.quantities} if settings else {"capacity"})
     print(as_text(found.blocks(), 1000))
     out = capsys.readouterr().out
     assert BELOW in out

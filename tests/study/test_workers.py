@@ -148,10 +148,10 @@ class DiesOnce:
 
 @pytest.mark.thorough
 def test_a_killed_worker_is_replaced_and_said(tmp_path):
-    said = []
-    assert Workers(DiesOnce(tmp_path / "died"), 2, said.append).in_order(list(range(8))) == list(range(8))
-    assert len(said) == 1
-    assert "killed from outside" in said[0]
+    texts = []
+    assert Workers(DiesOnce(tmp_path / "died"), 2, texts.append).in_order(list(range(8))) == list(range(8))
+    assert len(texts) == 1
+    assert "killed from outside" in texts[0]
 
 
 def _killed(task):
@@ -297,7 +297,7 @@ def test_cores_are_those_that_loky_counts(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "cores"),
+    ("message", "cores"),
     [
         ({"cpu.max": "150000 100000"}, 2),
         ({"cpu.max": "50000 100000"}, 1),
@@ -307,8 +307,8 @@ def test_cores_are_those_that_loky_counts(monkeypatch):
         ({}, 8),
     ],
 )
-def test_a_container_gets_the_cores_of_its_quota(said, cores, tmp_path, monkeypatch):
-    for name, text in said.items():
+def test_a_container_gets_the_cores_of_its_quota(message, cores, tmp_path, monkeypatch):
+    for name, text in message.items():
         (tmp_path / name).write_text(f"{text}\n")
     files = ((tmp_path / "cpu.max",), (tmp_path / "quota", tmp_path / "period"))
     monkeypatch.setattr(workers, "_QUOTAS", files)

@@ -49,8 +49,8 @@ JUDGED = [what for what in PLANTED if what not in ELSEWHERE]
 @pytest.mark.parametrize("what", JUDGED)
 def test_a_spoilt_mechanism_does_not_pass(what: str) -> None:
     breach = PLANTED[what]
-    own = spec_of(CALLED.get(breach.kind, breach.kind))
-    found = judge(own, crashes=4, until_ns=UNTIL_NS, engines=READABLE, spoil=breach.spoil)
+    mechanism = spec_of(CALLED.get(breach.kind, breach.kind))
+    found = judge(mechanism, crashes=4, until_ns=UNTIL_NS, engines=READABLE, spoil=breach.spoil)
     assert found.wrong
 
 

@@ -84,21 +84,21 @@ def sip(tmp_path_factory):
 @needs_tshark
 def test_tshark_finds_the_loss(media, tmp_path):
     record, trace = media
-    own = record.whole.outcomes["workloads.media"]
+    media_outcome = record.whole.outcomes["workloads.media"]
     write_pcap(trace, Point.client, tmp_path / "media.pcap")
     seen = fields(tmp_path / "media.pcap", "rtp", "rtp.ssrc", "rtp.seq", "ip.src")
     sent = {(ssrc, number) for ssrc, number, source in seen if not source.startswith("10.255.")}
     back = {(ssrc, number) for ssrc, number, source in seen if source.startswith("10.255.")}
-    assert own.dropped > 100
+    assert media_outcome.dropped > 100
     assert back < sent
-    assert len(sent - back) == own.dropped + record.in_flight
+    assert len(sent - back) == media_outcome.dropped + record.in_flight
     # tshark's own count is of gaps: it cannot know of what is missing at the ends of a stream.
     numbers = defaultdict(list)
     for ssrc, number in back:
         numbers[ssrc].append(int(number))
     gaps = sum(min(numbers[ssrc]) < int(number) < max(numbers[ssrc]) for ssrc, number in sent - back)
     assert sum(stream["lost"] for stream in rtp_streams(tmp_path / "media.pcap")) == gaps
-    assert gaps > 0.95 * own.dropped
+    assert gaps > 0.95 * media_outcome.dropped
 
 
 def rtp_streams(path):
@@ -112,13 +112,13 @@ def rtp_streams(path):
 
 @needs_tshark
 def test_tshark_finds_the_jitter(media, tmp_path):
-    own = media[0].whole.outcomes["workloads.media"]
+    media_outcome = media[0].whole.outcomes["workloads.media"]
     write_pcap(media[1], Point.client, tmp_path / "media.pcap")
     streams = list(rtp_streams(tmp_path / "media.pcap"))
     packets = sum(stream["packets"] for stream in streams)
-    assert packets == own.delivered
+    assert packets == media_outcome.delivered
     jitter_ms = sum(stream["jitter_ms"] * stream["packets"] for stream in streams) / packets
-    assert jitter_ms == pytest.approx(own.jitter_ns / 1e6, rel=0.05)
+    assert jitter_ms == pytest.approx(media_outcome.jitter_ns / 1e6, rel=0.05)
 
 
 @needs_tshark

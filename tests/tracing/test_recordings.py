@@ -107,18 +107,18 @@ def test_a_model_beside_itself_has_no_gap(written):
 
 
 @pytest.mark.parametrize(
-    ("matches", "said"),
+    ("matches", "text"),
     [
         (["c=*"], "the model has no vCPU 'c'; it has b-12, a-11"),
         (["a-11=*-1*"], "2 fit b-12, a-11"),
         (["a-11=x"], "none fits; the recording has a-11, b-12"),
     ],
 )
-def test_a_match_must_be_one(matches, said, written):
+def test_a_match_must_be_one(matches, text, written):
     trace = read_recording(written(PERF))
     with pytest.raises(UsageError, match="--match") as refused:
         pairs_of(trace, trace, matches)
-    assert said in str(refused.value)
+    assert text in str(refused.value)
 
 
 def test_what_is_no_schedule_is_refused(written, tmp_path):
@@ -164,9 +164,9 @@ def test_the_command_lays_both_beside_each_other(written, tmp_path, capsys):
     model.write_text(MODEL)
     typed = ["trace", str(model), "--beside", str(recorded), "--match", "a.0=a-*", "--match", "b.0=b-*"]
     assert main([*typed, "--length", "50 ms", "-o", str(out)]) == 0
-    said = capsys.readouterr().out
-    assert "a.0, model" in said
-    assert "a-11, recorded" in said
+    printed = capsys.readouterr().out
+    assert "a.0, model" in printed
+    assert "a-11, recorded" in printed
     events = json.loads(out.read_text())["traceEvents"]
     processes = {e["args"]["name"]: e["pid"] for e in events if e.get("name") == "process_name"}
     assert {"pCPUs", "vCPUs", "recorded CPUs", "recorded"} <= processes.keys()
@@ -175,14 +175,14 @@ def test_the_command_lays_both_beside_each_other(written, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "text"),
     [
         (["--match", "a.0=a"], "--match and --cycles are about the recording"),
         (["--beside", "nowhere"], "'nowhere' cannot be read"),
     ],
 )
-def test_mistakes_are_said_before_the_run(typed, said, tmp_path, capsys):
+def test_mistakes_are_said_before_the_run(typed, text, tmp_path, capsys):
     model = tmp_path / "two.yaml"
     model.write_text(MODEL)
     assert main(["trace", str(model), "-o", str(tmp_path / "x.json"), *typed]) == 2
-    assert said in capsys.readouterr().err
+    assert text in capsys.readouterr().err

@@ -63,13 +63,13 @@ def written(request, tmp_path):
 @contextmanager
 def opened(browser, address, file):
     page = browser.new_page(bypass_csp=True)
-    said = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    texts = []
+    page.on("console", lambda message: texts.append(message.text))
+    page.on("dialog", lambda dialog: (texts.append(dialog.message), dialog.dismiss()))
     page.goto(address)
     page.wait_for_timeout(4_000)
     page.set_input_files("input[type=file]", file)
-    yield page, said
+    yield page, texts
     page.close()
 
 
@@ -94,12 +94,12 @@ def test_speedscope_says_nothing_but_how_long_it_took(browser, written):
         pytest.skip("npm install --global speedscope")
     with (
         served(Path(command).resolve().parent.parent / "dist" / "release") as address,
-        opened(browser, address, written) as (page, said),
+        opened(browser, address, written) as (page, text),
     ):
         for _ in range(60):
             page.wait_for_timeout(500)
-            if any(each.startswith("import:") for each in said):
+            if any(each.startswith("import:") for each in text):
                 break
     usual = ("speedscope v", "WebGL", "[.WebGL", "Importing as Trace Event Format", "import:")
-    assert [each for each in said if not each.startswith(usual)] == []
-    assert any(each.startswith("import:") for each in said)
+    assert [each for each in text if not each.startswith(usual)] == []
+    assert any(each.startswith("import:") for each in text)

@@ -38,10 +38,10 @@ def test_an_address_is_answered_by_its_command_and_then_from_disk(opened, tmp_pa
     text = page.get(VARIANT).text
     assert f'<th scope="row" class="t">{KNOB}</th><td class="t">1.0</td><td class="t">1.2</td>' in text  # what differs
     assert text.count("<svg ") >= 2
-    said = [each.study.folder.joinpath("stderr.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
+    times_ns = [each.study.folder.joinpath("stderr.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
     assert page.post("/begin", VARIANT).status_code == 303
     page.until("done", VARIANT)
-    assert said == [each.study.folder.joinpath("stderr.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
+    assert times_ns == [each.study.folder.joinpath("stderr.txt").stat().st_mtime_ns for each in page.posed(VARIANT)]
     _, variant = page.posed(VARIANT)
     program, *words = shlex.split(page.commands(VARIANT)[1])
     assert (program, *words[-2:]) == ("vftsim", "-o", str(variant.study.result))
@@ -203,6 +203,6 @@ def test_ctrl_c_says_where_studies_are(monkeypatch, capsys, tmp_path):
 
     monkeypatch.setattr(uvicorn.Server, "run", struck)
     assert main(["ui", "--port", "0", "-o", str(tmp_path / "asked")]) == 3
-    said = capsys.readouterr().err
-    assert "nothing had finished" not in said
-    assert f"studies are kept in '{tmp_path / 'asked'}'" in said
+    printed = capsys.readouterr().err
+    assert "nothing had finished" not in printed
+    assert f"studies are kept in '{tmp_path / 'asked'}'" in printed

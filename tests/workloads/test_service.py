@@ -401,7 +401,7 @@ def test_the_middle_tier_fails_over_under_three_mechanisms(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("tiers", "said"),
+    ("tiers", "message"),
     [
         (
             {"web": {"calls": [asks("app")]}, "app": {"calls": [asks("web")]}},
@@ -411,8 +411,8 @@ def test_the_middle_tier_fails_over_under_three_mechanisms(monkeypatch):
         ({"web": {"calls": [asks("app", count=101)]}, "app": {}}, "less than or equal to 100"),
     ],
 )
-def test_calls_that_cannot_be_are_refused(tiers, said):
-    with pytest.raises((ValueError, ModelFileError), match=said):
+def test_calls_that_cannot_be_are_refused(tiers, message):
+    with pytest.raises((ValueError, ModelFileError), match=message):
         model(tiers, ALONE)
 
 

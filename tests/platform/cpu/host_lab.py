@@ -218,8 +218,10 @@ class Lab:
         return [self.recorder.names[row] if row else IDLE for row in rows]
 
     def idle_ns(self, pcpu: int) -> int:
-        own = self.pcpu(pcpu)
-        return int(own.idle_ns) + (0 if own.idle_since_ns == BUSY else self.engine.now_ns - own.idle_since_ns)
+        pcpu_record = self.pcpu(pcpu)
+        return int(pcpu_record.idle_ns) + (
+            0 if pcpu_record.idle_since_ns == BUSY else self.engine.now_ns - pcpu_record.idle_since_ns
+        )
 
     @property
     def switching_ns(self) -> int:

@@ -47,8 +47,8 @@ def test_a_host_knows_at_any_time_how_many_threads_run_or_wait_and_what_they_wei
     for instant in range(1, 160):
         lab.run(instant / 4)
         rows = [row for name in "ABCD" for row in lab.vcpu_rows(name) if lab.engine.rows(vcpus)[row].state != BLOCKED]
-        own = lab.engine.rows(cfs_hosts)[lab.host]
-        assert own.active == len(rows)
-        assert own.weight == sum(lab.engine.rows(cfs_vcpus)[row].weight for row in rows)
-        seen.add(own.active)
+        cfs_host = lab.engine.rows(cfs_hosts)[lab.host]
+        assert cfs_host.active == len(rows)
+        assert cfs_host.weight == sum(lab.engine.rows(cfs_vcpus)[row].weight for row in rows)
+        seen.add(cfs_host.active)
     assert len(seen) >= 4

@@ -33,21 +33,21 @@ def test_zvm_interval_is_that_of_exact_fractions():
     random = Random(3)
     lab = Lab(Zvm(), pcpus=3)
     host = lab.engine.rows(hosts)[lab.host]
-    own, user = lab.engine.rows(zvm_hosts)[lab.host], lab.engine.rows(zvm_users)[0]
+    zvm_host, user = lab.engine.rows(zvm_hosts)[lab.host], lab.engine.rows(zvm_users)[0]
     namespace = lab.engine._namespace
     for _ in range(2_000):
-        own.minor_slice_ns = random.randrange(1, 10**11)
+        zvm_host.minor_slice_ns = random.randrange(1, 10**11)
         user.listed = random.randint(1, 64)
         user.absolute = random.choice((0, random.randint(1, 100_000)))
         user.relative = random.randint(1, 10_000)
-        own.absolute = user.absolute + random.choice((0, random.randrange(300_000)))
-        own.relative = random.randrange(10**7) + (0 if user.absolute else user.relative)
-        absolute = Fraction(own.absolute, 100_000)
+        zvm_host.absolute = user.absolute + random.choice((0, random.randrange(300_000)))
+        zvm_host.relative = random.randrange(10**7) + (0 if user.absolute else user.relative)
+        absolute = Fraction(zvm_host.absolute, 100_000)
         scale = min(Fraction(1), Fraction(99, 100) / absolute) if absolute else Fraction(1)
         share = Fraction(user.absolute, 100_000) * scale
         if not user.absolute:
-            share = (1 - absolute * scale) * Fraction(user.relative, own.relative)
-        expected = int(own.minor_slice_ns / (share * 3 / user.listed))
+            share = (1 - absolute * scale) * Fraction(user.relative, zvm_host.relative)
+        expected = int(zvm_host.minor_slice_ns / (share * 3 / user.listed))
         assert namespace[interval_ns.name](lab.engine.sim, host, user) == min(expected, LARGEST)
 
 

@@ -115,10 +115,10 @@ def test_cfs_virtual_run_time_is_exact_over_any_number_of_short_runs():
     for number in range(60):
         lab.work("B", 1 + number * 0.700_003, 1_001 + 7 * number)
     lab.run(60)
-    own = lab.engine.rows(cfs_vcpus)[lab.vcpu_rows("A")[0]]
-    assert own.weight == 335
-    assert 0 <= own.residue < own.weight
-    assert own.virtual_ns * own.weight + own.residue == lab.run_ns("A") * 1024
+    cfs_vcpu = lab.engine.rows(cfs_vcpus)[lab.vcpu_rows("A")[0]]
+    assert cfs_vcpu.weight == 335
+    assert 0 <= cfs_vcpu.residue < cfs_vcpu.weight
+    assert cfs_vcpu.virtual_ns * cfs_vcpu.weight + cfs_vcpu.residue == lab.run_ns("A") * 1024
 
 
 def test_a_pcpu_that_falls_idle_takes_nobody_whose_affinity_is_elsewhere():
