@@ -71,7 +71,7 @@ def design(points: int, folder: Path) -> dict[str, float]:
     file = folder / "study.yaml"
     file.write_text(
         f"name: scale\nmodels: [{MODEL}]\nfactors: {{workloads.requests.rate: [{rates}]}}\n"
-        "responses: [requests.failed]\nreplications: 1\n"
+        "figures: [requests.failed]\nreplications: 1\n"
     )
     found: dict[str, float] = {"points": points}
     spec, place = read_study(str(file))

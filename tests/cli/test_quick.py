@@ -111,7 +111,7 @@ def lengths(patient, tmp_path):
     """Of every study of the same system whose clients wait 200 ms or 2 s: the measured seconds of its points."""
     study = tmp_path / "study.yaml"
     factors = {TIMEOUT: ["200 ms", "2 s"]}
-    study.write_text(json.dumps({"name": "s", "models": ["patient.yaml"], "factors": factors, "responses": ["rate"]}))
+    study.write_text(json.dumps({"name": "s", "models": ["patient.yaml"], "factors": factors, "figures": ["rate"]}))
     choice = Choice.read(
         str(patient), (), load_model(patient), [f"{TIMEOUT}=200 ms,2 s"], ["rate > 1"], None, quick=True
     )

@@ -37,7 +37,7 @@ STUDY = """\
 name: clients
 models: [{model: server.yaml}]
 factors: {clients: {key: workloads.load.clients, values: [5, 15]}}
-responses: [load.latency.p95]
+figures: [load.latency.p95]
 replications: 2
 """
 COST = "domains.sut.applications.proxy.touch_cost"

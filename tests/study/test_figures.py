@@ -193,7 +193,7 @@ def test_figures_that_rest_on_some_replications_only_say_so(loop, tmp_path):
         note.startswith("A, ") and f"p50: from {known} of 10 replications" in note for note in notes_of(compared)
     )
     (tmp_path / "few.yaml").write_text(
-        f"name: few\nmodels: [loop.yaml]\nset: {json.dumps(few.assignments)}\nresponses: [load.latency.p50]\n"
+        f"name: few\nmodels: [loop.yaml]\nset: {json.dumps(few.assignments)}\nfigures: [load.latency.p50]\n"
         "factors: {workloads.load.rate: [10 /s]}\nreplications: 10\n"
     )
     rate, only = ["workloads.load.rate=10 /s"], ["load.latency.p50"]
@@ -302,7 +302,7 @@ def test_a_figure_that_no_point_has_is_named(tiny_path, tmp_path):
     swept = run_sweep(grid, tmp_path / "sweep", 1, Execution(1, 1), figures=figures)
     file = tmp_path / "study.yaml"
     factor = "factors: {domains.sut.cpu_inflation: [1, 1.1]}"
-    file.write_text(f"name: s\nmodels: [{tiny_path}]\n{factor}\nresponses: {json.dumps(figures)}\nreplications: 1\n")
+    file.write_text(f"name: s\nmodels: [{tiny_path}]\n{factor}\nfigures: {json.dumps(figures)}\nreplications: 1\n")
     spec, folder = read_study(str(file))
     studied = run_experiment(experiment_of(spec, points_of(spec, folder)), tmp_path / "study", Execution(1, 1))
     for found in (str(swept), str(studied)):

@@ -162,7 +162,7 @@ def test_a_study_is_kept_listed_exported_run_again_and_checked(tmp_path):
     file.write_text(
         "name: streams\nmodels: [xen-media-native]\n"
         f"set: {[text.replace('workloads.media.streams=20', 'workloads.media.streams=10') for text in SHORT]}\n"
-        "factors: {workloads.media.streams: [10, 20]}\nresponses: [media.loss]\nreplications: 2\n"
+        "factors: {workloads.media.streams: [10, 20]}\nfigures: [media.loss]\nreplications: 2\n"
     )
     folder = tmp_path / "out"
     result = vftsim.study(file, directory=folder)

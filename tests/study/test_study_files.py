@@ -38,7 +38,7 @@ models: [xen-media]
 set: [workloads.signaling=null, "measure.duration=100 ms", "measure.warm_up=100 ms"]
 factors:
   streams: [10, 20]
-responses: [media.loss, domains.dom0.cpu]
+figures: [media.loss, domains.dom0.cpu]
 replications: 2
 """
 COUNT = "replications: 2\n"
@@ -188,7 +188,7 @@ def test_what_the_costs_of_each_mechanism_rest_on_is_said_once(tmp_path):
         "measure: {warm_up: 10 ms, duration: 100 ms}\n"
     )
     text = "name: small\nmodels: [loop.yaml]\nfactors: {protection: [none, checkpoint, lockstep]}\n"
-    spec, few = points(tmp_path, f"{text}responses: [load.rate]\nreplications: 1\n")
+    spec, few = points(tmp_path, f"{text}figures: [load.rate]\nreplications: 1\n")
     message = str(run_study_file(spec, few, tmp_path / "s", Execution(1, 1)))
     assert [message.count(f"Costs of {kind} (vm)") for kind in ("none", "checkpoint", "lockstep")] == [0, 1, 1]
 
@@ -404,7 +404,7 @@ def test_a_factor_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path, ca
     written(
         tmp_path,
         "name: small\nmodels: [sip-farm-r1]\nset: [measure.duration=1 s, measure.warm_up=1 s]\nreplications: 1\n"
-        f"factors:\n  {rate}: [10 /s, 90 /s]\nresponses: [{rate}]\n",
+        f"factors:\n  {rate}: [10 /s, 90 /s]\nfigures: [{rate}]\n",
     )
     assert run(tmp_path, tmp_path / "s") == 0
     assert main(["export", str(tmp_path / "s"), "--csv", str(tmp_path / "r.csv")]) == 0
@@ -463,7 +463,7 @@ def test_the_file_to_begin_with_is_complete(tmp_path, model):
 def test_the_schema_is_shipped_as_it_is_printed():
     kept = json.loads((shipped_dir("experiments") / "studies/study.schema.json").read_text(encoding="utf-8"))
     assert kept == study_schema(), "run: vftsim schema study > experiments/studies/study.schema.json"
-    assert mistakes(study_schema(), {"name": "x", "models": ["m"], "responses": ["r"], "design": {"kind": "none"}})
+    assert mistakes(study_schema(), {"name": "x", "models": ["m"], "figures": ["r"], "design": {"kind": "none"}})
 
 
 @pytest.mark.parametrize("name", shipped_studies())

@@ -16,8 +16,8 @@ def experiment_of(spec: StudySpec, points: Points) -> Experiment:
         "study",
         points,
         f"{spec.name}: {' '.join(spec.description.split())}".rstrip(": "),
-        spec.responses,
-        "responses",
+        spec.figures,
+        "figures",
         spec.replications,
         spec.model_dump(mode="json"),
         spec.confidence / 100.0,
@@ -30,7 +30,7 @@ def _rule(spec: StudySpec) -> StoppingRule | None:
     if spec.precision is None:
         return None
     return StoppingRule(
-        spec.precision.of or spec.responses,
+        spec.precision.of or spec.figures,
         relative_half_width=spec.precision.percent / 100.0,
         confidence=spec.confidence / 100.0,
         budget=spec.precision.most,
@@ -55,8 +55,8 @@ factors:                    # what is varied: a list of values, or a range
 
 design: {{kind: grid}}        # or paired, list, latin_hypercube and sobol (points: 64; for ranges)
 
-responses:                  # figures, named as for vftsim compare --figure
-{responses}
+figures:                    # named as for vftsim compare --figure
+{figures}
 
 replications: 5             # or instead: precision: {{percent: 5 %, most: 100}}
 seed: 1
@@ -79,5 +79,5 @@ def template(name: str) -> str:
         values=", ".join(values),
         low=values[0],
         high=values[-1],
-        responses="\n".join(f"  - {text}" for text in leading),
+        figures="\n".join(f"  - {text}" for text in leading),
     )

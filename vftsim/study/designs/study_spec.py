@@ -1,4 +1,4 @@
-"""The fields of a study file: models, factors, the design of points, responses, replications, seed."""
+"""The fields of a study file: models, factors, the design of points, figures, replications, seed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Precision(Spec):
     """As many replications of each point as its figures need."""
 
     percent: Percent = Field(gt=0, lt=100, description="Half width of the interval in percent of the figure.")
-    of: Items[str] = Field((), description="Responses that must reach it; all if empty.")
+    of: Items[str] = Field((), description="Figures that must reach it; all if empty.")
     most: int = Field(200, ge=15, le=100_000, description="Most replications of a point.")
 
 
@@ -125,7 +125,7 @@ class StudySpec(Spec):
         "sweeps (weight, streams, checkpoint_interval, ...), `scheduler`, `protection`, or any name with `key`.",
     )
     design: Design = Field(default_factory=Grid, description="How points are made of the factors.")
-    responses: Items[str] = Field(
+    figures: Items[str] = Field(
         (), description="Figures, by the names of `vftsim compare --figure`; those that lead if none."
     )
     replications: int = Field(10, ge=1, le=100_000, description="Of each point.")
@@ -165,14 +165,16 @@ class StudySpec(Spec):
         return self
 
     @model_validator(mode="after")
-    def _of_known_responses(self) -> StudySpec:
+    def _of_known_figures(self) -> StudySpec:
         if self.precision is not None and "replications" in self.model_fields_set:
             raise ValueError("replications and precision: each point has as many as its figures need; leave one out")
-        if self.precision is not None and not self.responses:
-            raise ValueError("precision: of which figures? name them in responses")
+        if self.precision is not None and not self.figures:
+            raise ValueError("precision: of which figures? name them in figures")
         for name in self.precision.of if self.precision else ():
-            if name not in self.responses:
-                raise ValueError(f"precision is of '{name}', which is no response; {_there(name, self.responses)}")
+            if name not in self.figures:
+                raise ValueError(
+                    f"precision is of '{name}', which is none of the figures; {_there(name, self.figures)}"
+                )
         return self
 
 
