@@ -13,6 +13,8 @@ domains:
   b: {applications: {w: B}}
 measure: {warm_up: 1 s, duration: 10 s}
 """
+ONE_PREFORK = {"kind": "prefork_web_server", "script": "1 ms", "start_servers": 1, "min_spare": 1, "max_clients": 1}
+HTTPERF = {"kind": "httperf", "rate": "5000 /s", "connections": 1000}
 BATCH = "{kind: batch, demand: 1 ms}", "{kind: batch, demand: 10 ms}"
 CACHED = tuple(each.replace("}", ", disk_operations: 3, disk_wait: 0 ms}") for each in BATCH)
 BOUND = "{kind: cpu_bound, duty: 100 %, cycle: 5 ms}", "{kind: cpu_bound, duty: 100 %, cycle: 100 ms}"
@@ -104,8 +106,10 @@ def test_a_thread_makes_its_calls_where_it_runs():
         ({"kind": "tcp_sink", "segment_cost": "50 us"}, {"kind": "bulk_tcp"}),
         ({"kind": "tcp_source", "segment_cost": "50 us"}, {"kind": "bulk_tcp", "direction": "download"}),
         ({"kind": "farm_server", "threads": 1, "demand": "300 us"}, {"kind": "farm_calls", "rate": "2000 /s"}),
+        (ONE_PREFORK | {"reply_size": "10 kB"}, HTTPERF),
+        (ONE_PREFORK | {"reply_size": "5 MB"}, HTTPERF),
     ],
-    ids=["udp", "tcp", "tcp out", "farm"],
+    ids=["udp", "tcp", "tcp out", "farm", "web", "web in pieces"],
 )
 def test_other_programs_take_what_comes_next_where_they_run(program, users):
     """More comes than one thread can do: it has one pCPU, and a job the other."""

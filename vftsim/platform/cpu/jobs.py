@@ -70,8 +70,7 @@ def submit_next(
 @part
 def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Let a process go on with its next piece where it is: no wake-up, no other vCPU is asked."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
-    guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
+    continue_or_submit_for(sim, domain, 0, True, demand_ns, on_done, target, argument)
 
 
 @part
@@ -79,10 +78,20 @@ def continue_or_submit(
     sim: Sim, domain: Domain, is_running: bool, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
     """Give a process its next piece of work: one that is running goes on where it is, one that slept is woken."""
+    continue_or_submit_for(sim, domain, 0, is_running, demand_ns, on_done, target, argument)
+
+
+@part
+def continue_or_submit_for(
+    sim: Sim, domain: Domain, process: int, is_running: bool, demand_ns: int, on_done: int, target: int, argument: int
+) -> None:
+    """Do as :func:`continue_or_submit` for a process that the guest's scheduler knows (0: one of its own)."""
     if is_running:
-        continue_with(sim, domain, demand_ns, on_done, target, argument)
+        row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
+        works(sim)[row].process = process
+        guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
     else:
-        submit(sim, domain, demand_ns, on_done, target, argument)
+        submit_for(sim, domain, process, demand_ns, on_done, target, argument)
 
 
 @part

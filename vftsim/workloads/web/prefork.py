@@ -9,9 +9,10 @@ Rules:
 * **Script**: computes, then puts the reply out piece by piece, computing on.  It runs to its first output although the
   client may have given up meanwhile; output to a closed connection ends it.
 * **Scheduling**: a process keeps its turn on the CPU while it continues: output that fits into the socket's buffer does
-  not make it sleep, and neither does the next connection where one waits (Linux, ``tcp_sendmsg``,
-  ``inet_csk_accept``).  What that is worth depends on the guest's scheduler; ``round_robin`` knows no processes, each
-  piece of work queues there anew.
+  not make it sleep, and neither does the next connection where one waits (Linux, ``tcp_sendmsg``; Apache,
+  ``child_main``: the process that is done accepts again itself; ``inet_csk_accept`` sleeps on an empty queue only).  It
+  goes on where it runs, and wakes no other vCPU.  What its turn is worth depends on the guest's scheduler;
+  ``round_robin`` knows no processes, each piece of work queues there anew.
 * **Swapping** (assumption): where the processes do not fit into memory, each has the same share of its pages on
   disk, and reads them in when it begins a request; the disk serves one after the other.
 
@@ -28,7 +29,7 @@ from pydantic import Field, model_validator
 
 from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.cpu.jobs import submit_for
+from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.processes import add_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
@@ -167,7 +168,7 @@ def take_request(sim: Sim, server: PreforkServer, connection: http.HttpConnectio
     elif connection.state == http.HALF_OPEN:
         connection.state = http.QUEUED
         http.connection_list.push(sim, server.accept, connection.row)
-        assign_processes(sim, server)
+        assign_processes(sim, server, False)
     else:
         for piece in range(received, connection.sent_pieces):
             send_or_wait(sim, new_piece(sim, server, connection, piece))
@@ -195,8 +196,8 @@ def new_reply(sim: Sim, connection: http.HttpConnection, kind: int, piece: int, 
 
 
 @part
-def assign_processes(sim: Sim, server: PreforkServer) -> None:
-    """Let idle processes accept what waits."""
+def assign_processes(sim: Sim, server: PreforkServer, is_running: bool) -> None:
+    """Let idle processes accept what waits; one that has just become idle is running."""
     while server.busy < server.total and server.accept.length > 0:
         row = http.connection_list.pop(sim, server.accept)
         http.connection_list.push(sim, server.in_work, row)
@@ -209,7 +210,7 @@ def assign_processes(sim: Sim, server: PreforkServer) -> None:
         if wait_ns > 0:
             at(sim, sim.now_ns + wait_ns, EventKind.DEVICE, row, on_swapped_in, row)
         else:
-            compute(sim, server, row)
+            compute(sim, server, row, is_running)
 
 
 @part
@@ -231,21 +232,22 @@ def on_swapped_in(sim: Sim, http_connection_row: int, token: int) -> None:
     connection = http.http_connections(sim)[http_connection_row]
     server = prefork_servers(sim)[connection.server]
     if connection.state == http.IN_WORK and connection.boot == server.boots:
-        compute(sim, server, http_connection_row)
+        compute(sim, server, http_connection_row, False)
 
 
 @part
-def compute(sim: Sim, server: PreforkServer, row: int) -> None:
+def compute(sim: Sim, server: PreforkServer, row: int, is_running: bool) -> None:
     """Run the script up to its first output."""
     demand_ns = with_overhead_ns(sim, server.program, server.before_ns, 0) + piece_cost_ns(sim, server, row)
-    submit_piece(sim, server, row, demand_ns)
+    submit_piece(sim, server, row, is_running, demand_ns)
 
 
 @part
-def submit_piece(sim: Sim, server: PreforkServer, row: int, demand_ns: int) -> None:
+def submit_piece(sim: Sim, server: PreforkServer, row: int, is_running: bool, demand_ns: int) -> None:
     """Let the process of a connection compute up to its next output."""
     process = web_processes(sim)[http.http_connections(sim)[row].process].process
-    submit_for(sim, domains(sim)[server.domain], process, demand_ns, on_piece, row, server.row)
+    domain = domains(sim)[server.domain]
+    continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_piece, row, server.row)
 
 
 @part
@@ -261,33 +263,33 @@ def on_piece(sim: Sim, http_connection_row: int, argument: int) -> None:
     connection = http.http_connections(sim)[http_connection_row]
     if connection.client_left and server.abort_when_closed:
         server.aborted += 1
-        finish(sim, server, connection)
+        finish(sim, server, connection, True)
         return
     packet = new_piece(sim, server, connection, connection.sent_pieces)
     connection.sent_pieces += 1
     connection.is_blocked = not send_or_wait(sim, packet)
     if not connection.is_blocked:
-        next_piece(sim, server, connection)
+        next_piece(sim, server, connection, True)
 
 
 @part
-def next_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -> None:
+def next_piece(sim: Sim, server: PreforkServer, connection: http.HttpConnection, is_running: bool) -> None:
     """Continue the script, or end it with the last piece."""
     if connection.sent_pieces >= server.pieces:
-        finish(sim, server, connection)
+        finish(sim, server, connection, is_running)
     else:
-        submit_piece(sim, server, connection.row, piece_cost_ns(sim, server, connection.row))
+        submit_piece(sim, server, connection.row, is_running, piece_cost_ns(sim, server, connection.row))
 
 
 @part
-def finish(sim: Sim, server: PreforkServer, connection: http.HttpConnection) -> None:
+def finish(sim: Sim, server: PreforkServer, connection: http.HttpConnection, is_running: bool) -> None:
     """Let a process be done with its connection and accept the next."""
     http.connection_list.remove(sim, server.in_work, connection.row)
     process_list.push_front(sim, server.idle, connection.process)
     connection.state = http.DONE
     server.busy -= 1
     http.free_if_unused(sim, connection)
-    assign_processes(sim, server)
+    assign_processes(sim, server, is_running)
 
 
 @prefork_web_server.implements(go_on)
@@ -301,7 +303,7 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     is_awaited = is_piece and connection.is_blocked and not http.is_stale(sim, packet)
     if send_or_wait(sim, packet) and is_awaited:
         connection.is_blocked = False
-        next_piece(sim, server, connection)
+        next_piece(sim, server, connection, False)
 
 
 @event
@@ -318,7 +320,7 @@ def on_maintenance(sim: Sim, prefork_server_row: int, token: int) -> None:
     elif idle < server.min_spare and server.total < server.max_clients:
         server.total = min(server.total + server.spawn, server.max_clients)
         server.spawn = min(2 * server.spawn, MOST_SPAWNED)
-        assign_processes(sim, server)
+        assign_processes(sim, server, False)
     else:
         server.spawn = 1
 
