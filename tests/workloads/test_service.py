@@ -273,6 +273,22 @@ def test_a_call_is_repeated_after_twice_the_time_and_everybody_works_on_it():
     assert (seen.answers, seen.failed, of["web"].repeated, of["app"].requests) == (1, 0, {"app": 2}, 3)
 
 
+def test_a_call_is_repeated_to_the_next_copy():
+    """Ten requests a second; one of two copies has crashed: each second request finds the other after 50 ms."""
+    calls = [{"to": "app", "timeout": "50 ms", "retries": 1}]
+    tiers = {"web": {"demand": "1 ms", "calls": calls}, "app": {"demand": "10 ms"}}
+    users = {"kind": "open_requests", "to": "web", "rate": "10 /s", "gap_cv": 0.0}
+    spec = model(tiers, users, 10, app={"count": 2}).model_dump(exclude_unset=True)
+    spec["hosts"] = {"host": {"pcpus": 2, "scheduler": {"kind": "credit"}}}
+    spec["faults"] = [{"kind": "primary_crash", "at": "500 ms", "domain": "app-1", "alone": True}]
+    spec = ModelSpec.model_validate(spec)
+    found = run_model(spec, 1, 0).whole.outcomes
+    assert (found["workloads.users"].answers, found["workloads.users"].failed) == (100, 0)
+    assert found["workloads.users"].latency.mean == pytest.approx((11 + 50 / 2) * MS, abs=10_000)
+    assert found["domains.web.applications.web"].repeated == {"app": 50}
+    assert found["domains.app-2.applications.app"].requests == 100
+
+
 BRIEF = {"to": "db", "timeout": "100 ms", "retries": 1, "when": "parallel", "count": 2}
 
 

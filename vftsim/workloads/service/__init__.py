@@ -17,9 +17,10 @@ solution of layered queueing networks", IEEE TSE 35(2), 2009):
   are hits, and each of the others brings one in (the collector of coupons).  The cache begins full; a domain that is
   booted again begins with an empty one.
 * **Time-out and repetition**: a call without an answer is made again after ``timeout``, then after twice as long each
-  time (RFC 6298, 5.5), ``retries`` times at most.  Whoever is asked does not know that nobody waits any more, and works
-  on both; the first answer counts.  A call that was given up, or whose answer says that it failed, fails the request:
-  the service says so at once, and does not repeat what has failed.
+  time (RFC 6298, 5.5), ``retries`` times at most; of copies the next one is asked, not that again which was silent
+  (nginx, ``proxy_next_upstream``, by default on a time-out).  Whoever is asked does not know that nobody waits any
+  more, and works on both; the first answer counts.  A call that was given up, or whose answer says that it failed,
+  fails the request: the service says so at once, and does not repeat what has failed.
 * A **crash** takes the requests in the socket and in the threads' hands, and the calls made for them.
 
 Network, path, scheduler and protection are those of any packet: a call leaves one domain and enters the other.
@@ -28,6 +29,7 @@ Closed forms: with threads that do not bind, exponential demands and a network t
 network (Jackson 1957; Baskett, Chandy, Muntz & Palacios 1975), so exact mean-value analysis (Reiser & Lavenberg 1980).
 
 Left out: connections and their set-up, segments (a message is one packet); locks and transactions of a database; work
-between calls, which counts into ``demand``; a repeated request is worked on again, as if it changed nothing.  What
-arrives for a call that is over is counted by nobody, and is seen by its asker's path only.
+between calls, which counts into ``demand``; a repeated request is worked on again, as if it changed nothing; later
+calls do not pass over a copy that was silent (nginx, ``fail_timeout``).  What arrives for a call that is over is
+counted by nobody, and is seen by its asker's path only.
 """

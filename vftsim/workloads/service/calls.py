@@ -89,6 +89,13 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
 
 
 @part
+def ask_another(sim: Sim, call: Call) -> None:
+    """Direct a call that is repeated at the next copy; where there is one only, at that one again."""
+    plan = plans(sim)[call.plan]
+    call.route = plan.first_route + (call.route - plan.first_route + 1) % plan.routes
+
+
+@part
 def close_call(sim: Sim, call: Call) -> None:
     """Free a call that is in no list; what is still on its path is nobody's."""
     plans(sim)[call.plan].closed += 1

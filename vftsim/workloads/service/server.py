@@ -24,7 +24,15 @@ from vftsim.platform.io.packet import (
     set_overhead,
 )
 from vftsim.workloads.common import apply_overhead, drop_all, duration_ns, send_or_wait, with_overhead_ns
-from vftsim.workloads.service.calls import asker_of, close_all, close_call, making_ns, plan_calls, send_call
+from vftsim.workloads.service.calls import (
+    ask_another,
+    asker_of,
+    close_all,
+    close_call,
+    making_ns,
+    plan_calls,
+    send_call,
+)
 from vftsim.workloads.service.records import (
     Call,
     Service,
@@ -191,6 +199,7 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
         if sim.now_ns >= service.warmup_ns:
             plan.repeated += 1
         call.wait_ns *= 2
+        ask_another(sim, call)
         issue(sim, call)
 
 
