@@ -187,6 +187,18 @@ def test_a_client_notices_a_reboot_that_no_acknowledgement_follows(engine):
     assert found.results[0].timeouts == 3
 
 
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_a_lost_request_of_a_download_comes_again(engine):
+    """Three fit, into a ring of two and into work: of eight five ask again after a second, and two after two more."""
+    card = {"ring": 2, "packet_ns": 100 * US}
+    found = Bulk(10 * S, clients=8, direction="download", window=2_000, engine=engine, until_ns=MS, **card)
+    seen = []
+    for until_ns in (999 * MS, 1001 * MS, 2999 * MS, 3001 * MS):
+        found.run(until_ns)
+        seen.append((sum(client.bytes > 0 for client in found.results), found.dropped()))
+    assert seen == [(3, 5), (6, 7), (6, 7), (8, 7)]
+
+
 @pytest.mark.slow
 def test_engines_agree_on_losses():
     """Three clients, drops, recoveries: to the last segment."""

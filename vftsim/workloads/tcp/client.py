@@ -1,7 +1,8 @@
 """The clients of bulk TCP: machines whose processor is no limit, as iperf 2's client runs on one.
 
-An upload begins with data at once, a download with a packet that asks for it; the three-way handshake and the close
-are left out.  What has come in order at the receiver by the end of each interval is written down for the report.
+An upload begins with data at once, a download with a packet that asks for them, which is repeated as a SYN is until
+some come: after ``first_rto``, doubled each time (RFC 6298, 2.1 and 5.5).  The three-way handshake and the close are
+left out.  What has come in order at the receiver by the end of each interval is written down for the report.
 """
 
 import struct
@@ -44,7 +45,14 @@ from vftsim.workloads.tcp.records import (
     new_acknowledgement,
     new_segments,
 )
-from vftsim.workloads.tcp.sender import is_timed_out, next_segments, note_sent, start_sender, take_acknowledgement
+from vftsim.workloads.tcp.sender import (
+    LONGEST_RTO_NS,
+    is_timed_out,
+    next_segments,
+    note_sent,
+    start_sender,
+    take_acknowledgement,
+)
 from vftsim.workloads.wire import Address, Seen, Wire
 
 bulk_tcp = workload.kind("bulk_tcp")
@@ -66,8 +74,25 @@ def on_begin(sim: Sim, connection_row: int, token: int) -> None:
         start_sender(bulk, connection)
         pump(sim, bulk, connection)
     else:
-        send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+        ask(sim, bulk, connection)
     plan_interval(sim, bulk, connection)
+
+
+@part
+def ask(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+    """Ask for data, and look later whether some have come: until then there is no acknowledgement to put off."""
+    send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
+    asked_for_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
+    due_ns = sim.now_ns + min(asked_for_ns + bulk.first_rto_ns, LONGEST_RTO_NS)
+    connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_nothing_came, connection.row)
+
+
+@event
+def on_nothing_came(sim: Sim, connection_row: int, token: int) -> None:
+    """Ask again, unless data have come or time is up."""
+    connection = connections(sim)[connection_row]
+    if token == connection.delay_timer and sim.now_ns < connection.end_ns:
+        ask(sim, bulks(sim)[connection.bulk], connection)
 
 
 @part
@@ -126,6 +151,9 @@ def handle_packet(sim: Sim, packet: int) -> None:
     message = packets(sim)[packet].message
     stamp_ns = packets(sim)[packet].sent_ns
     packets.free(sim, packet)
+    if connection.expected == 0 and connection.beyond_count == 0:
+        # The first that comes: nothing is asked for any more.
+        connection.delay_timer = 0
     if message % COUNTS == 0:
         take_acknowledgement(sim, bulk, connection, message // COUNTS, stamp_ns, on_client_due)
         respond(sim, bulk, connection)
