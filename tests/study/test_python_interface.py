@@ -128,7 +128,8 @@ def test_a_comparison_says_what_each_kind_of_brackets_is(model):
     text += " ".join(str(vftsim.compare([model, other], 10, figures=["media.delay.mean"])).split())
     assert re.search(r"\[[0-9.]+, [0-9.]+\]", text)
     assert re.search(r"\([0-9.]+ to [0-9.]+\)", text)
-    assert "± and [ ]: 95 % intervals; (x to y): lowest and highest replication, no interval." in text
+    assert "± or [..]: 95 % interval over replications" in text
+    assert "(x to y): lowest and highest replication, no interval" in text
 
 
 def test_models_that_are_measured_for_other_times_are_said_to_be():

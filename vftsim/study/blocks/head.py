@@ -27,12 +27,6 @@ def intervals(confidence: float) -> str:
 INTERVALS = intervals(0.95)
 
 
-def of_brackets(fewest: int, percent: float = 95.0) -> str:
-    """Return what brackets are in a table of figures from so many replications or more."""
-    of_runs = "(x to y): lowest and highest replication, no interval."
-    return of_runs if fewest < FEWEST_RUNS else f"± and [ ]: {percent:g} % intervals; {of_runs}"
-
-
 def unseen(n: int) -> str:
     """Return how often at most something happens that no replication has shown; nothing for few."""
     if n < FEWEST_RUNS:

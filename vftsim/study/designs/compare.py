@@ -38,7 +38,7 @@ from vftsim.report.blocks import (
 from vftsim.spec import format_duration
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, median_interval
-from vftsim.study.blocks.head import head, of_brackets, outside_notes
+from vftsim.study.blocks.head import head, intervals, outside_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.ramp import RampCapacity, doc_of, ramp_capacity_of, unfailed_notes
 from vftsim.study.figures.catalogue import check_names
@@ -325,7 +325,7 @@ def _notes(comparison: Comparison, names: list[str]) -> list[str]:
         notes += [f"{name}, {text}." for text in summary.partly_known(comparison.addresses)]
     count = len(comparison.manifest["replications"])
     same = f"{counted(count, 'replication')} under the same random numbers."
-    return [*notes, f"{same} {of_brackets(count, 100 * comparison.summaries[0].confidence)} {OF_PAIRS}"]
+    return [*notes, f"{same} {intervals(comparison.summaries[0].confidence)} {OF_PAIRS}"]
 
 
 def _unequal_times(comparison: Comparison) -> list[str]:

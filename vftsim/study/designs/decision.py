@@ -18,7 +18,7 @@ from typing import Any, Literal
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, in_words, shown
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
-from vftsim.study.blocks.head import head, of_brackets
+from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.decision_crossovers import (
     DecisionRequest,
@@ -501,7 +501,7 @@ def _notes(decision: Decision) -> Iterator[str]:
     )
     count = len(decision.manifest["replications"])
     runs = counted(count, "replication")
-    yield f"{runs} under the same random numbers, {max(count, 2)} crashes. {of_brackets(count)} {OF_PAIRS}"
+    yield f"{runs} under the same random numbers, {max(count, 2)} crashes. {INTERVALS} {OF_PAIRS}"
     if decision.bands:
         yield (
             "Where a mechanism has prices of its own, ± and [ ] are of replications and of the ranges of these prices "
