@@ -31,7 +31,7 @@ from vftsim.study.designs.optimize import MET, MISSED, measured
 from vftsim.study.designs.optimize import Request as Choice
 from vftsim.study.designs.points import read_range
 from vftsim.study.designs.prices import read_prices
-from vftsim.study.designs.runner import Evaluator, estimate_at
+from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.sensitivity import Request as Question
 from vftsim.study.designs.sensitivity import Sensitivity, sensitivity, shortened
 from vftsim.study.figures.catalogue import one_figure
@@ -148,7 +148,7 @@ def grid_shares(question: Question, figure: str, evaluate: Evaluator) -> dict[st
     ]
     points = question.points(values)
     runs = evaluate(points, question.replications)
-    means = [estimate_at(point, evaluate.summary(runs, point.number), figure).mean for point in points]
+    means = [found_at(point, evaluate.summary(runs, point.number), figure)[1].mean for point in points]
     outputs = np.array(means).reshape((SLICES,) * len(question.spans))
     whole = outputs.var()
     return {name: float(outputs.var(axis=axis).mean() / whole) for axis, name in enumerate(question.spans)}

@@ -32,12 +32,13 @@ def studies(directory: Path = Path(), as_json: bool = False) -> None:
 
 
 def _about(manifest: dict[str, Any]) -> dict[str, Any]:
+    from vftsim.study.designs.past import design_of
+
     labels = list(dict.fromkeys(model["label"] for model in manifest.get("models", [])))
-    design = manifest.get(manifest["command"])
     return {
         "command": manifest["command"],
         "models": ", ".join(labels),
-        "points": design.get("points", len(labels)) if isinstance(design, dict) else len(labels),
+        "points": design_of(manifest).get("points", len(labels)),
         "replications": manifest.get("replications_wanted") or "",  # 0: each point as many as it needs
         "seed": manifest.get("seed", ""),
         "state": manifest.get("state", ""),

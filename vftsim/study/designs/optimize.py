@@ -32,7 +32,7 @@ from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.designs.axes import split_values
 from vftsim.study.designs.points import Point, Points, Span, read_range, source_of
 from vftsim.study.designs.prices import PriceTable, cost_of, read_prices, units_of
-from vftsim.study.designs.runner import Evaluator, single
+from vftsim.study.designs.runner import Evaluator, found_of
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.catalogue import catalogue, meant_by
 from vftsim.study.figures.objective import Objective, whole_objectives
@@ -283,9 +283,9 @@ def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n
             results.append(replace(candidate, n=0, verdict=REFUSED, reason=reason))
             continue
         summary = evaluate.summary(runs, position)
-        at = {name: single(summary, name) for name in request.figures}
-        figures = {name: each for name in at if (each := summary.estimate(at[name])) is not None}
-        values = {name: list(summary.values(at[name]).values()) for name in figures}
+        found = {name: found_of(summary, name) for name in request.figures}
+        figures = {name: estimate for name, (_, estimate) in found.items() if estimate is not None}
+        values = {name: list(summary.values(found[name][0]).values()) for name in figures}
         verdict = verdict_of(request.objectives, figures, values)
         if verdict == LACKING and _may_have(candidate.point.model.spec, request.figures):
             verdict = OPEN  # these few runs gave none, as where no request came

@@ -252,10 +252,16 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
     )
 
 
+def design_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a manifest says of the design of its command; nothing where that has none."""
+    design: Mapping[str, Any] = manifest.get(manifest["command"], {})
+    return design
+
+
 def _study_of(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return what the shares of one study have in common."""
     models = [f"{model['label']} {model['sha256'][:8]}" for model in manifest["models"]]
-    about = manifest.get("sweep") or manifest.get("study") or {}
+    about = design_of(manifest)
     points = {name: to_json(about[name], indent=None).strip() for name in _POINTS if name in about}
     return {"seed": str(manifest["seed"]), "models": ", ".join(models), **points}
 

@@ -190,15 +190,19 @@ class Evaluator:
         return Summary(runner.records(number), self.confidence)
 
 
-def single(summary: Summary, name: str) -> str:
-    """Return the address of the one figure that a name means at a point: that of step 2 is by the load there."""
+def found_of(summary: Summary, name: str) -> tuple[str, Estimate | None]:
+    """Return address and estimate of the one figure that a name means at a point: that of step 2 is by the load there.
+
+    There is no estimate where no replication says anything.
+    """
     found = summary.find(name)
-    return found[0].text if len(found) == 1 else name
+    address = found[0].text if len(found) == 1 else name
+    return address, summary.estimate(address)
 
 
-def estimate_at(point: Point, summary: Summary, name: str) -> Estimate:
-    """Return a figure of a point; refuse a point that says nothing of it."""
-    estimate = summary.estimate(single(summary, name))
+def found_at(point: Point, summary: Summary, name: str) -> tuple[str, Estimate]:
+    """Return address and estimate of the one figure that a name means; refuse a point that says nothing of it."""
+    address, estimate = found_of(summary, name)
     if estimate is None:
         raise UsageError(f"'{name}' says nothing at {point.name}; choose a figure, or ranges, where it always does")
-    return estimate
+    return address, estimate

@@ -27,7 +27,7 @@ from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.points import Points, Span, source_of, values_outside
-from vftsim.study.designs.runner import Evaluator, estimate_at, single
+from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.study_spec import Factor
 from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.frames import DataFrame, frame
@@ -263,12 +263,12 @@ def _one_at_a_time(
     points = request.points(values)
     runs = evaluate(points, request.replications)
     first = evaluate.summary(runs, 0)
-    in_use, mine = estimate_at(points[0], first, figure), single(first, figure)
+    mine, in_use = found_at(points[0], first, figure)
     gaps = []
     for point in points[1:]:
         other = evaluate.summary(runs, point.number)
-        estimate_at(point, other, figure)
-        gaps.append(first.difference(other, mine, single(other, figure)))
+        its, _ = found_at(point, other, figure)
+        gaps.append(first.difference(other, mine, its))
     pairs = {name: (gaps[2 * n], gaps[2 * n + 1]) for n, name in enumerate(request.spans)}
     return in_use, pairs, first.rows[mine].address.entry.unit
 
@@ -286,7 +286,7 @@ def _outputs(
     values = [{n: at(s, x) for n, s, x in zip(names, spans, row, strict=True)} for row in shares]
     points = request.points(values)
     runs = evaluate(points, request.replications)
-    return [estimate_at(point, evaluate.summary(runs, point.number), figure).mean for point in points]
+    return [found_at(point, evaluate.summary(runs, point.number), figure)[1].mean for point in points]
 
 
 def _problem(names: Sequence[str]) -> dict[str, Any]:
