@@ -6,7 +6,7 @@ import pytest
 
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
-from vftsim.platform.cpu.records import hosts
+from vftsim.platform.cpu.records import hosts, vcpus
 from vftsim.platform.io.nic import nics
 from vftsim.study.store.files import to_json
 from vftsim.workloads.flow import FlowResult
@@ -70,6 +70,28 @@ def test_clients_of_copies_that_keep_time_do_not_keep_step(program, clients, tim
     _, record = run(data)
     mean_ms = getattr(record.whole.outcomes["workloads.load"], times).mean / 1e6
     assert 10.0 < mean_ms < 10.0 * (1.0 + 0.4 / (2.0 * 0.6))
+
+
+@pytest.mark.parametrize(
+    ("program", "clients"),
+    [
+        ({"kind": "batch", "demand": "10 ms", "think": "990 ms"}, None),
+        ({"kind": "cpu_bound", "duty": "1 %", "cycle": "1 s", "cv": 0}, None),
+        ({"kind": "service", "demand": "10 ms"}, {"kind": "request_response", "to": "guest", "turn_around": "990 ms"}),
+    ],
+)
+def test_closed_loops_of_copies_that_keep_time_do_not_keep_step(program, clients):
+    """Eight guests that each work 10 of 1,000 ms under equal shares wait about 7 x 0.02 x 5 ms; in step it is 70 ms."""
+    guest = {"count": 8, "interfaces": interface("moderated"), "applications": {"program": program}}
+    data = {
+        "hosts": {"host": {"scheduler": {"kind": "cfs"}}},
+        "domains": {"guest": guest},
+        "workloads": {} if clients is None else {"load": clients},
+        "measure": {"warm_up": "0 s", "duration": "10 s"},
+    }
+    made, _ = run(data)
+    rows = [made.engine.rows(vcpus)[row] for _, _, row in made.built.vcpu_rows()]
+    assert sum(int(vcpu.wait_ns) for vcpu in rows) / sum(int(vcpu.wakeups) for vcpu in rows) < 5e6
 
 
 def test_packets_of_all_domains_add_up():

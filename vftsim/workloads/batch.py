@@ -8,6 +8,9 @@ A disk operation is a waiting time here, whatever others do: right for a disk ar
 input of the guest: a mechanism that records inputs takes note of it, of a read with its data.  A machine that is
 booted again begins all transactions anew.
 
+Programs whose times do not vary do not keep step: the first begins with the run, each other one at a random instant of
+its transaction.
+
 Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 """
 
@@ -34,7 +37,8 @@ batch = application.kind("batch")
 class Batch(Record):
     """The processes of one program; they stand in consecutive rows.
 
-    ``share_ns`` of CPU time lie between two disk operations; ``transactions`` ended after the warm-up.
+    ``share_ns`` of CPU time lie between two disk operations; ``transactions`` ended after the warm-up.  Its
+    processes begin ``phase_ns`` later than their first pause says.
     """
 
     row: int
@@ -48,6 +52,7 @@ class Batch(Record):
     disk_size_bytes: int
     read_share: float
     think_ns: int
+    phase_ns: int
     pages: int
     warmup_ns: int
     begun: int
@@ -165,16 +170,16 @@ def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
         batch.transactions += 1
     add_delay_since(sim, batch.durations, process.begin_ns, batch.warmup_ns)
     if batch.think_ns > 0:
-        pause(sim, batch, process)
+        pause(sim, batch, process, 0)
         return
     begin(sim, batch, process)
     keep_computing(sim, batch, process, 0)
 
 
 @part
-def pause(sim: Sim, batch: Batch, process: BatchProcess) -> None:
-    """Pause before the next transaction."""
-    due_ns = sim.now_ns + duration_ns(sim, process.thinks, batch.think_ns)
+def pause(sim: Sim, batch: Batch, process: BatchProcess, phase_ns: int) -> None:
+    """Pause before the next transaction, by ``phase_ns`` longer than drawn."""
+    due_ns = sim.now_ns + phase_ns + duration_ns(sim, process.thinks, batch.think_ns)
     process.planned = at(sim, due_ns, EventKind.TIMER, process.row, on_begin, process.row)
 
 
@@ -210,7 +215,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
 def begin_all(sim: Sim, batch: Batch) -> None:
     """Let every process begin with a pause."""
     for row in range(batch.first_process, batch.first_process + batch.processes):
-        pause(sim, batch, batch_processes(sim)[row])
+        pause(sim, batch, batch_processes(sim)[row], batch.phase_ns)
 
 
 @entry
@@ -277,10 +282,19 @@ class BatchSpec(ApplicationSpec):
 
         Where they have no time to spare few transactions find an idle one, which takes half of the events.
         """
-        alone_ns = max(self.demand + self.disk_operations * self.disk_wait + self.think, 1)
-        asked, most = self.processes * 1e9 / alone_ns, vcpus * 1e9 / max(self.demand, 1)
+        asked, most = self.processes * 1e9 / max(self._alone_ns, 1), vcpus * 1e9 / max(self.demand, 1)
         of_one = 6 + 4 * self.disk_operations
         return asked * of_one if asked < most else most * (2 + 2 * self.disk_operations)
+
+    @property
+    def _alone_ns(self) -> int:
+        """Time of a transaction and the pause after it on a CPU of its own."""
+        return self.demand + self.disk_operations * self.disk_wait + self.think
+
+    @property
+    def _cv(self) -> float:
+        """Above 0 if anything in a transaction varies."""
+        return self.demand_cv + self.disk_cv * (self.disk_operations > 0) + self.think_cv * (self.think > 0)
 
     def install(self, context: InstallContext) -> Program:
         """Add it to a domain."""
@@ -290,6 +304,7 @@ class BatchSpec(ApplicationSpec):
             self,
             share_ns=share_ns,
             read_share=self.disk_reads / 100.0,
+            phase_ns=context.phase_ns(self.kind, context.serial(self), self._alone_ns, self._cv),
             durations=context.add_delays(),
         )
         for n in range(self.processes):

@@ -3,6 +3,7 @@
 Protection makes a burst cost ``execution`` times as much; the process sends nothing and has no exits of its own.  One
 that has lost its memory begins anew with a pause.  With ``by_clock`` a burst is a length of time: the process computes
 until that is over, as far as it gets the CPU, and neither the machine's speed nor protection makes it longer.
+Processes of ``cv`` 0 do not keep step: the first begins with the run, each other one at a random instant of its cycle.
 """
 
 from typing import Literal
@@ -28,7 +29,7 @@ class CpuBound(Record):
     """A process; ``serial`` orders simultaneous bursts of several, ``bursts`` and ``pauses`` are feeds.
 
     ``burst`` is the event planned for its next burst, ``begun`` and ``done`` count bursts.  ``until_ns`` is when the
-    present one ends if they go ``by_clock``.
+    present one ends if they go ``by_clock``.  The first pause is longer by ``phase_ns``.
     """
 
     row: int
@@ -44,15 +45,16 @@ class CpuBound(Record):
     done: int
     by_clock: bool
     until_ns: int
+    phase_ns: int
 
 
 cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
 
 
 @part
-def pause(sim: Sim, cpu_bound: CpuBound) -> None:
-    """Pause until the next burst."""
-    due_ns = sim.now_ns + duration_ns(sim, cpu_bound.pauses, cpu_bound.idle_ns)
+def pause(sim: Sim, cpu_bound: CpuBound, phase_ns: int) -> None:
+    """Pause until the next burst, by ``phase_ns`` longer than drawn."""
+    due_ns = sim.now_ns + phase_ns + duration_ns(sim, cpu_bound.pauses, cpu_bound.idle_ns)
     cpu_bound.burst = at(sim, due_ns, EventKind.TIMER, cpu_bound.serial, on_burst, cpu_bound.row)
 
 
@@ -100,7 +102,7 @@ def on_look(sim: Sim, cpu_bound_row: int, argument: int) -> None:
         return
     cpu_bound.done += 1
     if cpu_bound.idle_ns > 0:
-        pause(sim, cpu_bound)
+        pause(sim, cpu_bound, 0)
     else:
         continue_with(sim, domain, begin_burst(sim, cpu_bound), on_look, cpu_bound_row, 0)
 
@@ -111,7 +113,7 @@ def on_burst_done(sim: Sim, cpu_bound_row: int, argument: int) -> None:
     cpu_bound = cpu_bounds(sim)[cpu_bound_row]
     cpu_bound.done += 1
     if cpu_bound.idle_ns > 0:
-        pause(sim, cpu_bound)
+        pause(sim, cpu_bound, 0)
         return
     # Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
     demand_ns = begin_burst(sim, cpu_bound)
@@ -124,13 +126,14 @@ cpu_bound.implements(set_overhead)(apply_overhead)
 @cpu_bound.implements(lose_state)
 def begin_anew(sim: Sim, program: Application) -> None:
     """Forget the burst or the pause under way, and begin with a pause."""
-    pause(sim, cpu_bounds(sim)[program.state_row])
+    cpu_bound = cpu_bounds(sim)[program.state_row]
+    pause(sim, cpu_bound, cpu_bound.phase_ns)
 
 
 @entry
 def start_cpu_bound(sim: Sim, row: int, _: int) -> int:
     """Start with a pause."""
-    pause(sim, cpu_bounds(sim)[row])
+    pause(sim, cpu_bounds(sim)[row], cpu_bounds(sim)[row].phase_ns)
     return 0
 
 
@@ -191,5 +194,6 @@ class CpuBoundSpec(ApplicationSpec):
             bursts=context.gamma_feed("cpu_bound.busy", serial, busy_ns, self.cv, first=1),
             idle_ns=round(idle_ns),
             pauses=context.gamma_feed("cpu_bound.idle", serial, idle_ns, self.cv),
+            phase_ns=context.phase_ns(self.kind, serial, self.cycle, self.cv) if round(idle_ns) else 0,
         )
         return Program(context, cpu_bound, start_cpu_bound)

@@ -414,8 +414,9 @@ class RequestResponseSpec(_RequestsSpec):
         """Add the clients, each with its time of beginning."""
         exchange = target.add_clients(exchanges, self, latency=target.add_delays())
         phases = target.streams.uniforms("request_response.first", target.number, count=self.clients)
+        begin_ns = target.phase_ns(self.kind, target.number, self.turn_around, self.turn_around_cv)
         for n in range(self.clients):
-            first_ns, entity = int(phases[n] * self.spread), (target.number << 20) + n
+            first_ns, entity = begin_ns + int(phases[n] * self.spread), (target.number << 20) + n
             turn_arounds = target.gamma_feed(
                 "request_response.turn_around", entity, self.turn_around, self.turn_around_cv
             )
