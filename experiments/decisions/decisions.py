@@ -33,7 +33,7 @@ from vftsim.study.designs.points import read_range
 from vftsim.study.designs.prices import read_prices
 from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.sensitivity import Request as Question
-from vftsim.study.designs.sensitivity import Sensitivity, sensitivity, shortened
+from vftsim.study.designs.sensitivity import Sensitivity, sensitivity, short_names
 from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.objective import read_objective
 from vftsim.study.runs.execution import Execution
@@ -161,7 +161,7 @@ def rank(one: Ranking, folder: Path, jobs: int | None) -> list[list[str]]:
     found = sensitivity(question, folder / "sensitivity", Execution(jobs=jobs))
     with Store(folder / "grid", "grid", Opening.CONTINUE) as store:
         shares = grid_shares(question, figure, Evaluator(0.95, Execution(GRID_SEED, jobs or 1, store=store)))
-    order, short = sorted(shares, key=lambda name: -shares[name]), shortened(list(shares))
+    order, short = sorted(shares, key=lambda name: -shares[name]), short_names(list(shares))
     places = {each.name: place for place, each in enumerate(found.effects, 1)}
     own = {each.name: each.total for each in found.effects}
     return [
@@ -203,7 +203,7 @@ def decide(one: Decide, folder: Path, jobs: int | None) -> list[str]:
     open_yet = [each.cost for each in every if each.verdict != MISSED]
     low, high = min(open_yet, default=float("nan")), min(known, default=float("nan"))
     assert found.winner is not None
-    short = shortened(list(request.choices))
+    short = short_names(list(request.choices))
     name = ", ".join(f"{short[key]}={value}" for key, value in found.winner.point.values.items())
     return [
         one.model,

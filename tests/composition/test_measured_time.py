@@ -47,8 +47,8 @@ def test_impossible_times_are_refused(key, value, message):
 def test_scale_and_quick_change_what_is_measured_and_keep_the_warm_up():
     model = load_model("xen-media")
     assert times(model) == (2_000_000_000, 500_000_000)
-    assert times(model.shortened(0.25)) == (500_000_000, 500_000_000)
-    assert times(model.shortened(3)) == (6_000_000_000, 500_000_000)
+    assert times(model.scaled(0.25)) == (500_000_000, 500_000_000)
+    assert times(model.scaled(3)) == (6_000_000_000, 500_000_000)
     assert times(model.quick()) == (500_000_000, 500_000_000)
     assert "500 ms instead of 2 s (warm-up of 500 ms kept)" in model.quick().notes[0]
 
@@ -92,12 +92,12 @@ def test_a_run_of_few_cycles_says_so(duration, is_said):
 
 def test_shortening_has_an_end():
     model = load_model("xen-media")
-    assert times(model.shortened(0.001))[0] == 100_000_000
+    assert times(model.scaled(0.001))[0] == 100_000_000
     short = load_model("xen-media", ["measure.duration=300 ms"])
     assert times(short.quick()) == times(short)
     assert short.quick().notes == ("--quick shortens nothing: the model is as short as its workloads allow",)
     with pytest.raises(UsageError, match="at most 3600 s"):
-        load_model("xen-media", ["measure.duration=1 min"]).shortened(61)
+        load_model("xen-media", ["measure.duration=1 min"]).scaled(61)
 
 
 def test_figures_of_a_mechanism_are_of_the_measured_time():

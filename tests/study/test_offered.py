@@ -143,7 +143,7 @@ def test_a_fault_after_the_end_of_every_run_is_refused(written):
 def test_a_run_is_not_scaled_to_end_before_its_fault(written):
     model = load_model(written(ASKING, "{kind: service}", more="faults: [{kind: primary_crash, at: 900 ms}]\n"))
     with pytest.raises(UsageError, match="the fault at 900 ms would be after the end of a run of 500 ms"):
-        model.shortened(0.5)
+        model.scaled(0.5)
     assert model.quick().spec == model.spec
 
 

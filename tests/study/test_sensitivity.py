@@ -12,7 +12,7 @@ from vftsim.stats import Estimate
 from vftsim.study.designs import runner as evaluator
 from vftsim.study.designs.points import price_ranges, read_range, span_of, values_outside
 from vftsim.study.designs.runner import Evaluator, simulate
-from vftsim.study.designs.sensitivity import COMMAND, Request, _one_at_a_time, sensitivity, shortened
+from vftsim.study.designs.sensitivity import COMMAND, Request, _one_at_a_time, sensitivity, short_names
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.store.resumable import resumable_store
@@ -251,7 +251,7 @@ def test_a_model_outside_of_a_range_is_said_in_any_unit_and_at_zero():
 
 
 def test_names_are_as_short_as_tells_them_apart():
-    assert shortened(["a.b.c", "a.d.c", "x.y", "streams"]) == {
+    assert short_names(["a.b.c", "a.d.c", "x.y", "streams"]) == {
         "a.b.c": "b.c",
         "a.d.c": "d.c",
         "x.y": "y",

@@ -50,7 +50,7 @@ def test_a_changed_value_changes_the_digest(tiny, tiny_path):
 
 def test_scale_shortens_what_is_measured_and_keeps_the_transient(tiny_path):
     """6 s with a transient of 2 s at half scale: 2 + 4 / 2 = 4 s; registration 1 + 2 / 2 = 2 s."""
-    short = load_model(tiny_path).shortened(0.5)
+    short = load_model(tiny_path).scaled(0.5)
     bench = ramp_of(short.spec)
     steps, pre = bench.steps, bench.pre_registration
     assert (steps.duration, steps.transient, pre.duration) == (4_000_000_000, 2_000_000_000, 2_000_000_000)
@@ -67,7 +67,7 @@ def test_quick_measures_a_minute_of_long_steps_and_leaves_short_ones(tiny_path):
 
 def test_a_scale_of_nothing_is_refused(tiny):
     with pytest.raises(UsageError, match="scale"):
-        tiny.shortened(0.0)
+        tiny.scaled(0.0)
 
 
 @pytest.mark.parametrize("name", shipped_models())

@@ -207,7 +207,7 @@ class ScaledStudy(ModelStudy):
     def loaded(self, name: str, *changes: str) -> Model:
         if self.quick and self.scale != 1.0:
             raise UsageError("--quick and --scale both set the measured time: choose one")
-        return super().loaded(name, *changes).shortened(self.scale)
+        return super().loaded(name, *changes).scaled(self.scale)
 
 
 def declared(command: Callable[..., Any]) -> Callable[..., Any]:

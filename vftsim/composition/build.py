@@ -15,8 +15,8 @@ from vftsim.kernel import Engine
 from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.inputs import Feeder
 from vftsim.platform.cpu import build as cpu
+from vftsim.platform.cpu.elided import elide
 from vftsim.platform.cpu.records import domains, hosts
-from vftsim.platform.cpu.unseen import hide
 from vftsim.platform.io import build as io
 from vftsim.platform.io.build import Site
 from vftsim.platform.io.disk import add_disk
@@ -152,7 +152,7 @@ class BuiltModel:
                 self.streams,
                 self.feeder,
                 host.io.drop_row,
-                lambda load: self._has_one_program(name, spec) and hide(self.engine, load, host.spec.scheduler),
+                lambda load: self._has_one_program(name, spec) and elide(self.engine, load, host.spec.scheduler),
                 own_disks,
                 self._kinds,
                 self.window_ns,

@@ -178,7 +178,7 @@ def _wrong(mechanism: ProtectionSpec, plant: Plant, fields: Mapping[str, Any]) -
         yield from ["no output left at all"] if not before else []
         yield from _in_the_end(plant, issued)
     elif crash["kind"] == "primary_crash":
-        yield from _second_life(mechanism, plant, crash_ns, issued)
+        yield from _second_incarnation(mechanism, plant, crash_ns, issued)
     elif not any(time_ns > (crash_ns + plant.until_ns) // 2 for time_ns, _ in plant.seen):
         yield "the guest does not go on when its backup has died"
 
@@ -191,7 +191,9 @@ def _in_the_end(plant: Plant, issued: Mapping[int, int]) -> Iterator[str]:
         yield f"{len(missing)} outputs of {len(issued)} never left"
 
 
-def _second_life(mechanism: ProtectionSpec, plant: Plant, crash_ns: int, issued: Mapping[int, int]) -> Iterator[str]:
+def _second_incarnation(
+    mechanism: ProtectionSpec, plant: Plant, crash_ns: int, issued: Mapping[int, int]
+) -> Iterator[str]:
     """Judge what came after the primary's host had crashed."""
     lives = [time_ns for time_ns, what in plant.timeline if what == _LIVE]
     if not mechanism.has_backup:

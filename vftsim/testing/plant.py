@@ -139,7 +139,7 @@ wire.implementations[packet.send.name] = Part(send_at_once)  # type: ignore[attr
 
 
 @clients.implements(packet.delivered)
-def hear(sim: Sim, flow: Flow, packet: int) -> None:
+def on_delivery(sim: Sim, flow: Flow, packet: int) -> None:
     """An answer, or an output of the guest's own, has come: ask the next thing."""
     number = packets(sim)[packet].message
     packets.free(sim, packet)

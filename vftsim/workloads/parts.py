@@ -47,8 +47,8 @@ class InstallContext(Assembly):
     feeder: Feeder
     drop_row: Callable[[str, str], int]
     """Returns the row of ``drops`` of a place and a cause."""
-    hide: Callable[[int], bool]
-    """Elides the events of a periodic load, if nobody can see them; see :mod:`vftsim.platform.cpu.unseen`."""
+    elide: Callable[[int], bool]
+    """Elides the events of a periodic load, if nobody can see them; see :mod:`vftsim.platform.cpu.elided`."""
     disks: Mapping[str, int]
     """Rows of the domain's disks by name."""
     others: Mapping[str, int]

@@ -8,7 +8,7 @@ from typing import Literal
 
 from vftsim.kernel import Sim
 from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load, cyclic_loads
-from vftsim.platform.cpu.unseen import account_for_unseen
+from vftsim.platform.cpu.elided import account_for_elided
 from vftsim.platform.io.packet import Application, application, set_overhead
 from vftsim.workloads.common import add_application
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
@@ -27,7 +27,7 @@ class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
     """``busy`` CPU time at the start of every ``period``: a management VM, the hypervisor's own work."""
 
     part = periodic_load
-    entries = (begin_load, account_for_unseen)
+    entries = (begin_load, account_for_elided)
 
     kind: Literal["periodic_load"] = "periodic_load"
 
@@ -61,16 +61,16 @@ class PeriodicLoad(Program):
                 "periodic_load.phase", context.serial(spec), spec.period
             )
         self.row = add_application(context.engine, periodic_load, self._load, context.domain)
-        self._hide = context.hide
+        self._elide = context.elide
         self._is_elided = False
 
     def start(self) -> None:
         """Begin the first period."""
-        self._is_elided = self._hide(self._load)
+        self._is_elided = self._elide(self._load)
         if not self._is_elided:
             self.engine.call(begin_load, self._load)
 
     def update_accounts(self) -> None:
         """Compute the periods whose events were elided."""
         if self._is_elided:
-            self.engine.call(account_for_unseen, self._load)
+            self.engine.call(account_for_elided, self._load)

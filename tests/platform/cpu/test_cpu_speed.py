@@ -11,10 +11,10 @@ from vftsim.kernel import link
 from vftsim.kernel.choose import make_engine
 from vftsim.platform.cpu import build
 from vftsim.platform.cpu.background import CyclicLoadSpec, add_load, begin_load
+from vftsim.platform.cpu.elided import account_for_elided, elide
 from vftsim.platform.cpu.parameters import DomainScheduling
 from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.platform.cpu.schedulers.native import Native, native
-from vftsim.platform.cpu.unseen import account_for_unseen, hide
 
 STORED = read(HOSTS)
 _DEMAND = 4
@@ -47,11 +47,11 @@ def test_a_speed_that_no_cpu_has_is_refused():
 
 
 def test_work_that_is_not_simulated_has_the_stated_speed():
-    kernel = link([*build.ENTRIES, begin_load, account_for_unseen], {scheduler: [native]}, [], build.TABLES)
-    for speed, is_hidden in ((1.0, True), (2.0, False)):
+    kernel = link([*build.ENTRIES, begin_load, account_for_elided], {scheduler: [native]}, [], build.TABLES)
+    for speed, is_elided in ((1.0, True), (2.0, False)):
         engine = make_engine(kernel, "simpy")
         host = build.add_host(engine, 1, Native(), cpu_speed=speed)
         domain = build.add_domain(engine, host, DomainScheduling(), 1)
         build.start(engine, host, Native())
         row = add_load(engine, domain, CyclicLoadSpec(busy=1_000_000, period=10_000_000), 1)
-        assert hide(engine, row, Native()) is is_hidden
+        assert elide(engine, row, Native()) is is_elided

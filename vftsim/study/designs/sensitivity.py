@@ -189,7 +189,7 @@ class Sensitivity(Printed):
 
     def blocks(self) -> list[Block]:
         """Return the answer, the shares of factors, what each does by itself, and notes."""
-        ends, shares, short = list[list[Cell]](), list[list[Cell]](), shortened([each.name for each in self.effects])
+        ends, shares, short = list[list[Cell]](), list[list[Cell]](), short_names([each.name for each in self.effects])
         for effect in self.effects:
             span = f"{effect.span.at(0.0)} to {effect.span.at(1.0)}"
             ends.append([short[effect.name], span, effect.low, effect.high])
@@ -466,7 +466,7 @@ def _notes(result: Sensitivity) -> list[str]:
     return notes
 
 
-def shortened(names: Sequence[str]) -> dict[str, str]:
+def short_names(names: Sequence[str]) -> dict[str, str]:
     """Return the last words of each dotted name that tell it from the others."""
     short = {}
     for name in names:

@@ -66,13 +66,13 @@ class Model:
         """Return the SHA-256 of the resolved model; equal for equal models, whatever their files."""
         return sha256_of(self.resolved())
 
-    def shortened(self, factor: float) -> Model:
+    def scaled(self, factor: float) -> Model:
         """Return the model with its measured time scaled by a factor above 0."""
         if not 0.0 < factor <= 1000.0:
             raise UsageError(f"a scale of {factor:g} makes no sense; 0.1 measures a tenth of the time")
         if factor == 1.0:
             return self
-        return self._noting(*shorten(self.spec, factor))
+        return self._noting(*scaled(self.spec, factor))
 
     def quick(self, least_ns: int = 0) -> Model:
         """Return the model shortened for a first look, to no less than what those beside it need (`first_look_ns`)."""
@@ -135,11 +135,11 @@ def models_schema() -> dict[str, Any]:
 
 _QUICK_STEP_NS = 60_000_000_000
 QUICK_NS = 500_000_000
-Shortened = tuple[ModelSpec, str]
+Scaled = tuple[ModelSpec, str]
 """A spec with less simulated time, and what was changed, in words for the user (empty: nothing)."""
 
 
-def shorten(spec: ModelSpec, factor: float) -> Shortened:
+def scaled(spec: ModelSpec, factor: float) -> Scaled:
     """Scale what is measured.
 
     Transients and warm-up stay: they are as long as a call or the scheduler's memory lasts, not as a test.
@@ -149,7 +149,7 @@ def shorten(spec: ModelSpec, factor: float) -> Shortened:
     return _measured_for(spec, round(spec.measure.duration * factor))
 
 
-def quick(spec: ModelSpec, least_ns: int = 0) -> Shortened:
+def quick(spec: ModelSpec, least_ns: int = 0) -> Scaled:
     """Measure a minute of each step, or half a second, or as long as this model or those beside it need, at most.
 
     Faults keep their instants, and what is compared with a model that has some is measured as long.
@@ -195,14 +195,14 @@ def measured_ns(spec: ModelSpec) -> int:
     return max(workload.step_ns() for workload in spec.workloads.values())
 
 
-def _with_steps(spec: ModelSpec, factor: float) -> Shortened:
+def _with_steps(spec: ModelSpec, factor: float) -> Scaled:
     scaled = {name: workload.scaled(factor) for name, workload in spec.workloads.items()}
     note = "; ".join(change for _, change in scaled.values() if change)
     workloads = {name: workload for name, (workload, _) in scaled.items()}
     return spec.model_copy(update={"workloads": workloads}) if note else spec, note
 
 
-def _measured_for(spec: ModelSpec, measured_ns: int) -> Shortened:
+def _measured_for(spec: ModelSpec, measured_ns: int) -> Scaled:
     before_ns = spec.measure.duration
     measured_ns = max(measured_ns, min(SHORTEST_NS, before_ns))
     if measured_ns > LONGEST_NS:

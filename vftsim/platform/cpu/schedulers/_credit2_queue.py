@@ -30,11 +30,11 @@ def join(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         before = here
         here = credit2_vcpus(sim)[here].next_waiting
     waiting_list.insert_after(sim, queue, before, vcpu.row)
-    tell_of(sim, host, vcpu)
+    runq_tickle(sim, host, vcpu)
 
 
 @part
-def tell_of(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Ask an idle pCPU for a vCPU that has joined the queue, else one whose vCPU it may pre-empt (runq_tickle)."""
     row = idle_place(sim, host, vcpu)
     if row == 0:

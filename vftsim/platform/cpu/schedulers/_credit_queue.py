@@ -71,7 +71,7 @@ def wake_up(sim: Sim, host: Host, vcpu: Vcpu, may_boost: bool, waker: int) -> No
     # It holds for one wake.
     credit_vcpu.has_moved = False
     insert(sim, vcpu)
-    tell_of(sim, host, vcpu, waker)
+    runq_tickle(sim, host, vcpu, waker)
 
 
 @part
@@ -122,7 +122,7 @@ def tickle_next_idler(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> bool:
 
 
 @part
-def tell_of(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
+def runq_tickle(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
     """Have the pCPUs choose again that the release's rule names when ``vcpu`` is new in its queue."""
     credit_vcpu = credit_vcpus(sim)[vcpu.row]
     running = credit_pcpus(sim)[credit_vcpu.processor].current
@@ -133,7 +133,7 @@ def tell_of(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
         return
     preempts = credit_vcpu.priority > credit_vcpus(sim)[running].priority
     if rule == IDLER_FIRST:
-        tell_idler_first(sim, host, vcpu, preempts, waker)
+        tickle_idler_first(sim, host, vcpu, preempts, waker)
         return
     if preempts:
         tickle(sim, host, credit_vcpu.processor)
@@ -144,7 +144,7 @@ def tell_of(sim: Sim, host: Host, vcpu: Vcpu, waker: int) -> None:
 
 
 @part
-def tell_idler_first(sim: Sim, host: Host, vcpu: Vcpu, preempts: bool, waker: int) -> None:
+def tickle_idler_first(sim: Sim, host: Host, vcpu: Vcpu, preempts: bool, waker: int) -> None:
     """Wake an idle pCPU for ``vcpu``; without one it pre-empts at its processor, and who runs there may move."""
     if not has_idlers(sim, host):
         if preempts:

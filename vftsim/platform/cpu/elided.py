@@ -11,8 +11,8 @@ from vftsim.platform.cpu.parameters import SchedulerSpec
 from vftsim.platform.cpu.records import domains, hosts, pcpus, vcpus
 
 
-class UnseenLoad(Record):
-    """Where and since when a load runs unseen, and what of it is in the accounts of its vCPU and pCPU."""
+class ElidedLoad(Record):
+    """Where and since when a load's events are elided, and what of it is in the accounts of its vCPU and pCPU."""
 
     vcpu: int
     pcpu: int
@@ -22,11 +22,11 @@ class UnseenLoad(Record):
     switching_ns: int
 
 
-unseen_loads = Table("unseen_loads", UnseenLoad, beside=cyclic_loads)
+elided_loads = Table("elided_loads", ElidedLoad, beside=cyclic_loads)
 
 
-def hide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
-    """Let a load that was added begin unseen, now; False if it can be seen, and then nothing is done.
+def elide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
+    """Elide the events of a load that was added, from now on; False if they can be seen, and then nothing is done.
 
     The caller sees to it that it is all the work its domain ever has.
     """
@@ -38,26 +38,26 @@ def hide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
         return False
     if pcpu == 0 or host.observed or load.busy_ns == 0 or load.busy_ns + host.switch_cost_ns >= load.period_ns:
         return False
-    unseen = engine.rows(unseen_loads)[row]
-    unseen.vcpu, unseen.pcpu, unseen.begin_ns = int(domain.first_vcpu), pcpu, engine.now_ns + load.phase_ns
+    elided = engine.rows(elided_loads)[row]
+    elided.vcpu, elided.pcpu, elided.begin_ns = int(domain.first_vcpu), pcpu, engine.now_ns + load.phase_ns
     return True
 
 
 @entry
-def account_for_unseen(sim: Sim, row: int, _: int) -> int:
-    """Bring the accounts of an unseen load, its vCPU and pCPU up to now, without later events of this instant."""
+def account_for_elided(sim: Sim, row: int, _: int) -> int:
+    """Bring the accounts of an elided load, its vCPU and pCPU up to now, without later events of this instant."""
     load = cyclic_loads(sim)[row]
-    unseen = unseen_loads(sim)[row]
-    if unseen.pcpu == 0:
+    elided = elided_loads(sim)[row]
+    if elided.pcpu == 0:
         return 0
-    vcpu = vcpus(sim)[unseen.vcpu]
-    pcpu = pcpus(sim)[unseen.pcpu]
+    vcpu = vcpus(sim)[elided.vcpu]
+    pcpu = pcpus(sim)[elided.pcpu]
     host = hosts(sim)[vcpu.host]
-    passed_ns = sim.now_ns - unseen.begin_ns
+    passed_ns = sim.now_ns - elided.begin_ns
     if passed_ns < 0:
         return 0
     begun = max((passed_ns + load.period_ns - 1) // load.period_ns, 1)
-    if unseen.periods == 0:
+    if elided.periods == 0:
         vcpu.context_switches += 1
         host.context_switches += 1
     switching_ns = min(host.switch_cost_ns, passed_ns)
@@ -65,11 +65,11 @@ def account_for_unseen(sim: Sim, row: int, _: int) -> int:
     run_ns = (begun - 1) * load.busy_ns + min(last_ns, load.busy_ns)
     load.done = begun if last_ns > load.busy_ns else begun - 1
     # Added, so that nothing that others wrote is lost: where somebody else ran too, the accounts do not add up.
-    vcpu.wakeups += begun - unseen.periods
-    vcpu.run_ns += run_ns - unseen.run_ns
-    pcpu.busy_ns += run_ns - unseen.run_ns
-    pcpu.switching_ns += switching_ns - unseen.switching_ns
+    vcpu.wakeups += begun - elided.periods
+    vcpu.run_ns += run_ns - elided.run_ns
+    pcpu.busy_ns += run_ns - elided.run_ns
+    pcpu.switching_ns += switching_ns - elided.switching_ns
     # To the host the pCPU has been idle all the time.
-    pcpu.idle_ns -= run_ns - unseen.run_ns + switching_ns - unseen.switching_ns
-    unseen.periods, unseen.run_ns, unseen.switching_ns = begun, run_ns, switching_ns
+    pcpu.idle_ns -= run_ns - elided.run_ns + switching_ns - elided.switching_ns
+    elided.periods, elided.run_ns, elided.switching_ns = begun, run_ns, switching_ns
     return 0
