@@ -9,6 +9,7 @@ import vftsim
 from tests.study.tiny import tiny
 from vftsim.cli.main import main
 from vftsim.composition.run import run_model
+from vftsim.composition.without_effect import remarks
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.failover import Crashes, failover_study
@@ -167,6 +168,21 @@ def test_what_the_line_cannot_carry_is_said_before_the_work(written, capsys):
     printed = capsys.readouterr().err
     assert "workloads.load asks for 2.8 Mbit/s, and networks.lan.rate is 1 Mbit/s" in printed
     assert "1 MB" in printed or "0.001 GB" in printed, "refused for its memory, before any event"
+
+
+def test_of_a_line_that_one_overfills_it_is_said_that_others_do_not_wait_for_it(written):
+    """3.8 Mbit/s on a line of 1, and 0.5 beside them; on a simulated line they wait."""
+    native = "{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}"
+    said = "workloads.load asks for 3.808 Mbit/s, and networks.lan.rate is 1 Mbit/s"
+    for path, rest in (
+        (native, "; what other sends gets through beside it as if it sent nothing"),
+        (MODERATED, ""),
+    ):
+        file = written(RTP, "{kind: media_relay}", "1 Mbit/s", path)
+        spec = load_model(file, ["workloads.other={kind: rtp, to: vm, streams: 5}"]).spec
+        assert remarks(spec) == [said + rest]
+        delay = run_model(spec, 1, 0).whole.outcomes["workloads.other"].delay
+        assert (delay.max < 10_000_000) is bool(rest)
 
 
 def test_a_test_that_is_over_long_before_the_measured_time_is_said(written, capsys):

@@ -124,15 +124,19 @@ def _beside_disks(domain: DomainSpec, name: str) -> str:
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:
     asked_of = []
+    ways = {name: spec.arrival_of(workload)[:2] for name, workload in spec.workloads.items()}
     for name, workload in spec.workloads.items():
-        copies, network = spec.domains[spec.target_of(workload)[0]].count, spec.arrival_of(workload)[1]
-        asked_of.append((f"workloads.{name}", network, workload.wire_bits_per_s * copies))
+        copies, (host, network) = spec.domains[spec.target_of(workload)[0]].count, ways[name]
+        beside = [other for other, way in ways.items() if other != name and way == ways[name]]
+        is_alone = not beside or is_linked(spec, host, network)
+        rest = "" if is_alone else f"; what {listing(beside)} sends gets through beside it as if it sent nothing"
+        asked_of.append((f"workloads.{name}", network, workload.wire_bits_per_s * copies, rest))
     for network, wire in spec.networks.items():
         rate = sum(8e9 * traffic.burst / traffic.period for traffic in wire.background.values())
-        asked_of.append((f"networks.{network}.background", network, rate))
-    for who, network, rate in asked_of:
+        asked_of.append((f"networks.{network}.background", network, rate, ""))
+    for who, network, rate, rest in asked_of:
         if rate > (line := spec.networks[network].rate):
-            yield f"{who} asks for {format_rate(rate)}, and networks.{network}.rate is {format_rate(line)}"
+            yield f"{who} asks for {format_rate(rate)}, and networks.{network}.rate is {format_rate(line)}{rest}"
 
 
 def _lost_bursts(spec: ModelSpec) -> Iterator[str]:
