@@ -1,5 +1,6 @@
 """The closed loop by hand, held outputs (closed form of the round), the machine-repair model, repetition, reboot."""
 
+from functools import partial
 from math import ceil, factorial
 
 import pytest
@@ -8,8 +9,12 @@ from tests.composition.composed import checked, interface
 from tests.workloads import lab
 from vftsim.composition.run import Run
 from vftsim.platform.io.packet import drops
+from vftsim.workloads.farm.calls import FarmCallsSpec
+from vftsim.workloads.farm.server import FarmServerSpec
 from vftsim.workloads.request_response import OpenRequestsSpec, RequestResponseSpec
 from vftsim.workloads.service.application import ServiceSpec
+from vftsim.workloads.web.httperf import HttperfSpec
+from vftsim.workloads.web.prefork import PreforkWebServerSpec
 
 MS, S = 1_000_000, 1_000_000_000
 PARTS = (ServiceSpec, RequestResponseSpec)
@@ -86,15 +91,24 @@ def test_a_server_far_beyond_its_capacity_is_played_to_its_end():
 
 
 @pytest.mark.parametrize(("gap_cv", "apart"), [(0.0, 1), (1.0, 4 * 9000**0.5)])
-def test_a_gap_that_is_no_whole_number_of_ns_is_kept(gap_cv, apart):
+@pytest.mark.parametrize(
+    ("server", "load", "count"),
+    [
+        (ServiceSpec, partial(OpenRequestsSpec, rate=3e8), "offered"),
+        (PreforkWebServerSpec, partial(HttperfSpec, rate=3e8, connections=20_000), "begun"),
+        (FarmServerSpec, partial(FarmCallsSpec, to="server", rate=3e8, established=False), "begun"),
+    ],
+    ids=["open_requests", "httperf", "farm_calls"],
+)
+def test_a_gap_that_is_no_whole_number_of_ns_is_kept(server, load, count, gap_cv, apart):
     """300 million a second, 3.33 ns apart: 9,000 in 30 us, evenly or but for four standard deviations."""
-    open_loop = lab.Lab(lab.linked(ServiceSpec, OpenRequestsSpec), engine="simpy")
-    open_loop.run_program(ServiceSpec())
-    clients = open_loop.add_clients(OpenRequestsSpec(rate=3e8, gap_cv=gap_cv))
+    open_loop = lab.Lab(lab.linked(server, load.func), engine="simpy")
+    open_loop.run_program(server())
+    clients = open_loop.add_clients(load(gap_cv=gap_cv))
     open_loop.start()
     clients.begin()
     open_loop.run(30_000)
-    assert clients.outcome().offered == pytest.approx(9000, abs=apart)
+    assert int(getattr(clients.record, count)) == pytest.approx(9000, abs=apart)
 
 
 def repair_model(clients, think_s, service_s):

@@ -129,6 +129,30 @@ def duration_ns(sim: Sim, feed: int, mean_ns: int) -> int:
     return draw(sim, feed)
 
 
+class Gaps(Record):
+    """Times between what a client begins at a rate: drawn ones of a feed, or ``whole_ns`` and ``rest`` of a ns each.
+
+    ``owed`` is what rests have added up to; whoever is not the first of its kind begins ``phase_ns`` later.
+    """
+
+    drawn: int
+    whole_ns: int
+    rest: float
+    owed: float
+    phase_ns: int
+
+
+@part
+def next_gap_ns(sim: Sim, gaps: Gaps) -> int:
+    """Return the time to the next; of gaps that do not vary those of a part of a ns come up to whole ones."""
+    if gaps.drawn > 0:
+        return draw(sim, gaps.drawn)
+    gaps.owed += gaps.rest
+    more_ns = int(gaps.owed)
+    gaps.owed -= more_ns
+    return gaps.whole_ns + more_ns
+
+
 def pages_per_request(default: float, why: str) -> Any:
     """Return the field of an application with the pages that each packet dirties, beside those that its work touches.
 
@@ -187,6 +211,14 @@ class Assembly:
         if cv > 0.0 or number == 0:
             return 0
         return self.streams.phase_ns(f"{kind}.phase", number, gap_ns)
+
+    def set_gaps(self, gaps: Gaps, name: str, number: int, rate_per_s: float, cv: float) -> None:
+        """Set gaps of the client of that number among those of its kind, after which ``name`` begins."""
+        kind, gap_ns = name.partition(".")[0], S / rate_per_s
+        gaps.drawn = self.gamma_feed(name, number, gap_ns, cv)
+        gaps.whole_ns = max(1, int(gap_ns))
+        gaps.rest = max(0.0, gap_ns - gaps.whole_ns)
+        gaps.phase_ns = self.phase_ns(kind, number, gap_ns, cv)
 
     def choice_feed(
         self, name: str, entity: int, percent: float, *, is_drawn: bool = False, at_once: int = 1

@@ -32,7 +32,7 @@ from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
+from vftsim.workloads.common import Gaps, add_row, duration_ns, new_packet, next_gap_ns, unread_without
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
@@ -63,9 +63,8 @@ class Exchange(Record):
 
     Rounds that began before ``warmup_ns`` count in ``requests``, ``answered``, ``repeated`` and ``dropped`` only;
     ``answers`` are those that came after it, ``failed`` those that say so, ``given_up`` requests after it.
-    An open one has ``gap_ns`` and ``gap_rest_ns``, a part of a ns, between requests, each of which is a client that
-    leaves after its answer, or after ``most_tries``; where gaps do not vary, the parts add up to ``owed_ns``.  The
-    first comes ``phase_ns`` after a gap.  ``retry_ns`` is the first wait before a request is repeated, 0: it never is.
+    An open one has ``gaps`` between requests, each of which is a client that leaves after its answer, or after
+    ``most_tries``.  ``retry_ns`` is the first wait before a request is repeated, 0: it never is.
     """
 
     row: int
@@ -76,11 +75,7 @@ class Exchange(Record):
     request_size_bytes: int
     turn_around_ns: int
     retry_ns: int
-    gap_ns: int
-    gap_rest_ns: float
-    owed_ns: float
-    gaps: int
-    phase_ns: int
+    gaps: Gaps
     most_tries: int
     warmup_ns: int
     offered: int
@@ -136,19 +131,8 @@ def on_arrival(sim: Sim, exchange_row: int, token: int) -> None:
     client.row = row
     client.exchange = exchange_row
     begin_request(sim, exchange, client)
-    at(sim, sim.now_ns + next_gap_ns(sim, exchange), EventKind.ARRIVAL, ORDER + exchange_row, on_arrival, exchange_row)
-
-
-@part
-def next_gap_ns(sim: Sim, exchange: Exchange) -> int:
-    """Return the time to the next request; of gaps that do not vary those of a part of a ns come up to whole ones."""
-    gap_ns = duration_ns(sim, exchange.gaps, exchange.gap_ns)
-    if exchange.gaps == 0:
-        exchange.owed_ns += exchange.gap_rest_ns
-        more_ns = int(exchange.owed_ns)
-        exchange.owed_ns -= more_ns
-        gap_ns += more_ns
-    return gap_ns
+    next_ns = sim.now_ns + next_gap_ns(sim, exchange.gaps)
+    at(sim, next_ns, EventKind.ARRIVAL, ORDER + exchange_row, on_arrival, exchange_row)
 
 
 @part
@@ -211,7 +195,7 @@ def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
         end_request(sim, exchange, client)
         return
     client.wait_ns = max(client.wait_ns, min(2 * client.wait_ns, LONGEST_RETRY_NS))
-    if exchange.gap_ns == 0 and not client.is_lost:
+    if exchange.gaps.whole_ns == 0 and not client.is_lost:
         # The server's TCP has acknowledged it: there is nothing to repeat as long as it is there.
         wait_for_answer(sim, client)
         return
@@ -224,7 +208,7 @@ def end_request(sim: Sim, exchange: Exchange, client: Client) -> None:
     """Turn around to the next request; an open loop's client leaves."""
     client.due_ns = 0
     client.sent_ns = -1
-    if exchange.gap_ns > 0:
+    if exchange.gaps.whole_ns > 0:
         # Last: the row may have another user from here on.
         clients.free(sim, client.row)
         return
@@ -279,8 +263,8 @@ def note_loss(sim: Sim, packet: int) -> None:
 def start_exchange(sim: Sim, row: int, _: int) -> int:
     """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
     exchange = exchanges(sim)[row]
-    if exchange.gap_ns > 0:
-        first_ns = sim.now_ns + exchange.phase_ns + next_gap_ns(sim, exchange)
+    if exchange.gaps.whole_ns > 0:
+        first_ns = sim.now_ns + exchange.gaps.phase_ns + next_gap_ns(sim, exchange.gaps)
         at(sim, first_ns, EventKind.ARRIVAL, ORDER + row, on_arrival, row)
     for client_row in range(exchange.first_client, exchange.first_client + exchange.clients):
         client = clients(sim)[client_row]
@@ -488,19 +472,10 @@ class OpenRequestsSpec(_RequestsSpec):
 
     def install(self, target: Target) -> Driver:
         """Add the requests."""
-        gap_ns = S / self.rate
-        whole_ns = max(1, int(gap_ns))
         exchange = target.add_clients(
-            exchanges,
-            self,
-            retry_ns=self.timeout,
-            gap_ns=whole_ns,
-            gap_rest_ns=max(0.0, gap_ns - whole_ns),
-            gaps=target.gamma_feed("open_requests.gap", target.number, gap_ns, self.gap_cv),
-            phase_ns=target.phase_ns(self.kind, target.number, gap_ns, self.gap_cv),
-            most_tries=self.retries + 1,
-            latency=target.add_delays(),
+            exchanges, self, retry_ns=self.timeout, most_tries=self.retries + 1, latency=target.add_delays()
         )
+        target.set_gaps(exchange.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
 
         def measured() -> OpenLoop:
             errors, given_up = int(exchange.failed), int(exchange.given_up)

@@ -33,7 +33,7 @@ from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import duration_ns, new_packet
+from vftsim.workloads.common import new_packet, next_gap_ns
 from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
 from vftsim.workloads.offer import Offer
@@ -64,7 +64,7 @@ def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
     if is_measured(load, call):
         load.offered += 1
     begin_stage(sim, load, call, farm.REGISTERING if load.registered else farm.INVITING)
-    next_ns = sim.now_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
+    next_ns = sim.now_ns + next_gap_ns(sim, load.gaps)
     at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_begin, farm_load_row)
 
 
@@ -72,15 +72,13 @@ def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
 def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
     """Let a call hang up that was begun before the run, and plan the next such."""
     load = farm.loads(sim)[farm_load_row]
-    # It began as long ago as one is held: so many gaps, to the nearest.
-    held = (load.hold_ns + load.gap_ns // 2) // load.gap_ns
-    call = farm.calls(sim)[open_call(sim, load, load.earlier - held)]
+    call = farm.calls(sim)[open_call(sim, load, load.earlier - load.held)]
     load.earlier += 1
     call.start_ns = sim.now_ns - load.hold_ns
     call.is_answered = True
     call.is_acknowledged = True
     begin_stage(sim, load, call, farm.ENDING)
-    next_ns = sim.now_ns + max(1, duration_ns(sim, load.earlier_gaps, load.gap_ns))
+    next_ns = sim.now_ns + next_gap_ns(sim, load.earlier_gaps)
     if next_ns < load.earlier_ns:
         at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_earlier, farm_load_row)
 
@@ -347,7 +345,7 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 def start_calls(sim: Sim, row: int, _: int) -> int:
     """Let the first call begin, and the first established one end, half a mean gap apart."""
     load = farm.loads(sim)[row]
-    first_ns = load.phase_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
+    first_ns = load.gaps.phase_ns + next_gap_ns(sim, load.gaps)
     at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, row, on_begin, row)
     if load.earlier_ns > 0:
         load.earlier_ns += sim.now_ns
@@ -526,14 +524,11 @@ class FarmCallsSpec(WorkloadSpec):
 
     def install(self, target: Target) -> Driver:
         """Add the user agents."""
-        gap_ns = round(S / self.rate)
         load = target.add_clients(
             farm.loads,
             self,
-            gap_ns=gap_ns,
-            gaps=target.gamma_feed("farm_calls.gap", target.number, gap_ns, self.gap_cv),
-            phase_ns=target.phase_ns(self.kind, target.number, gap_ns, self.gap_cv),
-            earlier_gaps=target.gamma_feed("farm_calls.earlier", target.number, gap_ns, self.gap_cv),
+            # Of calls that end now: they began as long ago as one is held, so many gaps, to the nearest.
+            held=math.floor(self.hold / S * self.rate + 0.5),
             earlier_ns=self.hold if self.established else 0,
             responses=target.add_delays(),
             registrations=target.add_delays(),
@@ -541,6 +536,8 @@ class FarmCallsSpec(WorkloadSpec):
             first_agent=next(iter(target.agents_domains), 0),
             agents=len(target.agents_domains),
         )
+        target.set_gaps(load.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
+        target.set_gaps(load.earlier_gaps, f"{self.kind}.earlier", target.number, self.rate, self.gap_cv)
 
         def measured() -> CallsSeen:
             return CallsSeen.of_row(

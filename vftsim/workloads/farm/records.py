@@ -10,6 +10,7 @@ from typing import Annotated
 
 from vftsim.kernel import Fifo, Record, Table, part
 from vftsim.platform.io.packet import application, packets, workload
+from vftsim.workloads.common import Gaps
 
 farm_server = application.kind("farm_server")
 farm_calls = workload.kind("farm_calls")
@@ -167,9 +168,9 @@ class Request(Record):
 class FarmLoad(Record):
     """Calls of one workload; what began before ``warmup_ns`` is not counted beyond ``begun``, ``active`` and ``ended``.
 
-    The first begins ``phase_ns`` after a gap.  Their user agents run in ``agents`` domains from ``first_agent`` on (0:
-    on machines of their own), where a message takes ``message_cost_ns``.  ``earlier_ns`` is until when calls end that
-    were established before the run.
+    Their user agents run in ``agents`` domains from ``first_agent`` on (0: on machines of their own), where a message
+    takes ``message_cost_ns``.  ``earlier_ns`` is until when calls end that were established before the run, so many
+    calls after they began as begin in ``held`` gaps.
     ``answered`` are the answers that came after the warm-up, ``messages`` what user agents sent after it, ``repeated``
     those of them that they had sent before.
     """
@@ -177,10 +178,9 @@ class FarmLoad(Record):
     row: int
     flow: int
     port: int
-    gap_ns: int
-    gaps: int
-    phase_ns: int
-    earlier_gaps: int
+    gaps: Gaps
+    earlier_gaps: Gaps
+    held: int
     registered: bool
     is_balanced: bool
     retransmits: bool

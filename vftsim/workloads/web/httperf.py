@@ -26,9 +26,9 @@ from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
-from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond, S
+from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import duration_ns
+from vftsim.workloads.common import Gaps, next_gap_ns
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
 from vftsim.workloads.wire import Wire
@@ -54,9 +54,7 @@ class HttpLoad(Record):
     row: int
     flow: int
     port: int
-    gap_ns: int
-    gaps: int
-    phase_ns: int
+    gaps: Gaps
     connections: int
     timeout_ns: int
     request_size_bytes: int
@@ -106,7 +104,7 @@ def on_begin(sim: Sim, http_load_row: int, token: int) -> None:
     send(sim, load, connection, http.SYN, http.HEADER_BYTES)
     watch(sim, connection, load.retry_ns)
     if load.begun < load.connections:
-        next_ns = sim.now_ns + max(1, duration_ns(sim, load.gaps, load.gap_ns))
+        next_ns = sim.now_ns + next_gap_ns(sim, load.gaps)
         at(sim, next_ns, EventKind.ARRIVAL, http_load_row, on_begin, http_load_row)
 
 
@@ -279,7 +277,7 @@ def on_sample(sim: Sim, http_load_row: int, token: int) -> None:
 def start_httperf(sim: Sim, row: int, delay_ns: int) -> int:
     """Begin the test after a while."""
     load = http_loads(sim)[row]
-    load.start_ns = sim.now_ns + delay_ns + load.phase_ns
+    load.start_ns = sim.now_ns + delay_ns + load.gaps.phase_ns
     at(sim, load.start_ns, EventKind.ARRIVAL, row, on_begin, row)
     at(sim, load.start_ns + load.sample_ns, EventKind.TIMER, row, on_sample, row)
     return 0
@@ -428,16 +426,8 @@ class HttperfSpec(WorkloadSpec):
 
     def install(self, target: Target) -> "HttperfDriver":
         """Add the client."""
-        gap_ns = round(S / self.rate)
-        load = target.add_clients(
-            http_loads,
-            self,
-            gap_ns=gap_ns,
-            gaps=target.gamma_feed("httperf.gap", target.number, gap_ns, self.gap_cv),
-            phase_ns=target.phase_ns(self.kind, target.number, gap_ns, self.gap_cv),
-            lifetimes=target.add_delays(),
-            response_times=target.add_delays(),
-        )
+        load = target.add_clients(http_loads, self, lifetimes=target.add_delays(), response_times=target.add_delays())
+        target.set_gaps(load.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
         return HttperfDriver(target, load, start_httperf)
 
 
