@@ -46,6 +46,14 @@ def test_stub_domain_adds_the_split_driver_both_ways():
     assert lone_delay(host({"kind": "stub_domain"})) == lone_delay(host({"kind": "emulated"})) + 40_000
 
 
+@pytest.mark.parametrize(("kind", "interrupts"), [("native", 50), ("moderated", 0)])
+def test_interrupts_of_a_host_are_those_of_its_own_cards(kind, interrupts):
+    """A packet each 20 ms for a second; a guest's own card interrupts the guest."""
+    found = run(host({"kind": kind}), 1, 0, S).whole.outcomes["hosts.host"]
+    assert found.interrupts == interrupts
+    assert found.declared["interrupts"].label == "interrupts of the host's cards"
+
+
 def test_one_stub_domain_serves_all_interfaces_of_a_guest():
     """1500 + 4000 + 2 * 6000 ns each way of 100 packets a second over two cards: 0.35 % of a CPU."""
     system = host(

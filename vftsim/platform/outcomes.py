@@ -34,13 +34,14 @@ class HostUse(Outcome):
     """A host's pCPUs, its scheduler and its network cards.
 
     ``busy_ns`` is by number of the pCPU, switching not included; ``scheduler`` has what the scheduler counts by its own
-    names (boosts, steals, parks).
+    names (boosts, steals, parks).  ``interrupts`` are of cards that the host's driver serves: a guest's own card
+    (``moderated``) has none where they cost nothing, and they are the guest's.
     """
 
     busy_ns: dict[str, int] = declare.total(by="name", label="CPU time", unit="ns")
     switching_ns: int = declare.total(unit="ns")
     context_switches: int = declare.total()
-    interrupts: int = declare.total(label="interrupts of network cards")
+    interrupts: int = declare.total(label="interrupts of the host's cards")
     scheduler: dict[str, int] = declare.total(by="name", joined="nothing", known_as=("",))
     busy = declare.rate(busy_ns, factor=1e-7, unit="%", label="busy, of one pCPU")
     switching = declare.rate(switching_ns, factor=1e-7, unit="%", label="switching, of one pCPU")
