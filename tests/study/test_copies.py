@@ -173,7 +173,7 @@ def test_a_crash_is_told_by_the_one_that_is_asked_for(model):
 def test_mechanisms_are_compared_with_a_year_of_one_of_them(model):
     decided = vftsim.decide(model, "none,checkpoint", replications=2, prices=False)
     none, held = (decided.protected[kind] for kind in ("none", "checkpoint"))
-    assert none.year["failed_per_year"] == pytest.approx(77.0 * 200 * 365.25 / 365)
+    assert none.year["failed_per_year"] == pytest.approx(77.0 * 200 * 365.25 * 86_400 / (365 * 86_400 + 77.0))
     assert held.estimate("price").mean > 0.0
 
 

@@ -5,8 +5,9 @@ the primary's host fails, and answers wait (for the simulated outage H) until th
 host has failed.  After either it is unprotected until redundancy is back (the simulated time Rp); a failure while
 unprotected is an outage of length B (a restart).  Unavailability of that chain, with A = F + H: U = (lambda A +
 2 lambda Rp lambda B) / (1 + 2 lambda Rp + lambda A + 2 lambda Rp lambda B); of a machine that is restarted: lambda B /
-(1 + lambda B).  Assumption: times are exponential; failures come from the hosts alone (:mod:`.simulated_years` has
-others).
+(1 + lambda B).  Attempts fail by lambda (P a + 2 lambda Rp P b) a second: a by a failure of each host of a pair
+(simulated), b in a restart, P the share of time in which the pair is protected.  Assumption: times are exponential;
+failures come from the hosts alone (:mod:`.simulated_years` has others).
 
 An outage is what clients see.  Where none of them asks again, it lasts until the guest could be reached: the service is
 there, and that is said.
@@ -243,8 +244,15 @@ def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, at
         down = restart_unavailability(mtbf_s, outages_s)
         return Shares(down, 1.0 - down)
 
-    of_year = shares(outages_s)
-    lost, crashes_a_year = _each_failed(study, attempts_per_s * restart_s), YEAR_S / mtbf_s
+    of_year, of_restart = shares(outages_s), attempts_per_s * restart_s
+    lost = _each_failed(study, of_restart)
+    alone = of_year.unprotected if is_pair else 0.0
+
+    def failed(of_crash: float) -> float:
+        # Hosts whose service is down do not fail; where the rate is not known, alone is as protected.
+        of_alone = of_crash if math.isnan(of_restart) else of_restart
+        return YEAR_S / mtbf_s * ((1.0 - of_year.down - alone) * of_crash + alone * of_alone)
+
     return {
         "mechanism": kind,
         "outage_s": outage_s,
@@ -254,9 +262,9 @@ def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, at
         "nines": nines(of_year.down),
         "downtime_s_per_year": of_year.down * YEAR_S,
         "unprotected_h_per_year": of_year.unprotected * YEAR_S / 3600.0,
-        "failed_per_year": fmean(lost) * crashes_a_year,
+        "failed_per_year": failed(fmean(lost)),
         "not_asked_again": sum(each.is_unasked for each in study.failovers),
-        **year_columns(study, lost, lambda mean_s: shares(mean_s).down * YEAR_S, lambda mean: mean * crashes_a_year),
+        **year_columns(study, lost, lambda mean_s: shares(mean_s).down * YEAR_S, failed),
     }
 
 
