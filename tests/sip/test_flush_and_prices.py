@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from vftsim.kernel import EventKind
 from vftsim.platform.cpu.guest_parameters import guest_schedulers
 from vftsim.workloads.ims_bench.workload import ImsBenchSpec
 from vftsim.workloads.sip.messages import Message, Scenario
+from vftsim.workloads.sip.wire import SipWire
+from vftsim.workloads.wire import Address
 
 FLUSH = {"flush_in_timer_process": True}
 
@@ -119,9 +122,17 @@ def test_credentials_that_come_again_are_challenged_again(once: bool) -> None:
     )
     bench.attempt(Scenario.IMS_REG)
     bench.run()
-    assert bench.log[-1] == (505_400 - 1_000, "agents", "UNAUTHORIZED" if once else "OK_REGISTER")
+    assert bench.log[-1] == (505_400 - 1_000, "agents", "UNAUTHORIZED_AGAIN" if once else "OK_REGISTER")
     assert bench.ended[0][1].failed is once
     assert bench.server.changed_records == (1 if once else 2)
+
+
+@pytest.mark.parametrize("answer", [Message.UNAUTHORIZED_AGAIN, Message.OK_REGISTER])
+def test_what_answers_credentials_has_their_number(answer: Message) -> None:
+    """RFC 3261, 8.2.6.2: the CSeq of an answer is that of its request, and credentials come with the second one."""
+    packet = SimpleNamespace(message=answer, entity=1, size_bytes=700)
+    said = SipWire(is_challenging=True).contents(packet, Address(bytes(4), 5060))
+    assert b"\r\nCSeq: 2 REGISTER\r\n" in said
 
 
 @pytest.mark.parametrize("fails", [False, True])

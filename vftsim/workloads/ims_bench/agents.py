@@ -227,7 +227,7 @@ def handle_reply(sim: Sim, bench: Bench, attempt: Attempt, row: int, message: in
     """Act on the server's own reply, or on one that ends an attempt."""
     if message == Message.TRYING:
         provisional(attempt)
-    elif message == Message.UNAUTHORIZED:
+    elif message == Message.UNAUTHORIZED or message == Message.UNAUTHORIZED_AGAIN:
         challenged(sim, bench, attempt, row)
     elif message == Message.OK_REGISTER:
         registered(sim, bench, attempt)

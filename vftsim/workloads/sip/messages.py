@@ -41,6 +41,8 @@ class Message(IntEnum):
     OK_REGISTER = 11
     TRYING = 12
     REQUEST_TIMEOUT = 13
+    UNAUTHORIZED_AGAIN = 14
+    """A 401 that answers credentials."""
 
 
 RECEIVED = 10
@@ -53,7 +55,7 @@ DEMAND_SLOT = (0, 1, 0, 1, 2, 3, 4, 5, 0, 1)
 
 DEMANDS_PER_ATTEMPT = 6
 
-SIZE_BYTES = (650, 900, 1100, 700, 1050, 600, 650, 550, 650, 500, 700, 650, 450, 500)
+SIZE_BYTES = (650, 900, 1100, 700, 1050, 600, 650, 550, 650, 500, 700, 650, 450, 500, 700)
 """Datagram sizes with headers, by :class:`Message`; typical for SIP with SDP, an assumption that only
 matters for link and logging bandwidth (the SIP traffic of the lab is about 10 Mbit/s in all)."""
 

@@ -11,6 +11,7 @@ _ANSWERS = {
     Message.OK_BYE: ("200 OK", Message.BYE),
     Message.OK_MESSAGE: ("200 OK", Message.MESSAGE),
     Message.UNAUTHORIZED: ("401 Unauthorized", Message.REGISTER),
+    Message.UNAUTHORIZED_AGAIN: ("401 Unauthorized", Message.REGISTER),
     Message.OK_REGISTER: ("200 OK", Message.REGISTER),
     Message.TRYING: ("100 Trying", Message.INVITE),
     Message.REQUEST_TIMEOUT: ("408 Request Timeout", Message.INVITE),
@@ -19,7 +20,7 @@ _ANSWERS = {
 
 _OF_CALLEE = (Message.RINGING, Message.OK_INVITE, Message.OK_BYE, Message.OK_MESSAGE)
 _TO_CALLEE = (Message.INVITE, Message.ACK, Message.BYE, Message.MESSAGE)
-_SECOND = {Message.REGISTER_CREDENTIALS, Message.BYE, Message.OK_BYE}
+_SECOND = {Message.REGISTER_CREDENTIALS, Message.UNAUTHORIZED_AGAIN, Message.BYE, Message.OK_BYE}
 """Messages of the second transaction of a registration or a call: their CSeq is 2."""
 
 

@@ -220,7 +220,7 @@ def answer_credentials(sim: Sim, server: SipServer, packet: Packet) -> None:
         current(sim, server, packet.stream)
         request = requests(sim)[packet.stream]
         if request.nonce_used:
-            send_message(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED)
+            send_message(sim, server, packet.flow, packet.port, packet.stream, Message.UNAUTHORIZED_AGAIN)
             return
         request.nonce_used = True
     server.changed_records += 1
