@@ -12,7 +12,7 @@ more than its rate, and where several guests are copied, or states are sent, a p
 from vftsim.kernel import Engine, Record, Sim, Table, event, part
 from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.cpu.jobs import raise_interrupt
-from vftsim.platform.cpu.records import domains, vcpus
+from vftsim.platform.cpu.records import domains, vcpus, work_done
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import machine, migration
 from vftsim.platform.protection.account import note, word
@@ -33,7 +33,8 @@ class Reprotection(Record):
     ``cpu_share`` of the guest's CPU while it sends, over the link ``shared``, if any.
 
     Round ``rounds`` (1 and on) began at ``round_from_ns``; ``rest_bytes`` of it are to be sent, and with it
-    ``sent_bytes`` in all.  ``next_step`` and ``next_pulse`` are the tokens of what is planned.
+    ``sent_bytes`` in all; ``is_paying`` while the guest does what that cost it last.  ``next_step`` and ``next_pulse``
+    are the tokens of what is planned.
     """
 
     is_wanted: bool
@@ -53,6 +54,7 @@ class Reprotection(Record):
     rest_bytes: int
     sent_bytes: int
     is_last: bool
+    is_paying: bool
     next_step: int
     next_pulse: int
 
@@ -94,6 +96,8 @@ def start(sim: Sim, guard: Guard) -> None:
     # Tokens of 0 match no event: steps of the attempt before come to nothing.
     reprotection.next_step = 0
     reprotection.next_pulse = 0
+    # What is not paid may be gone with the memory of the life before.
+    reprotection.is_paying = False
     # An attempt that is given up may have stopped the guest for its last round.
     machine.resume(sim, guard, machine.MIGRATION)
     if reprotection.is_wanted and guard.has_begun:
@@ -201,11 +205,17 @@ def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
 def take_cpu(sim: Sim, guard: Guard, reprotection: Reprotection, sending_ns: int) -> None:
     """Take from the guest what it costs to send for so long."""
     domain = domains(sim)[guard.domain]
-    vcpu = vcpus(sim)[domain.first_vcpu]
     work_ns = nearest(reprotection.cpu_share * sending_ns)
     # One at a time: a guest that cannot keep up pays no more than it can run.
-    if work_ns > 0 and vcpu.interrupts.length == 0:
-        raise_interrupt(sim, domain, vcpu, work_ns, 0, 0, 0)
+    if work_ns > 0 and not reprotection.is_paying:
+        reprotection.is_paying = True
+        raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], work_ns, on_paid, guard.row, 0)
+
+
+@work_done
+def on_paid(sim: Sim, guard_row: int, argument: int) -> None:
+    """The guest has done what the copy cost it last."""
+    reprotections(sim)[guard_row].is_paying = False
 
 
 @event
