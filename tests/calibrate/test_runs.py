@@ -173,6 +173,19 @@ def test_a_measured_0_has_no_ratio_and_is_not_fitted(lab, capsys):
     assert "fit.yaml:13: quantities: SES1 is 0 in 'bare/odd', and is compared by its ratio" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["calibrate", "fit.yaml"], ["validate", "validation.yaml"]])
+@pytest.mark.parametrize(("cell", "use"), [("-3", "-3 %"), ("500", "500 %"), ("101", "")])
+def test_a_use_of_cpu_that_there_cannot_be_is_refused(lab, capsys, command, cell, use):
+    """The model's host has one pCPU; counted by ticks it may have done 1 % more."""
+    (lab / "cpu.csv").write_text(CPU.replace("odd,1,20,80", f"odd,1,{cell},80"))
+    (lab / "fit.yaml").write_text(FIT.replace("most_evaluations: 8", "most_evaluations: 1"))
+    done = main([command[0], str(lab / command[1]), "-q", "-j", "1"])
+    told = " ".join(capsys.readouterr().err.split())
+    assert (done == 2) is bool(use)
+    if use:
+        assert f"cpu.csv:4: small: cpu.small is {use} of a CPU in 'bare', 'odd': it is from 0 to 100 %" in told
+
+
 def test_null_models_that_say_nothing_are_told_and_none_are_spoken_of_that_were_not_asked_for(lab, capsys):
     """A line over load needs a load: these guests have none."""
     for nulls in ("", "nulls: {base: bare}\n"):

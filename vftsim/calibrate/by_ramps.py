@@ -13,7 +13,7 @@ import numpy as np
 
 from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, labelled, rows_of
 from vftsim.calibrate.capacities import capacity_rows, null_capacities, ratio_rows
-from vftsim.calibrate.figures import known_parts, measured
+from vftsim.calibrate.figures import check_cpu, known_parts, measured
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.fitted import data_sha256, warnings
 from vftsim.calibrate.left_out import left_out, system_of
@@ -43,6 +43,7 @@ def planned(
         model, plays.models[name] = sip_model(node, f"environments.{name}.model", tuple(settings))
         plays.shown.append(model)
         plays.data[name] = measured(dataset, name)
+        check_cpu(dataset, {name: plays.models[name]})
         ramp = ramp_of(plays.models[name])
         of_ramp = ramp.with_times(spec.transient, spec.step_duration - spec.transient)
         plays.plays[name] = Play(with_ramp(plays.models[name], of_ramp), spec.replications)

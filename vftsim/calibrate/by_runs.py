@@ -14,7 +14,7 @@ import numpy as np
 
 from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, rows_of
 from vftsim.calibrate.definition import run_of
-from vftsim.calibrate.figures import others, unit_of_figure
+from vftsim.calibrate.figures import check_cpu, others, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.left_out import left_out, system_of
 from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT, Base, known
@@ -41,6 +41,7 @@ def planned(
     plays = Plays(dataset, Path(tree.file).parent, data={"": measured_runs(dataset, runs)})
     check_measured(tree.at("quantities"), spec.quantities, read_dataset(dataset).units())
     plays.models = run_models(tree, spec, runs, settings)
+    check_cpu(dataset, plays.models)
     plays.shown = [Model(name, each) for name, each in plays.models.items()]
     plays.plays = {name: Play(each, spec.replications) for name, each in plays.models.items()}
     return plays

@@ -10,6 +10,7 @@ Where the model plays steps every figure has the name of its step, elsewhere tha
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -188,4 +189,27 @@ def check_units(dataset: Dataset) -> None:
                 seen.file,
                 1,
                 seen.column,
+            )
+
+
+def check_cpu(path: Path, models: Mapping[str, ModelSpec]) -> None:
+    """Refuse a measured use of CPU that there cannot be: below 0, or above that of all pCPUs of a host of the model.
+
+    ``models`` are by environment, or by ``environment/phase``.  A machine's CPU may have in it what works for it beside
+    its vCPUs, so theirs are no bound.  What is told by ticks may be 1 % too much.
+    """
+    dataset = read_dataset(path)
+    for each in dataset.measurements:
+        model = models.get(f"{each.environment}/{each.phase}") or models.get(each.environment)
+        if model is None or each.unit != "%" or not re.fullmatch(r"cpu([./_].*)?", each.quantity):
+            continue
+        pcpus = max(host.pcpus for host in model.hosts.values())
+        if not 0.0 <= each.value <= 101.0 * pcpus:
+            raise ModelFileError(
+                f"{each.quantity} is {each.value:g} % of a CPU in '{each.environment}', '{each.phase}': it is from 0 "
+                f"to {100 * pcpus} %, as the model's host has {pcpus} pCPUs (hosts); write that, mend the unit in "
+                f"{dataset.path.name}, or give the host the pCPUs of the machine",
+                each.file,
+                each.line,
+                each.column,
             )

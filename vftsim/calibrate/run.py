@@ -11,7 +11,7 @@ from vftsim.calibrate import fitted
 from vftsim.calibrate.around import coverage_of, profiles_of
 from vftsim.calibrate.definition import CalibrationSpec, read_definition, run_of
 from vftsim.calibrate.drawn import read_fit
-from vftsim.calibrate.figures import is_ratio, measured
+from vftsim.calibrate.figures import check_cpu, is_ratio, measured
 from vftsim.calibrate.fit import chosen, search_for
 from vftsim.calibrate.intervals import Fit, Profile, replications_of_chance
 from vftsim.calibrate.parameters import in_unit, units_of
@@ -169,9 +169,11 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
     if definition.environment is not None:
         model, specs = sip_model(named, "model", definition.overrides)
         data = measured(dataset, definition.environment)
+        check_cpu(dataset, {definition.environment: specs})
     else:
         model = _model(named, "model", definition.overrides)
         data, specs = measured_runs(dataset, definition.runs), run_models(tree, definition, definition.runs)
+        check_cpu(dataset, specs)
     check_measured(
         tree.at("quantities"),
         set(definition.quantities) - {"delays"},
