@@ -134,6 +134,18 @@ def test_a_copy_takes_its_share_of_a_guest_that_handles_packets():
     assert 100.0 * guest_cpu(data) == pytest.approx(60.0, abs=1.5)
 
 
+def test_a_guest_that_waits_for_a_cpu_loses_what_its_ring_has_no_room_for():
+    """A hog's quantum of 30 ms brings 600 packets for 128 descriptors; what the guest takes while it runs is few."""
+    eth0 = {"path": {"kind": "moderated", "packet_cost": "1 us", "ring": 128}}
+    asked = {"asked": {"kind": "service", "demand": "1 us", "threads": 1000}}
+    data = model(asked, "round_robin", interfaces={"eth0": eth0})
+    data["domains"]["hog"] = {"applications": {"job": {"kind": "cpu_bound", "duty": "100 %"}}}
+    data["workloads"] = {"load": {"kind": "open_requests", "to": "guest", "rate": "20000 /s", "gap_cv": 0}}
+    data["measure"] = {"warm_up": "100 ms", "duration": "1 s"}
+    found = run_model(checked(data), 1, 0, "compiled").whole.outcomes["workloads.load"]
+    assert 128 / 600 <= found.rate / 20e3 <= 1.1 * 128 / 600
+
+
 def both_ways(data: dict[str, Any]) -> list[list[tuple[int, ...]]]:
     """Return the accounts of the vCPUs, as they are and where hosts are observed, so that nothing is hidden."""
     found = []

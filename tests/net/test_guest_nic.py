@@ -100,6 +100,17 @@ def test_a_packet_that_finds_the_ring_full_is_dropped() -> None:
     assert (card.nic.received, card.dropped, card.waiting) == (6, 2, 0)
 
 
+def test_what_the_driver_has_not_come_to_takes_descriptors() -> None:
+    """Ring of 2, 300 us a packet: 1 and 2 are announced at 125 and wait for 0, so 3 finds no descriptor.
+
+    At 300 the driver comes to them, and 4 has room; at 900 it comes to that.
+    """
+    card = Card(ring=2, interrupt_us=0, packet_us=300)
+    card.arrivals(0, 10, 20, 130, 301)
+    assert card.run() == [(300, 0), (900, 1), (900, 2), (1200, 4)]
+    assert (card.nic.received, card.dropped, card.waiting) == (5, 1, 0)
+
+
 def test_a_card_that_costs_nothing_delivers_at_once() -> None:
     card = Card(interrupt_us=0, packet_us=0)
     card.arrivals(3, 4)

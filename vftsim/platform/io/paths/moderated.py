@@ -2,7 +2,8 @@
 
 Rule (Intel 1 Gbit/s controllers, ``InterruptThrottleRate``; Linux NAPI): a packet raises an interrupt
 unless one was raised less than the moderation interval ago, in which case it waits for the end of the
-interval; the interrupt takes everything in the ring.  A packet that finds the ring full is dropped.
+interval; the interrupt announces everything in the ring.  What is announced takes its descriptor until the guest's
+driver comes to that interrupt, which may have to wait for a CPU.  A packet that finds the ring full is dropped.
 The first vCPU pays for the interrupts.
 
 The hypervisor can mask the interrupts of a stopped guest and cut its network: while masked the ring fills and
@@ -18,7 +19,7 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu.jobs import raise_interrupt
-from vftsim.platform.cpu.records import domains, vcpus, work_done
+from vftsim.platform.cpu.records import RUNNING, domains, vcpus, work_done, works
 from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.host_cards import send_from_host
 from vftsim.platform.io.marks import ENTERED
@@ -168,7 +169,7 @@ def take_in(sim: Sim, port: Port, packet: int) -> None:
     nic = guest_nics(sim)[row]
     if nic.is_cut:
         drop(sim, packet, nic.down)
-    elif nic.ring.length >= nic.ring_packets:
+    elif is_full(sim, ports(sim)[row], nic):
         drop(sim, packet, nic.ring_full)
     elif port.guard == 0 and nic.interrupt_cost_ns == 0 and nic.packet_cost_ns == 0:
         hand_over(sim, packet)
@@ -179,6 +180,22 @@ def take_in(sim: Sim, port: Port, packet: int) -> None:
             nic.is_pending = True
             # Packets of the same instant share the interrupt: it is handled after their arrival.
             at(sim, max(sim.now_ns, nic.next_interrupt_ns), EventKind.DEVICE, 0, on_interrupt, row)
+
+
+@part
+def is_full(sim: Sim, card: Port, nic: GuestNic) -> bool:
+    """Tell whether every descriptor has a packet to which the guest's driver has not come yet."""
+    waiting = nic.ring.length + nic.taken.length
+    return waiting >= nic.ring_packets and waiting - in_hand(sim, card) >= nic.ring_packets
+
+
+@part
+def in_hand(sim: Sim, card: Port) -> int:
+    """Return the packets of the interrupt that the guest handles at present."""
+    vcpu = vcpus(sim)[domains(sim)[card.domain].first_vcpu]
+    work = works(sim)[vcpu.interrupts.first]
+    is_ours = work.on_done == interrupt_done and work.target == card.row
+    return work.argument if is_ours and vcpu.state == RUNNING else 0
 
 
 @event
