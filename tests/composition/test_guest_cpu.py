@@ -124,14 +124,19 @@ def test_loads_that_are_computed_begin_when_those_that_are_simulated_do():
     assert computed[0] != computed[1]
 
 
-def test_a_copy_takes_its_share_of_a_guest_that_handles_packets():
-    """4,000 packets a second of 0.1 ms are 40 % of a CPU, and a copy at a fifth 20 more, whatever else interrupts."""
+@pytest.mark.parametrize("speed", [1, 2])
+def test_a_copy_takes_its_share_of_a_guest_that_handles_packets(speed: int):
+    """4,000 packets a second of 0.1 ms are 40 % of a CPU, and a copy at a fifth 20 more, whatever else interrupts.
+
+    A CPU of twice the speed handles a packet in half the time; a share of it is as large as of any.
+    """
     eth0 = {"path": {"kind": "moderated", "moderation": "0 ns", "packet_cost": "100 us"}}
     copied = {"kind": "checkpoint", "initial_copy": True, "reprotection": {"cpu_share": "20 %"}}
     data = model({"asked": {"kind": "service", "demand": "0 ms"}}, interfaces={"eth0": eth0}, protection=copied)
+    data["hosts"]["host"]["cpu_speed"] = speed
     data["workloads"] = {"load": {"kind": "open_requests", "to": "guest", "rate": "2000 /s"}}
     data["measure"] = {"warm_up": "50 ms", "duration": "2 s"}
-    assert 100.0 * guest_cpu(data) == pytest.approx(60.0, abs=1.5)
+    assert 100.0 * guest_cpu(data) == pytest.approx(40.0 / speed + 20.0, abs=1.5)
 
 
 def test_a_guest_that_waits_for_a_cpu_loses_what_its_ring_has_no_room_for():

@@ -205,7 +205,8 @@ def pulse(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
 def take_cpu(sim: Sim, guard: Guard, reprotection: Reprotection, sending_ns: int) -> None:
     """Take from the guest what it costs to send for so long."""
     domain = domains(sim)[guard.domain]
-    work_ns = nearest(reprotection.cpu_share * sending_ns)
+    # A share of the time, however much a pCPU does in it.
+    work_ns = nearest(reprotection.cpu_share * sending_ns * domain.cpu_speed)
     # One at a time: a guest that cannot keep up pays no more than it can run.
     if work_ns > 0 and not reprotection.is_paying:
         reprotection.is_paying = True
