@@ -1,6 +1,7 @@
 """Where two curves cross: lines by hand, closed forms of two mechanisms, orders that are not certain."""
 
 import math
+from random import Random
 
 import pytest
 
@@ -45,6 +46,22 @@ def test_no_certain_change_is_no_crossover():
 def test_curves_that_are_equal_at_a_point_cross_there():
     (found,) = crossovers([0.0, 1.0, 2.0], once([0.0, 1.0, 2.0]), once([1.0] * 3))
     assert (found.low, found.high, found.at.mean) == (0.0, 2.0, 1.0)
+
+
+@pytest.mark.parametrize(("replications", "spread"), [(12, 0.5), (30, 2.0)])
+def test_the_interval_of_a_known_crossing_holds_it(replications, spread):
+    """Lines that part by 1 from place to place, under normal noise: each replication's own cross up to five times."""
+    random, places, truth = Random(3), [float(n) for n in range(11)], 4.37
+    zeros = [[0.0] * replications] * len(places)
+    found = []
+    for _ in range(40):
+        noisy = [[x - truth + random.gauss(0.0, spread) for _ in range(replications)] for x in places]
+        found += crossovers(places, noisy, zeros)
+    assert len(found) >= 38, "more replications find a crossing more often"
+    assert sum(each.low <= truth <= each.high for each in found) >= len(found) - 1
+    assert sum(each.at.low <= truth <= each.at.high for each in found) >= 0.9 * len(found)
+    assert sum(each.at.mean for each in found) / len(found) == pytest.approx(truth, abs=0.25)
+    assert all(each.low <= each.at.low <= each.at.mean <= each.at.high <= each.high for each in found)
 
 
 def test_curves_cross_as_often_as_they_do():

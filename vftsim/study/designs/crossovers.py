@@ -1,22 +1,32 @@
 """Crossovers: where two curves that were measured at the same points of an axis cross.
 
-Every point has the same replications, so two settings are compared replication by replication.  At a point where all
-replications agree which of the two is higher, the order is certain; between two such points with opposite orders,
-and nothing certain between them, the curves cross.  Where: each replication's own difference, taken as linear between
-the points, has its first zero there; the crossover is the mean of those, with the interval of a mean.
+Every point has the same replications, so two settings are compared replication by replication.  At a point the order
+is certain where the interval of the mean difference is on one side of 0, at the confidence that all points together
+need (Bonferroni); below ten replications, which give no interval, where all of them agree.  Between two such points
+with opposite orders, and nothing certain between them, the curves cross: where the mean difference, taken as linear
+between the points, is 0.  The interval has all places at which the difference, so taken of each replication, is not
+certain (Fieller): unlike a mean of the replications' own crossings it holds where noise makes their curves cross
+several times.  Below ten replications the place is the mean of their own ones, with lowest and highest.
 
 Linear interpolation errs by at most the bracket, the two points between which the crossover lies: a finer grid there
-narrows it.  An order that no replication disagrees about may still be chance where there is one replication.
+narrows it.  An order that no replication disagrees about may still be chance where there are few.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from vftsim.spec.units import number_and_unit, quantity_of
-from vftsim.stats import Estimate, mean_interval
+from vftsim.stats import Estimate, bonferroni, mean_interval
+from vftsim.stats.intervals import FEWEST_RUNS, runs_range
 from vftsim.study.runs.results import CONFIDENCE
+
+CERTAIN = (
+    "At the two values given the interval of the difference is on one side of 0; of fewer than ten replications all "
+    "agree."
+)
+"""What stands below a table of crossovers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +52,78 @@ def crossovers(
     Each curve has for each place what every replication measured; replications are in the same order everywhere.
     """
     gaps = [[a - b for a, b in zip(one, other, strict=True)] for one, other in zip(first, second, strict=True)]
-    certain = [number for number, gap in enumerate(gaps) if _order(gap)]
+    orders = [_order(gap, bonferroni(confidence, len(points))) for gap in gaps]
+    certain = [number for number, order in enumerate(orders) if order]
     crossings = []
     for before, after in pairwise(certain):
-        if _order(gaps[before]) == _order(gaps[after]):
-            continue
-        zeros = [
-            _first_zero(points[before : after + 1], [gap[n] for gap in gaps[before : after + 1]])
-            for n in range(len(gaps[before]))
-        ]
-        at = mean_interval(zeros, confidence)
-        crossings.append(Crossover(points[before], points[after], at, _order(gaps[before]) < 0))
+        if orders[before] != orders[after]:
+            within = slice(before, after + 1)
+            at = _place(points[within], gaps[within], orders[before], confidence)
+            crossings.append(Crossover(points[before], points[after], at, orders[before] < 0))
     return crossings
 
 
-def _order(gap: Sequence[float]) -> int:
-    """Return the sign that all differences have; 0 if they do not agree, or there are none."""
+def _order(gap: Sequence[float], confidence: float) -> int:
+    """Return the sign that the mean of differences surely has; 0 if it may have either, or there are none."""
     if not gap or any(math.isnan(value) for value in gap):
         return 0
-    return 1 if min(gap) > 0.0 else -1 if max(gap) < 0.0 else 0
+    sign = 1 if math.fsum(gap) > 0.0 else -1
+    return sign if mean_interval([sign * value for value in gap], confidence).low > 0.0 else 0
 
 
-def _first_zero(points: Sequence[float], gap: Sequence[float]) -> float:
-    """Return where a difference, linear between the points, is 0 first; its ends have opposite signs."""
-    for (here, before), (there, after) in pairwise(zip(points, gap, strict=True)):
-        if before * after <= 0.0 and before != after:
-            return here + (there - here) * before / (before - after)
-    raise AssertionError("the ends of a difference that crosses have opposite signs")
+def _place(points: Sequence[float], gaps: Sequence[Sequence[float]], before: int, confidence: float) -> Estimate:
+    """Return where differences, which have the sign ``before`` at the first point and the other at the last, are 0."""
+    runs = [list(own) for own in zip(*gaps, strict=True)]
+    if len(runs) < FEWEST_RUNS:
+        own = [_reach(points, gap, before) for gap in runs]
+        return runs_range(math.fsum(own) / len(own), own, confidence)
+    low = _leaves(points, gaps, before, confidence)
+    high = -_leaves([-x for x in reversed(points)], [*reversed(gaps)], -before, confidence)
+    mean = [math.fsum(gap) / len(gap) for gap in gaps]
+    at = _reach(points, mean, before)
+    return Estimate(at, (high - low) / 2.0, low, high, len(runs), confidence, "skew-corrected t")
+
+
+def _reach(points: Sequence[float], gap: Sequence[float], before: int) -> float:
+    """Return where a difference, linear between the points, is 0, having a sign before.
+
+    Where it is so several times, as much of the other sign lies before the place as of this one behind.
+    """
+    reach = points[0]
+    for (here, one), (there, other) in pairwise(zip(points, gap, strict=True)):
+        ends = max(before * one, 0.0), max(before * other, 0.0)
+        share = sum(ends) / (abs(one) + abs(other)) if one or other else 0.5
+        reach += (there - here) * share
+    return reach
+
+
+_STEPS, _HALVINGS = 16, 20
+"""Places between two points at which it is tried whether an order is certain; halvings of what is between two."""
+
+
+def _leaves(points: Sequence[float], gaps: Sequence[Sequence[float]], before: int, confidence: float) -> float:
+    """Return the first place at which the order of the first point is no longer certain."""
+    certain = points[0]
+    for (here, one), (there, other) in pairwise(zip(points, gaps, strict=True)):
+
+        def is_certain(share: float, one: Sequence[float] = one, other: Sequence[float] = other) -> bool:
+            between = [(1.0 - share) * a + share * b for a, b in zip(one, other, strict=True)]
+            return _order(between, confidence) == before
+
+        for step in range(1, _STEPS + 1):
+            if not is_certain(step / _STEPS):
+                share = _last(is_certain, (step - 1) / _STEPS, step / _STEPS)
+                return here + (there - here) * share
+        certain = there
+    return certain
+
+
+def _last(holds: Callable[[float], bool], yes: float, no: float) -> float:
+    """Return the last place between two at which something holds that holds at the first and not at the second."""
+    for _ in range(_HALVINGS):
+        middle = (yes + no) / 2.0
+        yes, no = (middle, no) if holds(middle) else (yes, middle)
+    return yes
 
 
 def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:

@@ -2,9 +2,9 @@
 
 A setting is put to a few values, and every mechanism is played at each with the same replications; where the cheapest
 of those that meet what is asked changes between two values, all are played in the middle (of the logarithm) too, twice.
-Two things change an order: two prices cross, or a figure that is asked for crosses its limit.  Where: replication by
-replication, linear between the values over the setting's logarithm (:mod:`.crossovers`): a price itself, the logarithm
-of a figure that is positive everywhere, which near saturation grows by factors.
+Two things change an order: two prices cross, or a figure that is asked for crosses its limit.  Where: linear between
+the values over the setting's logarithm (:mod:`.crossovers`): a price itself, the logarithm of a figure that is positive
+everywhere, which near saturation grows by factors.
 
 Where nothing is asked, the mechanisms that have a backup are compared.  A ramp is played as one step at its first load,
 unless its capacity is asked for.  Crashes are played where what they show is asked for.  The interval of a place is of
@@ -23,7 +23,7 @@ from vftsim.stats import Estimate
 from vftsim.study.blocks.head import INTERVALS
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_of
 from vftsim.study.designs.constant_load import at_load
-from vftsim.study.designs.crossovers import Crossover, crossovers
+from vftsim.study.designs.crossovers import CERTAIN, Crossover, crossovers
 from vftsim.study.designs.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, computed, is_of_failure
 from vftsim.study.designs.failover import Crashes, FailoverStudy, crashes_of_each
 from vftsim.study.designs.ramp import ramp_capacity_of
@@ -115,7 +115,7 @@ class Change:
     at: Estimate
     low: float
     high: float
-    """Values next to it at which all replications agree."""
+    """Values next to it at which the order is certain."""
     is_of_cheapest: bool
     """Whether it changes who is the cheapest."""
 
@@ -387,8 +387,7 @@ def crossover_blocks(orders: Sequence[Order], kinds: Sequence[str]) -> Iterator[
     if changes:
         caption = (
             "Linear between the values that were played, over the logarithm (of a figure above 0 that is asked for its "
-            "logarithm too), replication by replication; all of them agree on the order at the two values given. "
-            f"{INTERVALS}"
+            f"logarithm too). {CERTAIN} {INTERVALS}"
         )
         yield Table(["what changes (* the cheapest)", "at", "between"], changes, "", caption)
     if orders:
@@ -413,7 +412,7 @@ def _stretch(order: Order, kind: str, begin: float, end: float, ending: Change |
     if ending is not None:
         return f"{who} to {in_words(ending.at)} ({_reason(ending)})"
     after = min(value for value in order.points if value > end)
-    return f"{who} to somewhere between {plain(end)} and {plain(after)} (replications disagree)"
+    return f"{who} to somewhere between {plain(end)} and {plain(after)} (the order there may be chance)"
 
 
 def _reason(change: Change) -> str:

@@ -12,7 +12,7 @@ from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head, intervals, outside_notes, within
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.axes import SHORT_MEANINGS
-from vftsim.study.designs.crossovers import numbers_of
+from vftsim.study.designs.crossovers import CERTAIN, numbers_of
 from vftsim.study.designs.experiment import Found
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Point
 from vftsim.study.designs.protections import MEANINGS
@@ -237,8 +237,8 @@ def _crossovers(found: Found, caption: str) -> list[Block]:
     if not rows:
         return [Note("Crossovers: no two mechanisms change their order on an axis in a figure shown")]
     about = (
-        "Crossovers: where the order of two mechanisms changes on an axis, linear between its values; every "
-        f"replication agrees on the order at the two values given. {caption}"
+        "Crossovers: where the order of two mechanisms changes on an axis, linear between its values. "
+        f"{CERTAIN} {caption}"
     )
     return [Table(["which has less", "at", "between", "of"], rows, "", about)]
 
