@@ -212,6 +212,7 @@ def test_the_first_example_of_the_page_is_planned_as_it_stands(tmp_path, capsys)
         ("  streams: {low: 20 ms, high: 3}\n", "{kind: sobol, points: 4}", "one unit"),
         ("  streams: {low: -1, high: 3, scale: log}\n", "{kind: sobol, points: 4}", "begins above 0"),
         ("  streams: [1]\n  load: {key: workloads.media.streams, values: [2]}\n", "", "'streams' and 'load' both set"),
+        ("  streams: [10, 20, 10.0]\n", "", "factor 'streams' names a value twice"),
         ("  strems: [1]\n", "", "did you mean 'streams'"),
         ("  domains.dom0.wieght: [1]\n", "", "did you mean 'weight'"),
         ("  domains.dom0.vcpus: [1, 0]\n", "", "^factors: domains.dom0.vcpus=0: 'vcpus' must be >= 1, got 0$"),

@@ -133,6 +133,7 @@ def test_times_can_be_axes():
         ((None, "credit", ["weight=1,,2"]), "not of the form"),
         ((None, "credit", ["weight"]), "not of the form"),
         ((None, "credit", ["weight=1,1"]), "twice"),
+        ((None, None, ["measure.duration=2 s,2000 ms"]), "names a value twice"),
         ((None, "credit", ["weight=1", "weight=2"]), "given twice"),
         (("lab-virtual", "credit"), "needs axes"),
         (("lab-virtual", None), "needs axes"),

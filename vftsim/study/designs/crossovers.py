@@ -139,3 +139,9 @@ def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
         return [number for number, _ in numbers], units.pop()
     quantity = quantity_of(*units)
     return None if quantity is None else ([float(quantity.parse(value)) for value in values], quantity.base_unit)
+
+
+def has_twice(values: Sequence[str]) -> bool:
+    """Tell whether two values of an axis are one, also where they are written in two ways (``1 s`` and ``1000 ms``)."""
+    numbers = numbers_of(values)
+    return len(set(values if numbers is None else numbers[0])) < len(values)

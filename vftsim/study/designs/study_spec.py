@@ -12,6 +12,7 @@ from vftsim.errors import UsageError
 from vftsim.spec import Items, Percent, Room, Spec, json_schema, list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, instead, listing, shown
+from vftsim.study.designs.crossovers import has_twice
 from vftsim.study.figures.frames import OF_ESTIMATES
 
 ROOM: Room = "experiments"
@@ -193,11 +194,12 @@ def _incompatibility(design: Any, name: str, factor: Factor) -> str | None:
         return "has values of its own; in a list the points say them" if factor.values or factor.is_range else None
     if not factor.values and not factor.is_range:
         return "has neither values nor a range (low, high)"
-    if factor.is_range and isinstance(design, Paired):
-        return "is a range; paired factors have values"
-    if factor.is_range and isinstance(design, Grid) and factor.levels is None:
-        return "is a range; a grid needs levels of it, or take design {kind: sobol, points: 32}"
-    return None
+    if isinstance(design, Paired):
+        return "is a range; paired factors have values" if factor.is_range else None
+    if has_twice([*map(str, factor.values)]):
+        return "names a value twice"
+    is_bare = factor.is_range and isinstance(design, Grid) and factor.levels is None
+    return "is a range; a grid needs levels of it, or take design {kind: sobol, points: 32}" if is_bare else None
 
 
 def study_schema() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.study.designs.axes import refuse_overwritten, scheduler_keys, short_keys, split_values
+from vftsim.study.designs.crossovers import has_twice
 from vftsim.study.designs.experiment import Experiment
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Points, Source, refuse_many, source_of
 from vftsim.study.designs.protections import kinds_named, parts_named, protection_key
@@ -117,7 +118,7 @@ def _axes(model: Model, texts: Sequence[str]) -> dict[str, list[str]]:
         name, values = name.strip(), split_values(rest)
         if not equals or not name or not all(values):
             raise UsageError(f"--grid: '{text}' is not of the form name=value,value, e.g. weight=256,512,1024")
-        if len(set(values)) < len(values):
+        if has_twice(values):
             raise UsageError(f"--grid: '{text}' names a value twice")
         if name in axes:
             raise UsageError(f"--grid: '{name}' is given twice; put all its values into one --grid")
