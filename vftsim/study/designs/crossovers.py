@@ -73,10 +73,10 @@ def _order(gap: Sequence[float], confidence: float) -> int:
 
 def _place(points: Sequence[float], gaps: Sequence[Sequence[float]], before: int, confidence: float) -> Estimate:
     """Return where differences, which have the sign ``before`` at the first point and the other at the last, are 0."""
-    runs = [list(own) for own in zip(*gaps, strict=True)]
+    runs = [list(run) for run in zip(*gaps, strict=True)]
     if len(runs) < FEWEST_RUNS:
-        own = [_reach(points, gap, before) for gap in runs]
-        return runs_range(math.fsum(own) / len(own), own, confidence)
+        places = [_reach(points, run, before) for run in runs]
+        return runs_range(math.fsum(places) / len(places), places, confidence)
     low = _leaves(points, gaps, before, confidence)
     high = -_leaves([-x for x in reversed(points)], [*reversed(gaps)], -before, confidence)
     mean = [math.fsum(gap) / len(gap) for gap in gaps]
