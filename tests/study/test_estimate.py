@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -316,6 +317,24 @@ def test_time_that_is_over_interrupts():
     with pytest.raises(KeyboardInterrupt), ended_beyond(50_000_000, None, texts.append):
         time.sleep(60)
     assert texts == ["0.05 seconds, the --max-time, are over"]
+
+
+@pytest.mark.own_process
+def test_a_mistake_is_not_told_beside_time_that_is_over():
+    """It comes while the end of time is being said: what is inside is interrupted, and nobody hears of both."""
+    is_said, mistake = threading.Event(), threading.Event()
+
+    def say(_: str) -> None:
+        is_said.set()
+        mistake.wait(10)
+
+    def work() -> None:
+        is_said.wait(10)
+        threading.Timer(0.1, mistake.set).start()
+        raise UsageError("a mistake")
+
+    with pytest.raises(KeyboardInterrupt), ended_beyond(1_000_000, None, say):
+        work()
 
 
 @pytest.mark.own_process

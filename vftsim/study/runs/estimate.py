@@ -464,25 +464,28 @@ def memory_of_machine() -> float:
 def ended_beyond(most_ns: int | None, most_bytes: int | None, notify: Callable[[str], None]) -> Iterator[None]:
     """Interrupt what is inside after a time, or when its processes together use more memory; as Ctrl-C does.
 
-    What has finished is kept.
+    What has finished is kept.  Either it is interrupted, and that is said, or it is left: never one after the other.
     """
     if (most_ns, most_bytes) == (None, None) or threading.current_thread() is not threading.main_thread():
         yield
         return
-    main, over, left = threading.main_thread(), threading.Event(), threading.Event()
+    main, over, left, deciding = threading.main_thread(), threading.Event(), threading.Event(), threading.Lock()
     end_s = math.inf if most_ns is None else time.monotonic() + most_ns / _S
 
     def watch() -> None:
         while not left.wait(max(0.0, min(end_s - time.monotonic(), math.inf if most_bytes is None else _LOOK_S))):
             used = 0 if most_bytes is None else memory_in_use()
             if most_bytes is not None and used > most_bytes:
-                notify(f"{used / 1e6:.0f} MB of memory are used, --max-memory allows {most_bytes / 1e6:.0f} MB")
+                why = f"{used / 1e6:.0f} MB of memory are used, --max-memory allows {most_bytes / 1e6:.0f} MB"
             elif most_ns is not None and time.monotonic() >= end_s:
-                notify(f"{duration_in_words(most_ns / _S)}, the --max-time, are over")
+                why = f"{duration_in_words(most_ns / _S)}, the --max-time, are over"
             else:
                 continue
-            over.set()
-            _interrupt(main)
+            with deciding:
+                if not left.is_set():
+                    notify(why)
+                    over.set()
+                    _interrupt(main)
             return
 
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -492,9 +495,12 @@ def ended_beyond(most_ns: int | None, most_bytes: int | None, notify: Callable[[
     try:
         yield
     finally:
-        left.set()
-        if is_ignored:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            with deciding:
+                left.set()
+        finally:
+            if is_ignored:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def memory_in_use() -> int:
