@@ -69,6 +69,20 @@ def test_an_address_that_is_too_long_for_its_column_is_broken_at_a_dot_and_no_nu
     assert [line[:25].rstrip() for line in lines[-3:]] == ["0: workloads.pages.", "  rate=74.8818 /s,", "  weight=1"]
 
 
+def test_a_name_that_is_too_long_between_dots_is_broken_at_a_hyphen():
+    """Each was cut at the width, within 'registrar', 'output' and 'checkpoints'; what is one word is cut."""
+    names = {
+        "domains.front.registrar_of_all_subscribers.calls": "domains.front.registrar_|of_all_subscribers.|calls",
+        "interval-coverage-of-output-models": "interval-coverage-of-|output-models",
+        "two_guests_with_checkpoints+rate=1000 /s": "two_guests_with_|checkpoints+rate=1000|/s",
+        "n" * 30: "n" * 22 + "|" + "n" * 8,
+    }
+    for name, said in names.items():
+        row = [name, *[interval(123456.0, 1234.0)] * 3]
+        lines = as_text([Table(["of a name", "a" * 10, "b" * 10, "c" * 10], [row])], 60).splitlines()[2:]
+        assert "|".join(line[:24].strip() for line in lines) == said
+
+
 def test_what_fits_in_no_column_is_a_figure_a_line():
     table = Table(("name", "heading" * 8), [["first", interval(1.0, 0.1)]])
     lines = as_text([table], 60).splitlines()

@@ -124,24 +124,29 @@ def _heading(table: Table, texts: Sequence[int], sizes: Sequence[int], pairs: Se
 
 def _in_column(text: str, size: int) -> list[str]:
     """Return words within a column; what goes on in a further line is set in."""
+    if len(text) <= size:
+        return [text.rstrip()]
     indent = " " * (len(text) - len(text.lstrip()))
-    deeper, words = "", text.strip()
-    if len(text) > size:
-        deeper = f"{indent}  "
-        words = " ".join(part for word in text.split() for part in _broken(word, size - len(deeper)))
-    return textwrap.wrap(words, size, initial_indent=indent, subsequent_indent=deeper, break_on_hyphens=False) or [""]
+    deeper, lines = f"{indent}  ", [""]
+    for word in text.split():
+        for number, part in enumerate(_parts(word, max(size - len(deeper), 1))):
+            between = " " if number == 0 and lines[-1] else ""
+            if lines[-1] and len(lines[-1] + between + part) > size:
+                lines.append(deeper + part)
+            else:
+                lines[-1] += (between if lines[-1] else indent) + part
+    return lines
 
 
-def _broken(word: str, size: int) -> list[str]:
-    """Return a word in parts of a size, where it is longer: an address ends a line at a dot, and a number nowhere."""
-    if len(word) <= size:
-        return [word]
-    parts = [""]
-    for part in re.split(r"(?<=[.=/])(?=[^\W\d])", word):
-        if parts[-1] and len(parts[-1] + part) > size:
-            parts.append("")
-        parts[-1] += part
-    return parts
+def _parts(word: str, size: int) -> list[str]:
+    """Return the parts between which a word may be broken, none longer than a size: an address ends a line at a dot.
+
+    Where what is between two is too long, a name does at a hyphen; a number nowhere.
+    """
+    parts = [word]
+    for end in (r"(?<=[.=/])(?=[^\W\d])", r"(?<=[-_+])(?=[^\W\d])"):
+        parts = [each for part in parts for each in (re.split(end, part) if len(part) > size else [part])]
+    return [part[begin : begin + size] for part in parts for begin in range(0, len(part), size)]
 
 
 def _figure(cell: tuple[str, str], pair: tuple[int, int], size: int, is_below: bool) -> list[str]:
