@@ -198,6 +198,7 @@ def test_a_fault_that_stops_nothing_is_told():
     [
         ({"every": "2 ms"}, 100, "298 ms"),
         ({"every": "2 ms", "most": 99}, 99, ""),
+        ({"every": "2 ms", "most": 100}, 100, ""),
         ({"every": "6 ms"}, 84, ""),
         ({"mean": "1 ms"}, 100, "about 300 ms"),
     ],

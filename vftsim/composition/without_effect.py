@@ -101,7 +101,7 @@ def _of_faults(spec: ModelSpec) -> Iterator[str]:
         if fault.strikes_card and not struck.interfaces:
             yield f"faults.{number}: {name} has no interface, so nothing is cut off"
         again = fault.repeat
-        if again is None or again.most != type(again).model_fields["most"].default:
+        if again is None or "most" in again.model_fields_set:
             continue
         apart_ns = again.every or (again.mean or 0) + max(0, fault.lasts_ns)
         first_ns = spec.time_of(fault.at) + (0 if again.every else apart_ns)
