@@ -18,6 +18,13 @@ from vftsim.study.runs.workers import Interrupted
 
 VARIANT = f"{ASKED}&1.domains.sut.cpu_inflation=1.2"
 KNOB = "domains.sut.cpu_inflation"
+PAGES = """\
+hosts: {host: {}}
+networks: {lan: {}}
+domains: {vm: {interfaces: {eth0: {path: {kind: moderated}}}, applications: {web: {kind: service}}}}
+workloads: {u: {kind: open_requests, to: vm, rate: 50 /s, timeout: 100 ms}}
+measure: {warm_up: 1 s, duration: 20 s}
+"""
 
 
 def records(folder):
@@ -154,6 +161,23 @@ def test_the_load_of_every_kind_of_model_can_be_asked(opened, monkeypatch, capsy
     assert ("-n" in posed.study.words) is (model == "lab-virtual")
     assert main([*posed.study.words, "-j", "1", "-q"]) == 3
     assert "it has begun" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ask", ["run", "protection"])
+def test_variants_of_a_first_look_are_measured_for_the_same_time(opened, tmp_path, ask):
+    """Of clients that wait for 100, 200 and 400 ms 1.2 s are needed, and 7.5 s of those that wait for 1, 2 and 4 s."""
+    (tmp_path / "pages.yaml").write_text(PAGES)
+    page = opened(models=["pages.yaml"])
+    query = f"model=pages.yaml&ask={ask}&n=1&1.workloads.u.timeout=1+s"
+    today, variant = page.posed(query)
+    assert today.study.words[-2:] == ("--set", "measure.duration=7.5 s")
+    assert ("--quick" in today.study.words, "--quick" in variant.study.words) == (False, True)
+    assert today.model.spec.measure.duration == variant.model.spec.measure.duration == 7_500_000_000
+    # By its own address it is the same study, which a page that is opened again goes on with.
+    for each in (today, variant):
+        assert page.posed(each.study.address)[0].study == each.study
+    (alone,) = page.posed(f"model=pages.yaml&ask={ask}&n=1")
+    assert "--quick" in alone.study.words
 
 
 def test_a_mistake_is_said_where_it_was_made(page):

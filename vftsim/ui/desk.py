@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -15,14 +15,14 @@ from urllib.parse import parse_qsl
 import vftsim
 from vftsim.errors import UsageError, VftsimError
 from vftsim.report.html import fragment, page
-from vftsim.spec import Document, read_document
+from vftsim.spec import DURATION, Document, read_document
 from vftsim.spec.shipped import is_file
 from vftsim.study.blocks.printed import whole
-from vftsim.study.runs.model import Model, model_of
+from vftsim.study.runs.model import Model, first_look_ns, model_of
 from vftsim.study.store.files import sha256_of
 from vftsim.study.store.manifest import identity
 from vftsim.ui.knobs import Knob
-from vftsim.ui.question import MOST_PAIRS, Question, checked, read_question
+from vftsim.ui.question import MOST_PAIRS, Configuration, Question, checked, read_question
 from vftsim.ui.runs import Runs, State, Study
 
 _MOST_DRAWN = 16
@@ -81,20 +81,31 @@ class Desk:
         return self.read(readable)
 
     def posed(self, question: Question) -> list[Posed]:
-        """Return the configurations of a question; refuse changes that a model cannot have."""
+        """Return the configurations of a question; refuse changes that a model cannot have.
+
+        In a first look all are measured for the same time: a command that would measure less is told how long.
+        """
         path, posed = self.models[question.model], []
-        for each in question.configurations:
-            try:
-                model, knobs = checked(each, self._document(path), path)
-            except VftsimError as error:
-                raise UsageError(f"{each.label}: {error}") from None
-            model = model.quick() if question.is_quick else model
-            words = question.words(each, path, has_ramp=model.spec.ramp is not None)
-            alone = question.alone(each)
+        found = [(each, *self._checked(each, path)) for each in question.configurations]
+        needed_ns = [_first_look_ns(question, model) for _, model, _ in found]
+        for (given, unchanged, knobs), own_ns in zip(found, needed_ns, strict=True):
+            asked, each, model = question, given, unchanged.quick() if question.is_quick else unchanged
+            longer = _longer(unchanged, own_ns, max(needed_ns)) if question.is_quick else None
+            if longer is not None:
+                asked, each = replace(question, is_quick=False), replace(given, changes={**given.changes, **longer})
+                model, _ = self._checked(each, path)
+            words = asked.words(each, path, has_ramp=model.spec.ramp is not None)
+            alone = asked.alone(each)
             name = sha256_of({**identity(model, alone.seed), "words": words})[:20]
             study = Study(self.store / name, tuple(words), alone.address)
             posed.append(Posed(each.label, model, knobs, study, self.runs.state(study)))
         return posed
+
+    def _checked(self, configuration: Configuration, path: str) -> tuple[Model, Mapping[str, Knob]]:
+        try:
+            return checked(configuration, self._document(path), path)
+        except VftsimError as error:
+            raise UsageError(f"{configuration.label}: {error}") from None
 
     def base_model(self, name: str) -> Model:
         return model_of(self._document(self.models[name]), name)
@@ -125,6 +136,25 @@ class Desk:
                     self._drawn.popitem(last=False)
             self._drawn.move_to_end(key)
             return self._drawn[key]
+
+
+def _first_look_ns(question: Question, model: Model) -> int:
+    """Return what a first look measures at least, where a question of the page has one."""
+    if not question.is_quick or question.ask not in ("run", "protection"):
+        return 0
+    if question.ask == "run":
+        return first_look_ns([model])
+    from vftsim.study.designs.protections import fitting, kinds_named  # noqa: PLC0415 - as :func:`.question._kinds`
+
+    return first_look_ns(fitting(model, kinds_named(question.protection))[0].values())
+
+
+def _longer(model: Model, own_ns: int, least_ns: int) -> dict[str, str] | None:
+    """Return what has a model measured as long as others need in a first look; None: it does so by itself."""
+    alone, longer = (model.quick(each_ns).spec.measure.duration for each_ns in (own_ns, least_ns))
+    if alone == longer:
+        return None
+    return {} if longer == model.spec.measure.duration else {"measure.duration": DURATION.format(longer)}
 
 
 def _stamps(document: Document) -> list[tuple[int, int] | None]:
