@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from tests.composition.composed import checked, interface
 from tests.platform.machine_park import PATHS, Case, Park
+from vftsim.composition.run import run_model
 from vftsim.kernel.simpy_engine import SimpyEngine
 from vftsim.platform.protection.device_faults import SlowBackup
 from vftsim.platform.protection.when import Instant
@@ -249,6 +251,21 @@ def test_under_comparison_outputs_wait_for_the_slow_replica(engine: Any):
         elif at_ms > 420:
             assert (time_ns - issued[number]) / MS == pytest.approx(100, abs=0.001)
     assert len(plant.seen) > 60
+
+
+def test_the_slow_replica_begins_with_a_request_when_the_primary_does():
+    """4 ms of work every 10 ms take the other 8: each answer waits for 4, though the primary idles between."""
+    own = {"kind": "coarse_lockstep", "divergence_rate": "0.001 /s", "period": "100 s", "jitter": "0 s"}
+    program = {"kind": "service", "demand": "4 ms"}
+    data = {
+        "hosts": {"host": {"scheduler": {"kind": "credit"}}},
+        "domains": {"guest": {"interfaces": interface("moderated"), "applications": {"s": program}, "protection": own}},
+        "faults": [{"kind": "slow_backup", "at": "0 s", "speed": "50 %"}],
+        "workloads": {"load": {"kind": "open_requests", "to": "guest", "rate": "100 /s", "gap_cv": 0}},
+        "measure": {"warm_up": "100 ms", "duration": "1 s"},
+    }
+    held = run_model(checked(data), 1, 0, "compiled").whole.outcomes["domains.guest.protection"].output_held
+    assert held == pytest.approx(4.0, abs=0.001)
 
 
 def test_what_does_not_fit_is_refused():

@@ -141,8 +141,8 @@ class CoarseLockstep(Record):
     ``divergences``, ``delays`` and ``misses`` are feeds; 0: none.  The present run ends because replicas differ
     (``is_divergence``) or because its period is over.  No output leaves before ``last_due_ns``: they stay in order.
 
-    A secondary at less than its speed (``secondary_speed`` below 1) is through at ``secondary_ns`` with what the
-    primary did up to ``done_ns``, by when the guest had used ``ran_ns`` of CPU time.
+    A secondary at less than its speed (``secondary_speed`` below 1) was ``late_ns`` behind with what the primary did up
+    to ``done_ns``, by when the guest had used ``ran_ns`` of CPU time.
     """
 
     period_ns: int
@@ -155,7 +155,7 @@ class CoarseLockstep(Record):
     is_divergence: bool
     last_due_ns: int
     secondary_speed: float
-    secondary_ns: int
+    late_ns: int
     done_ns: int
     ran_ns: int
 
@@ -266,7 +266,7 @@ def plan_comparison(sim: Sim, guard: Guard, coarse: CoarseLockstep, row: int) ->
 @part
 def catch_up(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> None:
     """The secondary has done what the primary has."""
-    coarse.secondary_ns = sim.now_ns
+    coarse.late_ns = 0
     coarse.done_ns = sim.now_ns
     coarse.ran_ns = machine.run_ns(sim, guard)
 
@@ -275,18 +275,15 @@ def catch_up(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> None:
 def lateness_ns(sim: Sim, guard: Guard, coarse: CoarseLockstep) -> int:
     """Return how far the secondary is behind with what the primary has done by now.
 
-    It begins with work when the primary does or when it is through with what came before.
+    It begins with work when the primary does or when it is through with what came before.  What the primary has done
+    since the last look ends now, with an output; before that it had nothing to do.
     """
-    if coarse.secondary_speed == 1.0 and coarse.secondary_ns <= sim.now_ns:
-        catch_up(sim, guard, coarse)
-        return 0
-    ran_ns = machine.run_ns(sim, guard)
-    coarse.secondary_ns = max(coarse.secondary_ns, coarse.done_ns) + int(
-        (ran_ns - coarse.ran_ns) / coarse.secondary_speed
-    )
-    coarse.done_ns = sim.now_ns
-    coarse.ran_ns = ran_ns
-    return max(0, coarse.secondary_ns - sim.now_ns)
+    ran_ns = machine.run_ns(sim, guard) - coarse.ran_ns
+    idle_ns = max(0, sim.now_ns - coarse.done_ns - ran_ns)
+    late_ns = max(0, coarse.late_ns - idle_ns) + int(ran_ns * (1.0 / coarse.secondary_speed - 1.0))
+    catch_up(sim, guard, coarse)
+    coarse.late_ns = late_ns
+    return late_ns
 
 
 @coarse_lockstep.implements(set_backup_speed)
@@ -294,8 +291,7 @@ def pace_secondary(sim: Sim, guard: Guard, speed: float) -> None:
     """Let the secondary execute at this share of its speed; outputs that wait already keep their instants."""
     coarse = coarse_locksteps(sim)[guard.row]
     # At the old speed up to now: only what is left takes longer.
-    left_ns = lateness_ns(sim, guard, coarse)
-    coarse.secondary_ns += int(left_ns * (coarse.secondary_speed / speed - 1.0))
+    coarse.late_ns = int(lateness_ns(sim, guard, coarse) * coarse.secondary_speed / speed)
     coarse.secondary_speed = speed
 
 
