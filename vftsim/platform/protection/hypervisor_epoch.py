@@ -20,7 +20,8 @@ two messages is deterministic, so a crash can be announced, as for lockstep, and
 primary whose messages do not get through does: whether a host acts before it depends on what the guest does.
 
 Left out: the instructions of an idle guest are those of its idle loop, so epochs continue; the backup's speed equals
-the primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again.
+the primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again;
+disk operations, whose ends wait for the end of an epoch too, and of which the data read is forwarded.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -84,7 +85,8 @@ class HypervisorEpochFields(HeartbeatFields):
 
     issues_all: ClassVar[bool] = True
     uncalibrated: ClassVar[str] = (
-        "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)"
+        "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996); disk operations of "
+        "programs end at once, and what is read is not forwarded"
     )
     sends_pages: ClassVar[bool] = False
     most_vcpus: ClassVar[int] = 1
