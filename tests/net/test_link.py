@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from network import Network, reserve_now
 
 from vftsim.kernel import EventKind
-from vftsim.platform.io.link import Link, utilization
+from vftsim.platform.io.link import Link, carried_bytes, utilization
 
 _GBIT = 1_000_000_000
 _US = 1_000
@@ -58,6 +58,15 @@ def test_utilization_is_the_share_of_the_time_that_the_bits_take() -> None:
     """1250 bytes at 1 Gbit/s fill 10 us; of 40 us that is a quarter."""
     assert utilization(1250, _GBIT, 40 * _US) == 0.25
     assert utilization(0, _GBIT, 0) == 0.0
+
+
+@pytest.mark.parametrize(("at_us", "carried"), [(0, 0), (4, 500), (8, 1000), (20, 2500), (24, 3000), (99, 3000)])
+def test_what_waits_is_not_carried_yet(at_us: int, carried: int) -> None:
+    """Three frames of 1000 bytes taken at once leave at 125 bytes a us."""
+    wire = Wire(_GBIT, 50 * _US, 3000)
+    for number in range(3):
+        wire.network.send(1000, number)
+    assert carried_bytes(wire.link, at_us * _US) == carried
 
 
 def test_a_lone_frame_takes_its_transmission_time_and_the_latency() -> None:

@@ -3,6 +3,8 @@
 import pytest
 
 from tests.workloads import lab
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
 from vftsim.records.forms.networks import moderation_jitter_ns
 from vftsim.workloads.bulk_udp import BulkUdpSpec
 from vftsim.workloads.stations import StationsSpec
@@ -177,3 +179,18 @@ def test_jitter_rises_with_clients():
     assert means_ns[1] < means_ns[3] < means_ns[5]
     for n, found_ns in means_ns.items():
         assert found_ns == pytest.approx(moderation_jitter_ns(FRAME * 8 * n, 125 * US, 2 * US), rel=0.25)
+
+
+def test_a_link_is_no_busier_than_its_line_while_its_queue_fills():
+    """60 Mbit/s at a line of 20 for 200 ms: it carries 500 kB of them, and its queue has taken 256 KiB more."""
+    card = {"eth0": {"path": {"kind": "moderated"}}}
+    flood = {"kind": "bulk_udp", "to": "a", "rate": "60 Mbit/s", "spread": "0 s", "network": {"switched": True}}
+    spec = {
+        "networks": {"lan": {"rate": "20 Mbit/s"}},
+        "domains": {"a": {"interfaces": card, "applications": {"sink": {"kind": "udp_sink"}}}},
+        "workloads": {"load": flood},
+        "measure": {"warm_up": "0 s", "duration": "200 ms"},
+    }
+    found = run_model(ModelSpec.model_validate(spec), 1, 0).whole.outcomes["networks.lan.to_host"]
+    assert found.busy == pytest.approx(100, abs=0.1)
+    assert found.throughput == pytest.approx(20, abs=0.02)

@@ -21,7 +21,7 @@ from vftsim.outcome import Outcome, Phase
 from vftsim.platform.cpu import build as cpu
 from vftsim.platform.cpu.records import hosts, pcpus, uncharged_ns, vcpus
 from vftsim.platform.io.host_cards import cards
-from vftsim.platform.io.link import links
+from vftsim.platform.io.link import carried_bytes, links
 from vftsim.platform.io.nic import nics
 from vftsim.platform.outcomes import RESOURCES, DomainUse, HostUse, LinkUse, Losses
 from vftsim.platform.pauses import Pauses
@@ -294,7 +294,7 @@ class Run:
                 scheduler=host.spec.scheduler.counters(self.engine, host.row),
             )
         for name, (row, rate) in self._links.items():
-            outcomes[name] = LinkUse(sent_bytes=int(rows(links)[row].sent_bytes), rate_bits_per_s=rate)
+            outcomes[name] = LinkUse(sent_bytes=carried_bytes(rows(links)[row], now_ns), rate_bits_per_s=rate)
         for name, guard in built.guards.items():
             outcomes[f"domains.{name}.protection"] = built.protection_of(name).measured(self.engine, guard)
         outcomes["drops"] = Losses(packets={f"{place} {why}": n for (place, why), n in built.drop_counts().items()})

@@ -25,7 +25,7 @@ class Link(Record):
 
     ``byte_ns`` is what a byte takes if that is a whole number, else 0.  ``queue_ns`` is the backlog that the
     transmitter accepts, the frame in transmission included; ``queue_full`` the row of ``drops`` that counts the others.
-    ``sent`` counts frames offered, ``sent_bytes`` what was carried.  The last frame leaves
+    ``sent`` counts frames offered, ``sent_bytes`` what was taken (:func:`carried_bytes`).  The last frame leaves
     ``rest`` / ``rate_bits_per_s`` of a ns after ``free_ns``.
     """
 
@@ -81,6 +81,15 @@ def long_transmission_ns(size_bytes: int, rate_bits_per_s: int) -> int:
 def utilization(sent_bytes: float, rate_bits_per_s: int, elapsed_ns: int) -> float:
     """Share of a stretch of time in which a transmitter was busy with what it sent in it."""
     return sent_bytes * BITS_NS / rate_bits_per_s / elapsed_ns if elapsed_ns else 0.0
+
+
+def carried_bytes(link: Link, now_ns: int) -> int:
+    """Return what a transmitter has put on the wire by now: of what it took, all but what waits and what is left.
+
+    What it takes in a while may be a queue more, or less, than the line carries in it.
+    """
+    waits_ns = max(0, int(link.free_ns) - now_ns)
+    return int(link.sent_bytes) - round(waits_ns * int(link.rate_bits_per_s) / BITS_NS)
 
 
 @part

@@ -23,7 +23,7 @@ from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
 from vftsim.platform.cpu.records import RUNNABLE, pcpus, vcpus
 from vftsim.platform.io.host_cards import cards
-from vftsim.platform.io.link import links, utilization
+from vftsim.platform.io.link import carried_bytes, links, utilization
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, mean_interval
 from vftsim.study.designs.search_levels import JudgedLoad
@@ -133,7 +133,7 @@ def _transmitters(run: Run) -> dict[str, tuple[float, int]]:
             for link, way in ((record.to_host, "to"), (record.from_host, "from")):
                 end = rows(links)[link]
                 transmitters[f"link of {network} {way} {host.name}"] = (
-                    float(end.sent_bytes),
+                    float(carried_bytes(end, run.now_ns)),
                     int(end.rate_bits_per_s),
                 )
     for name, guard in built.guards.items():
