@@ -27,6 +27,7 @@ a frame's time has beyond whole ns goes to the next one (1.5 and 60 Mbit/s: ``na
 (``ft-crash-reprotected-shared``).  By Linux's ``unthrottle_cfs_rq``: who was throttled has no more lead than a sleeper
 (``media-cfs-quota-shares``, ``virtual-shared-core-cfs``).  By the rate of a line that a log shares: entries that wait
 for room keep their turn on it, and are no drops (``ft-crash-outputs-on-the-way``, ``ft-shared-slow-card``).
+By what a pending interrupt is: a card counts no other before the guest comes to it (``nic.sut.interrupts`` of six).
 """
 
 from typing import Any

@@ -111,6 +111,18 @@ def test_what_the_driver_has_not_come_to_takes_descriptors() -> None:
     assert (card.nic.received, card.dropped, card.waiting) == (5, 1, 0)
 
 
+def test_an_interrupt_that_the_guest_has_not_come_to_finds_what_comes_meanwhile() -> None:
+    """4 us an interrupt, 300 a packet: that of 125 us brings 1 and waits for 0 until 304, so 2 joins it at 250.
+
+    The next one, for 3 at 375, waits until 908, so 4 joins it at 500.
+    """
+    card = Card(interrupt_us=4, packet_us=300)
+    card.arrivals(0, 10, 130, 260, 400)
+    assert card.run() == [(304, 0), (908, 1), (908, 2), (1512, 3), (1512, 4)]
+    assert card.nic.interrupts == 3
+    assert card.network.busy_ns() == (3 * 4 + 5 * 300) * _US
+
+
 def test_a_card_that_costs_nothing_delivers_at_once() -> None:
     card = Card(interrupt_us=0, packet_us=0)
     card.arrivals(3, 4)

@@ -3,7 +3,8 @@
 Rule (Intel 1 Gbit/s controllers, ``InterruptThrottleRate``; Linux NAPI): a packet raises an interrupt
 unless one was raised less than the moderation interval ago, in which case it waits for the end of the
 interval; the interrupt announces everything in the ring.  What is announced takes its descriptor until the guest's
-driver comes to that interrupt, which may have to wait for a CPU.  A packet that finds the ring full is dropped.
+driver comes to that interrupt, which may have to wait for a CPU; until then there is no other interrupt, and it finds
+what has come since, too.  A packet that finds the ring full is dropped.
 The first vCPU pays for the interrupts.
 
 The hypervisor can mask the interrupts of a stopped guest and cut its network: while masked the ring fills and
@@ -18,7 +19,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
-from vftsim.platform.cpu.jobs import raise_interrupt
+from vftsim.platform.cpu.jobs import on_pcpu_ns, raise_interrupt
 from vftsim.platform.cpu.records import RUNNING, domains, vcpus, work_done, works
 from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.host_cards import send_from_host
@@ -108,8 +109,8 @@ class GuestNic(Record):
 
     ``received`` counts packets by port.  They go from the ring (``announced`` to the guard, then ``batch``) to
     interrupt work (``taken``) and on to their sockets.  ``is_pending``: an interrupt is planned; ``is_due``: it came
-    while masked.  ``ring_full`` and ``down`` are rows of ``drops``.  Outputs wait in ``outbox`` for the next multiple
-    of ``release_ns``, if that is not 0.
+    while masked; ``work`` is that of the last one.  ``ring_full`` and ``down`` are rows of ``drops``.  Outputs wait in
+    ``outbox`` for the next multiple of ``release_ns``, if that is not 0.
     """
 
     card: int
@@ -130,6 +131,7 @@ class GuestNic(Record):
     is_cut: bool
     received: int
     interrupts: int
+    work: int
     release_ns: int
     outbox: Fifo
 
@@ -210,7 +212,6 @@ def on_interrupt(sim: Sim, port_row: int, token: int) -> None:
     nic.next_interrupt_ns = sim.now_ns + nic.moderation_ns
     if nic.ring.length == 0:
         return
-    nic.interrupts += 1
     # The guard may cut the network while it takes note, which empties the ring: what is announced is out of it.
     while nic.ring.length > 0:
         packet_list.push(sim, nic.announced, packet_list.pop(sim, nic.ring))
@@ -220,7 +221,10 @@ def on_interrupt(sim: Sim, port_row: int, token: int) -> None:
 @part
 def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
     """Give the first vCPU the work of an interrupt; what the guard declares lost is lost."""
-    cost_ns = nic.interrupt_cost_ns
+    # One that the guest has not come to finds these packets too: the card raises no other before.
+    is_raised = nic.taken.length > in_hand(sim, port)
+    cost_ns = 0 if is_raised else nic.interrupt_cost_ns
+    nic.interrupts += 0 if is_raised else 1
     count = 0
     while nic.announced.length > 0:
         packet = packet_list.pop(sim, nic.announced)
@@ -231,15 +235,28 @@ def announce(sim: Sim, port: Port, nic: GuestNic) -> None:
             packet_list.push(sim, nic.batch, packet)
             cost_ns += nic.packet_cost_ns + noted_ns
             count += 1
-    if count > 0 and cost_ns > 0:
+    if count > 0 and (cost_ns > 0 or is_raised):
         while nic.batch.length > 0:
             packet_list.push(sim, nic.taken, packet_list.pop(sim, nic.batch))
-        domain = domains(sim)[port.domain]
-        raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], cost_ns, interrupt_done, port.row, count)
+        give_work(sim, port, nic, is_raised, cost_ns, count)
     else:
         # What costs nothing overtakes what is still in interrupt work.
         while nic.batch.length > 0:
             hand_over(sim, packet_list.pop(sim, nic.batch))
+
+
+@part
+def give_work(sim: Sim, port: Port, nic: GuestNic, is_raised: bool, cost_ns: int, count: int) -> None:
+    """Interrupt the guest for so many packets, or have the interrupt that it has not come to bring them."""
+    domain = domains(sim)[port.domain]
+    if is_raised:
+        work = works(sim)[nic.work]
+        work.remaining_ns += on_pcpu_ns(domain, cost_ns)
+        work.argument += count
+    else:
+        vcpu = vcpus(sim)[domain.first_vcpu]
+        raise_interrupt(sim, domain, vcpu, cost_ns, interrupt_done, port.row, count)
+        nic.work = vcpu.interrupts.last
 
 
 @work_done
