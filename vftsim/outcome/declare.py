@@ -354,7 +354,8 @@ class Delays(Figure):
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the statistics, and the listed percentiles."""
         for name, take in _OF_DELAYS.items():
-            yield Entry((self.name, name), self, Mean(), self._statistic(take), name in self._leading)
+            of_runs = Median() if name in _EXTREMES else Mean()
+            yield Entry((self.name, name), self, of_runs, self._statistic(take), name in self._leading)
         led = [percent_of(word) for word in self._leading]
         for percent in dict.fromkeys((*self.percents, *(each for each in led if each is not None))):
             yield self._percentile(percent)
@@ -520,6 +521,8 @@ _OF_DELAYS: dict[str, Callable[[Any], float]] = {
     "min": lambda found: found.min,
     "max": lambda found: found.max,
 }
+_EXTREMES = ("min", "max")
+"""One observation of a run, which may be far off in a few: their mean is that of what few runs have shown."""
 
 
 def _variance(samples: list[float]) -> float:
