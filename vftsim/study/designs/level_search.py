@@ -362,7 +362,9 @@ def _next_step(result: CapacityResult, names: LoadNames) -> str:
     if result.answer == "between":
         return f"{spent}--budget narrows the interval"
     if result.answer == "below" and result.resolved:
-        too = "; single runs at larger ones failed too" if names.may_ease and not result.eases else ""
+        larger = "; single runs at larger ones, a quarter of a doubling apart and more, failed too (not seen: what "
+        larger += "passes between two of them)"
+        too = larger if names.may_ease and not result.eases else ""
         if names.is_counted and result.estimate.high <= 1.0:
             return f"not even one passes{too}: change what else is in the model"
         verdict = "passed" if result.eases else "failed"
