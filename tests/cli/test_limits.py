@@ -82,7 +82,7 @@ def test_a_study_ends_when_its_time_is_over_and_what_had_finished_is_kept(tiny_p
     code = main(["run", str(tiny_path), "-n", "3000", "-j", "1", "--max-time", "1 s", "-o", str(target), "-q"])
     err = capsys.readouterr().err
     assert code == 3
-    assert "vftsim: 1 seconds, the --max-time, are over\n" in err
+    assert "vftsim: the --max-time of 1 second is over\n" in err
     assert "replications are kept in" in err
     assert (target / "steps.csv").exists()
 
@@ -127,7 +127,7 @@ def test_time_counts_while_a_grid_is_made(tiny_path, tmp_path, monkeypatch, caps
         "1 s",
     ]
     assert main(words) == 3
-    assert capsys.readouterr().err.startswith("vftsim: 1 seconds, the --max-time, are over\n")
+    assert capsys.readouterr().err.startswith("vftsim: the --max-time of 1 second is over\n")
     assert not (tmp_path / "out").exists()
 
 

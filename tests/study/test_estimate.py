@@ -316,7 +316,7 @@ def test_time_that_is_over_interrupts():
     texts = []
     with pytest.raises(KeyboardInterrupt), ended_beyond(50_000_000, None, texts.append):
         time.sleep(60)
-    assert texts == ["0.05 seconds, the --max-time, are over"]
+    assert texts == ["the --max-time of 0.05 seconds is over"]
 
 
 @pytest.mark.own_process
@@ -370,8 +370,9 @@ def test_time_that_is_not_over_interrupts_nothing():
 
 
 def test_durations_are_said_in_the_unit_that_fits():
-    assert [duration_in_words(s) for s in (0.05, 45, 89, 90, 7200, 4e9, 1e15)] == [
+    assert [duration_in_words(s) for s in (0.05, 1.2, 45, 89, 90, 7200, 4e9, 1e15)] == [
         "0.05 seconds",
+        "1 second",
         "45 seconds",
         "89 seconds",
         "2 minutes",

@@ -389,7 +389,8 @@ def duration_in_words(seconds: float) -> str:
     units = (("years", 365 * 86_400.0), ("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
     name, unit = next(((name, unit) for name, unit in units if seconds >= 1.5 * unit), units[-1])
     count = seconds / unit
-    return f"{count:.0f} {name}" if 1.0 <= count < 1e4 else f"{count:.2g} {name}"
+    number = f"{count:.0f}" if 1.0 <= count < 1e4 else f"{count:.2g}"
+    return f"{number} {name.removesuffix('s') if number == '1' else name}"
 
 
 def worthwhile_jobs(jobs: int, specs: Iterable[ModelSpec]) -> int:
@@ -478,7 +479,7 @@ def ended_beyond(most_ns: int | None, most_bytes: int | None, notify: Callable[[
             if most_bytes is not None and used > most_bytes:
                 why = f"{used / 1e6:.0f} MB of memory are used, --max-memory allows {most_bytes / 1e6:.0f} MB"
             elif most_ns is not None and time.monotonic() >= end_s:
-                why = f"{duration_in_words(most_ns / _S)}, the --max-time, are over"
+                why = f"the --max-time of {duration_in_words(most_ns / _S)} is over"
             else:
                 continue
             with deciding:
