@@ -94,6 +94,23 @@ def test_closed_loops_of_copies_that_keep_time_do_not_keep_step(program, clients
     assert sum(int(vcpu.wait_ns) for vcpu in rows) / sum(int(vcpu.wakeups) for vcpu in rows) < 5e6
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"kind": "batch", "demand": "1000 s"},
+        {"kind": "batch", "demand": "1000 s", "think": "16 ms"},
+        {"kind": "cpu_bound", "duty": "99.9 %", "cycle": "100 s", "cv": 0},
+    ],
+)
+def test_long_work_of_copies_begins_with_the_run(program):
+    """What begins at an instant of its own does so within the time that it waits in a cycle, not that it computes."""
+    guest = {"count": 4, "interfaces": {}, "applications": {"program": program}}
+    measure = {"warm_up": "0 s", "duration": "1 s"}
+    made, _ = run({"hosts": {"host": {"pcpus": 4}}, "domains": {"guest": guest}, "workloads": {}, "measure": measure})
+    rows = [made.engine.rows(vcpus)[row] for _, _, row in made.built.vcpu_rows()]
+    assert all(int(vcpu.run_ns) > 0.75e9 for vcpu in rows)
+
+
 def test_packets_of_all_domains_add_up():
     made, record = run(THREE)
     sent = sum(int(made.engine.rows(nics)[row].admitted) for row in made.built.hosts["host"].io.nics.values())

@@ -9,7 +9,7 @@ input of the guest: a mechanism that records inputs takes note of it, of a read 
 booted again begins all transactions anew.
 
 Programs whose times do not vary do not keep step: the first begins with the run, each other one at a random instant of
-its transaction.
+as long as a transaction pauses and waits for disks.  One that does neither begins with the run.
 
 Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 """
@@ -282,14 +282,15 @@ class BatchSpec(ApplicationSpec):
 
         Where they have no time to spare few transactions find an idle one, which takes half of the events.
         """
-        asked, most = self.processes * 1e9 / max(self._alone_ns, 1), vcpus * 1e9 / max(self.demand, 1)
+        alone_ns = max(self.demand + self._waits_ns, 1)
+        asked, most = self.processes * 1e9 / alone_ns, vcpus * 1e9 / max(self.demand, 1)
         of_one = 6 + 4 * self.disk_operations
         return asked * of_one if asked < most else most * (2 + 2 * self.disk_operations)
 
     @property
-    def _alone_ns(self) -> int:
-        """Time of a transaction and the pause after it on a CPU of its own."""
-        return self.demand + self.disk_operations * self.disk_wait + self.think
+    def _waits_ns(self) -> int:
+        """Time of a transaction, and the pause after it, in which it needs no CPU."""
+        return self.disk_operations * self.disk_wait + self.think
 
     @property
     def _cv(self) -> float:
@@ -304,7 +305,7 @@ class BatchSpec(ApplicationSpec):
             self,
             share_ns=share_ns,
             read_share=self.disk_reads / 100.0,
-            phase_ns=context.phase_ns(self.kind, context.serial(self), self._alone_ns, self._cv),
+            phase_ns=context.phase_ns(self.kind, context.serial(self), self._waits_ns, self._cv),
             durations=context.add_delays(),
         )
         for n in range(self.processes):

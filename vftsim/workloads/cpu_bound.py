@@ -3,7 +3,7 @@
 Protection makes a burst cost ``execution`` times as much; the process sends nothing and has no exits of its own.  One
 that has lost its memory begins anew with a pause.  With ``by_clock`` a burst is a length of time: the process computes
 until that is over, as far as it gets the CPU, and neither the machine's speed nor protection makes it longer.
-Processes of ``cv`` 0 do not keep step: the first begins with the run, each other one at a random instant of its cycle.
+Processes of ``cv`` 0 do not keep step: the first begins with the run, each other one at a random instant of its idle time.
 """
 
 from typing import Literal
@@ -194,6 +194,6 @@ class CpuBoundSpec(ApplicationSpec):
             bursts=context.gamma_feed("cpu_bound.busy", serial, busy_ns, self.cv, first=1),
             idle_ns=round(idle_ns),
             pauses=context.gamma_feed("cpu_bound.idle", serial, idle_ns, self.cv),
-            phase_ns=context.phase_ns(self.kind, serial, self.cycle, self.cv) if round(idle_ns) else 0,
+            phase_ns=context.phase_ns(self.kind, serial, idle_ns, self.cv),
         )
         return Program(context, cpu_bound, start_cpu_bound)
