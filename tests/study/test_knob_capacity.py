@@ -131,7 +131,9 @@ def test_it_is_said_that_no_value_does(server, capsys):
     assert main([*CAPACITY, server.label, *words]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "below 1 (domains.server.vcpus), no load passed" in printed
-    assert "not even one passes; single runs at larger ones, a quarter of a doubling apart and more, failed too" in printed
+    assert (
+        "not even one passes; single runs at larger ones, a quarter of a doubling apart and more, failed too" in printed
+    )
     assert "(not seen: what passes between two of them)" in printed
 
 

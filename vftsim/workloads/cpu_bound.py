@@ -3,7 +3,7 @@
 Protection makes a burst cost ``execution`` times as much; the process sends nothing and has no exits of its own.  One
 that has lost its memory begins anew with a pause.  With ``by_clock`` a burst is a length of time: the process computes
 until that is over, as far as it gets the CPU, and neither the machine's speed nor protection makes it longer.
-Processes of ``cv`` 0 do not keep step: the first begins with the run, each other one at a random instant of its idle time.
+Processes of ``cv`` 0 do not keep step: the first begins with the run, each other one at an instant of its idle time.
 """
 
 from typing import Literal
