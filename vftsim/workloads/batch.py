@@ -8,8 +8,8 @@ A disk operation is a waiting time here, whatever others do: right for a disk ar
 input of the guest: a mechanism that records inputs takes note of it, of a read with its data.  A machine that is
 booted again begins all transactions anew.
 
-Programs whose times do not vary do not keep step: the first begins with the run, each other one at a random instant of
-as long as a transaction pauses and waits for disks.  One that does neither begins with the run.
+Programs whose times do not vary do not keep step: the first begins after a pause, each other one at a random instant of
+it, or of a wait for the disk.
 
 Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 """
@@ -38,7 +38,7 @@ class Batch(Record):
     """The processes of one program; they stand in consecutive rows.
 
     ``share_ns`` of CPU time lie between two disk operations; ``transactions`` ended after the warm-up.  Its
-    processes begin ``phase_ns`` later than their first pause says.
+    processes begin after ``phase_ns``, or, if that is 0, after a pause.
     """
 
     row: int
@@ -170,17 +170,16 @@ def end(sim: Sim, batch: Batch, process: BatchProcess) -> None:
         batch.transactions += 1
     add_delay_since(sim, batch.durations, process.begin_ns, batch.warmup_ns)
     if batch.think_ns > 0:
-        pause(sim, batch, process, 0)
+        pause(sim, batch, process, duration_ns(sim, process.thinks, batch.think_ns))
         return
     begin(sim, batch, process)
     keep_computing(sim, batch, process, 0)
 
 
 @part
-def pause(sim: Sim, batch: Batch, process: BatchProcess, phase_ns: int) -> None:
-    """Pause before the next transaction, by ``phase_ns`` longer than drawn."""
-    due_ns = sim.now_ns + phase_ns + duration_ns(sim, process.thinks, batch.think_ns)
-    process.planned = at(sim, due_ns, EventKind.TIMER, process.row, on_begin, process.row)
+def pause(sim: Sim, batch: Batch, process: BatchProcess, pause_ns: int) -> None:
+    """Pause before the next transaction."""
+    process.planned = at(sim, sim.now_ns + pause_ns, EventKind.TIMER, process.row, on_begin, process.row)
 
 
 @event
@@ -215,7 +214,9 @@ def lose_memory(sim: Sim, program: Application) -> None:
 def begin_all(sim: Sim, batch: Batch) -> None:
     """Let every process begin with a pause."""
     for row in range(batch.first_process, batch.first_process + batch.processes):
-        pause(sim, batch, batch_processes(sim)[row], batch.phase_ns)
+        process = batch_processes(sim)[row]
+        pause_ns = batch.phase_ns if batch.phase_ns > 0 else duration_ns(sim, process.thinks, batch.think_ns)
+        pause(sim, batch, process, pause_ns)
 
 
 @entry
@@ -282,15 +283,15 @@ class BatchSpec(ApplicationSpec):
 
         Where they have no time to spare few transactions find an idle one, which takes half of the events.
         """
-        alone_ns = max(self.demand + self._waits_ns, 1)
+        alone_ns = max(self.demand + self.disk_operations * self.disk_wait + self.think, 1)
         asked, most = self.processes * 1e9 / alone_ns, vcpus * 1e9 / max(self.demand, 1)
         of_one = 6 + 4 * self.disk_operations
         return asked * of_one if asked < most else most * (2 + 2 * self.disk_operations)
 
     @property
-    def _waits_ns(self) -> int:
-        """Time of a transaction, and the pause after it, in which it needs no CPU."""
-        return self.disk_operations * self.disk_wait + self.think
+    def _wait_ns(self) -> int:
+        """The pause of a transaction, or its wait for the disk; 0: it only computes."""
+        return self.think or (self.disk_wait if self.disk_operations else 0)
 
     @property
     def _cv(self) -> float:
@@ -305,7 +306,7 @@ class BatchSpec(ApplicationSpec):
             self,
             share_ns=share_ns,
             read_share=self.disk_reads / 100.0,
-            phase_ns=context.phase_ns(self.kind, context.serial(self), self._waits_ns, self._cv),
+            phase_ns=context.phase_ns(self.kind, context.serial(self), self._wait_ns, self._cv),
             durations=context.add_delays(),
         )
         for n in range(self.processes):

@@ -3,7 +3,7 @@
 Protection makes a burst cost ``execution`` times as much; the process sends nothing and has no exits of its own.  One
 that has lost its memory begins anew with a pause.  With ``by_clock`` a burst is a length of time: the process computes
 until that is over, as far as it gets the CPU, and neither the machine's speed nor protection makes it longer.
-Processes of ``cv`` 0 do not keep step: the first begins with the run, each other one at an instant of its idle time.
+Processes of ``cv`` 0 do not keep step: the first begins after a pause, each other one at a random instant of it.
 """
 
 from typing import Literal
@@ -29,7 +29,7 @@ class CpuBound(Record):
     """A process; ``serial`` orders simultaneous bursts of several, ``bursts`` and ``pauses`` are feeds.
 
     ``burst`` is the event planned for its next burst, ``begun`` and ``done`` count bursts.  ``until_ns`` is when the
-    present one ends if they go ``by_clock``.  The first pause is longer by ``phase_ns``.
+    present one ends if they go ``by_clock``.  The first pause takes ``phase_ns``, if not 0.
     """
 
     row: int
@@ -53,8 +53,9 @@ cpu_bounds = Table("cpu_bounds", CpuBound, 4096)
 
 @part
 def pause(sim: Sim, cpu_bound: CpuBound, phase_ns: int) -> None:
-    """Pause until the next burst, by ``phase_ns`` longer than drawn."""
-    due_ns = sim.now_ns + phase_ns + duration_ns(sim, cpu_bound.pauses, cpu_bound.idle_ns)
+    """Pause until the next burst; for ``phase_ns``, if not 0."""
+    pause_ns = phase_ns if phase_ns > 0 else duration_ns(sim, cpu_bound.pauses, cpu_bound.idle_ns)
+    due_ns = sim.now_ns + pause_ns
     cpu_bound.burst = at(sim, due_ns, EventKind.TIMER, cpu_bound.serial, on_burst, cpu_bound.row)
 
 
