@@ -150,7 +150,7 @@ class CpuBoundSpec(ApplicationSpec):
         90.0,
         gt=0.0,
         le=100.0,
-        description="Computation in percent of a cycle, of its own CPU. Assumption: 'small idle periods'.",
+        description="Computation in percent of a cycle, alone on a pCPU of speed 1. Assumption: 'small idle periods'.",
     )
     cycle: PositiveDurationNs = Field(
         100_000_000, description="Mean length of a burst and the idle time after it. Assumption."

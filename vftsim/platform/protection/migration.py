@@ -50,7 +50,7 @@ class ReprotectionSpec(Spec):
     resume: DurationNs = Field(
         100 * MS, description="Part of the stop that is not transmission (S2: stop below 1 s in all)."
     )
-    cpu_share: Percent = Field(10.0, description="CPU of the protected VM taken by the copy. Assumption.")
+    cpu_share: Percent = Field(10.0, description="CPU time that the copy takes of the VM's first vCPU. Assumption.")
 
 
 @dataclass(frozen=True, slots=True)
