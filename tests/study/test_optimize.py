@@ -282,7 +282,7 @@ def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeyp
     assert "More runs cannot change that: the one cheaper configuration misses it." in text
     left = [8]
 
-    def ended(task):
+    def ended(task, *_):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt

@@ -7,6 +7,8 @@ import pytest
 from tiny import TINY
 
 from vftsim.composition.run import Run
+from vftsim.study.designs.study import run_experiment
+from vftsim.study.designs.sweep import plan_sweep
 from vftsim.study.runs import progress as shown
 from vftsim.study.runs.estimate import length_ns, share_by
 from vftsim.study.runs.execution import Execution
@@ -85,10 +87,21 @@ def test_a_ramp_in_parts_is_the_same_ramp(tmp_path):
     assert len(told) > 20
 
 
+def of_models(tmp_path, execution):
+    replicate([tiny(tmp_path)], 2, execution)
+
+
+def of_a_sweep(tmp_path, execution):
+    tiny(tmp_path)
+    experiment = plan_sweep(str(tmp_path / "tiny.yaml"), None, ["hosts.host.switch_cost=1 us"], replications=2)
+    run_experiment(experiment, tmp_path / "out", execution)
+
+
 @pytest.mark.thorough
-def test_progress_grows_within_a_replication_and_never_falls(tmp_path):
+@pytest.mark.parametrize("runs", [of_models, of_a_sweep])
+def test_progress_grows_within_a_replication_and_never_falls(runs, tmp_path):
     noted = Noting()
-    replicate([tiny(tmp_path)], 2, Execution(progress=noted))
+    runs(tmp_path, Execution(progress=noted))
     assert noted.parts == sorted(noted.parts)
     assert noted.parts[0] < 0.1, "it moves from the beginning"
     assert sum(1.0 < part < 2.0 for part in noted.parts) > 3

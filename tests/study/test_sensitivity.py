@@ -102,7 +102,7 @@ def test_an_ended_study_goes_on_to_the_same_answer(tmp_path, monkeypatch):
     pytest.importorskip("SALib")
     small, left, ran = request(samples=2), [12], []
 
-    def ended(task):
+    def ended(task, *_):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
@@ -112,7 +112,7 @@ def test_an_ended_study_goes_on_to_the_same_answer(tmp_path, monkeypatch):
         patch.setattr(evaluator, "simulate", ended)
         with pytest.raises(KeyboardInterrupt, match="12 finished runs are in"):
             sensitivity(small, tmp_path / "s", Execution(1, 1))
-    monkeypatch.setattr(evaluator, "simulate", lambda task: ran.append(task) or simulate(task))
+    monkeypatch.setattr(evaluator, "simulate", lambda task, *_: ran.append(task) or simulate(task))
     found = sensitivity(small, tmp_path / "s", Execution(1, 1))
     again = len(ran)
     whole = sensitivity(small, tmp_path / "whole", Execution(1, 1))

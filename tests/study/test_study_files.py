@@ -238,7 +238,7 @@ def test_a_study_goes_on_with_more_points_and_replications(tmp_path, monkeypatch
     first = run_study_file(spec, few, tmp_path / "s", Execution(1, 1))
     assert (first.finished, first.already) == (4, 0)
     ran = []
-    monkeypatch.setattr(runner, "simulate", lambda task: ran.append(task.replication) or simulate(task))
+    monkeypatch.setattr(runner, "simulate", lambda task, *_: ran.append(task.replication) or simulate(task))
     more, many = points(
         tmp_path, SMALL.replace("[10, 20]", "[10, 20, 30]").replace("replications: 2", "replications: 3")
     )
@@ -252,7 +252,7 @@ def test_an_ended_study_ends_in_the_same_files(tmp_path, monkeypatch, capsys):
     assert run(tmp_path, tmp_path / "whole") == 0
     left = [2]
 
-    def ended(task):
+    def ended(task, *_):
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
@@ -350,7 +350,7 @@ def test_a_point_that_has_more_or_less_than_the_first_is_kept(tmp_path, is_first
 def test_a_run_that_differs_is_said(tmp_path, monkeypatch, capsys):
     written(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "simulate", lambda task: {**simulate(task), "events": 1})
+        patch.setattr(runner, "simulate", lambda task, *_: {**simulate(task), "events": 1})
         assert run(tmp_path, tmp_path / "s") == 0
     assert main(["replay", str(tmp_path / "s"), "--run", "0"]) == 1
     assert "NOT what was kept" in capsys.readouterr().out

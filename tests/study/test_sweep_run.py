@@ -89,7 +89,7 @@ def test_of_several_copies_all_together_are_in_the_table(tmp_path):
 def test_what_is_on_disk_is_not_computed_again(tmp_path, monkeypatch):
     first = run_sweep(small_grid(), tmp_path / "s", 1, Execution(1, 1))
     ran = []
-    monkeypatch.setattr(runner, "simulate", lambda task: ran.append(task) or NOTHING)
+    monkeypatch.setattr(runner, "simulate", lambda task, *_: ran.append(task) or NOTHING)
     more = run_sweep(small_grid(streams="10,20,30"), tmp_path / "s", 1, Execution(1, 1))
     assert (more.already, [task.spec.workloads["media"].streams for task in ran]) == (2, [30])
     assert [each.marks for each in more.found[:2]] == [each.marks for each in first.found]
@@ -123,7 +123,7 @@ def test_an_axis_that_a_scheduler_does_not_read_is_named(tmp_path):
 
 
 def test_interrupted_keeps_what_is_done(tmp_path, monkeypatch):
-    def stop_at_second(task):
+    def stop_at_second(task, *_):
         if task.spec.workloads["media"].streams == 20:
             raise KeyboardInterrupt
         return NOTHING

@@ -7,6 +7,7 @@ figures; what is missing is computed here.  Points that are the same model share
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from vftsim.composition.record import RunRecord
@@ -17,8 +18,8 @@ from vftsim.study.designs.points import Point
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import worthwhile_jobs
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.replicate import Task
-from vftsim.study.runs.workers import Interrupted, deferred_interrupts
+from vftsim.study.runs.replicate import OnTime, Task, in_parts
+from vftsim.study.runs.workers import Interrupted, deferred_interrupts, is_here
 from vftsim.study.store.files import to_json
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.store import Store
@@ -30,10 +31,10 @@ Take = Callable[[int, int, dict[str, Any]], None]
 """Called with (number of the point, replication, what the run gave)."""
 
 
-def simulate(task: Task) -> dict[str, Any]:
+def simulate(task: Task, on_time: OnTime | None = None) -> dict[str, Any]:
     """Run a replication and return its record; a model that cannot be run gives its reason."""
     try:
-        return run_model(task.spec, task.seed, task.replication).to_dict()
+        return run_model(task.spec, task.seed, task.replication, on_time=on_time).to_dict()
     except UsageError as error:
         return {REFUSED: str(error)}
 
@@ -95,7 +96,9 @@ class Runner:
         tasks, show = _Tasks(self, self._missing(wanted)), self.execution.progress
         show.total(len(tasks))
         jobs = worthwhile_jobs(self.execution.worker_count, (task.spec for task in tasks))
-        for index, data in self.execution.workers(simulate, jobs, is_counted=False).unordered(tasks):
+        shown = partial(in_parts, show, simulate)
+        function: Callable[[Task], dict[str, Any]] = shown if is_here(jobs, len(tasks)) else simulate
+        for index, data in self.execution.workers(function, jobs, is_counted=False).unordered(tasks):
             number, n = tasks.places[index]
             with deferred_interrupts():
                 self._arrived(number, n, data)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord as Record
@@ -21,6 +22,9 @@ QUICK_SHARE = 4
 _FIRST_PART_NS = 1_000_000
 _SHORT_S, _LONG_S = 0.1, 0.4
 """Real time between two looks at a replication under way; without influence on its result."""
+R = TypeVar("R")
+OnTime = Callable[[int], int]
+"""Called with an instant of a run; returns after how much simulated time it is to be called again."""
 
 
 @dataclass(slots=True)
@@ -47,11 +51,11 @@ class Task:
     replication: int
 
 
-def _simulate(task: Task, on_time: Callable[[int], int] | None = None) -> Record:
+def _simulate(task: Task, on_time: OnTime | None = None) -> Record:
     return run_model(task.spec, task.seed, task.replication, on_time=on_time)
 
 
-def _simulate_shown(progress: Progress, task: Task) -> Record:
+def in_parts(progress: Progress, simulate: Callable[[Task, OnTime], R], task: Task) -> R:
     """Simulate in this process, and show how far the replication is."""
     share = share_by(task.spec)
     part_ns, last_s = _FIRST_PART_NS, time.monotonic()
@@ -66,7 +70,7 @@ def _simulate_shown(progress: Progress, task: Task) -> Record:
         progress.part(min(share(now_ns), 0.99))
         return part_ns
 
-    return _simulate(task, on_time)
+    return simulate(task, on_time)
 
 
 def fewer_crashes(model: Model, crashes: int | None, default: int, quick: bool) -> tuple[Model, int]:
@@ -126,7 +130,7 @@ def _simulated(
     tasks = [Task(models[number].spec, execution.seed, n) for number, n in missing]
     execution.progress.total(len(tasks))
     jobs = worthwhile_jobs(execution.worker_count, (task.spec for task in tasks))
-    shown = partial(_simulate_shown, execution.progress)
+    shown = partial(in_parts, execution.progress, _simulate)
     function: Callable[[Task], Record] = shown if is_here(jobs, len(tasks)) else _simulate
     for index, record in execution.workers(function, jobs, is_counted=False).unordered(tasks):
         yield *missing[index], record
