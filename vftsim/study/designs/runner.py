@@ -7,7 +7,6 @@ figures; what is missing is computed here.  Points that are the same model share
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from vftsim.composition.record import RunRecord
@@ -16,10 +15,9 @@ from vftsim.errors import UsageError
 from vftsim.stats import Estimate
 from vftsim.study.designs.points import Point
 from vftsim.study.figures.summary import Summary
-from vftsim.study.runs.estimate import worthwhile_jobs
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.replicate import OnTime, Task, in_parts
-from vftsim.study.runs.workers import Interrupted, deferred_interrupts, is_here
+from vftsim.study.runs.replicate import OnTime, Task, simulated
+from vftsim.study.runs.workers import Interrupted, deferred_interrupts
 from vftsim.study.store.files import to_json
 from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.store import Store
@@ -93,16 +91,12 @@ class Runner:
 
     def run(self, wanted: Sequence[int], name: Callable[[int], str]) -> None:
         """Compute what is missing of the runs wanted of each point; what has arrived before an interruption is kept."""
-        tasks, show = _Tasks(self, self._missing(wanted)), self.execution.progress
-        show.total(len(tasks))
-        jobs = worthwhile_jobs(self.execution.worker_count, (task.spec for task in tasks))
-        shown = partial(in_parts, show, simulate)
-        function: Callable[[Task], dict[str, Any]] = shown if is_here(jobs, len(tasks)) else simulate
-        for index, data in self.execution.workers(function, jobs, is_counted=False).unordered(tasks):
+        tasks = _Tasks(self, self._missing(wanted))
+        for index, data in simulated(simulate, tasks, self.execution):
             number, n = tasks.places[index]
             with deferred_interrupts():
                 self._arrived(number, n, data)
-            show.advance(name(number))
+            self.execution.progress.advance(name(number))
 
     def check_any(self, refusals: Sequence[str], *, interrupted: bool) -> None:
         """Refuse to make a result of no runs.

@@ -55,8 +55,19 @@ def _simulate(task: Task, on_time: OnTime | None = None) -> Record:
     return run_model(task.spec, task.seed, task.replication, on_time=on_time)
 
 
-def in_parts(progress: Progress, simulate: Callable[[Task, OnTime], R], task: Task) -> R:
-    """Simulate in this process, and show how far the replication is."""
+def simulated(simulate: Callable[..., R], tasks: Sequence[Task], execution: Execution) -> Iterator[tuple[int, R]]:
+    """Yield (index of the task, what its run gave) as they arrive.
+
+    ``simulate`` takes a task; in this process also an :data:`OnTime`, by which is shown how far the run is.
+    """
+    execution.progress.total(len(tasks))
+    jobs = worthwhile_jobs(execution.worker_count, (task.spec for task in tasks))
+    shown = partial(_in_parts, execution.progress, simulate)
+    function = shown if is_here(jobs, len(tasks)) else simulate
+    return execution.workers(function, jobs, is_counted=False).unordered(tasks)
+
+
+def _in_parts(progress: Progress, simulate: Callable[..., R], task: Task) -> R:
     share = share_by(task.spec)
     part_ns, last_s = _FIRST_PART_NS, time.monotonic()
 
@@ -108,30 +119,19 @@ def replicate(
         for number, result in enumerate(results)
         if n not in result.records and execution.shard.has(n * len(models) + number)
     ]
+    tasks = [Task(models[number].spec, execution.seed, n) for number, n in missing]
     stored = set[tuple[int, int]]()
     try:
-        for number, n, record in _simulated(models, missing, execution):
+        for index, record in simulated(_simulate, tasks, execution):
+            number, n = missing[index]
             with deferred_interrupts():
                 first = identities.index(identities[number])  # equal models share one cache
                 if (first, n) not in stored:
                     caches[first].keep(n, record)
                     stored.add((first, n))
                 results[number].records[n] = record
+            execution.progress.advance()
     except KeyboardInterrupt:
         for result in results:
             result.interrupted = True
     return results
-
-
-def _simulated(
-    models: Sequence[Model], missing: Sequence[tuple[int, int]], execution: Execution
-) -> Iterator[tuple[int, int, Record]]:
-    """Yield (number of the model, replication, record) of what is missing, as records arrive."""
-    tasks = [Task(models[number].spec, execution.seed, n) for number, n in missing]
-    execution.progress.total(len(tasks))
-    jobs = worthwhile_jobs(execution.worker_count, (task.spec for task in tasks))
-    shown = partial(in_parts, execution.progress, _simulate)
-    function: Callable[[Task], Record] = shown if is_here(jobs, len(tasks)) else _simulate
-    for index, record in execution.workers(function, jobs, is_counted=False).unordered(tasks):
-        yield *missing[index], record
-        execution.progress.advance()
