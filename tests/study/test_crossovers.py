@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from vftsim.study.designs.crossovers import crossovers, numbers_of
+from vftsim.spec.units import numbers_of
+from vftsim.study.designs.crossovers import crossovers
 
 W, TOUCHED, FIXED_S, PAGE_S, ROUND_TRIP_S = 2000, 10_000.0, 0.5e-3, 2e-6, 0.15e-3
 

@@ -14,7 +14,7 @@ stop slips of many orders of magnitude; they are no claims about real systems.
 import math
 import numbers
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -321,3 +321,18 @@ _QUANTITIES = (DURATION, BIT_RATE, BYTE_COUNT, FREQUENCY, RATE, PERCENT)
 def quantity_of(*units: str) -> Quantity | None:
     """Return the quantity that knows all of these units."""
     return next((quantity for quantity in _QUANTITIES if {*units} <= quantity.units.keys()), None)
+
+
+def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
+    """Return values as they are written as numbers with their common unit; ``None`` if they are no numbers.
+
+    Values in different units of one dimension come in its base unit.
+    """
+    numbers = [each for each in map(number_and_unit, values) if each]
+    units = {unit for _, unit in numbers}
+    if len(numbers) < len(values):
+        return None
+    if len(units) == 1:
+        return [number for number, _ in numbers], units.pop()
+    quantity = quantity_of(*units)
+    return None if quantity is None else ([float(quantity.parse(value)) for value in values], quantity.base_unit)

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.stats import Estimate, bonferroni, mean_interval
 from vftsim.stats.intervals import FEWEST_RUNS, runs_range
 from vftsim.study.runs.results import CONFIDENCE
@@ -124,24 +123,3 @@ def _last(holds: Callable[[float], bool], yes: float, no: float) -> float:
         middle = (yes + no) / 2.0
         yes, no = (middle, no) if holds(middle) else (yes, middle)
     return yes
-
-
-def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
-    """Return the values of an axis as numbers with their common unit; ``None`` if they are no numbers.
-
-    Values in different units of one dimension come in its base unit.
-    """
-    numbers = [each for each in map(number_and_unit, values) if each]
-    units = {unit for _, unit in numbers}
-    if len(numbers) < len(values):
-        return None
-    if len(units) == 1:
-        return [number for number, _ in numbers], units.pop()
-    quantity = quantity_of(*units)
-    return None if quantity is None else ([float(quantity.parse(value)) for value in values], quantity.base_unit)
-
-
-def has_twice(values: Sequence[str]) -> bool:
-    """Tell whether two values of an axis are one, also where they are written in two ways (``1 s`` and ``1000 ms``)."""
-    numbers = numbers_of(values)
-    return len(set(values if numbers is None else numbers[0])) < len(values)

@@ -12,8 +12,9 @@ from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.outcome.declare import Verdict
+from vftsim.spec.units import numbers_of
 from vftsim.stats import Estimate
-from vftsim.study.designs.crossovers import crossovers, numbers_of
+from vftsim.study.designs.crossovers import crossovers
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Point
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Summary

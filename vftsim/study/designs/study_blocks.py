@@ -8,11 +8,12 @@ from vftsim.report.blocks import Answer, Block, Cell, Chart, Marked, Note, Serie
 from vftsim.report.blocks import Point as Dot
 from vftsim.spec import DURATION
 from vftsim.spec.suggest import counted
+from vftsim.spec.units import numbers_of
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head, intervals, outside_notes, within
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.axes import SHORT_MEANINGS
-from vftsim.study.designs.crossovers import CERTAIN, numbers_of
+from vftsim.study.designs.crossovers import CERTAIN
 from vftsim.study.designs.experiment import Found
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Point
 from vftsim.study.designs.protections import MEANINGS

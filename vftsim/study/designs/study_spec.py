@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +13,7 @@ from vftsim.errors import UsageError
 from vftsim.spec import Items, Percent, Room, Spec, json_schema, list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, instead, listing, shown
-from vftsim.study.designs.crossovers import has_twice
+from vftsim.spec.units import numbers_of
 from vftsim.study.figures.frames import OF_ESTIMATES
 
 ROOM: Room = "experiments"
@@ -255,3 +256,9 @@ def changed(spec: StudySpec, points: int | None, replications: int | None, seed:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageError(f"--{first['loc'][-1]}: {first['msg']}") from None
+
+
+def has_twice(values: Sequence[str]) -> bool:
+    """Tell whether two values of an axis are one, also where they are written in two ways (``1 s`` and ``1000 ms``)."""
+    numbers = numbers_of(values)
+    return len(set(values if numbers is None else numbers[0])) < len(values)

@@ -8,11 +8,10 @@ from dataclasses import replace
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.cpu.parameters import schedulers
 from vftsim.study.designs.axes import refuse_overwritten, scheduler_keys, short_keys, split_values
-from vftsim.study.designs.crossovers import has_twice
 from vftsim.study.designs.experiment import Experiment
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Points, Source, refuse_many, source_of
 from vftsim.study.designs.protections import kinds_named, parts_named, protection_key
-from vftsim.study.designs.study_spec import Factor
+from vftsim.study.designs.study_spec import Factor, has_twice
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.results import CONFIDENCE
 
