@@ -123,20 +123,25 @@ def _beside_disks(domain: DomainSpec, name: str) -> str:
 
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:
-    asked_of = []
-    ways = {name: spec.arrival_of(workload)[:2] for name, workload in spec.workloads.items()}
+    """Yield what asks for more than its line by itself."""
+    arrivals = {name: spec.arrival_of(workload)[:2] for name, workload in spec.workloads.items()}
     for name, workload in spec.workloads.items():
-        copies, (host, network) = spec.domains[spec.target_of(workload)[0]].count, ways[name]
-        beside = [other for other, way in ways.items() if other != name and way == ways[name]]
-        is_alone = not beside or is_linked(spec, host, network)
+        rate = workload.wire_bits_per_s * spec.domains[spec.target_of(workload)[0]].count
+        if rate <= spec.networks[arrivals[name][1]].rate:
+            continue
+        beside = [other for other, arrival in arrivals.items() if other != name and arrival == arrivals[name]]
+        is_alone = not beside or is_linked(spec, *arrivals[name])
         rest = "" if is_alone else f"; what {listing(beside)} sends gets through beside it as if it sent nothing"
-        asked_of.append((f"workloads.{name}", network, workload.wire_bits_per_s * copies, rest))
+        yield f"{_asks_for(spec, f'workloads.{name}', arrivals[name][1], rate)}{rest}"
     for network, wire in spec.networks.items():
         rate = sum(8e9 * traffic.burst / traffic.period for traffic in wire.background.values())
-        asked_of.append((f"networks.{network}.background", network, rate, ""))
-    for who, network, rate, rest in asked_of:
-        if rate > (line := spec.networks[network].rate):
-            yield f"{who} asks for {format_rate(rate)}, and networks.{network}.rate is {format_rate(line)}{rest}"
+        if rate > wire.rate:
+            yield _asks_for(spec, f"networks.{network}.background", network, rate)
+
+
+def _asks_for(spec: ModelSpec, who: str, network: str, rate: float) -> str:
+    line = spec.networks[network].rate
+    return f"{who} asks for {format_rate(rate)}, and networks.{network}.rate is {format_rate(line)}"
 
 
 def _lost_bursts(spec: ModelSpec) -> Iterator[str]:

@@ -88,14 +88,16 @@ class Desk:
         path, posed = self.models[question.model], []
         found = [(each, *self._checked(each, path)) for each in question.configurations]
         needed_ns = [_first_look_ns(question, model) for _, model, _ in found]
-        for (given, unchanged, knobs), own_ns in zip(found, needed_ns, strict=True):
-            asked, each, model = question, given, unchanged.quick() if question.is_quick else unchanged
-            longer = _longer(unchanged, own_ns, max(needed_ns)) if question.is_quick else None
-            if longer is not None:
-                asked, each = replace(question, is_quick=False), replace(given, changes={**given.changes, **longer})
+        for (configuration, full, knobs), alone_ns in zip(found, needed_ns, strict=True):
+            longer = _longer(full, alone_ns, max(needed_ns)) if question.is_quick else None
+            if longer is None:
+                played, each, model = question, configuration, full.quick() if question.is_quick else full
+            else:
+                played = replace(question, is_quick=False)
+                each = replace(configuration, changes={**configuration.changes, **longer})
                 model, _ = self._checked(each, path)
-            words = asked.words(each, path, has_ramp=model.spec.ramp is not None)
-            alone = asked.alone(each)
+            words = played.words(each, path, has_ramp=model.spec.ramp is not None)
+            alone = played.alone(each)
             name = sha256_of({**identity(model, alone.seed), "words": words})[:20]
             study = Study(self.store / name, tuple(words), alone.address)
             posed.append(Posed(each.label, model, knobs, study, self.runs.state(study)))
@@ -149,9 +151,9 @@ def _first_look_ns(question: Question, model: Model) -> int:
     return first_look_ns(fitting(model, kinds_named(question.protection))[0].values())
 
 
-def _longer(model: Model, own_ns: int, least_ns: int) -> dict[str, str] | None:
+def _longer(model: Model, alone_ns: int, least_ns: int) -> dict[str, str] | None:
     """Return what has a model measured as long as others need in a first look; None: it does so by itself."""
-    alone, longer = (model.quick(each_ns).spec.measure.duration for each_ns in (own_ns, least_ns))
+    alone, longer = (model.quick(each_ns).spec.measure.duration for each_ns in (alone_ns, least_ns))
     if alone == longer:
         return None
     return {} if longer == model.spec.measure.duration else {"measure.duration": DURATION.format(longer)}

@@ -353,6 +353,12 @@ def of_prices(with_prices: Estimate | None, band: Band | None, unit: str) -> lis
     return [Note(text), Cards([Card("with prices over their ranges", with_prices, unit)])]
 
 
+_LARGER_FAILED = (
+    "; single runs at larger ones, a quarter of a doubling apart and more, failed too (not seen: what passes between "
+    "two of them)"
+)
+
+
 def _next_step(result: CapacityResult, names: LoadNames) -> str:
     """Return what is missing for a capacity, and what to do about it."""
     spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
@@ -362,9 +368,7 @@ def _next_step(result: CapacityResult, names: LoadNames) -> str:
     if result.answer == "between":
         return f"{spent}--budget narrows the interval"
     if result.answer == "below" and result.resolved:
-        larger = "; single runs at larger ones, a quarter of a doubling apart and more, failed too (not seen: what "
-        larger += "passes between two of them)"
-        too = larger if names.may_ease and not result.eases else ""
+        too = _LARGER_FAILED if names.may_ease and not result.eases else ""
         if names.is_counted and result.estimate.high <= 1.0:
             return f"not even one passes{too}: change what else is in the model"
         verdict = "passed" if result.eases else "failed"
