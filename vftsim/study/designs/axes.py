@@ -79,8 +79,8 @@ def short_keys(model: Model, name: str) -> tuple[str, ...]:
         return tuple(f"domains.{domain}.weight" for domain in domains if domain)
     return tuple(
         f"domains.{domain}.cap"
-        for domain, own in spec.domains.items()
-        if own.applications and all(program.busy_percent for program in own.applications.values())
+        for domain, each in spec.domains.items()
+        if each.applications and all(program.busy_percent for program in each.applications.values())
     )
 
 

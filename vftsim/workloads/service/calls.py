@@ -89,7 +89,7 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
 
 
 @part
-def ask_another(sim: Sim, call: Call) -> None:
+def redirect_to_next(sim: Sim, call: Call) -> None:
     """Direct a call that is repeated at the next copy; where there is one only, at that one again."""
     plan = plans(sim)[call.plan]
     call.route = plan.first_route + (call.route - plan.first_route + 1) % plan.routes

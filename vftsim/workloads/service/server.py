@@ -25,12 +25,12 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.workloads.common import apply_overhead, drop_all, duration_ns, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.calls import (
-    ask_another,
     asker_of,
     close_all,
     close_call,
     making_ns,
     plan_calls,
+    redirect_to_next,
     send_call,
 )
 from vftsim.workloads.service.records import (
@@ -199,7 +199,7 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
         if sim.now_ns >= service.warmup_ns:
             plan.repeated += 1
         call.wait_ns *= 2
-        ask_another(sim, call)
+        redirect_to_next(sim, call)
         issue(sim, call)
 
 

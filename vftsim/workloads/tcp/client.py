@@ -74,25 +74,25 @@ def on_begin(sim: Sim, connection_row: int, token: int) -> None:
         start_sender(bulk, connection)
         pump(sim, bulk, connection)
     else:
-        ask(sim, bulk, connection)
+        request_data(sim, bulk, connection)
     plan_interval(sim, bulk, connection)
 
 
 @part
-def ask(sim: Sim, bulk: Bulk, connection: Connection) -> None:
+def request_data(sim: Sim, bulk: Bulk, connection: Connection) -> None:
     """Ask for data, and look later whether some have come: until then there is no acknowledgement to put off."""
     send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
-    asked_for_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
-    due_ns = sim.now_ns + min(asked_for_ns + bulk.first_rto_ns, LONGEST_RTO_NS)
-    connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_nothing_came, connection.row)
+    passed_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
+    due_ns = sim.now_ns + min(passed_ns + bulk.first_rto_ns, LONGEST_RTO_NS)
+    connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_request_timeout, connection.row)
 
 
 @event
-def on_nothing_came(sim: Sim, connection_row: int, token: int) -> None:
+def on_request_timeout(sim: Sim, connection_row: int, token: int) -> None:
     """Ask again, unless data have come or time is up."""
     connection = connections(sim)[connection_row]
     if token == connection.delay_timer and sim.now_ns < connection.end_ns:
-        ask(sim, bulks(sim)[connection.bulk], connection)
+        request_data(sim, bulks(sim)[connection.bulk], connection)
 
 
 @part
