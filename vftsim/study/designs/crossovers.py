@@ -66,6 +66,9 @@ def _order(gap: Sequence[float], confidence: float) -> int:
     """Return the sign that the mean of differences surely has; 0 if it may have either, or there are none."""
     if not gap or any(math.isnan(value) for value in gap):
         return 0
+    # What is never negative has an interval above 0: where all agree, which is nearly everywhere, none is worked out.
+    if min(gap) > 0.0 or max(gap) < 0.0:
+        return 1 if gap[0] > 0.0 else -1
     sign = 1 if math.fsum(gap) > 0.0 else -1
     return sign if mean_interval([sign * value for value in gap], confidence).low > 0.0 else 0
 
