@@ -175,7 +175,7 @@ def test_reading_equals_rational_arithmetic(name, digits, shift, data):
     text = f"{whole[: len(whole) - shift]}.{whole[len(whole) - shift :]} {unit}" if shift else f"{digits} {unit}"
     is_between = quantity.whole and not quantity.rounds and exact.denominator != 1
     is_lost = quantity.whole and 0 < exact <= Fraction(1, 2)
-    if exact > quantity.upper or is_between or is_lost:
+    if exact > quantity.upper or is_between or is_lost or 0 < exact < quantity.least:
         with pytest.raises(Exception, match="must be"):
             quantity.parse(text)
     else:
