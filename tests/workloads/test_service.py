@@ -273,20 +273,71 @@ def test_a_call_is_repeated_after_twice_the_time_and_everybody_works_on_it():
     assert (seen.answers, seen.failed, of["web"].repeated, of["app"].requests) == (1, 0, {"app": 2}, 3)
 
 
-def test_a_call_is_repeated_to_the_next_copy():
-    """Ten requests a second; one of two copies has crashed: each second request finds the other after 50 ms."""
-    calls = [{"to": "app", "timeout": "50 ms", "retries": 1}]
+def one_of_two_dead(users, seconds, **call):
+    """Return what is found where one of two copies crashes at 500 ms, for good; calls to it time out after 50 ms."""
+    calls = [{"to": "app", "timeout": "50 ms", "retries": 1, **call}]
     tiers = {"web": {"demand": "1 ms", "calls": calls}, "app": {"demand": "10 ms"}}
-    users = {"kind": "open_requests", "to": "web", "rate": "10 /s", "gap_cv": 0.0}
-    spec = model(tiers, users, 10, app={"count": 2}).model_dump(exclude_unset=True)
+    users = {"kind": "open_requests", "to": "web", **users}
+    spec = model(tiers, users, seconds, app={"count": 2}).model_dump(exclude_unset=True)
     spec["hosts"] = {"host": {"pcpus": 2, "scheduler": {"kind": "credit"}}}
     spec["faults"] = [{"kind": "primary_crash", "at": "500 ms", "domain": "app-1", "alone": True}]
-    spec = ModelSpec.model_validate(spec)
-    found = run_model(spec, 1, 0).whole.outcomes
+    return run_model(ModelSpec.model_validate(spec), 1, 0).whole.outcomes
+
+
+@pytest.mark.parametrize(
+    ("call", "silent"),
+    [
+        ({"max_fails": 0}, 50),  # each second one: no copy is passed over
+        ({}, 1),  # at 0.55 s, and once 10 s later
+        ({"fail_timeout": "1 s"}, 9),  # each eleventh: 50 ms and 1 s, and then to the next request
+        ({"max_fails": 3}, 0),  # at 0.55, 0.75 and 0.95 s, before the measured time
+    ],
+)
+def test_a_call_is_repeated_to_the_next_copy_and_later_ones_pass_over_the_silent_one(call, silent):
+    """Ten requests a second for 10 s: those that are directed at the dead copy find the other after 50 ms."""
+    found = one_of_two_dead({"rate": "10 /s", "gap_cv": 0.0}, 10, **call)
     assert (found["workloads.users"].answers, found["workloads.users"].failed) == (100, 0)
-    assert found["workloads.users"].latency.mean == pytest.approx((11 + 50 / 2) * MS, abs=10_000)
-    assert found["domains.web.applications.web"].repeated == {"app": 50}
+    assert found["workloads.users"].latency.mean == pytest.approx((11 + 50 * silent / 100) * MS, abs=10_000)
+    assert found["domains.web.applications.web"].repeated == {"app": silent}
     assert found["domains.app-2.applications.app"].requests == 100
+
+
+def test_share_of_calls_that_meet_a_time_out():
+    """Poisson calls: a cycle is a time-out T, F in which the copy is passed over, and a wait of 1 / rate for a call.
+
+    One call of each cycle meets it, so 1 of 1 + rate (T + F): of n cycles the number has a standard deviation below
+    that of a renewal process whose intervals vary by 1 / rate only.
+    """
+    found = one_of_two_dead({"rate": "20 /s"}, 2000, fail_timeout="1 s")
+    cycle_s = 0.05 + 1 + 1 / 20
+    n = 2000 / cycle_s
+    assert abs(found["domains.web.applications.web"].repeated["app"] - n) < 3 * sqrt(n) * (1 / 20) / cycle_s + 1
+
+
+def test_a_copy_that_answers_again_is_asked_as_before():
+    """A copy stands still from 2 to 4 s: what it answers in time, tried anew, gives it each second call again."""
+    calls = [{"to": "app", "timeout": "50 ms", "retries": 1, "fail_timeout": "1 s"}]
+    tiers = {"web": {"demand": "1 ms", "calls": calls}, "app": {"demand": "10 ms"}}
+    users = {"kind": "open_requests", "to": "web", "rate": "10 /s", "gap_cv": 0.0}
+    spec = model(tiers, users, 10, app={"count": 2, "vcpus": 1}).model_dump(exclude_unset=True)
+    spec["hosts"] = {"host": {"pcpus": 2, "scheduler": {"kind": "credit"}}}
+    spec["faults"] = [{"kind": "pause", "at": "2 s", "duration": "2 s", "domain": "app-1"}]
+    found = run_model(ModelSpec.model_validate(spec), 1, 0).whole.outcomes
+    assert found["domains.web.applications.web"].repeated == {"app": 2}
+    # To the first: 5 to 2 s, 2 that it answers when it is back, 34 of the 68 from 4.3 s on.
+    assert [found[f"domains.app-{copy}.applications.app"].requests for copy in (1, 2)] == [41, 61]
+
+
+def test_where_all_copies_were_silent_they_are_asked_as_if_none_were():
+    """Both are too slow, 60 ms of 50: calls take turns all the same, and each copy works for each second one."""
+    calls = [{"to": "app", "timeout": "50 ms", "retries": 0}]
+    tiers = {"web": {"demand": "1 ms", "calls": calls}, "app": {"demand": "60 ms"}}
+    users = {"kind": "open_requests", "to": "web", "rate": "10 /s", "gap_cv": 0.0}
+    spec = model(tiers, users, 10, app={"count": 2}).model_dump(exclude_unset=True)
+    spec["hosts"] = {"host": {"pcpus": 4}}
+    found = run_model(ModelSpec.model_validate(spec), 1, 0).whole.outcomes
+    assert found["workloads.users"].failed == 100.0
+    assert [found[f"domains.app-{copy}.applications.app"].requests for copy in (1, 2)] == [50, 50]
 
 
 BRIEF = {"to": "db", "timeout": "100 ms", "retries": 1, "when": "parallel", "count": 2}

@@ -21,6 +21,12 @@ solution of layered queueing networks", IEEE TSE 35(2), 2009):
   (nginx, ``proxy_next_upstream``, by default on a time-out).  Whoever is asked does not know that nobody waits any
   more, and works on both; the first answer counts.  A call that was given up, or whose answer says that it failed,
   fails the request: the service says so at once, and does not repeat what has failed.
+* A **copy that was silent** is passed over (nginx, ``max_fails`` and ``fail_timeout`` of ``server``, with their
+  defaults; ``ngx_http_upstream_round_robin.c``): from ``max_fails`` calls to it that have timed out, no call is
+  directed at it for ``fail_timeout`` from the last of them on.  Then one call tries it anew, and the others pass it
+  over until that one is answered (all ask it as before) or has timed out (for ``fail_timeout`` again).  The asker
+  learns of each entry of its calls by itself, and a boot makes it forget.  Where all copies are passed over they are
+  asked as if none were, as by Envoy below its panic threshold: an assumption, for nginx answers 502 at once.
 * A **crash** takes the requests in the socket and in the threads' hands, and the calls made for them.
 
 Network, path, scheduler and protection are those of any packet: a call leaves one domain and enters the other.
@@ -29,7 +35,7 @@ Closed forms: with threads that do not bind, exponential demands and a network t
 network (Jackson 1957; Baskett, Chandy, Muntz & Palacios 1975), so exact mean-value analysis (Reiser & Lavenberg 1980).
 
 Left out: connections and their set-up, segments (a message is one packet); locks and transactions of a database; work
-between calls, which counts into ``demand``; a repeated request is worked on again, as if it changed nothing; later
-calls do not pass over a copy that was silent (nginx, ``fail_timeout``).  What arrives for a call that is over is
-counted by nobody, and is seen by its asker's path only.
+between calls, which counts into ``demand``; a repeated request is worked on again, as if it changed nothing; health
+checks, which ask copies beside the calls (HAProxy, ``check``).  What arrives for a call that is over is counted by
+nobody, and is seen by its asker's path only.
 """

@@ -62,6 +62,15 @@ class CallSpec(Spec):
         1_000_000_000, description="Wait before a call is repeated, doubled each time; 0: for ever. Assumption."
     )
     retries: int = Field(2, ge=0, le=20, description="Repetitions before a call is given up. Assumption.")
+    max_fails: int = Field(
+        1,
+        ge=0,
+        le=1000,
+        description="Calls timed out after which a copy is passed over. Default: nginx; 0: it never is.",
+    )
+    fail_timeout: DurationNs = Field(
+        10_000_000_000, description="For how long, before a call tries the copy anew. Default: nginx."
+    )
     cache_hit: Percent = Field(0.0, description="Of calls that a full cache of the asker's own makes unnecessary.")
     cache_entries: int = Field(
         0, ge=0, le=1_000_000_000, description="Answers in the cache, asked for equally often; 0: it is full at once."
@@ -250,7 +259,10 @@ class ServiceSpec(ApplicationSpec):
         reasons = unread_without(self, {"demand": ("demand_cv",)})
         for number, call in enumerate(self.calls):
             if call.timeout == 0:
-                reasons[f"calls.{number}.retries"] = "with timeout 0 no call is repeated"
+                for key in ("retries", "max_fails", "fail_timeout"):
+                    reasons[f"calls.{number}.{key}"] = "with timeout 0 no call is repeated"
+            elif call.max_fails == 0:
+                reasons[f"calls.{number}.fail_timeout"] = "with max_fails 0 no copy is passed over"
             if call.cache_hit == 0.0:
                 reasons[f"calls.{number}.cache_entries"] = "with cache_hit 0 there is no cache"
         if not self.uses_a_disk:

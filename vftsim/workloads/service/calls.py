@@ -16,6 +16,7 @@ from vftsim.workloads.service.records import (
     Visit,
     call_list,
     calls,
+    peers,
     plans,
     service_call,
     services,
@@ -78,12 +79,13 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
     call.uses += 1
     call.is_open = True
     call.plan = plan.row
-    call.route = plan.first_route + plan.turn
     call.parent = packet
     call.tries = 0
     call.wait_ns = plan.timeout_ns
     call.timer = 0
-    plan.turn = (plan.turn + 1) % plan.routes
+    copy = next_copy(sim, plan, plan.turn, plan.routes)
+    direct(sim, plan, call, copy)
+    plan.turn = (copy + 1) % plan.routes
     plan.opened += 1
     return row
 
@@ -92,7 +94,58 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
 def redirect_to_next(sim: Sim, call: Call) -> None:
     """Direct a call that is repeated at the next copy; where there is one only, at that one again."""
     plan = plans(sim)[call.plan]
-    call.route = plan.first_route + (call.route - plan.first_route + 1) % plan.routes
+    direct(sim, plan, call, next_copy(sim, plan, call.route - plan.first_route + 1, plan.routes - 1))
+
+
+@part
+def next_copy(sim: Sim, plan: Plan, first: int, number: int) -> int:
+    """Return the first of a number of copies in turn that is not passed over; where all of them are, the first."""
+    step = 0
+    while step < number and is_passed_over(sim, plan, plan.first_route + (first + step) % plan.routes):
+        step += 1
+    return (first + (0 if step == number else step)) % plan.routes
+
+
+@part
+def is_passed_over(sim: Sim, plan: Plan, route: int) -> bool:
+    """Tell whether a copy was silent too often, and neither too long ago nor tried anew since."""
+    peer = peers(sim)[route]
+    return plan.max_fails > 0 and peer.fails >= plan.max_fails and sim.now_ns - peer.checked_ns <= plan.fail_timeout_ns
+
+
+@part
+def direct(sim: Sim, plan: Plan, call: Call, copy: int) -> None:
+    """Direct a call at a copy: one that nobody has tried for long is tried by this call alone."""
+    call.route = plan.first_route + copy
+    peer = peers(sim)[call.route]
+    if sim.now_ns - peer.checked_ns > plan.fail_timeout_ns:
+        peer.checked_ns = sim.now_ns
+
+
+@part
+def note_silence(sim: Sim, call: Call) -> None:
+    """The copy at which a call was directed has not answered in time."""
+    peer = peers(sim)[call.route]
+    peer.fails += 1
+    peer.failed_ns = sim.now_ns
+    peer.checked_ns = sim.now_ns
+
+
+@part
+def note_answer(sim: Sim, call: Call, route: int) -> None:
+    """An answer has come by a route: a copy that the call has tried anew is asked as before."""
+    peer = peers(sim)[route]
+    if route == call.route and peer.failed_ns < peer.checked_ns:
+        peer.fails = 0
+
+
+@part
+def forget_peers(sim: Sim, plan: Plan) -> None:
+    """Forget which copies were silent."""
+    route = plan.first_route
+    while route < plan.first_route + plan.routes:
+        peers(sim)[route].fails = 0
+        route += 1
 
 
 @part

@@ -2,6 +2,7 @@
 
 from vftsim.kernel import Chain, Fifo, Record, Table
 from vftsim.platform.io.packet import application, packets, workload
+from vftsim.workloads.common import routes
 
 service = application.kind("service")
 service_call = workload.kind("service_call")
@@ -78,6 +79,8 @@ class Plan(Record):
     size_bytes: int
     timeout_ns: int
     retries: int
+    max_fails: int
+    fail_timeout_ns: int
     first_route: int
     routes: int
     turn: int
@@ -87,6 +90,18 @@ class Plan(Record):
     hits: int
     repeated: int
     failed: int
+
+
+class Peer(Record):
+    """What an asker knows of a copy that it asks by a route.
+
+    ``fails`` are the calls to it that have timed out since one that tried it anew was answered, the last of them at
+    ``failed_ns``.  It was ``checked_ns`` when that was, or when a call tried it anew.
+    """
+
+    fails: int
+    failed_ns: int
+    checked_ns: int
 
 
 class Visit(Record):
@@ -128,6 +143,7 @@ class Call(Record):
 
 services = Table("services", Service, 4096)
 plans = Table("service_plans", Plan, 1 << 16)
+peers = Table("service_peers", Peer, beside=routes)
 visits = Table("service_visits", Visit, beside=packets)
 calls = Table("service_calls", Call, 1 << 20, "lower the load or the number of threads")
 call_list = Chain(calls, "link")

@@ -28,7 +28,10 @@ from vftsim.workloads.service.calls import (
     asker_of,
     close_all,
     close_call,
+    forget_peers,
     making_ns,
+    note_answer,
+    note_silence,
     plan_calls,
     redirect_to_next,
     send_call,
@@ -193,6 +196,7 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
         return
     plan = plans(sim)[call.plan]
     service = services(sim)[plan.service]
+    note_silence(sim, call)
     if call.tries > plan.retries:
         fail_request(sim, service, call)
     else:
@@ -207,10 +211,11 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
 def handle_answer(sim: Sim, service: Service, packet: int) -> None:
     """Continue the request for which another service was asked, if it waits for no other answer."""
     call = calls(sim)[packets(sim)[packet].stream]
-    message = packets(sim)[packet].message
+    message, route = packets(sim)[packet].message, packets(sim)[packet].entity
     packets.free(sim, packet)
     if not call.is_open or call.uses != abs(message):
         return
+    note_answer(sim, call, route)
     if message < 0:
         fail_request(sim, service, call)
         return
@@ -295,7 +300,7 @@ service.implements(set_overhead)(apply_overhead)
 
 @service.implements(lose_state)
 def lose_memory(sim: Sim, program: Application) -> None:
-    """Lose all requests and what the cache had; the CPU work is gone already, and what the disk does is for nobody."""
+    """Lose all requests, what the cache had, and who was silent; CPU work is gone, and the disk works for nobody."""
     server = services(sim)[program.state_row]
     server.lost += server.waiting.length + server.active
     drop_all(sim, server.waiting, server.lost_in_boot)
@@ -310,4 +315,5 @@ def lose_memory(sim: Sim, program: Application) -> None:
     row = server.first_plan
     while row != 0:
         plans(sim)[row].filled = 0
+        forget_peers(sim, plans(sim)[row])
         row = plans(sim)[row].next_plan
