@@ -21,9 +21,10 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.cpu.jobs import continue_with, submit
+from vftsim.platform.cpu.jobs import continue_with, interrupt_from_outside, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
+from vftsim.platform.io.disk import begin_wait, keep_waiting
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
 from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer
 from vftsim.spec.units import ByteCount, DurationNs, Percent
@@ -126,8 +127,20 @@ def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
     if batch.disk_wait_ns == 0:
         keep_computing(sim, batch, process, logging_ns(sim, batch, process))
         return
+    guard = guarded_programs(sim)[batch.program].guard
+    if not keep_waiting(sim, guard, 0, batch.program, batch_process_row, batch.disk_size_bytes, process.is_read):
+        plan_end_of_wait(sim, batch, process)
+
+
+@part
+def plan_end_of_wait(sim: Sim, batch: Batch, process: BatchProcess) -> None:
     due_ns = sim.now_ns + duration_ns(sim, process.waits, batch.disk_wait_ns)
-    process.planned = at(sim, due_ns, EventKind.DEVICE, batch_process_row, on_disk, batch_process_row)
+    process.planned = at(sim, due_ns, EventKind.DEVICE, process.row, on_disk, process.row)
+
+
+@batch.implements(begin_wait)
+def wait_for_disk(sim: Sim, program: Application, tag: int) -> None:
+    plan_end_of_wait(sim, batches(sim)[program.state_row], batch_processes(sim)[tag])
 
 
 @part
@@ -150,7 +163,19 @@ def on_disk(sim: Sim, batch_process_row: int, token: int) -> None:
     if token == process.planned:
         process.planned = 0
         batch = batches(sim)[process.batch]
-        compute(sim, batch, process, logging_ns(sim, batch, process))
+        cost_ns = logging_ns(sim, batch, process)
+        domain = domains(sim)[batch.domain]
+        if domain.buffers:
+            interrupt_from_outside(sim, domain, 0, on_interrupt, batch_process_row, cost_ns)
+        else:
+            compute(sim, batch, process, cost_ns)
+
+
+@work_done
+def on_interrupt(sim: Sim, batch_process_row: int, argument: int) -> None:
+    """The guest hears of the end of a disk operation when the hypervisor delivers it."""
+    process = batch_processes(sim)[batch_process_row]
+    compute(sim, batches(sim)[process.batch], process, argument)
 
 
 @part

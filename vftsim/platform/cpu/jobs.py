@@ -103,7 +103,12 @@ def raise_interrupt(
     sim: Sim, domain: Domain, vcpu: Vcpu, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
     """Give ``vcpu`` interrupt work: before any job, in order of arrival."""
-    row = new_work(sim, domain, demand_ns, 0, on_done, target, argument)
+    add_interrupt(sim, domain, vcpu, new_work(sim, domain, demand_ns, 0, on_done, target, argument))
+
+
+@part
+def add_interrupt(sim: Sim, domain: Domain, vcpu: Vcpu, row: int) -> None:
+    """Give a vCPU a piece of interrupt work."""
     work_list.push(sim, vcpu.interrupts, row)
     # It waits: thaw() wakes a vCPU with interrupt work.
     if domain.frozen:
@@ -113,6 +118,23 @@ def raise_interrupt(
     elif vcpu.state == RUNNING and vcpu.interrupts.first == row:
         # Behind other interrupt work it waits for that to end: the run that is planned is the right one.
         interrupt(sim, vcpu)
+
+
+@part
+def interrupt_from_outside(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
+    """Let a device or a timer interrupt the first vCPU: at once, or when what is buffered is delivered."""
+    row = new_work(sim, domain, demand_ns, 0, on_done, target, argument)
+    if domain.buffers:
+        work_list.push(sim, domain.buffered, row)
+    else:
+        add_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], row)
+
+
+@part
+def deliver_buffered(sim: Sim, domain: Domain) -> None:
+    """Deliver the interrupts that are buffered."""
+    while domain.buffered.length > 0:
+        add_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], work_list.pop(sim, domain.buffered))
 
 
 @part
@@ -149,6 +171,8 @@ def forget(sim: Sim, domain: Domain) -> None:
     """Lose all jobs: the memory they were in is gone."""
     # First: a process scheduler frees the jobs of its processes itself, and clears them on the vCPUs.
     guest_scheduler.forget_jobs(sim, domain)
+    while domain.buffered.length > 0:
+        works.free(sim, work_list.pop(sim, domain.buffered))
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
         # Interrupt work that is being done is the first of its list.

@@ -15,10 +15,10 @@ from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, Kind, Record, Sim, Sort, Table, entry, part
 from vftsim.outcome import Outcome, attribute, declare
-from vftsim.platform.cpu.jobs import raise_interrupt
-from vftsim.platform.cpu.records import domains, vcpus, work_done
+from vftsim.platform.cpu.jobs import interrupt_from_outside
+from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, applications
-from vftsim.platform.protection.guard import guards, note_read, note_transfer
+from vftsim.platform.protection.guard import Guard, guards, must_wait, note_read, note_transfer
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
@@ -83,19 +83,32 @@ class GuardedDisk(Record):
     next_row: int
 
 
+class WaitingRequest(Record):
+    """A request that a guard has not let go yet; ``disk`` 0: a program has only a waiting time to begin."""
+
+    link: int
+    disk: int
+    program: int
+    tag: int
+    size_bytes: int
+    is_read: bool
+
+
 disks = Table("disks", Disk, 4096)
+waiting_requests = Table("waiting_disk_requests", WaitingRequest, 1 << 16, "lower the load of the disks")
+waiting_list = Chain(waiting_requests, "link")
 guarded_disks = Table("guarded_disks", GuardedDisk, beside=disks)
 disk_list = Chain(guarded_disks, "next_row")
 disk = Sort("disk", by="model")
 
 
 @disk.slot
-def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
+def begin_read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Read for a program, which hears of it."""
 
 
 @disk.slot
-def write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
+def begin_write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Write for a program; True: done at once, False: the program will hear of it."""
     return True
 
@@ -119,6 +132,58 @@ def reached(sim: Sim, disk: Disk) -> None:
 @application.slot
 def transfer_done(sim: Sim, program: Application, tag: int) -> None:
     """Take note that a transfer is over which the program has asked for under that tag."""
+
+
+@application.slot
+def begin_wait(sim: Sim, program: Application, tag: int) -> None:
+    """Begin the waiting time that stands for a disk operation with that tag: its guard has let it go."""
+
+
+@part
+def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
+    """Read for a program, which hears of it, as soon as the domain's guard, if any, lets the request go."""
+    if not keep_waiting(sim, disk.guard, disk.row, program, tag, size_bytes, True):
+        begin_read(sim, disk, program, tag, size_bytes)
+
+
+@part
+def write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
+    """Write likewise; True: done at once, False: the program will hear of it."""
+    if keep_waiting(sim, disk.guard, disk.row, program, tag, size_bytes, False):
+        return False
+    return begin_write(sim, disk, program, tag, size_bytes)
+
+
+@part
+def keep_waiting(sim: Sim, guard: int, disk: int, program: int, tag: int, size_bytes: int, is_read: bool) -> bool:
+    """Keep a request until the guard, if any, lets it go; False: it may go at once."""
+    if guard == 0 or not must_wait(sim, guards(sim)[guard]):
+        return False
+    row = waiting_requests.new(sim)
+    request = waiting_requests(sim)[row]
+    request.disk = disk
+    request.program = program
+    request.tag = tag
+    request.size_bytes = size_bytes
+    request.is_read = is_read
+    waiting_list.push(sim, guards(sim)[guard].requests, row)
+    return True
+
+
+@part
+def let_requests_go(sim: Sim, guard: Guard) -> None:
+    """Let the disks begin with what has waited."""
+    while guard.requests.length > 0:
+        row = waiting_list.pop(sim, guard.requests)
+        request = waiting_requests(sim)[row]
+        disk, program, tag = disks(sim)[request.disk], request.program, request.tag
+        if request.disk == 0:
+            begin_wait(sim, applications(sim)[program], tag)
+        elif request.is_read:
+            begin_read(sim, disk, program, tag, request.size_bytes)
+        elif begin_write(sim, disk, program, tag, request.size_bytes):
+            interrupt_from_outside(sim, domains(sim)[disk.domain], 0, on_disk_interrupt, program, tag)
+        waiting_requests.free(sim, row)
 
 
 @part
@@ -156,7 +221,7 @@ def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, 
     # The guard first: what its entry costs is part of the interrupt's work.
     if disk.guard != 0:
         demand_ns += note_transfer(sim, guards(sim)[disk.guard], size_bytes, is_read, replica_ns)
-    raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], demand_ns, on_disk_interrupt, program, tag)
+    interrupt_from_outside(sim, domain, demand_ns, on_disk_interrupt, program, tag)
 
 
 @entry

@@ -22,8 +22,9 @@ class Guard(Record):
 
     ``mechanism`` is its kind; a kind keeps its own fields in a table beside this one.  ``reasons`` are the causes, a
     bit for each, for which the machine stands still at present; ``stopped_ns`` is how long it has stood still in stops
-    that are over, ``resumed_ns`` when the last one ended, ``pause_end_ns`` when the last pause is over that has begun.
-    A machine that is ``dead`` has lost its host.  Protection ``has_begun`` when it has been turned on once.
+    that are over, ``resumed_ns`` when the last one ended, ``pause_end_ns`` when the last pause is over that has
+    begun.  A machine that is ``dead`` has lost its host.  ``requests`` to disks wait until the mechanism lets them
+    go.  Protection ``has_begun`` when it has been turned on once.
 
     Outputs that find the path out full when they are released wait for room, ``most_waiting`` at most; the others count
     in the row ``no_room`` of ``drops``.  ``offered`` is the output about which a mechanism is being asked.  ``exits``
@@ -38,6 +39,7 @@ class Guard(Record):
     ports: Fifo
     programs: Fifo
     disks: Fifo
+    requests: Fifo
     dead: bool
     has_begun: bool
     stopped: bool
@@ -89,6 +91,12 @@ def hold_output(sim: Sim, guard: Guard, packet: int) -> None:
     who is asked again when there is room.
     """
     release(sim, packet)
+
+
+@protection.slot
+def must_wait(sim: Sim, guard: Guard) -> bool:
+    """Tell whether a request of the guest to a disk has to wait, until the mechanism lets all go that wait."""
+    return False
 
 
 @protection.slot

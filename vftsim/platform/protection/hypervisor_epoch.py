@@ -2,10 +2,11 @@
 
 Rule (Bressoud and Schneider, TOCS 14(1) 1996): primary and backup execute the same instructions.  An epoch is a fixed
 number of them; interrupts are buffered and delivered at the end of an epoch, privileged instructions are simulated and
-what they read is forwarded.  At the end of each epoch the primary sends what the backup needs to be the same.
+what they read is forwarded.  So is the end of a disk operation, with the data of a read, when it comes.  At the end
+of each epoch the primary sends what the backup needs to be the same.
 
 * ``original`` protocol: the primary waits at each end of an epoch until the backup has acknowledged everything;
-* ``revised`` protocol: it continues, and waits before it acts on the world.
+* ``revised`` protocol: it continues, and waits before it acts on the world: sends a packet, asks a disk.
 
 The backup is an epoch behind.  When the primary fails it executes what it holds, delivers the interrupts it has, and
 continues; the operations of the last epoch are repeated, because nobody knows whether they happened: outputs are issued
@@ -21,7 +22,7 @@ primary whose messages do not get through does: whether a host acts before it de
 
 Left out: the instructions of an idle guest are those of its idle loop, so epochs continue; the backup's speed equals
 the primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again;
-disk operations, whose ends wait for the end of an epoch too, and of which the data read is forwarded.
+disk operations under way then go on, which the backup would begin anew; timers of programs are not buffered.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -29,6 +30,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.platform.cpu import jobs
+from vftsim.platform.cpu.records import domains
+from vftsim.platform.io.disk import let_requests_go
 from vftsim.platform.io.packet import copy, packet_list
 from vftsim.platform.protection import audit, machine, mechanism, output_buffer
 from vftsim.platform.protection._lockstep_records import limit_list, limits
@@ -52,7 +56,9 @@ from vftsim.platform.protection.guard import (
     discard_all,
     guards,
     hold_output,
+    must_wait,
     note_input,
+    note_transfer,
     protection,
     release,
 )
@@ -85,8 +91,7 @@ class HypervisorEpochFields(HeartbeatFields):
 
     issues_all: ClassVar[bool] = True
     uncalibrated: ClassVar[str] = (
-        "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996); disk operations of "
-        "programs end at once, and what is read is not forwarded"
+        "instruction rate, epoch and its boundary, privileged instructions: assumptions (1996)"
     )
     sends_pages: ClassVar[bool] = False
     most_vcpus: ClassVar[int] = 1
@@ -109,6 +114,11 @@ class HypervisorEpochFields(HeartbeatFields):
     simulated_cost: DurationNs = Field(15 * US, description="Simulating one of them. Assumption.")
     message: ByteCount = Field(128, description="What ends an epoch, on the wire. Assumption.")
     entry: ByteCount = Field(64, description="What a packet forwarded takes beside its data. Assumption.")
+
+    @property
+    def records_reads(self) -> bool:
+        """What is read is forwarded."""
+        return True
 
     def executed_ns(self, engine: Engine, guard: int) -> int:
         """Return the CPU time of the backup, which does what the primary does an epoch later."""
@@ -177,6 +187,7 @@ def start_epochs(sim: Sim, guard: Guard) -> None:
     epoch.acked_ns = sim.now_ns
     epoch.left_ns = epoch.epoch_ns
     epoch.is_at_boundary = True
+    domains(sim)[guard.domain].buffers = True
     continue_epoch(sim, guard, epoch)
 
 
@@ -187,6 +198,7 @@ def continue_epoch(sim: Sim, guard: Guard, epoch: Epoch) -> None:
     replications(sim)[guard.row].step = machine.call_after(sim, guard, epoch.left_ns, on_boundary)
     # By an event of this instant: the interrupts that are due come first, and the mask after them.
     if epoch.is_at_boundary:
+        jobs.deliver_buffered(sim, domains(sim)[guard.domain])
         machine.call_after(sim, guard, 0, on_delivered)
     else:
         machine.mask_ports(sim, guard)
@@ -225,7 +237,9 @@ def on_boundary_done(sim: Sim, guard_row: int, token: int) -> None:
     """The work at the end of an epoch is done; who has sent meanwhile waits, the original protocol always."""
     if token != replications(sim)[guard_row].step:
         return
-    if epochs(sim)[guard_row].is_original or output_buffers(sim)[guard_row].fresh.length > 0:
+    # What timers have sent while the guest stood still waits.
+    waiting = output_buffers(sim)[guard_row].fresh.length + guards(sim)[guard_row].requests.length
+    if epochs(sim)[guard_row].is_original or waiting > 0:
         wait_for_acknowledgement(sim, guards(sim)[guard_row])
     else:
         resume_epoch(sim, guards(sim)[guard_row])
@@ -306,6 +320,32 @@ def forward(sim: Sim, guard: Guard, size_bytes: int) -> int:
     return 0
 
 
+@hypervisor_epoch.implements(note_transfer)
+def forward_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool, replica_ns: int) -> int:
+    """Forward the end of a disk operation, of a read with its data; the guest hears of it when its epoch ends."""
+    epoch = epochs(sim)[guard.row]
+    if is_protecting(replications(sim)[guard.row]):
+        write(sim, guard, epoch, epoch.entry_bytes + (size_bytes if is_read else 0))
+    return 0
+
+
+@hypervisor_epoch.implements(must_wait)
+def wait_with_request(sim: Sim, guard: Guard) -> bool:
+    """Let a request to a disk go if everything sent is acknowledged; else the guest waits with it."""
+    if not is_protecting(replications(sim)[guard.row]) or may_act(sim, guard):
+        return False
+    stop_for_output(sim, guard, epochs(sim)[guard.row])
+    return True
+
+
+@part
+def may_act(sim: Sim, guard: Guard) -> bool:
+    """Tell whether everything sent is acknowledged, and nothing waits for that."""
+    waiting = output_buffers(sim)[guard.row].fresh.length + guard.requests.length
+    is_working = replications(sim)[guard.row].state == PROTECTED
+    return is_working and epochs(sim)[guard.row].acked_ns <= sim.now_ns and waiting == 0
+
+
 @hypervisor_epoch.implements(hold_output)
 def release_or_hold(sim: Sim, guard: Guard, packet: int) -> None:
     """Let an output leave if everything sent is acknowledged; else the guest waits with it."""
@@ -313,7 +353,7 @@ def release_or_hold(sim: Sim, guard: Guard, packet: int) -> None:
     epoch = epochs(sim)[guard.row]
     if not is_protecting(state):
         send_unheld(sim, guard, packet)
-    elif state.state == PROTECTED and epoch.acked_ns <= sim.now_ns and output_buffers(sim)[guard.row].fresh.length == 0:
+    elif may_act(sim, guard):
         # Copied before it leaves: a backup that takes over repeats the operations of its last epoch.
         packet_list.push(sim, epoch.copies, copy(sim, packet))
         output_buffer.count_unheld(sim, guard)
@@ -341,6 +381,7 @@ def release_waiting(sim: Sim, guard: Guard) -> None:
     # Copied before they leave, as in release_or_hold().
     output_buffer.copy_outputs(sim, buffer.fresh, epoch.copies)
     output_buffer.release_everything(sim, guard)
+    let_requests_go(sim, guard)
 
 
 # When a host or the channel fails
@@ -427,11 +468,21 @@ def hand_over(sim: Sim, guard: Guard) -> None:
         issue_held(sim, guard, output_buffers(sim)[guard.row].fresh)
     drop_past_limits(sim, guard, epoch)
     output_buffer.lose(sim, guard)
+    buffer_no_more(sim, guard)
 
 
 @hypervisor_epoch.implements(go_alone)
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Continue without a backup: nothing is buffered."""
     output_buffer.release_everything(sim, guard)
+    buffer_no_more(sim, guard)
     if not guard.stopped:
         machine.unmask_ports(sim, guard)
+
+
+@part
+def buffer_no_more(sim: Sim, guard: Guard) -> None:
+    """Deliver the interrupts that are buffered, and let the disks begin with what has waited."""
+    domains(sim)[guard.domain].buffers = False
+    jobs.deliver_buffered(sim, domains(sim)[guard.domain])
+    let_requests_go(sim, guard)

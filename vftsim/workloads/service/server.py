@@ -4,8 +4,8 @@ Rules: :mod:`vftsim.workloads.service`.
 """
 
 from vftsim.kernel import EventKind, Sim, at, event, part
-from vftsim.platform.cpu.jobs import continue_or_submit, raise_interrupt
-from vftsim.platform.cpu.records import domains, vcpus, work_done
+from vftsim.platform.cpu.jobs import continue_or_submit, interrupt_from_outside
+from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, add_delay_since
 from vftsim.platform.io.disk import disks, forget, read, transfer_done, write
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN, PROGRAM_WAITED
@@ -185,7 +185,7 @@ def on_timer(sim: Sim, call_row: int, token: int) -> None:
         return
     call.timer = 0
     domain = domains(sim)[services(sim)[asker_of(sim, call)].domain]
-    raise_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], 0, on_timeout, call_row, call.uses)
+    interrupt_from_outside(sim, domain, 0, on_timeout, call_row, call.uses)
 
 
 @work_done

@@ -20,6 +20,8 @@ from vftsim.platform.io.disk import (
     Disk,
     DiskSpec,
     DiskUse,
+    begin_read,
+    begin_write,
     count_requests,
     count_served,
     disk,
@@ -27,10 +29,8 @@ from vftsim.platform.io.disk import (
     end_transfer,
     forget,
     reached,
-    read,
     replica_reads,
     use_of,
-    write,
 )
 from vftsim.spec.units import DurationNs, Percent
 
@@ -110,12 +110,12 @@ array_requests = Table("array_requests", ArrayRequest, 1 << 20, "lower the load 
 array_list = Chain(array_requests, "link")
 
 
-@array.implements(read)
+@array.implements(begin_read)
 def read_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     enqueue(sim, disk, program, tag, size_bytes, True)
 
 
-@array.implements(write)
+@array.implements(begin_write)
 def write_array(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     enqueue(sim, disk, program, tag, size_bytes, False)
     return False

@@ -21,6 +21,8 @@ from vftsim.platform.io.disk import (
     DISKS,
     Disk,
     DiskSpec,
+    begin_read,
+    begin_write,
     count_requests,
     count_served,
     disk,
@@ -29,9 +31,7 @@ from vftsim.platform.io.disk import (
     flush,
     forget,
     reached,
-    read,
     replica_reads,
-    write,
 )
 from vftsim.platform.io.link import BITS_NS
 from vftsim.spec.units import BitRate, ByteCount, DurationNs, PeriodNs
@@ -116,14 +116,14 @@ requests = Table("disk_requests", Request, 1 << 20, "lower the load of the disks
 request_list = Chain(requests, "link")
 
 
-@local.implements(read)
+@local.implements(begin_read)
 def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     row = new_request(sim, READ, program, tag, size_bytes)
     requests(sim)[row].replica_ns = replica_reads(sim, disk, size_bytes)
     enqueue(sim, disk, row)
 
 
-@local.implements(write)
+@local.implements(begin_write)
 def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Into the page cache, if it has room; else wait for the disk."""
     local_disk = local_disks(sim)[disk.row]
