@@ -1,11 +1,13 @@
 """The records of the mechanism ``lockstep``, and how its parameters get into them."""
 
 from vftsim.kernel import Chain, Engine, Fifo, Record, Table
+from vftsim.platform.arithmetic import nearest
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import _lockstep_costs, channel, reprotection
 from vftsim.platform.protection._lockstep_parameters import LockstepParameters
 from vftsim.platform.protection.detection import detectors
 from vftsim.platform.protection.guard import guards, protection
+from vftsim.platform.protection.machine import cpu_speed
 from vftsim.platform.protection.pair import NEVER_NS, Train
 from vftsim.platform.protection.throttle import FULL_SHARE, throttles
 from vftsim.spec.units import S
@@ -115,8 +117,9 @@ def install(engine: Engine, guard: int, spec: LockstepParameters, shared_link: i
     rate = int(engine.rows(channel.channels)[guard].rate_bits_per_s)
     vlockstep.buffer_ns = spec.log.buffer * BITS_NS // rate
     vlockstep.factor = float(spec.secondary.factor)
-    vlockstep.entry_cost_ns = spec.secondary.entry_cost
-    vlockstep.kibibyte_replay_ns = spec.secondary.kibibyte
+    speed = cpu_speed(engine, guard)
+    vlockstep.entry_cost_ns = nearest(spec.secondary.entry_cost / speed)
+    vlockstep.kibibyte_replay_ns = nearest(spec.secondary.kibibyte / speed)
     vlockstep.secondary_buffer_bytes = spec.secondary.buffer
     vlockstep.is_fenced = spec.failover.fencing
     vlockstep.storage_ns = spec.failover.storage_latency if spec.failover.fencing else 0

@@ -241,9 +241,9 @@ class ReplicationFields(ChannelFields):
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         stream, of_states = engine.rows(state_streams)[guard], state_stream.holds(engine, guard)
         state_mb = int(stream.most_bytes) / _MB
+        received_ns = self.state.receive_cost * float(stream.pages_taken) / machine.cpu_speed(engine, guard)
         there = {
-            "backup_cpu_ns": round(self.state.receive_cost * float(stream.pages_taken))
-            + self.executed_ns(engine, guard),
+            "backup_cpu_ns": round(received_ns) + self.executed_ns(engine, guard),
             "backup_memory": self._guest_mb + state_mb + int(stream.most_uncommitted_bytes) / _MB,
         }
         return {

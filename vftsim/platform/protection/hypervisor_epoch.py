@@ -103,13 +103,15 @@ class HypervisorEpochFields(HeartbeatFields):
     protocol: Literal["original", "revised"] = Field("revised", description="Where the primary waits.")
     epoch_instructions: int = Field(50_000, ge=1, le=1 << 40, description="Instructions an epoch. Assumption.")
     instruction_rate: Annotated[RatePerSecond, assumed(20e6, 100e6)] = Field(
-        50e6, gt=0, le=1e12, description="Instructions a second. Assumption."
+        50e6, gt=0, le=1e12, description="Instructions a second, at speed 1. Assumption."
     )
     boundary: Annotated[DurationNs, published(100 * US, 444 * US, "TOCS 1996")] = Field(
         250 * US, description="Work at the end of an epoch, without waiting for the backup. Assumption."
     )
     simulated_rate: RatePerSecond = Field(
-        0.0, le=1e9, description="Privileged instructions simulated in a second of running. Assumption: none."
+        0.0,
+        le=1e9,
+        description="Privileged instructions simulated in a second of running, at speed 1. Assumption: none.",
     )
     simulated_cost: DurationNs = Field(15 * US, description="Simulating one of them. Assumption.")
     message: ByteCount = Field(128, description="What ends an epoch, on the wire. Assumption.")
@@ -128,8 +130,11 @@ class HypervisorEpochFields(HeartbeatFields):
         super().install(engine, guard, vm_link)
         epoch = engine.rows(epochs)[guard]
         epoch.is_original = self.protocol == "original"
-        epoch.epoch_ns = max(1, round(self.epoch_instructions * 1e9 / self.instruction_rate))
-        epoch.boundary_ns = self.boundary + round(self.simulated_rate * self.simulated_cost * int(epoch.epoch_ns) / 1e9)
+        instructions_per_s = self.instruction_rate * machine.cpu_speed(engine, guard)
+        epoch.epoch_ns = max(1, round(self.epoch_instructions * 1e9 / instructions_per_s))
+        # Those simulated are instructions of the guest: as many an epoch, whatever the speed.
+        simulated = self.simulated_rate * self.epoch_instructions / self.instruction_rate
+        epoch.boundary_ns = self.boundary + round(simulated * self.simulated_cost)
         epoch.message_bytes = self.message
         epoch.entry_bytes = self.entry
         epoch.limit_ns = NEVER_NS

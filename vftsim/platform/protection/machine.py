@@ -36,6 +36,11 @@ def used_ns(engine: Engine, guard: int) -> int:
     return sum(int(vcpu.run_ns) + int(uncharged_ns(vcpu, engine.now_ns)) for vcpu in of_guest)
 
 
+def cpu_speed(engine: Engine, guard: int) -> float:
+    """Return the speed of the guest's pCPUs, of which those of the second host are taken to be, too."""
+    return float(engine.rows(domains)[engine.rows(guards)[guard].domain].cpu_speed)
+
+
 @part
 def stop(sim: Sim, guard: Guard, reason: int) -> None:
     """Stop the guest at once."""

@@ -1,0 +1,63 @@
+"""A CPU of another speed does the same: the guest writes, reads its clock and executes as much for the same work."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.composition.composed import checked
+from vftsim.composition.run import run_model
+
+
+def protected(protection: dict[str, Any], speed: float, **guest: Any) -> Any:
+    data = {
+        "hosts": {"host": {"cpu_speed": speed}},
+        "domains": {"guest": {"protection": protection, **guest}},
+        "measure": {"warm_up": "1 s", "duration": "5 s"},
+    }
+    if "interfaces" in guest:
+        data["workloads"] = {"load": {"kind": "open_requests", "to": "guest", "rate": "100 /s"}}
+    return run_model(checked(data), 1, 0, "compiled").whole.outcomes["domains.guest.protection"]
+
+
+ASKED = {
+    "interfaces": {"eth0": {"path": {"kind": "moderated", "moderation": "0 ns"}}},
+    "applications": {"server": {"kind": "service", "demand": "1 ms"}},
+}
+"""100 requests a second that take no more than a tenth of a CPU of half the speed."""
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.0, 2.0])
+def test_a_guest_that_computes_dirties_as_many_pages_as_it_does_work(speed: float):
+    """W (1 - exp(-r s T / W)) of a guest that never stops: W = 2000 pages, r = 10,000 a second, T = 50 ms."""
+    free = {"suspend_request": "0 ns", "pause": {"fixed": "0 ns", "page": "0 ns"}, "channel": {"rate": "10 Gbit/s"}}
+    found = protected(
+        {"kind": "checkpoint", "interval": "50 ms", **free},
+        speed,
+        applications={"job": {"kind": "cpu_bound", "duty": "100 %"}},
+    )
+    pages = 2000 * (1 - math.exp(-10_000 * 0.05 * speed / 2000))
+    assert found.dirty_pages / found.states == pytest.approx(pages, rel=1e-4)
+
+
+def test_requests_dirty_as_many_pages_whatever_the_speed_and_a_fast_backup_takes_them_in_sooner():
+    slow, fast = (protected({"kind": "checkpoint", "interval": "50 ms"}, speed, **ASKED) for speed in (1.0, 2.0))
+    assert fast.dirty_pages == pytest.approx(slow.dirty_pages, rel=0.01)
+    assert fast.backup_cpu_ns == pytest.approx(slow.backup_cpu_ns / 2, rel=0.01)
+
+
+def test_a_fast_guest_reads_its_clock_as_often_and_is_replayed_in_half_the_time():
+    """100 requests of 1 ms, each read of the clock a millisecond, and an entry of 5 us for whatever is logged."""
+    recorded = {"kind": "lockstep", "log": {"clock_read_rate": "1000 /s"}}
+    slow, fast = (protected(recorded, speed, **ASKED) for speed in (1.0, 2.0))
+    assert slow.counted["logged_clock_reads"] == pytest.approx(500, rel=0.15)
+    assert fast.counted["logged_clock_reads"] == pytest.approx(slow.counted["logged_clock_reads"], abs=2)
+    assert fast.backup_cpu_ns == pytest.approx(slow.backup_cpu_ns / 2, rel=0.05)
+
+
+def test_an_epoch_of_a_fast_processor_is_as_many_instructions():
+    """50,000 instructions at 50 million a second and a boundary of 0.25 ms, and 0.01 to simulate one of them."""
+    job = {"job": {"kind": "cpu_bound", "duty": "100 %"}}
+    epochs = {"kind": "hypervisor_epoch", "simulated_rate": "1000 /s", "simulated_cost": "10 us"}
+    slow, fast = (protected(epochs, speed, applications=job).counted["epochs"] for speed in (1.0, 2.0))
+    assert (slow, fast) == (pytest.approx(5 / 1.26e-3, abs=1), pytest.approx(5 / 0.76e-3, abs=1))
