@@ -225,5 +225,9 @@ def test_speech_waits_for_its_packet_to_fill(interval_ms):
     voice = run(system, 1, 0, 500 * MS, 100 * MS).whole.outcomes["workloads.media"]
     assert voice.loss_ratio == voice.late == 0
     assert voice.rated("r_factor") == e_model(60.0 + interval_ms, 0.0).r_factor
+    g729a = {"codec.impairment": 11.0, "codec.robustness": 19.0, "codec.look_ahead": 5 * MS}
+    system = with_values(system, {f"workloads.media.{key}": value for key, value in g729a.items()})
+    voice = run(system, 1, 0, 500 * MS, 100 * MS).whole.outcomes["workloads.media"]
+    assert voice.rated("r_factor") == e_model(65.0 + interval_ms, 0.0).r_factor - 11.0
     silent = run(host({"kind": "native"}, streams=0), 1, 0, 500 * MS, 100 * MS).whole.outcomes["workloads.media"]
     assert silent.rated("mos") is None

@@ -178,6 +178,7 @@ SOURCES = {
     "docs/assumptions.md",
     "docs/howto-predict.md",
     "docs/io-paths",
+    "docs/media/quality.md",
     "docs/protection/closed-forms.md",
     "docs/sip/retransmission.md",
     "docs/workloads",

@@ -223,7 +223,7 @@ def test_nothing_delivered_and_nothing_dropped_is_no_success(server, monkeypatch
         jitter_ns=0.0,
         playout_ns=60_000_000,
         interval_ns=20_000_000,
-        is_voice=True,
+        codec=[0.0, 25.1, 0.0],
         seconds=0.5,
     )
     phase = Phase("", None, 0, 1, {"workloads.media": empty})

@@ -163,7 +163,7 @@ def media(delivered, dropped):
         jitter_ns=0.0,
         playout_ns=60_000_000,
         interval_ns=20_000_000,
-        is_voice=True,
+        codec=[0.0, 25.1, 0.0],
         seconds=1.0,
     )
     return RunRecord((Phase("", 20.0, 0, 10**9, {"workloads.media": flow}),), {}, 0, 0, {}, {})

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from vftsim.workloads.voice_quality import (
+    Codec,
     burst_ratio,
     delay_impairment,
     e_model,
@@ -61,8 +62,17 @@ def test_a_millisecond_of_delay_is_an_echo_already():
 def test_loss_impairment_by_hand():
     """1 % of G.711: 95 / 26.1 = 3.640 concealed, 95 / 5.3 = 17.925 plain; bursts of ratio 2: 95 / 25.6 = 3.711."""
     clean = e_model(150.0, 0.0).r_factor
-    for arguments, loss in (({}, 3.640), ({"bpl": 4.3}, 17.925), ({"burst_ratio": 2.0}, 3.711)):
+    for arguments, loss in (({}, 3.640), ({"codec": Codec(robustness=4.3)}, 17.925), ({"burst_ratio": 2.0}, 3.711)):
         assert clean - e_model(150.0, 1.0, **arguments).r_factor == pytest.approx(loss, abs=0.001)
+
+
+def test_another_codec_by_hand():
+    """G.729A: 11 points, 84 / 20 = 4.2 more at 1 % lost, and the delay impairment of its look-ahead of 5 ms."""
+    g729a = Codec(impairment=11.0, robustness=19.0, look_ahead_ms=5.0)
+    at_once = e_model(150.0, 0.0, codec=g729a).r_factor
+    assert at_once == pytest.approx(e_model(155.0, 0.0).r_factor - 11.0)
+    assert at_once - e_model(150.0, 1.0, codec=g729a).r_factor == pytest.approx(4.2)
+    assert not e_model(496.0, 0.0, codec=g729a).is_valid
 
 
 def test_there_is_no_rating_outside_what_g_107_is_stated_for():

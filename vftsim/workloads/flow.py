@@ -7,6 +7,7 @@ queue for that link first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from math import fsum
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from vftsim.workloads.account import add_account, mean_jitter_ns
 from vftsim.workloads.arrivals import Source
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import Driver, Target, WorkloadSpec
-from vftsim.workloads.voice_quality import VoiceQuality, burst_ratio, e_model
+from vftsim.workloads.voice_quality import Codec, VoiceQuality, burst_ratio, e_model
 
 _MS = 1e6
 
@@ -52,8 +53,8 @@ class FlowResult(Outcome):
     """Delay above which a packet is late."""
     interval_ns: int = attribute()
     """Between packets of a stream: the time of speech that each carries."""
-    is_voice: bool = attribute()
-    """Its packets carry speech, whose quality can be rated."""
+    codec: list[float] = attribute()
+    """Impairment, robustness and look-ahead of the codec whose speech its packets carry; empty: no speech."""
     loss = declare.ratio(
         dropped,
         delivered,
@@ -91,7 +92,7 @@ class FlowResult(Outcome):
             jitter_ns=fsum(heard) / delivered if delivered else 0.0,
             playout_ns=outcomes[0].playout_ns,
             interval_ns=outcomes[0].interval_ns,
-            is_voice=outcomes[0].is_voice,
+            codec=outcomes[0].codec,
             seconds=outcomes[0].seconds,
         )
 
@@ -111,15 +112,16 @@ class FlowResult(Outcome):
         return self.delay.mean / _MS if self.delivered else float("nan")
 
     def voice(self) -> VoiceQuality:
-        """E-model for G.711 with concealment: packetization and the play-out delay, losses as they cluster."""
+        """E-model: packetization and the play-out delay, losses as they cluster."""
         known, lost = self.delivered + self.dropped, self.dropped + self.late
         delay_ms = (self.interval_ns + self.playout_ns) / _MS
         share = 100.0 * lost / known if known else 0.0
-        return e_model(delay_ms, share, burst_ratio=burst_ratio(lost, self.loss_bursts, known))
+        ratio = burst_ratio(lost, self.loss_bursts, known)
+        return e_model(delay_ms, share, codec=Codec(*self.codec), burst_ratio=ratio)
 
     def rated(self, figure: str) -> float | None:
         """Return a figure of the E-model; None for no speech, no packets, or beyond what it holds for."""
-        if not (self.is_voice and self.delivered + self.dropped):
+        if not (self.codec and self.delivered + self.dropped):
             return None
         voice = self.voice()
         return float(getattr(voice, figure)) if voice.is_valid else None
@@ -138,8 +140,8 @@ class FlowDriver(Driver):
         Delay above which a packet counts as late.
     interval_ns : int
         Time between packets of a stream; 0: it has none.
-    is_voice : bool
-        Whether its packets carry speech.
+    codec : Codec
+        Of the speech that its packets carry; None: no speech.
     waits_for_line : bool
         Its source sends no faster than the line carries; else packets beyond that reach the host all the same.
     """
@@ -153,7 +155,7 @@ class FlowDriver(Driver):
         streams: int,
         late_ns: int,
         interval_ns: int = 0,
-        is_voice: bool = False,
+        codec: Codec | None = None,
         waits_for_line: bool = False,
     ) -> None:
         account = add_account(
@@ -167,7 +169,7 @@ class FlowDriver(Driver):
         account.flow = target.add_flow(spec.part, int(account.row), target.port)
         target.engine.rows(flows)[account.flow].size_bytes = size_bytes
         super().__init__(target, account)
-        self._is_voice = is_voice
+        self._codec = [] if codec is None else list(astuple(codec))
         self._interval_ns = interval_ns
         self._asked_bits_per_s = spec.wire_bits_per_s
         self._line_bits_per_s = target.rate_bits_per_s
@@ -197,7 +199,7 @@ class FlowDriver(Driver):
             jitter_ns=mean_jitter_ns(self.engine, account),
             playout_ns=int(account.late_ns),
             interval_ns=self._interval_ns,
-            is_voice=self._is_voice,
+            codec=self._codec,
             seconds=self._measured_s(),
         )
 

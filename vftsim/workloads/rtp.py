@@ -22,11 +22,12 @@ from pydantic import Field
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.io.packet import delivered, lost, workload
 from vftsim.sampling import Streams
-from vftsim.spec import format_duration
+from vftsim.spec import Spec, format_duration
 from vftsim.spec.units import MS, DurationNs, PositiveDurationNs
 from vftsim.workloads.account import add_streams, count_delivered, count_lost
 from vftsim.workloads.flow import FlowDriver, FlowResult
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, RunProfile, Target, WorkloadSpec
+from vftsim.workloads.voice_quality import G711_CONCEALED_BPL, Codec
 from vftsim.workloads.wire import Address, Seen, Wire
 
 rtp_streams = workload.kind("rtp")
@@ -137,6 +138,19 @@ class RtpWire(Wire):
         return struct.pack("!BBHII", 0x80, self._PCMU, packet.number & 0xFFFF, stamp & 0xFFFFFFFF, 1 + packet.stream)
 
 
+class CodecSpec(Spec):
+    """What the codec does to speech; rates and sizes are the stream's."""
+
+    impairment: float = Field(0.0, ge=0.0, le=95.0, description="Ie (G.113, appendix I). Default: G.711.")
+    robustness: float = Field(
+        G711_CONCEALED_BPL,
+        gt=0.0,
+        le=1000.0,
+        description="Bpl, against lost packets (G.113, appendix I). Default: G.711 with concealment.",
+    )
+    look_ahead: DurationNs = Field(0, description="Speech that the coder waits for beyond a packet's own.")
+
+
 @WORKLOADS.register
 class RtpSpec(WorkloadSpec):
     """Media streams from outside."""
@@ -173,6 +187,7 @@ class RtpSpec(WorkloadSpec):
     playout: PositiveDurationNs = Field(
         60 * MS, description="Play-out delay; later packets count as lost for voice quality."
     )
+    codec: CodecSpec = Field(default_factory=CodecSpec, description="Codec, for voice quality.")
 
     def wire(self, application: ApplicationSpec) -> Wire:
         """RTP over UDP."""
@@ -211,7 +226,7 @@ class RtpSpec(WorkloadSpec):
             streams=self.streams,
             late_ns=self.playout,
             interval_ns=self.interval,
-            is_voice=True,
+            codec=Codec(self.codec.impairment, self.codec.robustness, self.codec.look_ahead / MS),
             waits_for_line=True,
         )
         source = RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s, target.number)

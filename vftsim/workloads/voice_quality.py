@@ -11,10 +11,11 @@ except delay and loss, which gives R = 93.2 without either.
 Validity: one-way delays up to 500 ms and losses up to 20 % (table 2).  Beyond either there is no rating, not
 even a bad one: :attr:`VoiceQuality.is_valid` says so.
 
-G.711: Ie = 0; Bpl = 25.1 with packet-loss concealment, 4.3 without (G.113, appendix I).  A packet later
-than the play-out buffer is as good as lost.
+G.711: Ie = 0; Bpl = 25.1 with packet-loss concealment, 4.3 without (G.113, appendix I).  Other codecs have their own
+Ie, Bpl, and look-ahead, by which the speech of a packet is later (:class:`Codec`).  A packet later than the play-out
+buffer is as good as lost.
 
-Left out: noise and side tone other than the defaults, other codecs' terms.
+Left out: noise and side tone other than the defaults; a codec after another one.
 """
 
 from __future__ import annotations
@@ -34,6 +35,21 @@ _QUANTIZING_UNITS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
+class Codec:
+    """What a codec does to speech; by default nothing, as G.711."""
+
+    impairment: float = 0.0
+    """Ie, the equipment impairment factor."""
+    robustness: float = G711_CONCEALED_BPL
+    """Bpl, the packet-loss robustness factor."""
+    look_ahead_ms: float = 0.0
+    """Speech beyond a packet's own for which the coder waits."""
+
+
+G711 = Codec()
+
+
+@dataclass(frozen=True, slots=True)
 class VoiceQuality:
     """Rating factor and mean opinion score."""
 
@@ -47,8 +63,7 @@ def e_model(
     delay_ms: float,
     loss_percent: float,
     *,
-    bpl: float = G711_CONCEALED_BPL,
-    ie: float = 0.0,
+    codec: Codec = G711,
     burst_ratio: float = 1.0,
 ) -> VoiceQuality:
     """Rate a connection.
@@ -56,15 +71,15 @@ def e_model(
     Parameters
     ----------
     delay_ms : float
-        One way, mouth to ear.
+        One way, mouth to ear, but for the codec's look-ahead.
     loss_percent : float
         Lost and late packets.
-    bpl, ie : float
-        Robustness and impairment of the codec.
     burst_ratio : float
         1 for random loss, above for bursts (:func:`burst_ratio`).
     """
-    loss_impairment = ie + (95.0 - ie) * loss_percent / (loss_percent / burst_ratio + bpl)
+    delay_ms += codec.look_ahead_ms
+    ie = codec.impairment
+    loss_impairment = ie + (95.0 - ie) * loss_percent / (loss_percent / burst_ratio + codec.robustness)
     r_factor = _noise_ratio() - _simultaneous(delay_ms) - delay_impairment(delay_ms) - loss_impairment
     is_valid = delay_ms <= LONGEST_DELAY_MS and loss_percent <= LARGEST_LOSS_PERCENT
     return VoiceQuality(r_factor, mean_opinion_score(r_factor), is_valid)
