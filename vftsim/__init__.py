@@ -5,7 +5,7 @@ The Python interface mirrors the command line: a function for each command, of t
     import vftsim
 
     model = vftsim.load("lab-virtual", ["workloads.calls.steps.initial=80 /s"])
-    vftsim.run(model, replications=10).to_pandas("summary")
+    vftsim.run(model, replications=10).to_pandas()
     print(vftsim.run(model, quick=True))
     vftsim.capacity("lab-virtual", quick=True).to_pandas()
     vftsim.compare(["lab-native", "lab-virtual"], quick=True).to_pandas()

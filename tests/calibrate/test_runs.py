@@ -186,6 +186,15 @@ def test_a_use_of_cpu_that_there_cannot_be_is_refused(lab, capsys, command, cell
         assert f"cpu.csv:4: small: cpu.small is {use} of a CPU in 'bare', 'odd': it is from 0 to 100 %" in told
 
 
+def test_the_cpu_of_a_machine_that_the_model_has_not_is_not_bounded_by_its_host(lab):
+    """A client's machine may have eight processors, and a growth of 500 % is no use of one."""
+    for metric in ("cpu/client", "cpu_growth"):
+        (lab / "dataset.yaml").write_text(DATASET.replace("metric: cpu.large", f"metric: {metric}"))
+        (lab / "cpu.csv").write_text(CPU.replace("odd,1,20,80", "odd,1,20,500"))
+        (lab / "fit.yaml").write_text(FIT.replace("most_evaluations: 8", "most_evaluations: 1"))
+        assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1"]) == 0
+
+
 def test_null_models_that_say_nothing_are_told_and_none_are_spoken_of_that_were_not_asked_for(lab, capsys):
     """A line over load needs a load: these guests have none."""
     for nulls in ("", "nulls: {base: bare}\n"):

@@ -38,7 +38,7 @@ def loose(tiny):
 def test_it_stops_when_the_figure_is_known(loose):
     found = loose.precision
     assert (found.reached, found.n, len(loose.records)) == (True, 15, 15)
-    values = loose.to_pandas().query("phase == 'step_1'")["cpu_percent"].tolist()
+    values = loose.to_pandas("steps").query("phase == 'step_1'")["cpu_percent"].tolist()
     assert found.estimates["workloads.calls.step_1.cpu"] == mean_interval(values)
     assert loose.manifest["replications_wanted"] == 15
 
@@ -62,7 +62,7 @@ def test_of_a_percentile_the_mean_of_the_runs_own_is_known_and_that_is_said(tiny
 
 def test_the_replications_are_those_of_a_plain_run(tiny, loose):
     plain = run_study(tiny, 2, Execution(5, 1))
-    assert plain.to_pandas().equals(loose.to_pandas().query("replication < 2"))
+    assert plain.to_pandas("steps").equals(loose.to_pandas("steps").query("replication < 2"))
 
 
 def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):

@@ -282,6 +282,8 @@ def test_the_command_says_everything_as_data(tmp_path, capsys):
     data = json.loads(out)
     assert "on disk already" not in err, "what the command has put there itself was not there"
     assert main(command) == 0
+    assert "on disk already" not in capsys.readouterr().err, "nothing is said of how far it is with --quiet"
+    assert main([word for word in command if word != "-q"]) == 0
     assert "replications are on disk already" in capsys.readouterr().err
     assert data["figure"] == DOM0
     assert {each["factor"] for each in data["factors"]} == {

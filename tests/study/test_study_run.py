@@ -34,6 +34,13 @@ def result(tiny):
 
 
 @pytest.mark.thorough
+def test_a_result_gives_the_figures_with_their_intervals_as_its_file_has_them(tiny):
+    """It gave values of single replications under names of their own, without intervals."""
+    found = run_study(tiny, 2, Execution(1, 1))
+    assert csv_text(found.to_pandas()) == csv_text(found.summary)
+    assert {"figure", "unit", "estimate", "low", "high", "n", "interval"} <= set(found.to_pandas())
+
+
 def test_two_workers_give_the_same_tables_to_the_last_bit(tiny, result, monkeypatch):
     monkeypatch.setattr(estimate, "WORTH_WORKERS_S", 0.0)
     parallel = run_study(tiny, 3, Execution(7, 2))
@@ -62,7 +69,7 @@ def test_ramps_that_met_no_limit_say_what_their_last_step_shows(tmp_path):
     path = tmp_path / "calm.yaml"
     path.write_text(tiny_text(steps="{initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 1}"))
     result = run_study(load_model(str(path)), 1, Execution(7, 1))
-    steps = result.to_pandas()
+    steps = result.to_pandas("steps")
     begun = steps.loc[steps["phase"] == "step_1", "attempts_global"].item() / 4
     assert run_answer(result).text == f"calls, step_1: attempts begun {begun:g} /s"
 
@@ -70,8 +77,8 @@ def test_ramps_that_met_no_limit_say_what_their_last_step_shows(tmp_path):
 def test_another_seed_gives_other_tables(tiny, result):
     other = run_study(tiny, 1, Execution(8, 1))
     assert (
-        other.to_pandas()["effective_saps"].tolist()
-        != result.to_pandas()["effective_saps"].tolist()[: len(other.to_pandas())]
+        other.to_pandas("steps")["effective_saps"].tolist()
+        != result.to_pandas("steps")["effective_saps"].tolist()[: len(other.to_pandas("steps"))]
     )
 
 
@@ -79,12 +86,12 @@ def test_steps_have_every_column_of_the_laboratory(result):
     scenarios = ("ims_rereg", "ims_reg", "ims_uac", "ims_dereg", "ims_msgc")
     wanted = ["environment", "phase", "step_index", "requested_saps", "effective_saps", "cpu_percent", "memory_mb"]
     wanted += [f"{what}_{s}_percent" for what in ("ratio", "ihs") for s in scenarios] + ["ihs_global_percent"]
-    assert set(wanted) <= set(result.to_pandas().columns)
+    assert set(wanted) <= set(result.to_pandas("steps").columns)
 
 
 def test_figures_of_a_step_agree_with_its_records(result):
     """IHS and load recomputed by hand from the counts of one replication's second step."""
-    row = result.to_pandas().query("replication == 1 and step_index == 2").iloc[0]
+    row = result.to_pandas("steps").query("replication == 1 and step_index == 2").iloc[0]
     phase = next(p for p in result.records[1][1].played() if p.index == 2)
     assert row["effective_saps"] == sum(phase.attempts) / 4.0
     assert row["ihs_ims_uac_percent"] == 100.0 * phase.inadequate[2] / phase.attempts[2]
@@ -94,7 +101,7 @@ def test_figures_of_a_step_agree_with_its_records(result):
 def test_the_summary_says_n_and_the_kind_of_interval(result):
     summary = result.summary
     first = summary.query("figure == 'workloads.calls.at_10.cpu'").iloc[0]
-    values = result.to_pandas().query("step_index == 1")["cpu_percent"]
+    values = result.to_pandas("steps").query("step_index == 1")["cpu_percent"]
     assert (first["n"], first["interval"]) == (3, "range")
     assert math.isnan(first["confidence"]), "three runs have a range and no interval"
     assert first["estimate"] == pytest.approx(values.mean())
@@ -217,7 +224,7 @@ def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(replicate_module, "_simulate", counted)
     more = run_study(tiny, 3, Execution(7, 1), directory=folder, resume=True)
     assert ran == [2]
-    assert csv_text(more.to_pandas()) == csv_text(run_study(tiny, 3, Execution(7, 1)).to_pandas())
+    assert csv_text(more.to_pandas("steps")) == csv_text(run_study(tiny, 3, Execution(7, 1)).to_pandas("steps"))
 
 
 def test_a_result_of_which_replications_are_lost_is_not_read_as_one_of_fewer(tiny, tmp_path):

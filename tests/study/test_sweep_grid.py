@@ -79,6 +79,21 @@ def test_a_setting_that_undoes_what_every_point_is_called_is_refused(overrides, 
         plan_sweep("xen-media", scheduler, ["streams=10,20"], (overrides,), protection)
 
 
+@pytest.mark.parametrize(
+    ("grid", "example"),
+    [
+        ("workloads.pages.rate=50 /s..80 /s", "(workloads.pages.rate=50 /s,65 /s,80 /s)"),
+        ("domains.server.vcpus=1..4", "(domains.server.vcpus=1,2,4)"),
+        ("workloads.pages.rate=50..80 /s", "one by one, or low and high"),
+    ],
+)
+def test_a_range_is_told_as_one(grid, example):
+    """It was told about units: "'/s..80 /s' is not a unit of a rate"."""
+    with pytest.raises(ModelFileError, match="is a range; name values one by one") as told:
+        list(plan_sweep("two-tier", None, [grid]).points)
+    assert example in str(told.value)
+
+
 def test_a_part_may_be_an_axis_before_its_parameters():
     grid = plan_sweep("xen-media", None, ["hosts.host.scheduler={kind: credit}", "hosts.host.scheduler.version='4.2'"])
     assert grid.points[0].model.spec.hosts["host"].scheduler.version == "4.2"

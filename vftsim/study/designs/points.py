@@ -165,6 +165,9 @@ class Source:
         except ModelFileError as error:
             is_of_factor = error.file == ORIGIN and error.key not in self.settings
             place = self.option if is_of_factor else error.file
+            for name, value in values.items() if is_of_factor else ():
+                if ".." in value and error.key in {f"{key}={value}" for key in self.axes[name].keys}:
+                    raise ModelFileError(_no_range(name, value), place) from None
             raise ModelFileError(error.message, place, error.line, error.key) from None
 
     def _assignments(self, values: Mapping[str, str]) -> tuple[str, ...]:
@@ -462,6 +465,15 @@ def _plain(text: str) -> Any:
     if parsed is None or parsed[1]:
         return text
     return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else parsed[0]
+
+
+def _no_range(name: str, text: str) -> str:
+    """Return a message about a range where single values belong."""
+    example = ""
+    with suppress(UsageError):
+        span = read_range(f"{name}={text}")[1]
+        example = f" ({name}={','.join(map(span.at, (0.0, 0.5, 1.0)))})"
+    return f"{name}: '{text}' is a range; name values one by one{example}, or low and high of a factor in a study file"
 
 
 def price_ranges(spec: ModelSpec) -> dict[str, Span]:

@@ -12,6 +12,7 @@ from typing import Any
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
+from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.study.designs.points import Point
 from vftsim.study.figures.summary import Summary
@@ -86,7 +87,8 @@ class Runner:
                     self._take(number, n, data)
                     loaded += self.store.is_from_before(identity, n)
         if loaded:
-            self.execution.progress.say(f"{loaded} of {sum(wanted)} replications are on disk already")
+            all_wanted, verb = counted(sum(wanted), "replication"), "is" if sum(wanted) == 1 else "are"
+            self.execution.progress.say_how_far(f"{loaded} of {all_wanted} {verb} on disk already")
         return loaded
 
     def run(self, wanted: Sequence[int], name: Callable[[int], str]) -> None:

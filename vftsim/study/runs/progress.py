@@ -50,6 +50,9 @@ class Progress:
         """Say something that is not about how far it is."""
         _print(f"vftsim: {text}")
 
+    def say_how_far(self, text: str) -> None:
+        """Say how far it is where no unit of work tells, as what an earlier command has done."""
+
 
 Silent = Progress
 
@@ -71,6 +74,9 @@ class Lines(Progress):
         self._start_s = self._last_s = time.monotonic()
         self._counted_from = 0
         """Unit whose end :attr:`_start_s` is; what follows tells the pace."""
+
+    def say_how_far(self, text: str) -> None:
+        self.say(text)
 
     def total(self, units: int) -> None:
         """State how many units of work there are, from here on."""
@@ -152,6 +158,9 @@ class Bar(Progress):
     def part(self, share: float) -> None:
         """Move the bar within the unit under way."""
         self._bar.update(self._task, completed=self._done + share)
+
+    def say_how_far(self, text: str) -> None:
+        self.say(text)
 
     def say(self, text: str) -> None:
         """Say it above the bar."""

@@ -82,9 +82,8 @@ class RunResult(Printed):
         """Traffic and faults that were asked for and did not occur."""
         return missing_in(self.model.spec, self.records)
 
-    def to_pandas(self, table: str = "") -> DataFrame:
-        """Return a table: ``summary``, or one of :attr:`tables`; by default steps, or figures without."""
-        table = table or next(iter(self.tables))
+    def to_pandas(self, table: str = "summary") -> DataFrame:
+        """Return a table as its file has it: every figure with its interval, or one of :attr:`tables` (``steps``)."""
         if table == "summary":
             return self.summary
         if table not in self.tables:
