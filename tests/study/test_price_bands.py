@@ -20,7 +20,7 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
 COVERAGE = runpy.run_path(str(Path(__file__).parents[2] / "experiments" / "prices" / "coverage.py"))
-JOB, figures_of = COVERAGE["JOB"], COVERAGE["figures_of"]
+JOB, PAUSING_JOB, figures_of = COVERAGE["JOB"], COVERAGE["PAUSING_JOB"], COVERAGE["figures_of"]
 SETTINGS = {
     "log.buffer",
     "cost.settling",
@@ -198,9 +198,11 @@ def test_no_price_no_band():
 # Simulated
 
 
-def test_the_price_that_decides_is_found(job):
+def test_the_price_that_decides_is_found(tmp_path):
     """An epoch of 50,000 instructions takes 1 ms; a boundary of 0.1 to 0.444 ms stops the guest for 9 to 31 %."""
-    model = under(job, "hypervisor_epoch")
+    path = tmp_path / "job.yaml"
+    path.write_text(PAUSING_JOB)
+    model = under(load_model(path), "hypervisor_epoch")
     stopped = "domains.vm.protection.stopped"
     played = [(each, figures_of(each.model)(stopped)) for each in variants(model, "vm") if not each.is_of_failure]
     effects = effects_of(played, figures_of(model)(stopped))
