@@ -32,6 +32,7 @@ workloads:
 measure: {duration: 1 s, warm_up: 0 s}
 """
 MODERATED = "{kind: moderated}"
+NATIVE = "{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}"
 UDP = "{kind: bulk_udp, to: vm, rate: 2 Mbit/s, duration: 1 s, network: {switched: true, rate: 1 Mbit/s, queue: 4 KiB}}"
 TCP = "{kind: bulk_tcp, to: vm, duration: 900 ms, interval: 100 ms, network: {switched: true, rate: 10 Mbit/s}}"
 RTP = "{kind: rtp, to: vm, streams: 40}"
@@ -107,19 +108,27 @@ def test_tcp_names_the_clients_link_where_the_line_is_faster(written, capsys):
     assert "Not offered" not in said_by(capsys, "run", slower, "-n", "1")
 
 
+@pytest.mark.parametrize("path", [NATIVE, MODERATED], ids=["native", "moderated"])
 @pytest.mark.parametrize(
-    ("workload", "application", "bits_per_s"),
-    [(RTP, "{kind: media_relay}", 40 * 238 * 8 * 50), (CALLS, "{kind: signaling_server}", 100 * 5 * 700 * 8)],
+    ("workload", "application", "asked", "frame_bytes"),
+    [
+        (RTP, "{kind: media_relay}", 40 * 50 * 238 * 8, 238),
+        (CALLS, "{kind: signaling_server}", 100 * 5 * 700 * 8, 700),
+    ],
     ids=["rtp", "calls"],
 )
-def test_more_than_the_line_carries_is_said(written, workload, application, bits_per_s):
-    """40 streams are 3.8 Mbit/s, 100 calls a second 2.8 Mbit/s; the line has 1 Mbit/s."""
-    native = "{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}"
-    offer = offer_of(written(workload, application, "1 Mbit/s", native))
-    assert offer.asked == pytest.approx(bits_per_s / 1e6)
-    assert offer.sent == 1.0
-    assert "line of 1 Mbit/s is full" in offer.limit
-    assert not offer_of(written(workload, application, "1 Gbit/s", native)).is_short
+def test_a_line_loses_what_it_does_not_carry(written, workload, application, asked, frame_bytes, path):
+    """40 streams are 3.8 Mbit/s, 100 calls a second 2.8 Mbit/s; the line has 1 Mbit/s, and room for 2,000 bytes.
+
+    The delay is that of the way back, a frame, and of a queue that has no room for one more, or nearly.
+    """
+    settings = ["networks.lan.queue=2000 B", "networks.lan.latency=0 us", "measure.duration=20 s"]
+    spec = load_model(written(workload, application, "1 Mbit/s", path), settings).spec
+    flow = run_model(spec, 1, 0).whole.outcomes["workloads.load"]
+    assert flow.loss == pytest.approx(100 * (1 - 1e6 / asked), rel=0.02)
+    assert flow.delivered / flow.seconds == pytest.approx(1e6 / 8 / frame_bytes, rel=0.01)
+    frames = 2000 // frame_bytes
+    assert (frames + 1) * frame_bytes * 8e-3 <= flow.delay.mean / 1e6 <= (frames + 3) * frame_bytes * 8e-3
 
 
 def test_clients_that_never_ask_again_are_said(written, capsys):
@@ -170,19 +179,17 @@ def test_what_the_line_cannot_carry_is_said_before_the_work(written, capsys):
     assert "1 MB" in printed or "0.001 GB" in printed, "refused for its memory, before any event"
 
 
-def test_of_a_line_that_one_overfills_it_is_said_that_others_do_not_wait_for_it(written):
-    """3.8 Mbit/s on a line of 1, and 0.5 beside them; on a simulated line they wait."""
-    native = "{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}"
-    said = "workloads.load asks for 3.808 Mbit/s, and networks.lan.rate is 1 Mbit/s"
-    for path, rest in (
-        (native, "; what other sends gets through beside it as if it sent nothing"),
-        (MODERATED, ""),
-    ):
-        file = written(RTP, "{kind: media_relay}", "1 Mbit/s", path)
-        spec = load_model(file, ["workloads.other={kind: rtp, to: vm, streams: 5}"]).spec
-        assert remarks(spec) == [said + rest]
-        delay = run_model(spec, 1, 0).whole.outcomes["workloads.other"].delay
-        assert (delay.max < 10_000_000) is bool(rest)
+@pytest.mark.parametrize("path", [NATIVE, MODERATED], ids=["native", "moderated"])
+def test_a_line_that_one_overfills_is_said_and_others_wait_for_it(written, path):
+    """3.8 Mbit/s on a line of 1, and 0.5 beside them: all wait in one queue, and lose alike."""
+    file = written(RTP, "{kind: media_relay}", "1 Mbit/s", path)
+    settings = ["workloads.other={kind: rtp, to: vm, streams: 5}", "networks.lan.queue=2000 B"]
+    spec = load_model(file, [*settings, "workloads.load.clock_error_ppm=1000", "measure.duration=20 s"]).spec
+    assert remarks(spec) == ["workloads.load asks for 3.808 Mbit/s, and networks.lan.rate is 1 Mbit/s"]
+    found = run_model(spec, 1, 0).whole.outcomes
+    assert found["workloads.other"].delay.mean > 10_000_000
+    flows = [found["workloads.load"], found["workloads.other"]]
+    assert sum(flow.delivered for flow in flows) / flows[0].seconds == pytest.approx(1e6 / 8 / 238, rel=0.01)
 
 
 def test_a_test_that_is_over_long_before_the_measured_time_is_said(written, capsys):

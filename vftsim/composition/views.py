@@ -71,8 +71,7 @@ def paths_to(spec: ModelSpec, host: str, network: str) -> list[IoPathSpec]:
 def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
     """Tell whether packets between a host and a network cross a modelled link.
 
-    They need not where all that comes is drawn beforehand, nothing else is on the way, and the line carries what
-    several send together; one that asks for more by itself keeps to the line, or says that it does not.
+    They need not where all that comes is drawn beforehand, nothing else is on the way, and the line carries it.
     """
     paths = paths_to(spec, host, network)
     domains = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
@@ -89,11 +88,10 @@ def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
 
 
 def overload(spec: ModelSpec, host: str, network: str) -> float:
-    """Return how many times the rate of a line to a host several workloads ask for that each would fit; else 1."""
+    """Return how many times the rate of a line to a host workloads ask for, where that is more than once; else 1."""
     arriving = {name: each for name, each in spec.workloads.items() if spec.arrival_of(each)[:2] == (host, network)}
-    sent = [each.wire_bits_per_s for name, each in arriving.items() for _ in spec.drivers_of(name)]
-    rate = spec.networks[network].rate
-    return max(sum(sent) / rate, 1.0) if max(sent, default=0.0) <= rate else 1.0
+    sent = sum(each.wire_bits_per_s * len(spec.drivers_of(name)) for name, each in arriving.items())
+    return max(sent / spec.networks[network].rate, 1.0)
 
 
 def guests_of(spec: ModelSpec, host: str) -> list[str]:

@@ -124,15 +124,12 @@ def _beside_disks(domain: DomainSpec, name: str) -> str:
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:
     """Yield what asks for more than its line by itself."""
-    arrivals = {name: spec.arrival_of(workload)[:2] for name, workload in spec.workloads.items()}
     for name, workload in spec.workloads.items():
+        network = spec.arrival_of(workload)[1]
         rate = workload.wire_bits_per_s * spec.domains[spec.target_of(workload)[0]].count
-        if rate <= spec.networks[arrivals[name][1]].rate:
+        if rate <= spec.networks[network].rate:
             continue
-        beside = [other for other, arrival in arrivals.items() if other != name and arrival == arrivals[name]]
-        is_alone = not beside or is_linked(spec, *arrivals[name])
-        rest = "" if is_alone else f"; what {listing(beside)} sends gets through beside it as if it sent nothing"
-        yield f"{_asks_for(spec, f'workloads.{name}', arrivals[name][1], rate)}{rest}"
+        yield _asks_for(spec, f"workloads.{name}", network, rate)
     for network, wire in spec.networks.items():
         rate = sum(8e9 * traffic.burst / traffic.period for traffic in wire.background.values())
         if rate > wire.rate:

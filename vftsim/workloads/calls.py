@@ -5,7 +5,8 @@ three fifths of them at set-up and the rest at tear-down one hold time later.  A
 through the media server, which is how stream count and call rate hang together.  Calls that are up at the start
 come to their end as others do.
 
-Left out: network loss and queues (the lab's clients shared a fast LAN with the server).
+Left out: losses and queues of the network (the lab's clients shared a fast LAN with the server), but for those of a
+line that does not carry what is sent.
 """
 
 from typing import Literal

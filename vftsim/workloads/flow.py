@@ -14,11 +14,9 @@ from typing import Any, Self
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import histogram
 from vftsim.platform.io.packet import flows
-from vftsim.spec.units import format_rate
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.account import add_account, mean_jitter_ns
 from vftsim.workloads.arrivals import Source
-from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import Driver, Target, WorkloadSpec
 from vftsim.workloads.voice_quality import Codec, VoiceQuality, burst_ratio, e_model
 
@@ -142,8 +140,6 @@ class FlowDriver(Driver):
         Time between packets of a stream; 0: it has none.
     codec : Codec
         Of the speech that its packets carry; None: no speech.
-    waits_for_line : bool
-        Its source sends no faster than the line carries; else packets beyond that reach the host all the same.
     """
 
     def __init__(
@@ -156,7 +152,6 @@ class FlowDriver(Driver):
         late_ns: int,
         interval_ns: int = 0,
         codec: Codec | None = None,
-        waits_for_line: bool = False,
     ) -> None:
         account = add_account(
             target.engine,
@@ -171,11 +166,6 @@ class FlowDriver(Driver):
         super().__init__(target, account)
         self._codec = [] if codec is None else list(astuple(codec))
         self._interval_ns = interval_ns
-        self._asked_bits_per_s = spec.wire_bits_per_s
-        self._line_bits_per_s = target.rate_bits_per_s
-        # A modelled link drops what it cannot carry: that was offered, and is counted as lost.
-        self._exceeds_line = not (waits_for_line or target.is_linked)
-        self._is_bounded = waits_for_line or not target.is_linked
         self._measured_s = target.measured_s
 
     def sends(self, source: Source) -> None:
@@ -202,13 +192,3 @@ class FlowDriver(Driver):
             codec=self._codec,
             seconds=self._measured_s(),
         )
-
-    def offer(self) -> Offer | None:
-        """Return what it was asked to send on the wire, and what of that the line carries."""
-        if not self._asked_bits_per_s:
-            return None
-        asked, line = self._asked_bits_per_s, float(self._line_bits_per_s)
-        limit = f"the line of {format_rate(self._line_bits_per_s)} is full (networks)"
-        if self._exceeds_line:
-            limit += ", and the run let all of it through"
-        return Offer(asked * 1e-6, (min(asked, line) if self._is_bounded else asked) * 1e-6, "Mbit/s", limit)

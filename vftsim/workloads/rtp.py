@@ -8,7 +8,8 @@ stream sit on one machine, so the measured delay is that of the way there and ba
 With ``sending_grid`` the clients' timers fire on a common grid only, as those of a kernel with a tick
 do; packets of one instant then follow each other on the wire.
 
-Left out: network loss and queues (the lab's clients shared a fast LAN with the server).
+Left out: losses and queues of the network (the lab's clients shared a fast LAN with the server), but for those of a
+line that does not carry what is sent.
 """
 
 import struct
@@ -50,21 +51,23 @@ class RtpSource:
         Row of their flow.
     end_ns : int
         What arrives later is left out.
-    link_bits_per_s : int
-        Rate of the link into the host.
+    link_bits_per_s : int or None
+        Rate of the link into the host, on which frames follow each other; None: it is simulated, and has a queue.
     number : int
         Of the workload among those of its kind.
     """
 
     def __init__(
-        self, spec: "RtpSpec", streams: Streams, flow: int, end_ns: int, link_bits_per_s: int, number: int = 0
+        self, spec: "RtpSpec", streams: Streams, flow: int, end_ns: int, link_bits_per_s: int | None, number: int = 0
     ) -> None:
         self.flow = flow
         self._spec = spec
         self._end_ns = end_ns
         self._phases_ns, self._errors = senders(spec, streams, number)
-        self._frame_ns, self._frame_rest = divmod(spec.frame_bytes * BITS_NS, link_bits_per_s)
-        self._bits_per_s = link_bits_per_s
+        self._bits_per_s = link_bits_per_s or 1
+        self._frame_ns, self._frame_rest = (
+            (0, 0) if link_bits_per_s is None else divmod(spec.frame_bytes * BITS_NS, link_bits_per_s)
+        )
         self._numbers = np.arange(spec.streams, dtype=np.int64)
         self._held = np.empty(0, np.int64), np.empty(0, np.int64)
         self._cycle = 0
@@ -209,9 +212,8 @@ class RtpSpec(WorkloadSpec):
         return self.streams * self.frame_bytes * 8e9 / self.interval
 
     def packets(self, profile: RunProfile) -> float:
-        """One of each stream in an interval, as far as the clients' line carries them."""
-        carried = profile.seconds * profile.rate_bits_per_s / (8 * self.frame_bytes)
-        return min(self.streams * profile.length_ns / self.interval, carried)
+        """One of each stream in an interval."""
+        return self.streams * profile.length_ns / self.interval
 
     def in_flight(self, profile: RunProfile) -> float:
         """Packets drawn ahead."""
@@ -227,8 +229,8 @@ class RtpSpec(WorkloadSpec):
             late_ns=self.playout,
             interval_ns=self.interval,
             codec=Codec(self.codec.impairment, self.codec.robustness, self.codec.look_ahead / MS),
-            waits_for_line=True,
         )
-        source = RtpSource(self, target.streams, driver.flow, target.end_ns, target.rate_bits_per_s, target.number)
+        line = None if target.is_linked else target.rate_bits_per_s
+        source = RtpSource(self, target.streams, driver.flow, target.end_ns, line, target.number)
         driver.sends(source)
         return driver
