@@ -237,7 +237,11 @@ def kill_once(
     if not process.ended(after_s):
         hit(process, target, number, choose)
     code, errors = process.end()
-    found = Counter({"kills": 1, f"{number.name} to {target}": 1, f"ended with {code}": 1, "hung": int(code == HUNG)})
+    found = Counter({"kills": 1, f"{number.name} to {target}": 1, "hung": int(code == HUNG)})
+    found["ended by SIGKILL"] = int(code == -signal.SIGKILL)
+    found["ended by SIGINT or SIGTERM"] = int(code in (-signal.SIGINT, -signal.SIGTERM))
+    if code >= 0:
+        found[f"ended with {code}"] = 1
     found["tracebacks"] = int("Traceback" in errors and not _is_of_tracker(errors))
     found["tracebacks of a killed resource tracker's successor"] = int(_is_of_tracker(errors))
     end = time.monotonic() + 10.0
