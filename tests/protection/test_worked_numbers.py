@@ -92,5 +92,5 @@ def test_kemari_costs_as_much_as_remus_at_a_rate_of_events():
     rates = [0.55, 0.65, 0.75]
     early, late = (settled(A, until_ns=t) for t in (S, 5 * S))
     remus = 4 * S / (late.run_ns - early.run_ns) - 1
-    (found,) = crossovers(rates, [[stops(rate)] for rate in rates], [[remus]] * 3)
+    (found,) = crossovers(rates, [[stops(rate)] * 2 for rate in rates], [[remus] * 2] * 3)
     assert found.at.mean == pytest.approx(0.671, rel=0.01)

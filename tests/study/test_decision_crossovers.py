@@ -100,7 +100,7 @@ def test_settings_that_are_none_are_refused(tmp_path, text, message):
 def at_prices(**prices):
     """Return mechanisms of which only the price is known, in two replications."""
     none = Summary([])
-    return {kind: Protected(None, "vm", none, {"price": {0: price, 1: price + 1.0}}) for kind, price in prices.items()}
+    return {kind: Protected(None, "vm", none, {"price": {0: price, 1: price + 0.1}}) for kind, price in prices.items()}
 
 
 def test_prices_cross_where_the_line_between_two_values_says():

@@ -92,6 +92,19 @@ def t_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     return Estimate(mean, half_width, mean - half_width, mean + half_width, len(runs), confidence, "t")
 
 
+def runs_that_tell(values: Sequence[float], confidence: float, most: int) -> float:
+    """Return about how many runs put Student's interval of a mean on one side of 0, if further ones are like these.
+
+    Infinity: more than ``most``.  One run says nothing of its spread: so many as an interval takes.
+    """
+    runs = _finite(values)
+    if len(runs) == 1:
+        return FEWEST_RUNS
+    mean, deviation = abs(_mean(runs)), math.sqrt(_spread(runs)[1])
+    enough = (n for n in range(len(runs), most + 1) if mean > _t(confidence, n) * deviation / math.sqrt(n))
+    return next(enough, math.inf)
+
+
 def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float], confidence: float = 0.95) -> Estimate:
     """Return ``sum(numerators) / sum(denominators)``, such as packets lost over packets sent.
 

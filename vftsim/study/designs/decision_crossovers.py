@@ -412,7 +412,8 @@ def _stretch(order: Order, kind: str, begin: float, end: float, ending: Change |
     if ending is not None:
         return f"{who} to {in_words(ending.at)} ({_reason(ending)})"
     after = min(value for value in order.points if value > end)
-    return f"{who} to somewhere between {plain(end)} and {plain(after)} (the order there may be chance)"
+    between = f"{plain(end)} and {plain(after)}"
+    return f"{who} to somewhere between {between} (the order there may be chance; more replications tell)"
 
 
 def _reason(change: Change) -> str:

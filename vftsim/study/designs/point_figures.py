@@ -97,24 +97,39 @@ COLUMNS = (*_OF_PAIR, *_OF_PLACE)
 _PROTECTION = ".protection."
 
 
-def mechanism_crossovers(
-    points: Sequence[Point], figures: Sequence[Mapping[int, Figures]], confidence: float
-) -> list[dict[str, Any]]:
-    """Return a row for every crossover of two mechanisms on another factor of a grid; the columns are :data:`COLUMNS`.
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """A figure of two mechanisms over a factor of a grid, in the order of its numbers."""
 
-    Replications that one of the points lacks are left out.
-    """
-    return [
-        row
-        for axis in points[0].values
-        if axis != PROTECTION
-        for held, by_kind in _groups(points, axis).items()
-        if (numbers := numbers_of([*next(iter(by_kind.values()))])) is not None
-        for kinds in combinations(by_kind, 2)
-        for row in _of_pair(
-            (axis, numbers, held), kinds, [[figures[n] for n in by_kind[kind].values()] for kind in kinds], confidence
-        )
-    ]
+    figure: str
+    kinds: tuple[str, str]
+    axis: str
+    unit: str
+    held: str
+    """The values of the other factors."""
+    places: Sequence[float]
+    values: tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]]
+    """Of each mechanism, at each place, what every replication measured; those that a point lacks are left out."""
+
+    def crossings(self, confidence: float) -> Iterator[dict[str, Any]]:
+        """Yield a row for every crossover; the columns are :data:`COLUMNS`."""
+        for crossover in crossovers(self.places, *self.values, confidence):
+            before, after = self.kinds if crossover.first_is_lower_before else self.kinds[::-1]
+            at = crossover.at
+            place = (at.mean, at.low, at.high, at.n, at.kind, crossover.low, crossover.high)
+            row = (self.figure, before, after, self.axis, self.unit, self.held, *place)
+            yield dict(zip(COLUMNS, row, strict=True))
+
+
+def mechanism_curves(points: Sequence[Point], figures: Sequence[Mapping[int, Figures]]) -> Iterator[Curves]:
+    """Yield the figures of every two mechanisms over every other factor of a grid that has numbers."""
+    for axis in points[0].values:
+        for held, by_kind in _groups(points, axis).items() if axis != PROTECTION else ():
+            if (numbers := numbers_of([*next(iter(by_kind.values()))])) is None:
+                continue
+            for kinds in combinations(by_kind, 2):
+                lines = [[figures[n] for n in by_kind[kind].values()] for kind in kinds]
+                yield from _of_pair((axis, numbers, held), kinds, lines)
 
 
 def _groups(points: Sequence[Point], axis: str) -> dict[str, dict[str, dict[str, int]]]:
@@ -137,19 +152,14 @@ def _of_pair(
     about: tuple[str, tuple[list[float], str], str],
     kinds: tuple[str, str],
     lines: Sequence[Sequence[Mapping[int, Figures]]],
-    confidence: float,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Curves]:
     axis, (numbers, unit), held = about
     order = sorted(range(len(numbers)), key=lambda n: numbers[n])
     common = sorted(set.intersection(*(set(of_point) for line in lines for of_point in line)))
     names = dict.fromkeys(name for line in lines for of_point in line for found in of_point.values() for name in found)
     for name in names if common else ():
         first, second = ([[_value(line[n][r], name) for r in common] for n in order] for line in lines)
-        for crossover in crossovers([numbers[n] for n in order], first, second, confidence):
-            before, after = kinds if crossover.first_is_lower_before else kinds[::-1]
-            at, bracket = crossover.at, (crossover.low, crossover.high)
-            where = (axis, unit, held, at.mean, at.low, at.high, at.n, at.kind, *bracket)
-            yield dict(zip(COLUMNS, (name, before, after, *where), strict=True))
+        yield Curves(name, kinds, axis, unit, held, [numbers[n] for n in order], (first, second))
 
 
 def _value(figures: Figures, name: str) -> float:

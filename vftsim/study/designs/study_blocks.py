@@ -13,7 +13,7 @@ from vftsim.stats import Estimate
 from vftsim.study.blocks.head import head, intervals, outside_notes, within
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.axes import SHORT_MEANINGS
-from vftsim.study.designs.crossovers import CERTAIN
+from vftsim.study.designs.crossovers import CERTAIN, MOST_NEEDED
 from vftsim.study.designs.experiment import Found
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Point
 from vftsim.study.designs.protections import MEANINGS
@@ -235,13 +235,30 @@ def _crossovers(found: Found, caption: str) -> list[Block]:
     in_table = shown(found)
     crossings: Iterable[Any] = found.crossovers.itertuples()
     rows = [_crossover(row, in_table[row.figure], found) for row in crossings if row.figure in in_table]
+    open_orders = _open_orders(found, in_table)
     if not rows:
-        return [Note("Crossovers: no two mechanisms change their order on an axis in a figure shown")]
+        return [
+            Note("Crossovers: no two mechanisms surely change their order on an axis in a figure shown"),
+            *open_orders,
+        ]
     about = (
         "Crossovers: where the order of two mechanisms changes on an axis, linear between its values. "
         f"{CERTAIN} {caption}"
     )
-    return [Table(["which has less", "at", "between", "of"], rows, "", about)]
+    return [Table(["which has less", "at", "between", "of"], rows, "", about), *open_orders]
+
+
+def _open_orders(found: Found, in_table: Mapping[str, Address]) -> list[Block]:
+    """Return in which figures shown means change their order and may do so by chance, and what would tell."""
+    needed = {name: runs for name, runs in found.open_orders.items() if name in in_table}
+    told = [
+        f"{_with_owner(in_table[name])} ({f'about {runs:.0f}' if math.isfinite(runs) else f'more than {MOST_NEEDED}'})"
+        for name, runs in needed.items()
+    ]
+    more = f", and {len(told) - _MOST_LISTED} more" if len(told) > _MOST_LISTED else ""
+    text = f"{', '.join(told[:_MOST_LISTED])}{more}"
+    means = "Means of mechanisms change their order, which may be chance, in (replications that would tell, -n):"
+    return [Note(f"{means} {text}")] if told else []
 
 
 def _crossover(row: Any, address: Address, found: Found) -> list[Cell]:
