@@ -25,7 +25,7 @@ hosts: {host: {pcpus: 1, scheduler: {kind: credit}}}
 domains:
   vm:
     applications:
-      db: {kind: batch, processes: 8, demand: 1 ms, demand_cv: 1, disk_operations: 1, disk_wait: 1 ms, pages: 20}
+      db: {kind: batch, processes: 8, demand: 1 ms, demand_cv: 0.1, disk_operations: 0, pages: 20}
 measure: {warm_up: 100 ms, duration: 2 s}
 """
 WEB = """\

@@ -171,7 +171,7 @@ def job(tmp_path_factory):
     folder = tmp_path_factory.mktemp("crossovers")
     kinds = ("none", "checkpoint", "hypervisor_epoch")
     texts = ("checkpoint_interval=8 ms,32 ms,128 ms", "dirty_rate=2000 /s,8000 /s")
-    return decided(folder, JOB, kinds, "outage <= 3 s", LIMIT, crossovers=texts)
+    return decided(folder, JOB, kinds, "outage <= 3 s", LIMIT, replications=4, crossovers=texts)
 
 
 @pytest.mark.thorough

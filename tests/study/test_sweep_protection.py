@@ -80,7 +80,7 @@ def test_a_mechanism_that_does_not_fit_is_refused_with_the_reason(path):
 def swept(path, tmp_path_factory):
     """Kemari stops the guest as often whatever the interval; Remus less and less."""
     grid = make_grid(path, None, ["checkpoint_interval=2 ms,25 ms,400 ms"], ONE_STEP, "none,checkpoint,event_sync")
-    return run_sweep(grid, tmp_path_factory.mktemp("swept") / "s", 2, Execution(1, 1))
+    return run_sweep(grid, tmp_path_factory.mktemp("swept") / "s", 4, Execution(1, 1))
 
 
 def of(result, kind, interval):
@@ -95,7 +95,7 @@ def test_crossovers_of_a_sweep(swept):
     (row,) = stopped.to_dict("records")
     assert (row["before"], row["after"], row["unit"], row["held"]) == ("event_sync", "checkpoint", "ms", "")
     assert row["from_point"] < row["estimate"] < row["to_point"]
-    assert row["n"] == 2
+    assert row["n"] == 4
 
 
 def test_mechanisms_without_the_parameter_are_simulated_once(swept):
