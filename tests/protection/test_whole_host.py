@@ -83,7 +83,7 @@ def test_both_engines_agree(of_b, tmp_path):
 
 def test_what_protects_one_guest_does_nothing_for_the_other(tmp_path):
     """Without protection, or with a restart that takes longer than the run, the other one is gone."""
-    record = run_model(crashing(tmp_path, "checkpoint", "ha_restart"), 1, 0)
+    record = run_model(crashing(tmp_path, "checkpoint", "ha_restart", "measure.duration=6 s"), 1, 0)
     assert back(record) == [True, False]
     lost = [record.whole.outcomes[f"workloads.to_{name}"].answered for name in ("a", "b")]
     assert lost[0] > 1.5 * lost[1] > 0

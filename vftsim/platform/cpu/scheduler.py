@@ -8,6 +8,8 @@ plans its ticks and periods itself (:func:`~vftsim.kernel.at`); an event of its 
 
 from vftsim.kernel import Sim, Sort, part
 from vftsim.platform.cpu.records import (
+    BUSY,
+    RUNNING,
     WORD_BITS,
     Host,
     Pcpu,
@@ -58,6 +60,19 @@ def priority(sim: Sim, host: Host, vcpu: Vcpu) -> int:
 def may_run(sim: Sim, vcpu: Vcpu, pcpu: Pcpu) -> bool:
     """Tell whether the vCPU's affinity allows the pCPU."""
     return (affinities(sim)[vcpu.row].words[pcpu.number // WORD_BITS] >> (pcpu.number % WORD_BITS)) & 1 == 1
+
+
+@part
+def must_wait_for_pcpu(sim: Sim, host: Host, vcpu: Vcpu) -> bool:
+    """Tell whether a vCPU with something to do would not run at once: no allowed pCPU is idle, nor its own."""
+    if vcpu.state == RUNNING:
+        return False
+    row = host.first_pcpu
+    while row < host.first_pcpu + host.pcpus:
+        if pcpus(sim)[row].idle_since_ns != BUSY and may_run(sim, vcpu, pcpus(sim)[row]):
+            return False
+        row += 1
+    return True
 
 
 @part

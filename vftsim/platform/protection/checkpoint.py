@@ -1,9 +1,10 @@
 """Remus: checkpoints of a running guest several times a second, its outputs held until the backup has them.
 
 Rule (Cully et al., NSDI 2008, section 2; Xen ``tools/remus/remus``): the guest runs for an epoch; it is asked to
-suspend, and stops a little later; the pages that it has dirtied are copied to a buffer while it stands still; it
-resumes and the buffer is sent; the backup acknowledges; the outputs of the epoch leave.  One checkpoint is under way
-at a time: where transmission takes longer than the interval, the epoch is stretched.
+suspend, by an event that it handles itself, and stops a little later; the pages that it has dirtied are copied to a
+buffer while it stands still; it resumes and the buffer is sent; the backup acknowledges; the outputs of the epoch
+leave.  One checkpoint is under way at a time: where transmission takes longer than the interval, the epoch is
+stretched.
 
 With p the pause, x the transmission, a the round trip, P from suspend to suspend and T the interval set, three rules
 for the next suspension exist:
@@ -13,7 +14,8 @@ for the next suspension exist:
 * ``resume``: P = p + max(T, x + a);
 * ``after_ack`` (QEMU's micro-checkpointing): P = p + x + a + max(0, T - p);
 
-each plus the time from the request to the stop, during which the guest runs.
+each plus the time from the request to the stop, during which the guest runs.  That was measured where the guest had
+its pCPUs; where they are busy with others its vCPUs come to the request when they are next let run.
 
 The interval may follow what is asked of it (``adaptive``): after an epoch with outputs it becomes the pause over the
 share of the time that pauses may take, after one without outputs it grows, because nobody waits; both within bounds.
@@ -35,6 +37,9 @@ from vftsim.kernel import Engine, Kind, Record, Sim, Table, event, part
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
+from vftsim.platform.cpu import jobs
+from vftsim.platform.cpu.records import domains, hosts, vcpus, work_done
+from vftsim.platform.cpu.scheduler import must_wait_for_pcpu
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.io.packet import packets
 from vftsim.platform.protection import machine, output_buffer, state_stream
@@ -178,7 +183,9 @@ class CheckpointFields(IntervalFields):
         None, description="Let the interval follow outputs and pauses; `interval` is then the first one."
     )
     suspend_request: DurationNs = Field(
-        100 * US, description="From the request to the stop, during which the guest runs (thesis, Appendix G: 100 us)."
+        100 * US,
+        description="From the request to the stop, during which the guest runs (thesis, Appendix G: 100 us), once its "
+        "vCPUs have had their pCPUs; 0: the hypervisor stops it at once.",
     )
     real_time_below: ByteCount = Field(
         0, description="Outputs of fewer bytes do not wait, which breaks the promise for them; 0: all wait."
@@ -224,6 +231,8 @@ class Checkpoint(Record):
     The guest was suspended last at ``suspended_ns``, for ``pause_ns``; for ``paused_ns`` in all.  ``bypassed`` outputs
     have not waited: ``bypassed_then`` of them by the last suspension, ``bypassed_before`` by the one before.
 
+    The last of the ``requests`` to suspend is still to be handled by ``unasked`` vCPUs.
+
     The first epoch takes ``first_ns`` (0: an interval).  An interval between ``shortest_ns`` and ``longest_ns`` adapts
     (``longest_ns`` 0: it does not) to the ``held`` outputs of the epoch.
     """
@@ -232,6 +241,8 @@ class Checkpoint(Record):
     interval_ns: int
     first_ns: int
     request_ns: int
+    requests: int
+    unasked: int
     fixed_pause_ns: int
     page_pause_ns: float
     real_time_bytes: int
@@ -272,6 +283,7 @@ def start_epochs(sim: Sim, guard: Guard) -> None:
     ckpt.bypassed_then = ckpt.bypassed
     ckpt.bypassed_before = ckpt.bypassed
     ckpt.held = 0
+    ckpt.unasked = 0
     replications(sim)[guard.row].step = machine.call_after(sim, guard, first_ns, on_request)
 
 
@@ -293,15 +305,51 @@ def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int) -> None:
 @event
 def on_request(sim: Sim, guard_row: int, token: int) -> None:
     """The guest is asked to suspend; it runs until it does."""
-    replication = replications(sim)[guard_row]
-    if token != replication.step:
+    guard = guards(sim)[guard_row]
+    ckpt = checkpoints(sim)[guard_row]
+    if token != replications(sim)[guard_row].step:
         return
-    request_ns = checkpoints(sim)[guard_row].request_ns
     # With no delay at once, not by another event: nothing of this instant comes between.
-    if request_ns > 0:
-        replication.step = machine.call_after(sim, guards(sim)[guard_row], request_ns, on_suspend)
-    else:
-        suspend(sim, guards(sim)[guard_row])
+    if ckpt.request_ns == 0:
+        suspend(sim, guard)
+        return
+    ask_waiting_vcpus(sim, guard, ckpt)
+    if ckpt.unasked == 0:
+        stop_soon(sim, guard, ckpt)
+
+
+@part
+def ask_waiting_vcpus(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
+    """Ask the vCPUs that have to wait for a pCPU; a guest that stands still needs none."""
+    domain = domains(sim)[guard.domain]
+    ckpt.requests += 1
+    ckpt.unasked = 0
+    row = domain.first_vcpu
+    while row < domain.first_vcpu + domain.vcpus and not domain.frozen:
+        if must_wait_for_pcpu(sim, hosts(sim)[domain.host], vcpus(sim)[row]):
+            ckpt.unasked += 1
+            jobs.raise_interrupt(sim, domain, vcpus(sim)[row], 0, on_asked, guard.row, ckpt.requests)
+        row += 1
+    if ckpt.unasked > 0:
+        # A token of 0 matches no event: the next step is planned when the last of them has been asked.
+        replications(sim)[guard.row].step = 0
+
+
+@work_done
+def on_asked(sim: Sim, guard_row: int, argument: int) -> None:
+    """A vCPU has come to the request."""
+    ckpt = checkpoints(sim)[guard_row]
+    if argument != ckpt.requests or ckpt.unasked == 0 or not is_protecting(replications(sim)[guard_row]):
+        return
+    ckpt.unasked -= 1
+    if ckpt.unasked == 0:
+        stop_soon(sim, guards(sim)[guard_row], ckpt)
+
+
+@part
+def stop_soon(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
+    """Let the guest, which runs, come to a halt."""
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.request_ns, on_suspend)
 
 
 @event
