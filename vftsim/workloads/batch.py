@@ -9,7 +9,8 @@ input of the guest: a mechanism that records inputs takes note of it, of a read 
 booted again begins all transactions anew.
 
 Programs whose times do not vary do not keep step: the first begins after a pause, each other one at a random instant of
-it, or of a wait for the disk.
+it, or of a wait for the disk.  Processes of one program begin together, as those of ``make -j`` do: their CPU lets them
+go one behind the other, and with a CPU for each they are in nobody's way.
 
 Left out: memory reads and caches (part of the CPU time), the disk's own queue.
 """
