@@ -16,6 +16,7 @@ from vftsim.platform.protection.guard import put_out
 from vftsim.sampling import Draws, Streams, gamma_ns, uniform_ns
 from vftsim.spec.base import Spec
 from vftsim.spec.units import S
+from vftsim.workloads.gaps import Gaps
 
 RecordT = TypeVar("RecordT", bound=Record)
 LEVELS = 1 << 30
@@ -127,30 +128,6 @@ def duration_ns(sim: Sim, feed: int, mean_ns: int) -> int:
     if feed == 0:
         return mean_ns
     return draw(sim, feed)
-
-
-class Gaps(Record):
-    """Times between what a client begins at a rate: drawn ones of a feed, or ``whole_ns`` and ``rest`` of a ns each.
-
-    ``owed`` is what rests have added up to; whoever is not the first of its kind begins ``phase_ns`` later.
-    """
-
-    drawn: int
-    whole_ns: int
-    rest: float
-    owed: float
-    phase_ns: int
-
-
-@part
-def next_gap_ns(sim: Sim, gaps: Gaps) -> int:
-    """Return the time to the next; of gaps that do not vary those of a part of a ns come up to whole ones."""
-    if gaps.drawn > 0:
-        return draw(sim, gaps.drawn)
-    gaps.owed += gaps.rest
-    more_ns = int(gaps.owed)
-    gaps.owed -= more_ns
-    return gaps.whole_ns + more_ns
 
 
 def pages_per_request(default: float, why: str) -> Any:

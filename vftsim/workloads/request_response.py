@@ -6,7 +6,7 @@ many the server could handle.  The **turn-around time** of a client is what lies
 next request (with exponential times the closed queue of the machine-repair model): of a user, the time to think.
 
 **Open** (``open_requests``): requests come at a rate, whatever becomes of those before them (a Poisson process, unless
-``gap_cv`` says otherwise).
+``gap_cv`` says otherwise), which may have a course over time (:mod:`.gaps`).
 
 A request of the closed loop is repeated as TCP would: after a first wait, then after twice as long each time (RFC
 6298, 5.5), at most a minute, if it or its answer is lost by then; one that the server has is acknowledged, and waits
@@ -20,9 +20,9 @@ Left out: the segments and acknowledgements of the connection; a request or an a
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
@@ -30,9 +30,11 @@ from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, workload
+from vftsim.spec.base import Items
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import Gaps, add_row, duration_ns, new_packet, next_gap_ns, unread_without
+from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
+from vftsim.workloads.gaps import Gaps, StretchSpec, mean_share, next_gap_ns, set_course
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
@@ -442,6 +444,12 @@ class OpenRequestsSpec(_RequestsSpec):
         le=5.0,
         description="Coefficient of variation of the gaps between them (gamma). Default 1: Poisson.",
     )
+    course: Items[StretchSpec] = Field(
+        (),
+        max_length=1000,
+        description="How the rate rises and falls: stretches from the start of the run on, and then anew. The same at "
+        "all times if not given.",
+    )
     request_size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request on the wire. Assumption.")
     timeout: PositiveDurationNs = Field(
         1_000_000_000, description="Wait before a request is repeated, doubled each time up to a minute. Assumption."
@@ -450,11 +458,11 @@ class OpenRequestsSpec(_RequestsSpec):
 
     @property
     def wire_bits_per_s(self) -> float:
-        return 8 * self.rate * self.request_size
+        return 8 * self.attempts_per_s * self.request_size
 
     @property
     def attempts_per_s(self) -> float:
-        return self.rate
+        return self.rate * mean_share(self.course)
 
     @property
     def patience_ns(self) -> int:
@@ -464,11 +472,18 @@ class OpenRequestsSpec(_RequestsSpec):
 
     def packets(self, profile: RunProfile) -> float:
         """Return its requests, and those that they make services send each other."""
-        return self.rate * profile.seconds * _over_tiers(profile.application, profile, lambda _: 1.0)
+        return self.attempts_per_s * profile.seconds * _over_tiers(profile.application, profile, lambda _: 1.0)
 
     def in_flight(self, profile: RunProfile) -> float:
         """Those that take as long as their time-out."""
-        return self.rate * self.timeout / 1e9
+        highest = max((each.rate / 100.0 for each in self.course), default=1.0)
+        return self.rate * highest * self.timeout / 1e9
+
+    @model_validator(mode="after")
+    def _comes(self) -> Self:
+        if mean_share(self.course) == 0.0:
+            raise ValueError("course: in none of its stretches anything comes; let one have a rate above 0 %")
+        return self
 
     def install(self, target: Target) -> Driver:
         """Add the requests."""
@@ -476,6 +491,7 @@ class OpenRequestsSpec(_RequestsSpec):
             exchanges, self, retry_ns=self.timeout, most_tries=self.retries + 1, latency=target.add_delays()
         )
         target.set_gaps(exchange.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
+        set_course(target.engine, exchange.gaps, self.course)
 
         def measured() -> OpenLoop:
             errors, given_up = int(exchange.failed), int(exchange.given_up)

@@ -33,9 +33,10 @@ from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import new_packet, next_gap_ns
+from vftsim.workloads.common import new_packet
 from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
+from vftsim.workloads.gaps import next_gap_ns
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     FEWEST_SERVED,

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from vftsim.kernel import Fifo, Record, Table, part
 from vftsim.platform.io.packet import application, packets, workload
-from vftsim.workloads.common import Gaps
+from vftsim.workloads.gaps import Gaps
 
 farm_server = application.kind("farm_server")
 farm_calls = workload.kind("farm_calls")

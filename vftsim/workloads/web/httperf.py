@@ -28,7 +28,7 @@ from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.common import Gaps, next_gap_ns
+from vftsim.workloads.gaps import Gaps, next_gap_ns
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
 from vftsim.workloads.wire import Wire
