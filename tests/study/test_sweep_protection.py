@@ -4,7 +4,7 @@ import pytest
 from tiny import TINY
 
 from tests.study.grids import make_grid, run_sweep
-from vftsim.errors import UsageError
+from vftsim.errors import ModelFileError, UsageError
 from vftsim.report.terminal import as_text
 from vftsim.study.designs.protections import MEANINGS, has_parameter
 from vftsim.study.runs.execution import Execution
@@ -67,6 +67,15 @@ def test_mistakes_are_named(path):
         make_grid(path, None, ["dirty_rat=1 /s"])
     with pytest.raises(UsageError, match="no mechanism 'remus'"):
         make_grid(path, None, ["checkpoint_interval=1 ms"], (), "remus")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("abc", "must be a duration"), ("-1 s", "must not be negative"), ("1e400 s", "must be at most 3653 d")],
+)
+def test_what_is_no_value_of_a_short_name_is_refused(path, value, why):
+    with pytest.raises(ModelFileError, match=f"^--grid: round_trip={value}: {why}"):
+        make_grid(path, None, [f"round_trip={value},2 ms"], (), "checkpoint")
 
 
 def test_a_mechanism_that_does_not_fit_is_refused_with_the_reason(path):

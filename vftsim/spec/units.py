@@ -326,7 +326,7 @@ def quantity_of(*units: str) -> Quantity | None:
 def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
     """Return values as they are written as numbers with their common unit; ``None`` if they are no numbers.
 
-    Values in different units of one dimension come in its base unit.
+    Values in different units of one dimension come in its base unit.  Whether a model can have them is not asked.
     """
     numbers = [each for each in map(number_and_unit, values) if each]
     units = {unit for _, unit in numbers}
@@ -335,4 +335,7 @@ def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
     if len(units) == 1:
         return [number for number, _ in numbers], units.pop()
     quantity = quantity_of(*units)
-    return None if quantity is None else ([float(quantity.parse(value)) for value in values], quantity.base_unit)
+    if quantity is None or not all(math.isfinite(number) for number, _ in numbers):
+        return None
+    # As fractions: 2.3 s and 2300 ms are one value.
+    return [float(Fraction(str(number)) * quantity.units[unit]) for number, unit in numbers], quantity.base_unit

@@ -10,7 +10,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vftsim.errors import UsageError
+from pydantic_core import PydanticCustomError
+
+from vftsim.errors import ModelFileError, UsageError
+from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.suggest import instead
 from vftsim.study.designs.protections import KEYS, MEANINGS, WRITTEN, has_parameter, protection_key
 from vftsim.study.runs.model import Model
@@ -43,9 +46,16 @@ class Axis:
         if self.is_short and self.name in MEANINGS:
             if not has_parameter(kind, self.name):
                 return ()
-            value = WRITTEN.get(self.name, str)(value)
+            value = self._written(value)
         text = f"{value} {self.unit}" if self.unit and _is_number(value) else value
         return tuple(f"{key}={text}" for key in self.keys)
+
+    def _written(self, value: str) -> str:
+        """Return what is written at the key; refuse what is no value of the short name."""
+        try:
+            return WRITTEN.get(self.name, str)(value)
+        except PydanticCustomError as error:
+            raise ModelFileError(error.message(), ORIGIN, key=f"{self.name}={value}") from None
 
 
 def axis_of(model: Model, name: str, kinds: Sequence[str], option: str) -> Axis:

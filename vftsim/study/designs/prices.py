@@ -16,7 +16,7 @@ from vftsim.spec.registry import TAG
 from vftsim.spec.shape import Shape
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import instead, shown
-from vftsim.spec.units import quantity_of
+from vftsim.spec.units import numbers_of, quantity_of
 from vftsim.study.designs.knob import number_of, value_at
 from vftsim.study.designs.study_spec import ROOM
 
@@ -141,10 +141,9 @@ def _has(data: Mapping[str, Any], text: str) -> bool:
 
 def _is_same(here: object, value: str) -> bool:
     """Tell whether a value of a model is what is written so: 25ms and 25000 us are 25 ms."""
-    quantity = quantity_of(*(each[1] if (each := number_of(one)) else "" for one in (here, value)))
-    if quantity is None:
+    if (both := numbers_of([str(here), value])) is None:
         return str(here).replace(" ", "") == value.replace(" ", "")
-    return quantity.parse(here) == quantity.parse(value)
+    return both[0][0] == both[0][1]
 
 
 def _channel_bit_s(protection: ProtectionSpec) -> float:
