@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
 from vftsim.platform.protection import event_sync as mechanism
 from vftsim.platform.protection import output_buffer, state_stream
 from vftsim.platform.protection.event_sync import event_sync
@@ -222,3 +224,51 @@ def test_the_primary_goes_on_alone_when_its_backup_is_gone():
     numbers = [number for _, number in played.run.seen]
     assert "primary goes on alone" in played.run.moments
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def process_at_a_disk(application: dict[str, Any], engine: str = "compiled", **more: Any) -> Any:
+    """Return what a guest that dirties no pages does in 10 s, with a disk that takes 4 ms and 0.1024 for 8 kB."""
+    disks = {"d": {"kind": "local", "interrupt": "5 us"}} if application["kind"] == "disk_bound" else {}
+    protection = {"kind": "event_sync", "memory": {"touch_rate": "0 /s"}}
+    vm = {"disks": disks, "applications": {"p": application}, "protection": protection}
+    spec = {"hosts": {"host": {"pcpus": 1}}, "domains": {"vm": vm}, "measure": {"warm_up": "1 s", "duration": "10 s"}}
+    return run_model(ModelSpec.model_validate({**spec, **more}), 1, 0, engine=engine).whole.outcomes
+
+
+WRITER = {"kind": "disk_bound", "processes": 1, "compute": "100 us", "cv": 0.0, "reads": 0}
+
+
+def test_a_request_to_a_disk_is_an_event():
+    """It begins 1.174 ms later: 0.5 to suspend, 64 KiB of state at 1 Gbit/s, a round trip of 0.15 ms."""
+    pause_ms = 0.5 + 65_536 * 8e-6 + 0.15
+    found = process_at_a_disk(WRITER)
+    cycle_ms = 0.1 + pause_ms + 4.1024 + 0.005
+    assert found["domains.vm.applications.p"].transfers == pytest.approx(10_000 / cycle_ms, abs=1)
+    assert found["domains.vm.protection"].stopped == pytest.approx(100 * pause_ms / cycle_ms, rel=0.001)
+    # A waiting time that stands for one.
+    waiter = {"kind": "batch", "demand": "1 ms", "disk_operations": 4, "disk_wait": "4 ms"}
+    done = process_at_a_disk(waiter)["domains.vm.applications.p"].transactions
+    assert done == pytest.approx(10_000 / (1 + 4 * (4 + pause_ms)), abs=1)
+
+
+def test_a_write_into_the_page_cache_is_no_event():
+    """At 100 /s of 8 kB the cache of 64 MiB has room for 82 s."""
+    buffered = {"d": {"kind": "local", "writes": "buffered"}}
+    vm = {
+        "disks": buffered,
+        "applications": {"p": {**WRITER, "compute": "10 ms"}},
+        "protection": {"kind": "event_sync", "memory": {"touch_rate": "0 /s"}},
+    }
+    found = process_at_a_disk(WRITER, domains={"vm": vm})
+    assert found["domains.vm.applications.p"].transfers == pytest.approx(1000, abs=1)
+    assert found["domains.vm.protection"].stopped == 0.0
+
+
+@pytest.mark.parametrize("fault", ["primary_crash", "backup_crash", "channel_loss"])
+def test_requests_go_on_after_a_failure(fault):
+    """Three processes, in both engines: a backup issues what its last state has asked, and nothing waits any more."""
+    faults = [{"kind": fault, "at": "5001500 us"}]
+    runs = [process_at_a_disk({**WRITER, "processes": 3}, engine, faults=faults) for engine in ("compiled", "simpy")]
+    transfers, same = (found["domains.vm.applications.p"].transfers for found in runs)
+    assert transfers == same
+    assert transfers > 2000

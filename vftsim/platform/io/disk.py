@@ -114,6 +114,12 @@ def begin_write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -
 
 
 @disk.slot
+def takes_at_once(sim: Sim, disk: Disk, size_bytes: int) -> bool:
+    """Tell whether a write would be done at once: memory takes it, and no device."""
+    return False
+
+
+@disk.slot
 def flush(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
     """Wait until all that was written is on the disk; True: it is, False: the program will hear of it."""
     return True
@@ -149,7 +155,8 @@ def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
 @part
 def write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Write likewise; True: done at once, False: the program will hear of it."""
-    if keep_waiting(sim, disk.guard, disk.row, program, tag, size_bytes, False):
+    is_for_device = not takes_at_once(sim, disk, size_bytes)
+    if is_for_device and keep_waiting(sim, disk.guard, disk.row, program, tag, size_bytes, False):
         return False
     return begin_write(sim, disk, program, tag, size_bytes)
 

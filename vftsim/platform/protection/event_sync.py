@@ -9,7 +9,9 @@ With s the suspension, x the transmission and a the round trip the guest stands 
 pages are sent while it is paused, not copied first.  All that a guest sends at one instant is one notification of its
 event channel, hence one event; what its timers send while it is paused is another event after it.
 
-Disk reads are evenly spaced in running time.  Heartbeats tell a silent guest from a dead host.
+A program's request to a disk begins when its event is passed on.  Further reads, those of programs that say nothing
+of a disk, are evenly spaced in running time (``read_rate``).  Left out: what a page cache writes back.  Heartbeats
+tell a silent guest from a dead host.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -17,6 +19,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
+from vftsim.platform.io.disk import let_requests_go
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
@@ -28,7 +31,7 @@ from vftsim.platform.protection._replication_records import (
     replications,
     start_cycle,
 )
-from vftsim.platform.protection.guard import Guard, discard_all, guards, hold_output, protection
+from vftsim.platform.protection.guard import Guard, discard_all, guards, hold_output, must_wait, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS
 from vftsim.platform.protection.output_buffer import output_buffers
 from vftsim.platform.protection.prices import assumed
@@ -51,14 +54,13 @@ class EventSyncFields(HeartbeatFields):
     """Parameters of synchronization at each event."""
 
     issues_all: ClassVar[bool] = True
-    uncalibrated: ClassVar[str] = (
-        "pages dirtied, the time to find them, the driver domain's CPU time: assumptions; disk operations of programs "
-        "are no events, only `read_rate` is"
-    )
+    uncalibrated: ClassVar[str] = "pages dirtied, the time to find them, the driver domain's CPU time: assumptions"
     suspend: Annotated[DurationNs, assumed(100 * US, 5 * MS)] = Field(
         500 * US, description="Suspending the guest and finding its dirty pages. Assumption."
     )
-    read_rate: RatePerSecond = Field(0.0, le=1e6, description="Disk reads in a second of running; each is an event.")
+    read_rate: RatePerSecond = Field(
+        0.0, le=1e6, description="Disk reads in a second of running, beside those of programs; each is an event."
+    )
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         super().install(engine, guard, vm_link)
@@ -119,6 +121,16 @@ def synchronize_output(sim: Sim, guard: Guard, packet: int) -> None:
         output_buffer.seal(sim, guard)
 
 
+@event_sync.implements(must_wait)
+def synchronize_request(sim: Sim, guard: Guard) -> bool:
+    """Let a request to a disk begin a synchronization, or belong to the one that its instant began."""
+    if not is_protecting(replications(sim)[guard.row]):
+        return False
+    if not state_streams(sim)[guard.row].is_open:
+        synchronize(sim, guard)
+    return True
+
+
 @part
 def synchronize(sim: Sim, guard: Guard) -> None:
     """Pause the guest and take its state; what it sends now is passed on afterwards."""
@@ -147,6 +159,7 @@ def release_event(sim: Sim, guard: Guard) -> None:
     # Copied before they leave: what their receivers do with them is no longer ours.
     retain_copies(sim, guard, sync)
     output_buffer.release_sealed(sim, guard)
+    let_requests_go(sim, guard)
     # The guest stays stopped: its timers have sent while its state was on the way.
     if output_buffers(sim)[guard.row].fresh.length > 0:
         synchronize(sim, guard)
@@ -210,6 +223,7 @@ def hand_over(sim: Sim, guard: Guard) -> None:
         else:
             issue_again(sim, guard, sync.copies)
     output_buffer.lose(sim, guard)
+    let_requests_go(sim, guard)
 
 
 @event_sync.implements(outputs_at_risk)
@@ -226,3 +240,4 @@ def release_everything(sim: Sim, guard: Guard) -> None:
     """Pass everything on: there is no backup to synchronize."""
     event_syncs(sim)[guard.row].read = 0
     output_buffer.release_everything(sim, guard)
+    let_requests_go(sim, guard)

@@ -32,6 +32,7 @@ from vftsim.platform.io.disk import (
     forget,
     reached,
     replica_reads,
+    takes_at_once,
 )
 from vftsim.platform.io.link import BITS_NS
 from vftsim.spec.units import BitRate, ByteCount, DurationNs, PeriodNs
@@ -123,11 +124,18 @@ def read_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) ->
     enqueue(sim, disk, row)
 
 
+@local.implements(takes_at_once)
+def has_room(sim: Sim, disk: Disk, size_bytes: int) -> bool:
+    """Tell whether the page cache has room."""
+    local_disk = local_disks(sim)[disk.row]
+    return local_disk.is_buffered and local_disk.dirty_bytes + size_bytes <= local_disk.dirty_limit_bytes
+
+
 @local.implements(begin_write)
 def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Into the page cache, if it has room; else wait for the disk."""
     local_disk = local_disks(sim)[disk.row]
-    if not local_disk.is_buffered or local_disk.dirty_bytes + size_bytes > local_disk.dirty_limit_bytes:
+    if not has_room(sim, disk, size_bytes):
         enqueue(sim, disk, new_request(sim, WRITE, program, tag, size_bytes))
         return False
     row = new_request(sim, WRITE, 0, 0, size_bytes)
