@@ -52,6 +52,16 @@ def test_a_driver_domains_part_is_that_of_the_packets_own_host(tmp_path):
         assert not any("d2" in part.name for part in parts)
 
 
+def test_a_device_model_in_a_stub_domain_is_on_the_host_of_its_guest(tmp_path):
+    """Its vCPU is among those of the trace, and its work among the parts of a request's time, which sum to it."""
+    trace = traced(tmp_path, TWO_DRIVERS.replace("paravirtual", "stub_domain"))
+    assert {"web-stub.0", "db-stub.0"} <= {trace.vcpu_names[each.vcpu] for each in trace.slices}
+    for exchange in exchanges(trace):
+        parts = explain_exchange(exchange, trace)
+        assert sum(part.length_ns for part in parts) == exchange.delay_ns
+        assert any(part.name.endswith("device model receive: works") for part in parts)
+
+
 @pytest.mark.parametrize(("model", "window_s"), [("two-tier", 0.2), ("three-tier", 0.7)])
 def test_an_exchange_is_one_request(model, window_s):
     """A client's requests one after the other are as many exchanges, none with a pause of the client in it."""

@@ -2,6 +2,9 @@
 
 import random
 
+import pytest
+
+import vftsim
 from tests.tracing.slices import slices
 from vftsim.study.runs.model import load_model
 from vftsim.tracing.chrome import Slice, begins_and_ends
@@ -32,6 +35,19 @@ def test_window_holds_a_fault_and_what_follows():
     start_ns, length_ns = usual_window_ns(spec, None, None)
     assert start_ns < spec.time_of(fault.at) < start_ns + length_ns - 5 * S
     assert usual_window_ns(spec, 0, None) == (0, S // 10), "a chosen begin stays"
+
+
+@pytest.mark.parametrize(("protection", "rate"), [("checkpoint", "50 /s"), ("none", "0.7 /s")])
+def test_window_holds_what_protection_lets_go_and_some_requests(tmp_path, protection, rate):
+    """States each 200 ms, requests each 1.4 s: a tenth of a second may have neither."""
+    path = tmp_path / "model.yaml"
+    path.write_text(
+        "domains:\n  server:\n    interfaces: {eth0: {path: {kind: moderated}}}\n"
+        f"    applications: {{s: {{kind: service}}}}\n    protection: {{kind: {protection}}}\n"
+        f"workloads: {{u: {{kind: open_requests, rate: {rate}, gap_cv: 0}}}}\nmeasure: {{duration: 5 s}}\n"
+    )
+    found = vftsim.explain(path, of="exchange")
+    assert sum(part.length_ns for part in found.parts) == found.delay_ns
 
 
 def cut(us):

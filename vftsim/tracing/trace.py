@@ -15,6 +15,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run
+from vftsim.composition.views import protection_of
 from vftsim.errors import RunFailure, UsageError
 from vftsim.kernel.columns import columns_of
 from vftsim.platform.cpu.notes import DISPATCHED, STOPPED, WOKEN, note_count, notes
@@ -26,6 +27,7 @@ from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import lag_now
 from vftsim.platform.protection.passes import play
 from vftsim.platform.protection.when import Instant
+from vftsim.spec.units import S
 from vftsim.tracing.packets import PacketReader, PacketTrace
 from vftsim.tracing.schedule import Schedule, Slice, Wait
 from vftsim.workloads.wire import Wire
@@ -35,6 +37,8 @@ SAMPLE_NS, MOST_SAMPLES = 50_000, 20_000
 LOOK_BACK_NS = 10_000_000_000
 """Packets are followed from so long before a window on, so that those under way at its begin are known."""
 USUAL_LENGTH_NS, USUAL_FAILOVER_NS, BEFORE_FAULT_NS = 100_000_000, 10_000_000_000, 300_000_000
+CYCLES_SHOWN = 3
+"""Cycles of a mechanism, or gaps between requests: what comes in one leaves in the next."""
 _LONGEST_NS = 10_000_000_000
 _SAMPLE_ENTITY, _WATCH_ENTITY = 1, 2
 
@@ -128,8 +132,7 @@ class _Notes:
         pcpu_rows = chain.from_iterable(map(run.built.pcpu_rows, run.built.hosts))
         self._pcpus = {row: number for number, row in enumerate(pcpu_rows)}
         self._vcpus = {row: number for number, (_, _, row) in enumerate(run.built.vcpu_rows())}
-        specs, hosts = run.built.specs, run.spec.hosts
-        self._schedulers = [hosts[run.spec.host_of(specs[name])].scheduler for name, _, _ in run.built.vcpu_rows()]
+        self._schedulers = [run.built.host_of(name).spec.scheduler for name, _, _ in run.built.vcpu_rows()]
         self.schedule = Schedule(trace)
 
     def read(self) -> None:
@@ -160,16 +163,26 @@ class _Notes:
 def usual_window_ns(spec: ModelSpec, start_ns: int | None, length_ns: int | None) -> tuple[int, int]:
     """Return begin and length of a window in which something happens, as far as the caller has not chosen them.
 
-    It is around the first fault, else one second into the first step of a ramp, else after the warm-up.
+    It is around the first fault, else one second into the first step of a ramp, else after the warm-up; so long that a
+    mechanism which holds outputs for a cycle lets some go, and that some requests come.
     """
     faults_ns = [spec.time_of(fault.at) for fault in spec.faults]
     if length_ns is None:
-        length_ns = USUAL_FAILOVER_NS if faults_ns and start_ns is None else USUAL_LENGTH_NS
+        length_ns = USUAL_FAILOVER_NS if faults_ns and start_ns is None else _with_some_ns(spec)
         length_ns = min(length_ns, spec.longest_ns)
     if start_ns is None:
         start_ns = min(faults_ns) - min(BEFORE_FAULT_NS, length_ns // 10) if faults_ns else _busy_from_ns(spec)
         start_ns = max(0, min(start_ns, spec.longest_ns - length_ns))
     return start_ns, length_ns
+
+
+def _with_some_ns(spec: ModelSpec) -> int:
+    """Return a length in which outputs leave and requests come: of the slowest mechanism and the rarest requests."""
+    cycles_ns = (protection_of(spec, domain).cycle_ns for domain in spec.domains.values())
+    rates = (workload.attempts_per_s for workload in spec.workloads.values())
+    gaps_ns = (round(S / rate) for rate in rates if rate > 0.0)  # not a number: where answers decide
+    longest_ns = max(USUAL_LENGTH_NS, *(CYCLES_SHOWN * each for each in (*cycles_ns, *gaps_ns)))
+    return min(longest_ns, _LONGEST_NS)
 
 
 def _busy_from_ns(spec: ModelSpec) -> int:
@@ -233,7 +246,7 @@ class _Traced:
         names = [f"{name}.{number}" for name, number, _ in run.built.vcpu_rows()]
         self.trace = Trace(*window_ns, _pcpu_names(spec), names)
         self.trace.vcpu_of_stage = _vcpus_of_stages(run)
-        self.trace.host_of = {name: f"host {spec.host_of(each)}" for name, each in run.built.specs.items()}
+        self.trace.host_of = {name: f"host {run.built.host_of(name).name}" for name in run.built.domains}
         self.trace.domains = list(run.built.domains)
         self.trace.rings = {name: [] for name, _ in run.built.occupancies()}
         self.trace.lags = {name: [] for name in run.built.guards}
