@@ -33,7 +33,7 @@ class StretchSpec(Spec):
 
 
 class Stretch(Record):
-    """A stretch of a load's course and the next one's row; in a ns of it comes what comes in ``share`` ns else."""
+    """A stretch of a load profile and the next one's row; in a ns of it comes what comes in ``share`` ns else."""
 
     duration_ns: int
     share: float
@@ -44,8 +44,8 @@ class Gaps(Record):
     """Times between what a client begins at a rate: drawn ones of a feed, or ``whole_ns`` and ``rest`` of a ns each.
 
     ``owed`` is what rests have added up to; whoever is not the first of its kind begins ``phase_ns`` later.
-    A load that has a course is in ``stretch``, which ends at ``stretch_end_ns``; what is due up to ``come_ns`` and
-    ``part_ns`` of a ns has come.  The whole course lasts ``course_ns``, and has the load of ``course_load_ns`` else.
+    A load that has a profile is in ``stretch``, which ends at ``stretch_end_ns``; what is due up to ``come_ns`` and
+    ``part_ns`` of a ns has come.  The whole profile lasts ``profile_ns``, and has the load of ``profile_load_ns`` else.
     """
 
     drawn: int
@@ -57,11 +57,11 @@ class Gaps(Record):
     stretch_end_ns: int
     come_ns: int
     part_ns: float
-    course_ns: int
-    course_load_ns: float
+    profile_ns: int
+    profile_load_ns: float
 
 
-stretches = Table("stretches", Stretch, 1 << 16, "let the courses of loads have fewer stretches")
+stretches = Table("stretches", Stretch, 1 << 16, "let load profiles have fewer stretches")
 
 
 @part
@@ -75,21 +75,21 @@ def next_gap_ns(sim: Sim, gaps: Gaps) -> int:
         more_ns = int(gaps.owed)
         gaps.owed -= more_ns
         gap_ns = gaps.whole_ns + more_ns
-    return gap_ns if gaps.stretch == 0 else in_course_ns(sim, gaps, gap_ns)
+    return gap_ns if gaps.stretch == 0 else in_profile_ns(sim, gaps, gap_ns)
 
 
 @part
-def in_course_ns(sim: Sim, gaps: Gaps, gap_ns: int) -> int:
+def in_profile_ns(sim: Sim, gaps: Gaps, gap_ns: int) -> int:
     """Return how long it takes until as much has come as comes in a gap at the usual rate."""
     before_ns = gaps.come_ns
     left_ns = float(gap_ns)
-    # Whole courses at once, as far as there is an instant that they end at.
-    courses = int(left_ns / gaps.course_load_ns)
-    if courses > (LARGEST - gaps.stretch_end_ns) // gaps.course_ns:
+    # Whole profiles at once, as far as there is an instant that they end at.
+    profiles = int(left_ns / gaps.profile_load_ns)
+    if profiles > (LARGEST - gaps.stretch_end_ns) // gaps.profile_ns:
         return LARGEST - sim.now_ns
-    left_ns = max(0.0, left_ns - courses * gaps.course_load_ns)
-    gaps.come_ns += courses * gaps.course_ns
-    gaps.stretch_end_ns += courses * gaps.course_ns
+    left_ns = max(0.0, left_ns - profiles * gaps.profile_load_ns)
+    gaps.come_ns += profiles * gaps.profile_ns
+    gaps.stretch_end_ns += profiles * gaps.profile_ns
     room_ns = (gaps.stretch_end_ns - gaps.come_ns) * stretches(sim)[gaps.stretch].share
     while left_ns >= room_ns:
         left_ns -= room_ns
@@ -104,20 +104,20 @@ def in_course_ns(sim: Sim, gaps: Gaps, gap_ns: int) -> int:
     return gaps.come_ns - before_ns
 
 
-def set_course(engine: Engine, gaps: Gaps, course: Sequence[StretchSpec]) -> None:
-    """Let the load have a course; without stretches it is the same at all times."""
-    if not course:
+def set_load_profile(engine: Engine, gaps: Gaps, profile: Sequence[StretchSpec]) -> None:
+    """Let the load have a profile; without stretches it is the same at all times."""
+    if not profile:
         return
-    rows = [engine.add(stretches, duration_ns=each.duration, share=each.rate / 100.0)[0] for each in course]
+    rows = [engine.add(stretches, duration_ns=each.duration, share=each.rate / 100.0)[0] for each in profile]
     for row, next_row in zip(rows, [*rows[1:], rows[0]], strict=True):
         engine.rows(stretches)[row].next_row = next_row
-    gaps.stretch, gaps.stretch_end_ns = rows[0], course[0].duration
-    gaps.course_ns = sum(each.duration for each in course)
-    gaps.course_load_ns = mean_share(course) * gaps.course_ns
+    gaps.stretch, gaps.stretch_end_ns = rows[0], profile[0].duration
+    gaps.profile_ns = sum(each.duration for each in profile)
+    gaps.profile_load_ns = mean_share(profile) * gaps.profile_ns
 
 
-def mean_share(course: Sequence[StretchSpec]) -> float:
-    """Return the mean rate of a course as a share of the usual one; 1 without stretches."""
-    if not course:
+def mean_share(profile: Sequence[StretchSpec]) -> float:
+    """Return the mean rate of a load profile as a share of the usual one; 1 without stretches."""
+    if not profile:
         return 1.0
-    return fsum(each.duration * each.rate for each in course) / (100.0 * sum(each.duration for each in course))
+    return fsum(each.duration * each.rate for each in profile) / (100.0 * sum(each.duration for each in profile))

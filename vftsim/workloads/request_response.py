@@ -6,7 +6,7 @@ many the server could handle.  The **turn-around time** of a client is what lies
 next request (with exponential times the closed queue of the machine-repair model): of a user, the time to think.
 
 **Open** (``open_requests``): requests come at a rate, whatever becomes of those before them (a Poisson process, unless
-``gap_cv`` says otherwise), which may have a course over time (:mod:`.gaps`).
+``gap_cv`` says otherwise), which may have a load profile (:mod:`.gaps`).
 
 A request of the closed loop is repeated as TCP would: after a first wait, then after twice as long each time (RFC
 6298, 5.5), at most a minute, if it or its answer is lost by then; one that the server has is acknowledged, and waits
@@ -34,7 +34,7 @@ from vftsim.spec.base import Items
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
-from vftsim.workloads.gaps import Gaps, StretchSpec, mean_share, next_gap_ns, set_course
+from vftsim.workloads.gaps import Gaps, StretchSpec, mean_share, next_gap_ns, set_load_profile
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
@@ -444,7 +444,7 @@ class OpenRequestsSpec(_RequestsSpec):
         le=5.0,
         description="Coefficient of variation of the gaps between them (gamma). Default 1: Poisson.",
     )
-    course: Items[StretchSpec] = Field(
+    load_profile: Items[StretchSpec] = Field(
         (),
         max_length=1000,
         description="How the rate rises and falls: stretches from the start of the run on, and then anew. The same at "
@@ -462,7 +462,7 @@ class OpenRequestsSpec(_RequestsSpec):
 
     @property
     def attempts_per_s(self) -> float:
-        return self.rate * mean_share(self.course)
+        return self.rate * mean_share(self.load_profile)
 
     @property
     def patience_ns(self) -> int:
@@ -476,13 +476,13 @@ class OpenRequestsSpec(_RequestsSpec):
 
     def in_flight(self, profile: RunProfile) -> float:
         """Those that take as long as their time-out."""
-        highest = max((each.rate / 100.0 for each in self.course), default=1.0)
+        highest = max((each.rate / 100.0 for each in self.load_profile), default=1.0)
         return self.rate * highest * self.timeout / 1e9
 
     @model_validator(mode="after")
     def _comes(self) -> Self:
-        if mean_share(self.course) == 0.0:
-            raise ValueError("course: in none of its stretches anything comes; let one have a rate above 0 %")
+        if mean_share(self.load_profile) == 0.0:
+            raise ValueError("load_profile: in none of its stretches anything comes; let one have a rate above 0 %")
         return self
 
     def install(self, target: Target) -> Driver:
@@ -491,7 +491,7 @@ class OpenRequestsSpec(_RequestsSpec):
             exchanges, self, retry_ns=self.timeout, most_tries=self.retries + 1, latency=target.add_delays()
         )
         target.set_gaps(exchange.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
-        set_course(target.engine, exchange.gaps, self.course)
+        set_load_profile(target.engine, exchange.gaps, self.load_profile)
 
         def measured() -> OpenLoop:
             errors, given_up = int(exchange.failed), int(exchange.given_up)

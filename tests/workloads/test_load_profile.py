@@ -12,13 +12,20 @@ DAY = [{"duration": "2 s", "rate": "50 %"}, {"duration": "1 s", "rate": "300 %"}
 """Of 100 a second: 100, 300 and none in four seconds."""
 
 
-def model(course: list[dict[str, str]], begin: str, duration: str, **load: Any) -> dict[str, Any]:
+def model(profile: list[dict[str, str]], begin: str, duration: str, **load: Any) -> dict[str, Any]:
     eth0 = {"path": {"kind": "moderated"}}
     server = {"kind": "service", "threads": 10, "demand": "100 us"}
     return {
         "domains": {"guest": {"interfaces": {"eth0": eth0}, "applications": {"server": server}}},
         "workloads": {
-            "load": {"kind": "open_requests", "to": "guest", "rate": "100 /s", "gap_cv": 0, "course": course, **load}
+            "load": {
+                "kind": "open_requests",
+                "to": "guest",
+                "rate": "100 /s",
+                "gap_cv": 0,
+                "load_profile": profile,
+                **load,
+            }
         },
         "measure": {"warm_up": begin, "duration": duration},
     }
@@ -30,14 +37,14 @@ def offered(data: dict[str, Any], engine: str = "compiled", number: int = 0) -> 
 
 @pytest.mark.parametrize("engine", ["compiled", "simpy"])
 @pytest.mark.parametrize(("begin", "count"), [("0 s", 50), ("1 s", 50), ("2 s", 300), ("3 s", 0), ("6 s", 300)])
-def test_each_stretch_has_its_rate_and_the_course_begins_anew(engine: str, begin: str, count: int):
+def test_each_stretch_has_its_rate_and_the_profile_begins_anew(engine: str, begin: str, count: int):
     assert abs(offered(model(DAY, begin, "1 s"), engine) - count) <= 1
 
 
 def test_even_requests_come_at_the_instants_of_the_rate():
-    """A course of a quarter second of 100 % and one of 40: gaps of 10 ms, then of 25, and the one that both share."""
-    course = [{"duration": "250 ms", "rate": "100 %"}, {"duration": "250 ms", "rate": "40 %"}]
-    counts = [offered(model(course, f"{begin} ms", "100 ms")) for begin in (0, 100, 205, 305)]
+    """A profile of a quarter second of 100 % and one of 40: gaps of 10 ms, then of 25, and the one that both share."""
+    profile = [{"duration": "250 ms", "rate": "100 %"}, {"duration": "250 ms", "rate": "40 %"}]
+    counts = [offered(model(profile, f"{begin} ms", "100 ms")) for begin in (0, 100, 205, 305)]
     # Due at 10, 20, ... 250, then at 275, 300, ...: of [205, 305) those at 210 to 250, 275 and 300.
     assert counts == [9, 10, 7, 4]
 
@@ -51,21 +58,21 @@ def test_a_poisson_process_has_the_mean_and_the_variance_of_its_stretch():
 
 
 @pytest.mark.parametrize("gap_cv", [0, 1, 3])
-def test_a_course_that_is_the_same_at_all_times_changes_nothing(gap_cv: float):
+def test_a_profile_that_is_the_same_at_all_times_changes_nothing(gap_cv: float):
     plain, even = (
-        run_model(checked(model(course, "1 s", "3 s", gap_cv=gap_cv)), 1, 0, "compiled").whole.outcomes[
+        run_model(checked(model(profile, "1 s", "3 s", gap_cv=gap_cv)), 1, 0, "compiled").whole.outcomes[
             "workloads.load"
         ]
-        for course in ([], [{"duration": "70 ms", "rate": "100 %"}])
+        for profile in ([], [{"duration": "70 ms", "rate": "100 %"}])
     )
     assert plain.to_dict() == even.to_dict()
 
 
-def test_a_request_in_years_passes_courses_of_a_microsecond_at_once():
-    course = [{"duration": "1 us", "rate": "0 %"}, {"duration": "1 us", "rate": "0.001 %"}]
-    assert offered(model(course, "0 s", "1 s", rate="1e-8 /s", gap_cv=1)) == 0
+def test_a_request_in_years_passes_profiles_of_a_microsecond_at_once():
+    profile = [{"duration": "1 us", "rate": "0 %"}, {"duration": "1 us", "rate": "0.001 %"}]
+    assert offered(model(profile, "0 s", "1 s", rate="1e-8 /s", gap_cv=1)) == 0
 
 
-def test_a_course_in_which_nothing_comes_is_refused():
+def test_a_profile_in_which_nothing_comes_is_refused():
     with pytest.raises(ValidationError, match="in none of its stretches anything comes"):
         checked(model([{"duration": "1 s", "rate": "0 %"}], "0 s", "1 s"))
