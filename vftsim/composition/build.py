@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -21,13 +22,13 @@ from vftsim.platform.io import build as io
 from vftsim.platform.io.build import Site
 from vftsim.platform.io.disk import add_disk
 from vftsim.platform.io.host_cards import add_card, cards, start_background
-from vftsim.platform.io.link import links
+from vftsim.platform.io.link import frames_to_loss, links, set_loss
 from vftsim.platform.io.outside import comings, start_sending
 from vftsim.platform.io.packet import ports
 from vftsim.platform.protection import build as protect
 from vftsim.platform.protection.guard import guards
 from vftsim.platform.protection.mechanism import ProtectionSpec
-from vftsim.sampling import Streams
+from vftsim.sampling import Draws, Streams
 from vftsim.workloads.arrivals import NicFeeder, Source
 from vftsim.workloads.parts import Driver, InstallContext, Program, Target, Wiring, WorkloadSpec
 
@@ -124,9 +125,12 @@ class BuiltModel:
             if is_linked(self.spec, name, network):
                 host.cards[network] = card = add_card(engine, wire.rate, wire.latency, wire.queue)
                 record = engine.rows(cards)[card]
-                for link, way in ((record.to_host, "to"), (record.from_host, "from")):
-                    place = (f"link of {network} {way} {name}", "queue full")
-                    host.io.drop_rows[place] = int(engine.rows(links)[link].queue_full)
+                for link, way in ((int(record.to_host), "to"), (int(record.from_host), "from")):
+                    place = f"link of {network} {way} {name}"
+                    host.io.drop_rows[place, "queue full"] = int(engine.rows(links)[link].queue_full)
+                    if wire.loss:
+                        self._lose(link, f"network.{network}.{way}", wire.loss / 100.0)
+                        host.io.drop_rows[place, "on the way"] = int(engine.rows(links)[link].lost)
         own_domains = {each: d for each, d in self.specs.items() if self.spec.host_of(d) == name}
         for number, (each, domain) in enumerate(own_domains.items()):
             self._add_domain(host, each, domain, number)
@@ -134,6 +138,11 @@ class BuiltModel:
         for each, domain in own_domains.items():
             for key, interface in domain.interfaces.items():
                 self._connect(host, each, key, domain, interface, transmit)
+
+    def _lose(self, link: int, name: str, share: float) -> None:
+        """Let a share of what a link carries be lost, drawn by network, direction and the number of the host."""
+        law = partial(frames_to_loss, share=share)
+        set_loss(self.engine, self.feeder, link, Draws(self.streams, f"{name}.loss", len(self.hosts), law))
 
     def _add_domain(self, host: BuiltHost, name: str, spec: DomainSpec, number: int) -> None:
         row = cpu.add_domain(self.engine, host.row, spec, spec.vcpus, spec.affinity, spec.quantum, spec.guest_scheduler)

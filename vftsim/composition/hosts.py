@@ -1,5 +1,6 @@
 """What a model file says of machines, networks and domains."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -14,7 +15,7 @@ from vftsim.platform.io.parameters import IoPathSpec, io_paths
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.platform.protection.none import NoProtectionSpec
 from vftsim.spec import BitRate, ByteCount, DurationNs, Items, OneOf, PeriodNs, Spec
-from vftsim.spec.units import MS
+from vftsim.spec.units import MS, PERCENT
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, discover_parts
 
 discover_parts()
@@ -59,6 +60,11 @@ class NetworkSpec(Spec):
         256 * 1024,
         description="Transmit queue of a link's end, with what is left of the frame in transmission: of two messages "
         "of this size at once the second is dropped.",
+    )
+    loss: Annotated[float, replace(PERCENT, upper=50)] = Field(
+        0.0,
+        description="Packets that are lost on the way, in each direction of a host's link, each by itself; one that "
+        "stands for several frames is lost as one.",
     )
     background: dict[str, BackgroundTrafficSpec] = Field(
         default_factory=dict, description="Traffic that a host sends beside the workloads, by what it is."

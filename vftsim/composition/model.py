@@ -325,9 +325,8 @@ class ModelSpec(Spec):
                 f"domains.{name}.protection: this protection mechanism handles {domain.protection.most_vcpus} vCPU "
                 f"at most, not {domain.vcpus}"
             )
-        network = domain.protection.channel_network
-        if network is not None and network not in self.networks:
-            yield f"domains.{name}.protection: its network '{network}' is none of {listing(self.networks)}"
+        if domain.protection.channel_network is not None:
+            yield from self._channel_problems(f"domains.{name}.protection", domain.protection.channel_network)
         if (sender := domain.protection.sent_by) is not None and sender not in self.expanded():
             yield f"domains.{name}.protection.sender.domain '{sender}' is none of {listing(self.expanded())}"
         if domain.disks and not any(program.uses_disks for program in domain.applications.values()):
@@ -339,6 +338,15 @@ class ModelSpec(Spec):
             yield from self._peer_problems(f"domains.{name}.applications.{key}", domain, program)
         for key, interface in domain.interfaces.items():
             yield from self._interface_problems(f"domains.{name}.interfaces.{key}", domain, interface)
+
+    def _channel_problems(self, where: str, network: str) -> Iterator[str]:
+        if network not in self.networks:
+            yield f"{where}: its network '{network}' is none of {listing(self.networks)}"
+        elif self.networks[network].loss:
+            yield (
+                f"{where}.channel.network: what a channel loses on '{network}' (networks.{network}.loss) is not "
+                "simulated; give it a line of its own and a fault of the kind channel_degradation"
+            )
 
     def host_problems(self) -> Iterator[str]:
         """Yield hosts whose scheduler cannot have their domains, stub domains last, as they are built."""

@@ -71,13 +71,15 @@ def paths_to(spec: ModelSpec, host: str, network: str) -> list[IoPathSpec]:
 def is_linked(spec: ModelSpec, host: str, network: str) -> bool:
     """Tell whether packets between a host and a network cross a modelled link.
 
-    They need not where all that comes is drawn beforehand, nothing else is on the way, and the line carries it.
+    They need not where all that comes is drawn beforehand, nothing else is on the way, and the line carries it whole.
     """
     paths = paths_to(spec, host, network)
     domains = [domain for domain in spec.domains.values() if spec.host_of(domain) == host]
     if any(each.protection.channel_network == network and spec.shares_channel(each) for each in domains):
         return True
     if spec.networks[network].background and (paths or len(spec.hosts) == 1):
+        return True
+    if spec.networks[network].loss and paths:
         return True
     if any(not path.has_host_ring for path in paths):
         return True

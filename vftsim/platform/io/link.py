@@ -3,18 +3,29 @@
 Frames leave in order at the link's rate; a frame that would make the backlog longer than the queue allows is dropped.
 The backlog has what is left of the frame in transmission, as the memory of a card's ring or a switch's port holds a
 frame until its last bit has left.  Linux's queueing disciplines (``bfifo``) count only what has not been handed to the
-card: of the same size they take one frame more.  Nothing else is lost: the lab's switched gigabit network is not known
-to drop.
+card: of the same size they take one frame more.
+
+What has left may be lost on its way, one independent of another (:func:`set_loss`).  By default nothing is: the lab's
+switched gigabit network is not known to drop.  Left out: losses in rows, such as those of radio.
 """
 
+import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, part
+from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.io.packet import drop, drops, packets
+from vftsim.sampling import Draws
+from vftsim.sampling.draws import FloatArray, IntArray
 from vftsim.spec.units import BYTE_COUNT
 
 BITS_NS = 8_000_000_000
 """Nanoseconds that a byte takes at one bit a second."""
+
+_LOSSES_AT_ONCE = 1024
+"""Losses that may fall on one instant, as of outputs that leave together."""
 
 LONGEST_NS = 1 << 61
 """Stands for any longer time, so that sums of times stay within 64 bits."""
@@ -27,6 +38,8 @@ class Link(Record):
     transmitter accepts, the frame in transmission included; ``queue_full`` the row of ``drops`` that counts the others.
     ``sent`` counts frames offered, ``sent_bytes`` what was taken (:func:`carried_bytes`).  The last frame leaves
     ``rest`` / ``rate_bits_per_s`` of a ns after ``free_ns``.
+    ``losses`` is the feed of how many frames come up to the next that is lost on the way, with it, of which
+    ``until_lost`` are to come; 0: none is lost.  ``lost`` is the row of ``drops`` that counts them.
     """
 
     row: int
@@ -40,6 +53,9 @@ class Link(Record):
     sent_bytes: int
     free_ns: int
     rest: int
+    losses: int
+    until_lost: int
+    lost: int
 
 
 links = Table("links", Link, 4096)
@@ -61,6 +77,21 @@ def add_link(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes:
     )
     link.row = row
     return row
+
+
+def set_loss(engine: Engine, feeder: Feeder, row: int, draws: Draws) -> None:
+    """Let frames of a link be lost on their way; ``draws`` are of :func:`frames_to_loss`."""
+    link = engine.rows(links)[row]
+    link.losses = feeder.add(draws, at_once=_LOSSES_AT_ONCE)
+    link.lost, _ = engine.add(drops)
+
+
+def frames_to_loss(uniforms: FloatArray, share: float) -> IntArray:
+    """Return how many frames come up to one that is lost, with it, where each is with the chance ``share`` (0 to 1).
+
+    Geometric: a draw for each loss, and none for the frames between.
+    """
+    return 1 + np.minimum(np.log1p(-uniforms) / math.log1p(-share), float(1 << 53)).astype(np.int64)
 
 
 def never_fits(sizes: Mapping[str, int], queue_bytes: int) -> str:
@@ -143,11 +174,22 @@ def reserve(sim: Sim, link: Link, size_bytes: int, duration_ns: int) -> None:
 
 
 @part
+def is_lost(sim: Sim, link: Link) -> bool:
+    """Tell whether the next frame of a link is lost on its way."""
+    if link.until_lost == 0:
+        link.until_lost = draw(sim, link.losses)
+    link.until_lost -= 1
+    return link.until_lost == 0
+
+
+@part
 def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
-    """Send a packet; the event ``on_arrival`` gets its row.  It is dropped if the queue is full."""
+    """Send a packet; the event ``on_arrival`` gets its row.  It is dropped if the queue is full, or on its way."""
     frame = packets(sim)[packet]
     arrival_ns = occupy(sim, link, frame.size_bytes)
     if arrival_ns < 0:
         drop(sim, packet, link.queue_full)
+    elif link.losses != 0 and is_lost(sim, link):
+        drop(sim, packet, link.lost)
     else:
         at(sim, arrival_ns, EventKind.DELIVERY, frame.entity, on_arrival, packet)

@@ -1,0 +1,80 @@
+"""Packets that a network loses: how many, which way, and what those who sent them make of it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from tests.composition.composed import checked
+from vftsim.composition.run import run_model
+from vftsim.platform.io.link import frames_to_loss
+
+WAYS = ("link of lan to host", "link of lan from host")
+RELAY = {"kind": "media_relay", "packet_cost": "1 us"}
+STREAMS = {"kind": "rtp", "to": "guest.relay", "streams": 200}
+REQUESTS = {"kind": "open_requests", "to": "guest.server", "rate": "500 /s", "timeout": "50 ms", "retries": 1}
+
+
+def lossy(share: str, path: str = "native", **workloads: dict[str, Any]) -> dict[str, Any]:
+    programs = {"relay": RELAY, "server": {"kind": "service", "threads": 50}, "sink": {"kind": "tcp_sink"}}
+    return {
+        "networks": {"lan": {"loss": share, "latency": "5 ms"}},
+        "domains": {"guest": {"interfaces": {"eth0": {"path": {"kind": path}}}, "applications": programs}},
+        "workloads": workloads,
+        "measure": {"warm_up": "1 s", "duration": "10 s"},
+    }
+
+
+def lost(record: Any) -> list[int]:
+    return [record.drops[place, "on the way"] for place in WAYS]
+
+
+@pytest.mark.parametrize("path", ["native", "moderated"])
+def test_a_share_of_each_way_is_lost(path: str):
+    """Of n there 10 % are lost, of the rest back as many: 19 % of the streams' packets, within four standard errors."""
+    record = run_model(checked(lossy("10 %", path, load=STREAMS)), 1, 0, "compiled")
+    there, back = lost(record)
+    sent = 200 * 11 * 50
+    assert there == pytest.approx(0.1 * sent, abs=4 * (0.09 * sent) ** 0.5)
+    assert back == pytest.approx(0.1 * (sent - there), abs=4 * (0.09 * sent) ** 0.5)
+    assert record.whole.outcomes["workloads.load"].loss_ratio == pytest.approx(0.19, abs=4 * (0.154 / 1e5) ** 0.5)
+
+
+def test_a_request_that_is_asked_again_fails_with_the_square_of_its_chance():
+    """1 - 0.8 x 0.8 = 0.36 a try, 0.13 of two tries."""
+    found = run_model(checked(lossy("20 %", load=REQUESTS)), 1, 0, "compiled").whole.outcomes["workloads.load"]
+    tried = found.answers + found.failures
+    assert found.failures / tried == pytest.approx(0.36**2, abs=4 * (0.113 / tried) ** 0.5)
+
+
+def test_tcp_has_the_window_of_its_losses():
+    """Mathis et al. 1997: 1.22 segments over the root of the loss in a round trip of 10 ms, 44.7 Mbit/s at 0.1 %."""
+    upload = {"kind": "bulk_tcp", "to": "guest.sink", "duration": "40 s", "reaction": "0 ns"}
+    record = run_model(checked(lossy("0.1 %", load=upload)), 1, 0, "compiled")
+    (throughput,) = set(record.whole.outcomes["workloads.load"].throughput.values())
+    assert throughput == pytest.approx(1.22 / 0.001**0.5 * 1448 * 8 / 0.01e6, rel=0.1)
+
+
+def test_both_engines_lose_the_same():
+    data = lossy("5 %", load=REQUESTS)
+    data["measure"]["duration"] = "1 s"
+    compiled, plain = (run_model(checked(data), 1, 0, engine) for engine in ("compiled", "simpy"))
+    assert compiled.to_dict() == plain.to_dict()
+    assert min(lost(compiled)) > 0
+
+
+def test_frames_up_to_the_next_loss_are_geometric():
+    """At 20 % one in five is the first, one in five of the others the second; a loss of 1e-9 is far away."""
+    counts = frames_to_loss(np.random.default_rng(1).random(100_000), 0.2)
+    assert counts.min() == 1
+    assert np.mean(counts) == pytest.approx(5.0, abs=0.06)
+    assert np.mean(counts == 2) == pytest.approx(0.16, abs=0.005)
+    assert frames_to_loss(np.array([0.5]), 1e-9)[0] == pytest.approx(6.93e8, rel=0.01)
+
+
+def test_a_channel_on_a_network_that_loses_is_refused():
+    data = lossy("1 %")
+    data["domains"]["guest"]["protection"] = {"kind": "checkpoint", "channel": {"network": "lan"}}
+    with pytest.raises(ValidationError, match="what a channel loses on 'lan'"):
+        checked(data)
