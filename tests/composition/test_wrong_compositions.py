@@ -405,3 +405,20 @@ def test_a_name_with_a_dot_is_refused(domain, program):
     bad = domain if "." in domain else program
     with pytest.raises(ValidationError, match=f"'{re.escape(bad)}' has a dot.*name it '{bad.replace('.', '-')}'"):
         ModelSpec.model_validate({"domains": settings})
+
+
+@pytest.mark.parametrize("place", ["hosts", "networks", "workloads", "applications"])
+@pytest.mark.parametrize(
+    ("name", "why"), [("=1+1", "as a formula"), ("@x", "as a formula"), ("a\tb", "control"), ("a.b", "a dot")]
+)
+def test_a_name_that_is_a_path_of_keys_or_a_formula_is_refused(place, name, why):
+    """Of a workload ``a.b`` no load was found, nor any key for --set; ``=1+1`` was 2 in a spreadsheet."""
+    workload = {"kind": "open_requests", "to": "vm", "rate": "1 /s"}
+    model = {
+        "hosts": {"h" if place != "hosts" else name: {}},
+        "networks": {"n" if place != "networks" else name: {}},
+        "domains": {"vm": {"applications": {"p" if place != "applications" else name: {"kind": "service"}}}},
+        "workloads": {"w" if place != "workloads" else name: workload},
+    }
+    with pytest.raises(ValidationError, match=why):
+        ModelSpec.model_validate(model)

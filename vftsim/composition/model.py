@@ -16,7 +16,7 @@ from vftsim.platform.io.link import never_fits
 from vftsim.platform.protection.faults import FAULTS, FaultSpec
 from vftsim.platform.protection.when import Instant
 from vftsim.spec import DURATION, Items, OneOf, RatePerSecond, Spec, format_duration
-from vftsim.spec.suggest import did_you_mean, listing
+from vftsim.spec.suggest import did_you_mean, listing, shown
 from vftsim.spec.units import MS, S
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, WorkloadSpec
 from vftsim.workloads.ramp import RampSpec
@@ -283,6 +283,7 @@ class ModelSpec(Spec):
         """Yield what is wrong with how the parts stand together."""
         if sum(domain.count for domain in self.domains.values()) > MOST_DOMAINS:
             yield f"more than {MOST_DOMAINS} domains"
+        yield from _name_problems(self)
         for name, host in self.hosts.items():
             for nic, card in host.nics.items():
                 if card.network is not None and card.network not in self.networks:
@@ -298,7 +299,6 @@ class ModelSpec(Spec):
                     yield f"domains.{name}.count: '{copy}' is one of it, and another domain has that name; rename it"
                 if domain.has_stub and (stub := domain.stub_of(copy)) in self.expanded():
                     yield f"domains.{name}: '{stub}' is its stub domain, and another domain has that name; rename it"
-            yield from _name_problems(name, domain)
             yield from self._domain_problems(name, domain)
         yield from self._nic_problems()
         yield from self._circle_problems()
@@ -565,12 +565,24 @@ class ModelSpec(Spec):
         return ""
 
 
-def _name_problems(name: str, domain: DomainSpec) -> Iterator[str]:
-    """Yield names that would be taken for a domain and its application."""
-    for part in (name, *domain.applications):
-        if "." in part:
-            wanted = part.replace(".", "-")
-            yield f"domains.{name}: '{part}' has a dot, as in 'domain.application'; name it '{wanted}'"
+_OF_FORMULAS = ("=", "+", "-", "@")
+"""A cell that begins with one of these is a formula to a spreadsheet, and the tables of results have the names."""
+
+
+def _name_problems(model: ModelSpec) -> Iterator[str]:
+    """Yield names that would be taken for a path of keys, as of a domain and its application, or for a formula."""
+    named = [("hosts", name) for name in model.hosts] + [("networks", name) for name in model.networks]
+    named += [("workloads", name) for name in model.workloads]
+    for domain_name, domain in model.domains.items():
+        where = f"domains.{domain_name}"
+        named += [(where, name) for name in (domain_name, *domain.applications, *domain.disks)]
+    for place, name in named:
+        if "." in name:
+            wanted = name.replace(".", "-")
+            yield f"{place}: '{name}' has a dot, as in 'domain.application'; name it '{wanted}'"
+        if name.startswith(_OF_FORMULAS) or not name.isprintable():
+            why = "begins as a formula of a spreadsheet does" if name.isprintable() else "has control characters"
+            yield f"{place}: {shown(name)} {why}; give it another name"
 
 
 def _disk_problems(where: str, domain: DomainSpec, program: ApplicationSpec) -> Iterator[str]:
