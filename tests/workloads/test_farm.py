@@ -444,3 +444,28 @@ def test_requests_in_a_circle_are_refused(make):
     circle = "domains.back.applications.cluster.operations.lookup.asks=[{to: back, message: lookup}]"
     with pytest.raises(UsageError, match="in a circle"):
         events_of(make(circle))
+
+
+def test_calls_come_through_a_network_that_loses():
+    """At 5 % each way: at once with a chance of 0.95^4 (INVITE and 200, two ways each), within T1 of that another 16 %.
+
+    The one repetition is that of the caller, of the server, or of the called one: 0.8145 x (0.05 + 0.05 + 0.0975).
+    """
+    data = {
+        "networks": {"lan": {"loss": "5 %", "latency": "1 ms"}},
+        "domains": {
+            "proxy": {
+                "interfaces": {"eth0": {"path": {"kind": "moderated"}}},
+                "applications": {"sip": {"kind": "farm_server", "demand": "10 us"}},
+            }
+        },
+        "workloads": {
+            "calls": {"kind": "farm_calls", "to": "proxy", "rate": "50 /s", "hold": "1 s", "established": False}
+        },
+        "measure": {"warm_up": "20 s", "duration": "60 s"},
+    }
+    calls = run_model(ModelSpec.model_validate(data), 1, 0, "compiled").whole.outcomes["workloads.calls"]
+    assert calls.failed == 0
+    assert calls.offered > 2800
+    for percent, waits in ((80.5, 0), (82.4, 1), (96.3, 1), (98.6, 2)):
+        assert calls.response.percentile(percent) == pytest.approx((4 + 500 * waits) * 1e6, rel=0.1), percent

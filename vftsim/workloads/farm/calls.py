@@ -35,6 +35,7 @@ from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePer
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import new_packet
 from vftsim.workloads.farm import records as farm
+from vftsim.workloads.farm.passing import plan_passing
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
 from vftsim.workloads.gaps import next_gap_ns
 from vftsim.workloads.offer import Offer
@@ -49,8 +50,6 @@ from vftsim.workloads.parts import (
 )
 from vftsim.workloads.wire import Wire
 
-GIVE_UP = 64
-"""Times T1: timers B, F and H."""
 _MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT = 0.6, 1.0, 0.4
 """Events of each, in those of a packet on its path."""
 _DEEPEST = 16
@@ -102,6 +101,7 @@ def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     call.is_answered = False
     call.is_acknowledged = False
     call.callee_timer = 0
+    call.passed_wait_ns = 0
     load.active += 1
     load.most_active = max(load.most_active, load.active)
     return row
@@ -114,6 +114,7 @@ def close_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     call.stage = 0
     call.timer = 0
     call.callee_timer = 0
+    call.passed_timer = 0
     load.active -= 1
     load.ended += 1
     farm.calls.free(sim, call.row)
@@ -131,7 +132,7 @@ def begin_stage(sim: Sim, load: farm.FarmLoad, call: farm.Call, stage: int) -> N
     call.asked_ns = sim.now_ns
     call.wait_ns = load.t1_ns
     send_request(sim, load, call)
-    recheck_at(sim, call, sim.now_ns + (load.t1_ns if load.retransmits else GIVE_UP * load.t1_ns))
+    recheck_at(sim, call, sim.now_ns + (load.t1_ns if load.retransmits else farm.GIVE_UP * load.t1_ns))
 
 
 @part
@@ -151,6 +152,7 @@ def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, p
         load.messages += 1
     tagged = farm.KINDS * call.uses + message
     row = new_packet(sim, load.flow, port, call.row, call.row, tagged, load.message_size_bytes)
+    farm.visits(sim)[row].is_passed = False
     if load.message_cost_ns > 0:
         agent = agent_of(load, call, is_from_callee(message))
         submit(sim, domains(sim)[agent], load.message_cost_ns, on_sent, row, 0)
@@ -198,7 +200,7 @@ def on_caller(sim: Sim, call_row: int, token: int) -> None:
         recheck_at(sim, call, call.due_ns)
     elif call.stage == farm.ESTABLISHED:
         begin_stage(sim, load, call, farm.ENDING)
-    elif call.stage == farm.PROCEEDING or sim.now_ns - call.asked_ns >= GIVE_UP * load.t1_ns:
+    elif call.stage == farm.PROCEEDING or sim.now_ns - call.asked_ns >= farm.GIVE_UP * load.t1_ns:
         fail_call(sim, load, call)
     else:
         repeat_request(sim, load, call)
@@ -220,7 +222,7 @@ def repeat_request(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     call.wait_ns *= 2
     if call.stage != farm.INVITING:
         call.wait_ns = min(call.wait_ns, load.t2_ns)
-    recheck_at(sim, call, min(sim.now_ns + call.wait_ns, call.asked_ns + GIVE_UP * load.t1_ns))
+    recheck_at(sim, call, min(sim.now_ns + call.wait_ns, call.asked_ns + farm.GIVE_UP * load.t1_ns))
 
 
 @farm.farm_calls.implements(delivered)
@@ -298,7 +300,7 @@ def on_callee(sim: Sim, call_row: int, token: int) -> None:
     if call.stage == 0 or token != call.callee_timer or call.is_acknowledged:
         return
     load = farm.loads(sim)[call.load]
-    if sim.now_ns - call.callee_asked_ns >= GIVE_UP * load.t1_ns:
+    if sim.now_ns - call.callee_asked_ns >= farm.GIVE_UP * load.t1_ns:
         return
     if sim.now_ns >= load.warmup_ns:
         load.repeated += 1
@@ -315,7 +317,7 @@ def handle_at_caller(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: in
         begin_stage(sim, load, call, farm.INVITING)
     elif (message == farm.Message.TRYING or message == farm.Message.RINGING) and call.stage == farm.INVITING:
         call.stage = farm.PROCEEDING
-        recheck_at(sim, call, call.asked_ns + GIVE_UP * load.t1_ns)
+        recheck_at(sim, call, call.asked_ns + farm.GIVE_UP * load.t1_ns)
     elif message == farm.Message.OK:
         handle_ok(sim, load, call)
     elif message == farm.Message.BYE_OK and call.stage == farm.ENDING:
@@ -338,8 +340,14 @@ def handle_ok(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
 
 @farm.farm_calls.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count a message that was dropped."""
-    farm.loads(sim)[flow.state_row].dropped += 1
+    """Count a message that was dropped; of an INVITE that a server has passed on it hears no answer."""
+    load = farm.loads(sim)[flow.state_row]
+    load.dropped += 1
+    dropped = packets(sim)[packet]
+    call = farm.calls(sim)[dropped.stream]
+    is_invite = dropped.message == farm.KINDS * call.uses + farm.Message.INVITE
+    if is_invite and farm.visits(sim)[packet].is_passed and load.retransmits and call.stage != 0:
+        plan_passing(sim, load, call, farm.visits(sim)[packet].server)
 
 
 @entry
@@ -492,7 +500,7 @@ class FarmCallsSpec(WorkloadSpec):
     @property
     def patience_ns(self) -> int:
         """Timer B."""
-        return GIVE_UP * self.t1
+        return farm.GIVE_UP * self.t1
 
     @property
     def events_a_packet(self) -> float:

@@ -132,11 +132,17 @@ def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_r
 
 
 @part
+def boot_of(server: farm.FarmServer) -> int:
+    """Return what tells a server and its present boot from all others."""
+    return server.row * BOOTS + server.boots + 1
+
+
+@part
 def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
     """Tell whether the server has taken this call's INVITE since it was booted, and remember it."""
     invite = packets(sim)[packet]
     call = farm.calls(sim)[invite.stream]
-    known, serial = server.row * BOOTS + server.boots + 1, farm.serial_of(invite.message)
+    known, serial = boot_of(server), farm.serial_of(invite.message)
     # The row may be another call's by now: the INVITE of one that was given up says nothing of that of the next.
     if serial < call.known_serial:
         is_known = call.late == known and call.late_serial == serial
@@ -269,6 +275,8 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         made.message = -made.message
     elif message == farm.Message.REGISTER:
         made.message += farm.Message.REGISTERED - farm.Message.REGISTER
+    else:
+        farm.visits(sim)[packet].is_passed = True
     send_or_wait(sim, packet)
 
 
