@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vftsim.stats import (
@@ -22,6 +22,7 @@ from vftsim.stats import (
     runs_range,
     unless_mixed,
 )
+from vftsim.stats.histogram import RELATIVE_ERROR
 from vftsim.stats.intervals import FEWEST_RUNS, hull, pseudo_values, rests_on_few
 from vftsim.stats.percentiles import Sections, sections
 
@@ -148,6 +149,22 @@ class Percentile(Estimator):
         return percentile_interval(
             Sections(percentile.pooled / self.unit_ns, by_run, percentile.beyond, percentile.beyond_body), confidence
         )
+
+    def difference(
+        self, first: Sequence[Any], second: Sequence[Any], confidence: float, *, is_mixed: bool = False
+    ) -> Estimate:
+        """Return the difference of the pooled percentiles.
+
+        Each is off by up to the histogram's error, whatever the pairs have in common; it adds to their error as an
+        independent one does.  Pairs that saw the same delays, each of them, differ by nothing.
+        """
+        found = super().difference(first, second, confidence, is_mixed=is_mixed)
+        if not found.is_interval or all(before == after for before, after in zip(first, second, strict=True)):
+            return found
+        ends = (self.interval(each, confidence).mean for each in (first, second))
+        off, center = RELATIVE_ERROR * math.fsum(ends), found.mean
+        low, high = center - math.hypot(center - found.low, off), center + math.hypot(found.high - center, off)
+        return replace(found, low=low, high=high, half_width=(high - low) / 2.0)
 
 
 def is_known(observed: Any) -> bool:

@@ -73,8 +73,10 @@ def percentile_interval(percentile: Sections, confidence: float = 0.95) -> Estim
     # The histogram itself is right within 1 %: no percentile is known better.
     low = high = 0.0
     if percentile.pooled > 0.0:
-        low = percentile.pooled * min(1.0 - RELATIVE_ERROR, math.exp(-half_width / percentile.pooled), below / mean)
-        high = percentile.pooled + max(RELATIVE_ERROR * percentile.pooled, half_width, above - mean)
+        # The histogram is off by up to 1 %, in all runs alike; it adds to the runs' error as an independent one does.
+        ratio_below = max(half_width / percentile.pooled, math.log(mean / below))
+        low = percentile.pooled * math.exp(-math.hypot(ratio_below, math.log1p(-RELATIVE_ERROR)))
+        high = percentile.pooled + math.hypot(max(half_width, above - mean), RELATIVE_ERROR * percentile.pooled)
     return Estimate(percentile.pooled, (high - low) / 2.0, low, high, n, confidence, "pooled percentile")
 
 
