@@ -180,6 +180,33 @@ def test_variants_of_a_first_look_are_measured_for_the_same_time(opened, tmp_pat
     assert "--quick" in alone.study.words
 
 
+def test_loads_of_a_first_look_are_searched_with_runs_of_the_same_time(opened, tmp_path, monkeypatch, capsys):
+    """The command of each says how long, and stays a first look: of coarser levels, and fewer runs."""
+    (tmp_path / "pages.yaml").write_text(PAGES)
+    page = opened(models=["pages.yaml"])
+    today, variant = page.posed("model=pages.yaml&ask=capacity&1.workloads.u.timeout=1+s")
+    assert [each.study.words[-2:] for each in (today, variant)] == [
+        ("--at-least", "7.5 s"),
+        ("--set", "workloads.u.timeout=1 s"),
+    ]
+    assert all("--quick" in each.study.words for each in (today, variant))
+    assert today.model.spec.measure.duration == variant.model.spec.measure.duration == 7_500_000_000
+    for each in (today, variant):
+        assert page.posed(each.study.address)[0].study == each.study
+    (alone,) = page.posed("model=pages.yaml&ask=capacity")
+    assert "--at-least" not in alone.study.words
+
+    def begin(model, *_, **__):
+        raise Interrupted(f"runs of {model.spec.measure.duration / 1e9:g} s")
+
+    monkeypatch.setattr("vftsim.study.designs.find_capacity.searched", begin)
+    for each in (today, variant):
+        assert main([*each.study.words, "-j", "1", "-q"]) == 3
+        assert "runs of 7.5 s" in capsys.readouterr().err
+    assert main(["capacity", "pages.yaml", "--at-least", "1 s"]) == 2
+    assert "give --quick too" in capsys.readouterr().err
+
+
 def test_a_mistake_is_said_where_it_was_made(page):
     answer = page.get(f"{ASKED}&1.{KNOB}=0.5")
     assert answer.status_code == 400

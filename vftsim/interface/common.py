@@ -119,7 +119,9 @@ def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[A
     return _planned(inspect.unwrap(study), **arguments)
 
 
-def as_model(model: Model | str | Path, overrides: Sequence[str] = (), *, quick: bool = False) -> Model:
+def as_model(
+    model: Model | str | Path, overrides: Sequence[str] = (), *, quick: bool = False, least_ns: int = 0
+) -> Model:
     """Return a model, of a name or file the checked one with overrides; if ``quick`` shortened for a first look."""
     from vftsim.errors import UsageError
     from vftsim.study.runs.model import Model, load_model
@@ -127,7 +129,7 @@ def as_model(model: Model | str | Path, overrides: Sequence[str] = (), *, quick:
     loaded = load_model(model, overrides) if isinstance(model, (str, Path)) else model
     if not isinstance(loaded, Model):
         raise UsageError(f"a model is a name, a file, or what vftsim.load returns; got {model!r}")
-    return loaded.quick() if quick else loaded
+    return loaded.quick(least_ns) if quick else loaded
 
 
 def to_ns(time_s: float, option: str = "a time") -> int:

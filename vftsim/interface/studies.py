@@ -87,6 +87,7 @@ def capacity(
     jobs: int | None = 1,
     *,
     quick: bool = False,
+    at_least_s: float | None = None,
     after_stop_s: float | None = None,
     ihs_limit_percent: float | None = None,
     loss_limit_percent: float | None = None,
@@ -110,6 +111,8 @@ def capacity(
         Media host: allowed loss of packets (default 0.1 %).
     ihs_limit_percent : --ihs-limit PERCENT
         Allowed inadequately handled share (default: stop rule).
+    at_least_s : --at-least TIME
+        With --quick: measure a run of a search at least this long, as what the answer stands beside needs.
     after_stop_s : --after-stop TIME
         Failover-safe capacity: the largest load that recovers from such a stop, e.g. 2s.
     headroom_percent : --headroom PERCENT
@@ -133,7 +136,10 @@ def capacity(
 
     if method not in (None, "ramp", "search"):
         raise UsageError(f"method '{method}' is neither 'ramp' nor 'search'")
-    chosen = as_model(model, quick=quick)
+    least_ns = to_ns_if_given(at_least_s, "--at-least")
+    if least_ns is not None and not quick:
+        raise UsageError("--at-least: is for a first look, which measures less; give --quick too")
+    chosen = as_model(model, quick=quick, least_ns=least_ns or 0)
     request = CapacityRequest(
         quick=quick,
         method=method,

@@ -88,10 +88,14 @@ class Desk:
         path, posed = self.models[question.model], []
         found = [(each, *self._checked(each, path)) for each in question.configurations]
         needed_ns = [_first_look_ns(question, model) for _, model, _ in found]
+        least_ns = max([question.least_ns, *needed_ns])
         for (configuration, full, knobs), alone_ns in zip(found, needed_ns, strict=True):
-            longer = _longer(full, alone_ns, max(needed_ns)) if question.is_quick else None
+            longer = _longer(full, alone_ns, least_ns) if question.is_quick else None
             if longer is None:
-                played, each, model = question, configuration, full.quick() if question.is_quick else full
+                played, each, model = replace(question, least_ns=0), configuration, full
+                model = full.quick() if question.is_quick else full
+            elif question.ask == "capacity":  # a first look at a load is more than a shorter time
+                played, each, model = replace(question, least_ns=least_ns), configuration, full.quick(least_ns)
             else:
                 played = replace(question, is_quick=False)
                 each = replace(configuration, changes={**configuration.changes, **longer})
@@ -142,9 +146,9 @@ class Desk:
 
 def _first_look_ns(question: Question, model: Model) -> int:
     """Return what a first look measures at least, where a question of the page has one."""
-    if not question.is_quick or question.ask not in ("run", "protection"):
+    if not question.is_quick or question.ask not in ("capacity", "run", "protection"):
         return 0
-    if question.ask == "run":
+    if question.ask != "protection":
         return first_look_ns([model])
     from vftsim.study.designs.protections import fitting, kinds_named  # noqa: PLC0415 - as :func:`.question._kinds`
 

@@ -1,8 +1,9 @@
 """An address of the page is a question, and a question is a command line for each configuration.
 
-Pairs of an address: ``model``, ``ask``, ``n``, ``seed``, ``quick``, ``protection``, ``objective``; ``knob`` for each
-key that is shown without a change; ``0.KEY`` for a change of today's configuration, ``1.KEY`` to ``3.KEY`` for one of a
-variant, which has today's changes too.  Everything else is refused.
+Pairs of an address: ``model``, ``ask``, ``n``, ``seed``, ``quick``, ``protection``, ``objective``, ``least`` (ns that a
+run of a first look measures at least); ``knob`` for each key that is shown without a change; ``0.KEY`` for a change of
+today's configuration, ``1.KEY`` to ``3.KEY`` for one of a variant, which has today's changes too.  Everything else is
+refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from vftsim.errors import UsageError
-from vftsim.spec import Document
+from vftsim.spec import DURATION, Document
 from vftsim.spec.suggest import shown
 from vftsim.study.figures.objective import read_objective
 from vftsim.study.runs.model import Model, model_of
@@ -29,7 +30,8 @@ COLUMNS = ("today", "variant 1", "variant 2", "variant 3")
 MOST_RUNS, MOST_PAIRS, LONGEST_VALUE, LONGEST_KEY = 50, 200, 100, 200
 _DEFAULT_RUNS, _DEFAULT_SEED = 3, 1
 _PROTECTIONS = "none,lockstep,checkpoint"
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_LONGEST_LOOK_NS = 86_400_000_000_000
+_NUMBER = re.compile(r"[0-9]{1,15}")
 _CHANGE = re.compile(r"([0-3])\.(.+)")
 _KIND = ".kind"
 
@@ -67,6 +69,8 @@ class Question:
     """Keys that are shown, beside those with a change."""
     columns: tuple[Mapping[str, str], ...] = ({}, {}, {}, {})
     """Changes of today's configuration and of each variant."""
+    least_ns: int = 0
+    """What a first look at a load measures at least, as one of several beside each other needs."""
 
     @property
     def configurations(self) -> list[Configuration]:
@@ -83,6 +87,7 @@ class Question:
         """Return the question of one configuration, with nothing else in its address."""
         changes = {key: configuration.changes[key] for key in sorted(configuration.changes)}
         plain = Question(self.model, self.ask, self.runs, self.seed, self.is_quick, columns=(changes, {}, {}, {}))
+        plain = replace(plain, least_ns=self.least_ns)
         is_priced = self.ask == "protection"
         return replace(plain, protection=self.protection, objective=self.objective) if is_priced else plain
 
@@ -96,6 +101,7 @@ class Question:
             ("quick", "1" if self.is_quick else "0", "1"),
             ("protection", self.protection, _PROTECTIONS),
             ("objective", self.objective, ""),
+            ("least", str(self.least_ns), "0"),
         ]
         changes = [(f"{n}.{key}", value) for n, settings in enumerate(self.columns) for key, value in settings.items()]
         pairs = [("model", self.model), *((name, value) for name, value, default in given if value != default)]
@@ -113,7 +119,8 @@ class Question:
         if self.ask == "protection":
             asked = ["--objective", self.objective] if self.objective else []
             return ["compare", path, "--protection", self.protection, *asked, *more, *settings]
-        return [self.ask, path, *more, *settings]
+        least = ["--at-least", DURATION.format(self.least_ns)] if self.least_ns and self.ask == "capacity" else []
+        return [self.ask, path, *more, *least, *settings]
 
 
 def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Question:
@@ -129,7 +136,7 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
                 columns[int(change[1])][change[2]] = value
         elif name == "knob":
             knobs[value] = None
-        elif name in ("model", "ask", "n", "seed", "quick", "protection", "objective"):
+        elif name in ("model", "ask", "n", "seed", "quick", "protection", "objective", "least"):
             given[name] = value
         else:
             raise UsageError(f"the address says {shown(name)}, which is no part of a question")
@@ -144,6 +151,7 @@ def read_question(pairs: Iterable[tuple[str, str]], models: Sequence[str]) -> Qu
         _objective(given.get("objective", "")),
         tuple(sorted(key for key in knobs if key and key not in changed)),
         tuple({key: settings[key] for key in sorted(settings)} for settings in columns),
+        _whole("least", given.get("least") or "0", 0, _LONGEST_LOOK_NS),
     )
 
 
