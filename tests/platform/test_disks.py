@@ -419,3 +419,31 @@ def test_figures_of_an_array_by_hand(engine):
     assert use.present_ns == use.response_ns == (3 * 0.5 + 4 + 4 + 8) * MS
     assert use.use == pytest.approx(100 * 12 / (2 * 20))
     assert use.cache_hits == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("memory", [{}, {"per_request": 3}], ids=["by programs", "by packet"])
+@pytest.mark.parametrize(("reads", "size", "pages"), [(100, 8192, 2), (100, 5000, 2), (0, 8192, 0)])
+def test_what_is_read_dirties_pages_of_memory(reads, size, pages, memory):
+    """A state has the pages that were read since the last one, each of 4 KiB or a part of that."""
+    program = {"kind": "disk_bound", "processes": 1, "cv": 0.0, "reads": reads, "size": size}
+    protection = {"kind": "checkpoint", "interval": "25 ms", "memory": {"touch_rate": "0 /s", **memory}}
+    vm = {"disks": {"d": {"kind": "local"}}, "applications": {"p": program}, "protection": protection}
+    spec = {"hosts": {"host": {}}, "domains": {"vm": vm}, "measure": {"warm_up": "1 s", "duration": "10 s"}}
+    found = run_model(ModelSpec.model_validate(spec), 1, 0).whole.outcomes
+    # Up to the last state: what was read since is in none.
+    read = found["domains.vm.applications.p"].transfers
+    assert found["domains.vm.protection"].dirty_pages == pytest.approx(pages * read, abs=2 * 6)
+    assert read > 1900
+
+
+@pytest.mark.parametrize("memory", [{}, {"per_request": 3}], ids=["by programs", "by packet"])
+def test_transactions_dirty_their_pages_whatever_a_packet_dirties(memory):
+    """50 for each 10 ms of a job: no packet enters, so a number of pages a packet says nothing of them."""
+    program = {"kind": "batch", "demand": "10 ms", "pages": 50}
+    protection = {"kind": "checkpoint", "interval": "25 ms", "memory": {"touch_rate": "0 /s", **memory}}
+    vm = {"applications": {"p": program}, "protection": protection}
+    spec = {"hosts": {"host": {}}, "domains": {"vm": vm}, "measure": {"warm_up": "1 s", "duration": "10 s"}}
+    found = run_model(ModelSpec.model_validate(spec), 1, 0).whole.outcomes
+    done = found["domains.vm.applications.p"].transactions
+    assert found["domains.vm.protection"].dirty_pages == pytest.approx(50 * done, abs=3 * 50)
+    assert done > 900

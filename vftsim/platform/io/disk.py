@@ -94,6 +94,9 @@ class WaitingRequest(Record):
     is_read: bool
 
 
+PAGE_BYTES = 4096
+"""Of memory: what is read is written there (x86)."""
+
 disks = Table("disks", Disk, 4096)
 waiting_requests = Table("waiting_disk_requests", WaitingRequest, 1 << 16, "lower the load of the disks")
 waiting_list = Chain(waiting_requests, "link")
@@ -227,6 +230,8 @@ def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, 
     demand_ns = disk.interrupt_ns
     # The guard first: what its entry costs is part of the interrupt's work.
     if disk.guard != 0:
+        if is_read:
+            applications(sim)[program].pages_dirtied += -(-size_bytes // PAGE_BYTES)
         demand_ns += note_transfer(sim, guards(sim)[disk.guard], size_bytes, is_read, replica_ns)
     interrupt_from_outside(sim, domain, demand_ns, on_disk_interrupt, program, tag)
 

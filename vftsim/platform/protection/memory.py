@@ -7,8 +7,9 @@ dirty; with every page as likely as any other the number of dirty pages after E 
 
 which is r E for short and W for long stretches. Each request adds pages of its own, which no other request touches
 (connection state, buffers), counted once: as many as its application says (``pages_per_request``) for each
-packet that enters, or one number for all; transactions without packets add the pages that they write. D is the
-mean of that model, not a whole number.
+packet that enters, or one number for all; transactions without packets add the pages that they write.  What a program
+reads from a disk is written to memory too (Xen marks a page that was mapped to be written when it is unmapped,
+``common/grant_table.c``).  D is the mean of that model, not a whole number.
 
 Guest time is CPU time: a guest that waits for the network writes nothing.  What writes are instructions: r is stated
 for a pCPU of speed 1, and one of twice the speed writes in half the CPU time.
@@ -57,8 +58,9 @@ class MemorySpec(Spec):
 class Memory(Record):
     """The memory of one guarded guest.
 
-    Its state was last taken when it had used ``run_ns`` of CPU time and its packets had dirtied ``request_pages``;
-    ``requests`` packets have entered since.  ``per_request`` is below 0 where applications say what a packet dirties.
+    Its state was last taken when it had used ``run_ns`` of CPU time, its packets had dirtied ``request_pages`` and its
+    programs ``program_pages`` beside them; ``requests`` packets have entered since.  ``per_request`` is below 0 where
+    applications say what a packet dirties.
     """
 
     working_set: float
@@ -66,6 +68,7 @@ class Memory(Record):
     per_request: float
     run_ns: int
     request_pages: float
+    program_pages: float
     requests: int
 
 
@@ -87,9 +90,9 @@ def run_since_ns(sim: Sim, guard: Guard) -> int:
 
 
 @part
-def requested_pages(sim: Sim, guard: Guard) -> float:
-    """Return the pages that packets and transactions have dirtied by now, as the applications say."""
-    pages = guard.request_pages
+def program_pages(sim: Sim, guard: Guard) -> float:
+    """Return the pages that transactions, and reads of disks, have dirtied by now."""
+    pages = 0.0
     row = guard.programs.first
     while row != 0:
         pages += applications(sim)[row].pages_dirtied
@@ -104,7 +107,8 @@ def dirty_pages(sim: Sim, guard: Guard) -> float:
     # The model's own number of pages a packet; below 0 it gives none, and the applications say.
     requested = memory.per_request * memory.requests
     if memory.per_request < 0.0:
-        requested = requested_pages(sim, guard) - memory.request_pages
+        requested = guard.request_pages - memory.request_pages
+    requested += program_pages(sim, guard) - memory.program_pages
     # Only what requests dirty, and no division by 0 below.
     if memory.working_set <= 0.0:
         return requested
@@ -118,5 +122,6 @@ def clean(sim: Sim, guard: Guard) -> None:
     memory = memories(sim)[guard.row]
     # All marks at one instant: what is written from now on belongs to the next state.
     memory.run_ns = run_ns(sim, guard)
-    memory.request_pages = requested_pages(sim, guard)
+    memory.request_pages = guard.request_pages
+    memory.program_pages = program_pages(sim, guard)
     memory.requests = 0
