@@ -239,7 +239,7 @@ def test_what_somebody_says_is_escaped(page):
 def test_requests_at_random_are_answered_and_begin_nothing(page, idle, tmp_path):
     """Run with more of them by ``python -m tests.ui.requests_at_random``."""
     (tmp_path / "secret.yaml").write_text("name: secret-of-mine")
-    seen = run(page.client, 200, random.Random(1))
+    seen = run(page.client, 400, random.Random(1))
     assert max(seen) < 500
     assert {200, 303, 400, 403, 404, 405, 414} <= {*seen}
     assert not idle
