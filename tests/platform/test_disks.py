@@ -447,3 +447,22 @@ def test_transactions_dirty_their_pages_whatever_a_packet_dirties(memory):
     done = found["domains.vm.applications.p"].transactions
     assert found["domains.vm.protection"].dirty_pages == pytest.approx(50 * done, abs=3 * 50)
     assert done > 900
+
+
+@pytest.mark.parametrize("form", ["counted", "factors"])
+@pytest.mark.parametrize(("is_logged", "data_bytes"), [(True, 8192), (False, 0)])
+def test_what_is_read_goes_over_the_log_however_recording_is_priced(form, is_logged, data_bytes):
+    """Each end has 32 bytes, with the data of a read, and TCP's 6.2 %; no timer is logged, and a read costs 18 us."""
+    program = {"kind": "disk_bound", "processes": 1, "cv": 0.0, "reads": 100, "size": 8192}
+    log = {"timer_rate": "0 /s", "disk_reads": is_logged}
+    protection = {"kind": "lockstep", "log": log, "cost": {"form": form, "batch": "0 s"}}
+    protection["failover"] = {"detection": {"heartbeat_interval": "100 ms", "timeout": "1 s"}}
+    vm = {"disks": {"d": {"kind": "local"}}, "applications": {"p": program}, "protection": protection}
+    spec = {"hosts": {"host": {}}, "domains": {"vm": vm}, "measure": {"warm_up": "1 s", "duration": "10 s"}}
+    found = run_model(ModelSpec.model_validate(spec), 1, 0).whole.outcomes
+    reads = found["domains.vm.applications.p"].transfers
+    each_bytes = round((32 + data_bytes) * 1.062)
+    assert found["domains.vm.protection"].channel_bytes == pytest.approx(each_bytes * reads, abs=2 * each_bytes)
+    # Computing, the interrupt, and logging: an entry or an operation of 10 us, 1 us a KiB.
+    logging_us = 18 if is_logged else 10 if form == "counted" else 0
+    assert found["domains.vm"].cpu == pytest.approx(reads * (1000 + 5 + logging_us) / 1e5, rel=0.002)

@@ -4,8 +4,7 @@ A program names itself and a ``tag`` of its own in what it asks.  A transfer tha
 the domain's first vCPU, so that a guest that stands still hears of it when it runs again; then the program's
 :func:`transfer_done` is called.  What is done at once is said so and is followed by nothing.
 
-Left out: what block I/O costs a driver domain or device model; the record of disk reads that a replaying secondary
-needs where it is priced by factors (there lockstep takes a rate of reads as a parameter).
+Left out: what block I/O costs a driver domain or device model.
 """
 
 from collections.abc import Mapping

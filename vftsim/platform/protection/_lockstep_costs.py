@@ -59,7 +59,7 @@ def install(engine: Engine, guard: int, spec: LockstepParameters) -> None:
     recording.is_counted = cost.is_counted
     recording.has_disk_reads = spec.log.disk_reads
     disk = spec.secondary.disk
-    recording.secondary_reads = cost.is_counted and not spec.log.disk_reads and disk is not None
+    recording.secondary_reads = not spec.log.disk_reads and disk is not None
     if disk is not None:
         recording.read_ns = disk.service
         recording.read_ns_a_byte = 0.0 if disk.rate is None else BITS_NS / disk.rate

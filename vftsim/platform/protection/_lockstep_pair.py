@@ -94,14 +94,18 @@ def log_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool, replica
     """Log the end of a disk operation, a read with its data; return what that costs the guest."""
     vlockstep = locksteps(sim)[guard.row]
     recording = recordings(sim)[guard.row]
-    if not recording.is_counted or not is_logging(vlockstep):
+    if not is_logging(vlockstep):
         return 0
     data_bytes = size_bytes if is_read and recording.has_disk_reads else 0
     # Before the entry is written: it is the one that waits for the secondary's own read.
     pairs(sim)[vlockstep.pair].secondary.read_ns = replica_ns
     write(sim, guard, vlockstep, nearest((vlockstep.event_bytes + data_bytes) * vlockstep.transport_overhead))
+    copying_ns = vlockstep.kibibyte_cost_ns * data_bytes // 1024
+    if not recording.is_counted:
+        # The factors have in them what an end costs; a read that is logged has the price of an entry.
+        return copying_ns + (vlockstep.packet_cost_ns if data_bytes > 0 else 0)
     recording.disk_operations += 1
-    cost_ns = recording.disk_ns + vlockstep.kibibyte_cost_ns * data_bytes // 1024
+    cost_ns = recording.disk_ns + copying_ns
     pairs(sim)[vlockstep.pair].log.recording_ns += cost_ns
     return cost_ns
 

@@ -27,7 +27,6 @@ _EXIT_NS = 4_000
 _PRICES = ("entry", "kibibyte", "timer", "output", "clock_read", "disk_operation", "batch", "exit", "context_switch")
 _ONLY_COUNTED = (
     "log.clock_read_rate",
-    "log.disk_reads",
     "cost.clock_read",
     "cost.disk_operation",
     "cost.batch",
@@ -35,7 +34,6 @@ _ONLY_COUNTED = (
     "cost.exit",
     "cost.plain_exit",
     "cost.settling",
-    "secondary.disk",
 )
 _PositiveBytes = Annotated[ByteCount, Field(gt=0)]
 
@@ -82,7 +80,7 @@ class LogSpec(Spec):
     disk_reads: bool = Field(
         True,
         description="What programs read from the domain's disks travels over the log (S2: by default); false: the "
-        "secondary reads the shared disk itself. Only in the form `counted`.",
+        "secondary reads the shared disk itself.",
     )
     disk_read_rate: RatePerSecond = Field(
         0.0, le=1e6, description="Disk reads beside those of the model's programs that travel over the log; 0: none."
@@ -300,7 +298,7 @@ class LockstepParameters(ChannelFields):
     def without_effect(self) -> dict[str, str]:
         """Return the keys that nothing reads as it stands, each with the reason."""
         reasons = {} if self.cost.is_counted else dict.fromkeys(_ONLY_COUNTED, "only costs in the form counted read it")
-        if self.cost.is_counted and self.log.disk_reads and self.secondary.disk is not None:
+        if self.log.disk_reads and self.secondary.disk is not None:
             reasons["secondary.disk"] = "what is read travels over the log (log.disk_reads)"
         detection = self.failover.detection
         log_ns = detection.log_silence_ns + detection.secondary_delay

@@ -109,8 +109,8 @@ class LockstepFields(LockstepParameters):
 
     @property
     def records_reads(self) -> bool:
-        """What is read travels over the log, or the secondary reads it, too; charged by counted events only."""
-        return self.cost.is_counted and (self.log.disk_reads or self.secondary.disk is not None)
+        """What is read travels over the log, or the secondary reads it, too."""
+        return self.log.disk_reads or self.secondary.disk is not None
 
     def prices(self) -> list[Priced]:
         """Leave out those of clock reads where none are logged, and of counted events where costs are factors."""
