@@ -173,6 +173,13 @@ def _drawn(random: Random, is_lean: bool) -> Draw:
             "rate": random.choice(["200 /s", "2000 /s"]),
             "timeout": "2 ms",
         }
+        if random.random() < 0.5:
+            workloads["open"]["load_profile"] = [
+                {"duration": "30 ms", "rate": "50 %"},
+                {"duration": "20 ms", "rate": "200 %"},
+            ]
+    if random.random() < 0.2 and "network" not in guest["protection"].get("channel", {}):
+        data["networks"]["lan"]["loss"] = "10 %"
     return data
 
 

@@ -82,6 +82,7 @@ def test_what_is_drawn_covers_every_part():
     assert len({guest.protection.kind for guest in guests}) == 8
     assert len({guest.guest_scheduler.kind for guest in guests}) == 4
     assert sum(len(spec.hosts) == 2 for spec in drawn) > 100
+    assert sum(spec.networks["lan"].loss > 0.0 for spec in drawn) > 60
     assert sum(len(spec.faults) == 2 and spec.faults[0].at == spec.faults[1].at for spec in drawn) > 5
     assert {str(fault.at) for spec in drawn for fault in spec.faults} >= {"0 ns", "1 ns", "10 ms"}
     assert {w.kind for spec in drawn for w in spec.workloads.values()} >= {
