@@ -140,6 +140,15 @@ def test_the_full_load_is_where_the_arithmetic_puts_it(ramps):
     assert ramps.ramp.full_saps == pytest.approx(29.4, rel=3.5 * 1.3 / 480**0.5)
 
 
+def test_what_was_measured_is_of_the_limit_that_is_asked():
+    """The lab's virtual machine carried 100 with at most 10 % inadequately handled, and 89 with at most 1 %."""
+    lab, alone = load_model("lab-virtual"), load_model("lab-virtual", ["measured={capacity: 100 /s}"])
+    assert RampCapacity(lab, (), 10.0).measured == 100.0
+    assert RampCapacity(lab, (), 1.0).measured == 89.0
+    assert RampCapacity(lab, (), 0.1).measured == 80.0
+    assert RampCapacity(alone, (), 1.0).measured is None, "no record says so"
+
+
 def test_a_limit_above_the_stop_rule_is_refused(tiny):
     with pytest.raises(UsageError, match="cannot be judged"):
         ramp_study(tiny, CapacityRequest(replications=1, ihs_limit_percent=50.0), Execution())

@@ -218,6 +218,14 @@ class RampCapacity:
         return at_limits
 
     @property
+    def measured(self) -> float | None:
+        """Capacity of the real system under the limit: its own, under another one by the steps of its record."""
+        if self.limit_percent == ramp_of(self.model.spec).limit_percent:
+            return self.model.spec.measured.capacity
+        record = measured_ramp(self.model.spec.measured.system, self.known.ramps)
+        return float(capacity_at(record.steps, self.limit_percent)) if record else None
+
+    @property
     def full_saps(self) -> float | None:
         """Load that would fill the CPU, by the mean of the undisturbed steps; None where too few are."""
         return full_load(mean_steps(self.seen))
@@ -270,7 +278,7 @@ class RampCapacity:
 
     def columns(self) -> dict[str, Any]:
         """Return the answer as columns of a table."""
-        passes, fails, tipping, measured = self.passes, self.fails, self.tipping, self.model.spec.measured.capacity
+        passes, fails, tipping, measured = self.passes, self.fails, self.tipping, self.measured
         return {
             "passes_saps": passes.saps if passes else math.nan,
             "ramps_passing": passes.passed if passes else 0,
@@ -374,7 +382,7 @@ _BINOMIAL = "[..]: binomial interval, at least 95 % (Clopper and Pearson); '<', 
 
 def ramp_blocks(ramp: RampCapacity) -> list[Block]:
     """Return the capacity by the lab's procedure, and how the ramps went step by step."""
-    n, spec, measured = len(ramp.runs), ramp.model.spec, ramp.model.spec.measured.capacity
+    n, spec, measured = len(ramp.runs), ramp.model.spec, ramp.measured
     limit = f"(limit {ramp.limit_percent:g} % IHS of any scenario)"
     blocks: list[Block] = [Answer(_answer(ramp), "Capacity by the lab's ramp", limit)]
     if measured is not None:
@@ -430,7 +438,11 @@ def _limits(ramp: RampCapacity) -> list[Block]:
             cells.append("" if each.measured is None else f"{each.measured:g}")
         body.append([*cells, str(each.unfailed)])
     columns = ("limit, % IHS", "SAPS, middle ramp", *(("measured",) if is_measured else ()), "ramps never beyond it")
-    rests_on = "By the figures of the steps, as a record has them. A ramp never beyond a limit is a lower bound."
+    rests_on = (
+        "By the figures of the steps, as a record has them: what was begun in a step and went wrong under the load of "
+        "the next one is in them, and not in the verdict of the ramp above, so they may say less. A ramp never beyond "
+        "a limit is a lower bound."
+    )
     return [Table(columns, body, "Capacity by limit", rests_on)]
 
 
