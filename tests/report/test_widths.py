@@ -10,7 +10,7 @@ import pytest
 
 import vftsim
 from tests.report.conftest import COMMANDS
-from vftsim.report.blocks import Answer, Counted, Marked, Note, Table, Timeline
+from vftsim.report.blocks import Answer, Counted, Marked, Note, Table, Timeline, shown
 from vftsim.report.terminal import as_text
 from vftsim.stats import Estimate
 
@@ -107,6 +107,12 @@ def test_digits_are_those_that_the_interval_carries():
         "-",
         "-",
     ]
+
+
+@pytest.mark.parametrize(("mean", "low", "behind"), [(24.5, 0.0, "[0, 49]"), (24.5, -0.5, "± 25"), (25.0, 0.0, "± 25")])
+def test_what_cannot_be_negative_is_not_shown_as_if_it_could(mean, low, behind):
+    """A capacity between 0 and 49 read 24 ± 25."""
+    assert shown(Estimate(mean, mean - low, low, 2.0 * mean - low, 10, 0.95, "order statistic"))[1] == behind
 
 
 def test_notes_follow_each_other_and_other_blocks_stand_apart():
