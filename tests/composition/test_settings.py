@@ -81,6 +81,7 @@ REASONS = {
     "*.timers_wait_for_flush": "no flush",
     "*.quantum": "no process computes for a whole quantum",
     "*.protection.log.disk_read_size": "the guest reads no disk",
+    "*.protection.log.disk_reads": "the guest reads no disk",
     "*.protection.log.event_entry": "no clock reads are logged apart",
     "*.protection.log.buffer": NEVER,
     "*.protection.secondary.buffer": NEVER,
@@ -111,6 +112,8 @@ REASONS = {
     "workloads.calls.retransmits": NEVER,
     "workloads.web.linear_retries": NEVER,
     "domains.*.calls.*.retries": NEVER,
+    "domains.*.calls.*.max_fails": NEVER,
+    "domains.*.calls.*.fail_timeout": NEVER,
     "workloads.pages.retries": NEVER,
     "domains.*.cache_entries": "no boot empties the cache",
     "hosts.front.switch_cost": "its domain has the host to itself",
@@ -143,7 +146,7 @@ def others(value) -> list:
         return []
     number, unit = float(match[1]), match[2]
     factors = (2, 0.5, 100, 1.2, 0.01)
-    return [f"{x:.12g} {unit}" for x in ((number * f for f in factors) if number else (1, 100, 100_000))]
+    return [f"{x:.12g} {unit}" for x in ((number * f for f in factors) if number else (1, 50, 100, 100_000))]
 
 
 def changed(base, path, value):
