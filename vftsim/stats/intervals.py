@@ -9,9 +9,9 @@ What a run gives is often skewed (waiting times, loss, maxima), which Student's 
 interval is symmetric and misses on the long side.  A mean's interval is therefore the hull of Student's t and the same
 with the sample's skewness taken out (Hall 1992; Willink 2005).  Where values cannot be negative both are
 taken of the logarithm of the mean, so that no lower end is negative, and where the values' logarithms are
-not skewed to the left the upper end is at least that of a lognormal mean (Cox, in Land 1972).  From fewer
-than ten runs skewness cannot be told from chance, nor can it be seen that one run in five collapses:
-lowest and highest run are shown instead, and called so.
+not skewed to the left the upper end is at least that of a lognormal mean (Cox, in Land 1972), up to three times the
+largest run.  From fewer than ten runs skewness cannot be told from chance, nor can it be seen that one run in five
+collapses: lowest and highest run are shown instead, and called so.
 
 A mean that rests on fewer than five runs, all others having the same value, gets no interval either: how
 often it happens is a binomial share, and how much it is then was seen too rarely.
@@ -42,6 +42,10 @@ _SKEWNESS_BIAS = 1.2
 """The skewness of a small sample is bounded by its size and comes out too low; chosen by coverage."""
 _LEAST_LOG_SKEWNESS = -1.25
 """Skewness of the logarithms below which values near zero would decide the upper end; chosen by coverage."""
+
+_MOST_ABOVE_RUNS = 3.0
+"""Times the largest run at which a lognormal's upper end stops: beyond it goes to thousands of times and holds no more
+means, for these would rest on values that all runs missed.  Chosen by coverage: twice would hold fewer."""
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
@@ -263,7 +267,7 @@ def hull(center: float, values: Sequence[float], confidence: float, *, is_positi
         return center, center
     low, high = _around(center, error, t, n, skewness, is_positive=is_positive)
     if is_positive and min(values) > 0.0:
-        high = max(high, _lognormal_high(values, t))
+        high = max(high, min(_lognormal_high(values, t), _MOST_ABOVE_RUNS * max(values)))
     return low, high
 
 
