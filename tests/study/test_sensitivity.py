@@ -67,6 +67,8 @@ def test_shares_are_those_of_the_closed_form(tmp_path):
         assert one.first.mean == pytest.approx(paper[key][0], abs=0.06)
         assert one.total.mean == pytest.approx(paper[key][1], abs=0.06)
         assert one.total.low <= paper[key][1] <= one.total.high
+        for share in (one.first, one.total):
+            assert min(share.mean, 0.0) <= share.low <= share.high <= max(share.mean, 1.0), "no share is beyond all"
     assert [each.name for each in found.deciding] == names[:2]
     text = str(found)
     assert "depends on these two of 3 factors: workloads.media.streams" in " ".join(text.split())

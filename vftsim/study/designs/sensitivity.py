@@ -362,7 +362,9 @@ def _indices(
 
     def index(kind: str, number: int) -> Estimate:
         value, half = float(indices[kind][number]), float(indices[f"{kind}_conf"][number])
-        return _around(value, value - half, value + half, request.samples, request)
+        # A share is from 0 to 1; few samples may say less or more, and no end says more than they do.
+        low, high = max(value - half, min(value, 0.0)), min(value + half, max(value, 1.0))
+        return _around(value, low, high, request.samples, request)
 
     return {name: (index("S1", n), index("ST", n)) for n, name in enumerate(names)}, outputs
 
