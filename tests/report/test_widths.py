@@ -109,10 +109,12 @@ def test_digits_are_those_that_the_interval_carries():
     ]
 
 
-@pytest.mark.parametrize(("mean", "low", "behind"), [(24.5, 0.0, "[0, 49]"), (24.5, -0.5, "± 25"), (25.0, 0.0, "± 25")])
-def test_what_cannot_be_negative_is_not_shown_as_if_it_could(mean, low, behind):
-    """A capacity between 0 and 49 read 24 ± 25."""
-    assert shown(Estimate(mean, mean - low, low, 2.0 * mean - low, 10, 0.95, "order statistic"))[1] == behind
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "behind"), [(24.5, 0, 50, "[0, 50]"), (24.5, -0.5, 49.5, "± 25"), (25, 0, 50, "± 25")]
+)
+def test_what_cannot_be_negative_is_not_shown_as_if_it_could(mean, low, high, behind):
+    """A capacity between 0 and 50 read 24 ± 25."""
+    assert shown(Estimate(mean, (high - low) / 2.0, low, high, 10, 0.95, "order statistic"))[1] == behind
 
 
 def test_notes_follow_each_other_and_other_blocks_stand_apart():

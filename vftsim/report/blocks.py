@@ -221,7 +221,7 @@ def _estimated(e: Estimate) -> tuple[str, str]:
         return plain(e.mean), ""
     decimals = min(_decimals(half), _decimals(e.mean) + 2 if e.mean else _MOST_DECIMALS)
     value, low, high = (fixed(x, decimals) for x in (e.mean, e.low, e.high))
-    is_below_0 = e.low >= 0.0 and round(e.mean, max(0, decimals)) < round(half, max(0, decimals))  # [0, 49]: 24 ± 25
+    is_below_0 = e.low >= 0.0 and round(e.mean, max(0, decimals)) < round(half, max(0, decimals))  # [0, 50]: 24 ± 25
     is_even = abs(e.high + e.low - 2.0 * e.mean) < 0.05 * (e.high - e.low) and not is_below_0
     if low == high:
         behind = ""
