@@ -35,7 +35,7 @@ from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePer
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import new_packet
 from vftsim.workloads.farm import records as farm
-from vftsim.workloads.farm.passing import plan_passing
+from vftsim.workloads.farm.forwarding import plan_retransmission
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
 from vftsim.workloads.gaps import next_gap_ns
 from vftsim.workloads.offer import Offer
@@ -101,7 +101,7 @@ def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     call.is_answered = False
     call.is_acknowledged = False
     call.callee_timer = 0
-    call.passed_wait_ns = 0
+    call.forward_wait_ns = 0
     load.active += 1
     load.most_active = max(load.most_active, load.active)
     return row
@@ -114,7 +114,7 @@ def close_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     call.stage = 0
     call.timer = 0
     call.callee_timer = 0
-    call.passed_timer = 0
+    call.forward_timer = 0
     load.active -= 1
     load.ended += 1
     farm.calls.free(sim, call.row)
@@ -152,7 +152,7 @@ def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, p
         load.messages += 1
     tagged = farm.KINDS * call.uses + message
     row = new_packet(sim, load.flow, port, call.row, call.row, tagged, load.message_size_bytes)
-    farm.visits(sim)[row].is_passed = False
+    farm.visits(sim)[row].is_forwarded = False
     if load.message_cost_ns > 0:
         agent = agent_of(load, call, is_from_callee(message))
         submit(sim, domains(sim)[agent], load.message_cost_ns, on_sent, row, 0)
@@ -340,14 +340,14 @@ def handle_ok(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
 
 @farm.farm_calls.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count a message that was dropped; of an INVITE that a server has passed on it hears no answer."""
+    """Count a message that was dropped; of an INVITE that a server has forwarded it hears no answer."""
     load = farm.loads(sim)[flow.state_row]
     load.dropped += 1
     dropped = packets(sim)[packet]
     call = farm.calls(sim)[dropped.stream]
     is_invite = dropped.message == farm.KINDS * call.uses + farm.Message.INVITE
-    if is_invite and farm.visits(sim)[packet].is_passed and load.retransmits and call.stage != 0:
-        plan_passing(sim, load, call, farm.visits(sim)[packet].server)
+    if is_invite and farm.visits(sim)[packet].is_forwarded and load.retransmits and call.stage != 0:
+        plan_retransmission(sim, load, call, farm.visits(sim)[packet].server)
 
 
 @entry

@@ -276,7 +276,7 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     elif message == farm.Message.REGISTER:
         made.message += farm.Message.REGISTERED - farm.Message.REGISTER
     else:
-        farm.visits(sim)[packet].is_passed = True
+        farm.visits(sim)[packet].is_forwarded = True
     send_or_wait(sim, packet)
 
 

@@ -1,4 +1,4 @@
-"""INVITEs that are lost behind a server: it passes them on again.
+"""INVITEs that are lost behind a server: it forwards them again.
 
 Rule: a proxy that tells the caller that its INVITE is under way is a client to the called one (RFC 3261, 16.6): it
 sends the INVITE again after T1, 2 T1, 4 T1 ... until an answer comes, for 64 T1 at most (17.1.1.2, timers A and B), for
@@ -15,30 +15,30 @@ from vftsim.workloads.farm.server import boot_of
 
 
 @part
-def plan_passing(sim: Sim, load: farm.FarmLoad, call: farm.Call, server_row: int) -> None:
-    """Let a server pass a lost INVITE on again (timer A), as long as it waits for an answer (timer B)."""
-    if call.passed_wait_ns == 0:
-        call.passed_ns = sim.now_ns
-        call.passed_wait_ns = load.t1_ns
+def plan_retransmission(sim: Sim, load: farm.FarmLoad, call: farm.Call, server_row: int) -> None:
+    """Let a server forward a lost INVITE again (timer A), as long as it waits for an answer (timer B)."""
+    if call.forward_wait_ns == 0:
+        call.forwarded_ns = sim.now_ns
+        call.forward_wait_ns = load.t1_ns
     else:
-        call.passed_wait_ns *= 2
-    call.passed_by = server_row
-    due_ns = sim.now_ns + call.passed_wait_ns
-    if due_ns - call.passed_ns < farm.GIVE_UP * load.t1_ns:
-        call.passed_timer = at(sim, due_ns, EventKind.TIMER, call.row, on_passing, call.row)
+        call.forward_wait_ns *= 2
+    call.forwarded_by = server_row
+    due_ns = sim.now_ns + call.forward_wait_ns
+    if due_ns - call.forwarded_ns < farm.GIVE_UP * load.t1_ns:
+        call.forward_timer = at(sim, due_ns, EventKind.TIMER, call.row, on_retransmission, call.row)
 
 
 @event
-def on_passing(sim: Sim, call_row: int, token: int) -> None:
-    """Pass an INVITE on again, unless its server has been booted since."""
+def on_retransmission(sim: Sim, call_row: int, token: int) -> None:
+    """Forward an INVITE again, unless its server has been booted since."""
     call = farm.calls(sim)[call_row]
-    if token != call.passed_timer or call.stage == 0:
+    if token != call.forward_timer or call.stage == 0:
         return
-    load, server = farm.loads(sim)[call.load], farm.servers(sim)[call.passed_by]
+    load, server = farm.loads(sim)[call.load], farm.servers(sim)[call.forwarded_by]
     if call.known == boot_of(server) and call.known_serial == call.uses:
         invite = farm.KINDS * call.uses + farm.Message.INVITE
         row = new_packet(sim, load.flow, call.front, call.row, call.row, invite, load.message_size_bytes)
         farm.visits(sim)[row].server = server.row
         farm.visits(sim)[row].serial = 0
-        farm.visits(sim)[row].is_passed = True
+        farm.visits(sim)[row].is_forwarded = True
         send_or_wait(sim, row)
