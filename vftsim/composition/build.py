@@ -129,7 +129,7 @@ class BuiltModel:
                     place = f"link of {network} {way} {name}"
                     host.io.drop_rows[place, "queue full"] = int(engine.rows(links)[link].queue_full)
                     if wire.loss:
-                        self._lose(link, f"network.{network}.{way}", wire.loss / 100.0)
+                        self._add_loss(link, f"network.{network}.{way}", wire.loss / 100.0)
                         host.io.drop_rows[place, "on the way"] = int(engine.rows(links)[link].lost)
         own_domains = {each: d for each, d in self.specs.items() if self.spec.host_of(d) == name}
         for number, (each, domain) in enumerate(own_domains.items()):
@@ -139,7 +139,7 @@ class BuiltModel:
             for key, interface in domain.interfaces.items():
                 self._connect(host, each, key, domain, interface, transmit)
 
-    def _lose(self, link: int, name: str, share: float) -> None:
+    def _add_loss(self, link: int, name: str, share: float) -> None:
         """Let a share of what a link carries be lost, drawn by network, direction and the number of the host."""
         law = partial(frames_to_loss, share=share)
         set_loss(self.engine, self.feeder, link, Draws(self.streams, f"{name}.loss", len(self.hosts), law))

@@ -150,7 +150,7 @@ def begin_wait(sim: Sim, program: Application, tag: int) -> None:
 @part
 def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Read for a program, which hears of it, as soon as the domain's guard, if any, lets the request go."""
-    if not keep_waiting(sim, disk.guard, disk.row, program, tag, size_bytes, True):
+    if not hold_request(sim, disk.guard, disk.row, program, tag, size_bytes, True):
         begin_read(sim, disk, program, tag, size_bytes)
 
 
@@ -158,14 +158,14 @@ def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
 def write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Write likewise; True: done at once, False: the program will hear of it."""
     is_for_device = not takes_at_once(sim, disk, size_bytes)
-    if is_for_device and keep_waiting(sim, disk.guard, disk.row, program, tag, size_bytes, False):
+    if is_for_device and hold_request(sim, disk.guard, disk.row, program, tag, size_bytes, False):
         return False
     return begin_write(sim, disk, program, tag, size_bytes)
 
 
 @part
-def keep_waiting(sim: Sim, guard: int, disk: int, program: int, tag: int, size_bytes: int, is_read: bool) -> bool:
-    """Keep a request until the guard, if any, lets it go; False: it may go at once."""
+def hold_request(sim: Sim, guard: int, disk: int, program: int, tag: int, size_bytes: int, is_read: bool) -> bool:
+    """Hold a request until the guard, if any, releases it; False: it may begin at once."""
     if guard == 0 or not must_wait(sim, guards(sim)[guard]):
         return False
     row = waiting_requests.new(sim)
@@ -180,7 +180,7 @@ def keep_waiting(sim: Sim, guard: int, disk: int, program: int, tag: int, size_b
 
 
 @part
-def let_requests_go(sim: Sim, guard: Guard) -> None:
+def release_requests(sim: Sim, guard: Guard) -> None:
     """Let the disks begin with what has waited."""
     while guard.requests.length > 0:
         row = waiting_list.pop(sim, guard.requests)

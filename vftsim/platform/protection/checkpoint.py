@@ -231,7 +231,7 @@ class Checkpoint(Record):
     The guest was suspended last at ``suspended_ns``, for ``pause_ns``; for ``paused_ns`` in all.  ``bypassed`` outputs
     have not waited: ``bypassed_then`` of them by the last suspension, ``bypassed_before`` by the one before.
 
-    The last of the ``requests`` to suspend is still to be handled by ``unasked`` vCPUs.
+    The last of the ``requests`` to suspend is still to be handled by ``vcpus_pending`` vCPUs.
 
     The first epoch takes ``first_ns`` (0: an interval).  An interval between ``shortest_ns`` and ``longest_ns`` adapts
     (``longest_ns`` 0: it does not) to the ``held`` outputs of the epoch.
@@ -242,7 +242,7 @@ class Checkpoint(Record):
     first_ns: int
     request_ns: int
     requests: int
-    unasked: int
+    vcpus_pending: int
     fixed_pause_ns: int
     page_pause_ns: float
     real_time_bytes: int
@@ -283,7 +283,7 @@ def start_epochs(sim: Sim, guard: Guard) -> None:
     ckpt.bypassed_then = ckpt.bypassed
     ckpt.bypassed_before = ckpt.bypassed
     ckpt.held = 0
-    ckpt.unasked = 0
+    ckpt.vcpus_pending = 0
     replications(sim)[guard.row].step = machine.call_after(sim, guard, first_ns, on_request)
 
 
@@ -313,41 +313,41 @@ def on_request(sim: Sim, guard_row: int, token: int) -> None:
     if ckpt.request_ns == 0:
         suspend(sim, guard)
         return
-    ask_waiting_vcpus(sim, guard, ckpt)
-    if ckpt.unasked == 0:
-        stop_soon(sim, guard, ckpt)
+    request_suspend(sim, guard, ckpt)
+    if ckpt.vcpus_pending == 0:
+        plan_suspend(sim, guard, ckpt)
 
 
 @part
-def ask_waiting_vcpus(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
-    """Ask the vCPUs that have to wait for a pCPU; a guest that stands still needs none."""
+def request_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
+    """Interrupt the vCPUs that wait for a pCPU; a guest that stands still has none that must."""
     domain = domains(sim)[guard.domain]
     ckpt.requests += 1
-    ckpt.unasked = 0
+    ckpt.vcpus_pending = 0
     row = domain.first_vcpu
     while row < domain.first_vcpu + domain.vcpus and not domain.frozen:
         if must_wait_for_pcpu(sim, hosts(sim)[domain.host], vcpus(sim)[row]):
-            ckpt.unasked += 1
-            jobs.raise_interrupt(sim, domain, vcpus(sim)[row], 0, on_asked, guard.row, ckpt.requests)
+            ckpt.vcpus_pending += 1
+            jobs.raise_interrupt(sim, domain, vcpus(sim)[row], 0, on_request_handled, guard.row, ckpt.requests)
         row += 1
-    if ckpt.unasked > 0:
-        # A token of 0 matches no event: the next step is planned when the last of them has been asked.
+    if ckpt.vcpus_pending > 0:
+        # A token of 0 matches no event: the next step is planned when the last of them has come to it.
         replications(sim)[guard.row].step = 0
 
 
 @work_done
-def on_asked(sim: Sim, guard_row: int, argument: int) -> None:
+def on_request_handled(sim: Sim, guard_row: int, argument: int) -> None:
     """A vCPU has come to the request."""
     ckpt = checkpoints(sim)[guard_row]
-    if argument != ckpt.requests or ckpt.unasked == 0 or not is_protecting(replications(sim)[guard_row]):
+    if argument != ckpt.requests or ckpt.vcpus_pending == 0 or not is_protecting(replications(sim)[guard_row]):
         return
-    ckpt.unasked -= 1
-    if ckpt.unasked == 0:
-        stop_soon(sim, guards(sim)[guard_row], ckpt)
+    ckpt.vcpus_pending -= 1
+    if ckpt.vcpus_pending == 0:
+        plan_suspend(sim, guards(sim)[guard_row], ckpt)
 
 
 @part
-def stop_soon(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
+def plan_suspend(sim: Sim, guard: Guard, ckpt: Checkpoint) -> None:
     """Let the guest, which runs, come to a halt."""
     replications(sim)[guard.row].step = machine.call_after(sim, guard, ckpt.request_ns, on_suspend)
 

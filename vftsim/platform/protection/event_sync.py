@@ -19,7 +19,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
-from vftsim.platform.io.disk import let_requests_go
+from vftsim.platform.io.disk import release_requests
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
 from vftsim.platform.protection._replication_records import (
@@ -159,7 +159,7 @@ def release_event(sim: Sim, guard: Guard) -> None:
     # Copied before they leave: what their receivers do with them is no longer ours.
     retain_copies(sim, guard, sync)
     output_buffer.release_sealed(sim, guard)
-    let_requests_go(sim, guard)
+    release_requests(sim, guard)
     # The guest stays stopped: its timers have sent while its state was on the way.
     if output_buffers(sim)[guard.row].fresh.length > 0:
         synchronize(sim, guard)
@@ -223,7 +223,7 @@ def hand_over(sim: Sim, guard: Guard) -> None:
         else:
             issue_again(sim, guard, sync.copies)
     output_buffer.lose(sim, guard)
-    let_requests_go(sim, guard)
+    release_requests(sim, guard)
 
 
 @event_sync.implements(outputs_at_risk)
@@ -240,4 +240,4 @@ def release_everything(sim: Sim, guard: Guard) -> None:
     """Pass everything on: there is no backup to synchronize."""
     event_syncs(sim)[guard.row].read = 0
     output_buffer.release_everything(sim, guard)
-    let_requests_go(sim, guard)
+    release_requests(sim, guard)

@@ -32,7 +32,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains
-from vftsim.platform.io.disk import let_requests_go
+from vftsim.platform.io.disk import release_requests
 from vftsim.platform.io.packet import copy, packet_list
 from vftsim.platform.protection import audit, machine, mechanism, output_buffer
 from vftsim.platform.protection._lockstep_records import limit_list, limits
@@ -335,7 +335,7 @@ def forward_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool, rep
 
 
 @hypervisor_epoch.implements(must_wait)
-def wait_with_request(sim: Sim, guard: Guard) -> bool:
+def hold_until_acknowledged(sim: Sim, guard: Guard) -> bool:
     """Let a request to a disk go if everything sent is acknowledged; else the guest waits with it."""
     if not is_protecting(replications(sim)[guard.row]) or may_act(sim, guard):
         return False
@@ -386,7 +386,7 @@ def release_waiting(sim: Sim, guard: Guard) -> None:
     # Copied before they leave, as in release_or_hold().
     output_buffer.copy_outputs(sim, buffer.fresh, epoch.copies)
     output_buffer.release_everything(sim, guard)
-    let_requests_go(sim, guard)
+    release_requests(sim, guard)
 
 
 # When a host or the channel fails
@@ -473,21 +473,21 @@ def hand_over(sim: Sim, guard: Guard) -> None:
         issue_held(sim, guard, output_buffers(sim)[guard.row].fresh)
     drop_past_limits(sim, guard, epoch)
     output_buffer.lose(sim, guard)
-    buffer_no_more(sim, guard)
+    stop_buffering(sim, guard)
 
 
 @hypervisor_epoch.implements(go_alone)
 def release_everything(sim: Sim, guard: Guard) -> None:
     """Continue without a backup: nothing is buffered."""
     output_buffer.release_everything(sim, guard)
-    buffer_no_more(sim, guard)
+    stop_buffering(sim, guard)
     if not guard.stopped:
         machine.unmask_ports(sim, guard)
 
 
 @part
-def buffer_no_more(sim: Sim, guard: Guard) -> None:
+def stop_buffering(sim: Sim, guard: Guard) -> None:
     """Deliver the interrupts that are buffered, and let the disks begin with what has waited."""
     domains(sim)[guard.domain].buffers = False
     jobs.deliver_buffered(sim, domains(sim)[guard.domain])
-    let_requests_go(sim, guard)
+    release_requests(sim, guard)

@@ -123,7 +123,7 @@ def direct(sim: Sim, plan: Plan, call: Call, copy: int) -> None:
 
 
 @part
-def note_silence(sim: Sim, call: Call) -> None:
+def note_timeout(sim: Sim, call: Call) -> None:
     """The copy at which a call was directed has not answered in time."""
     peer = peers(sim)[call.route]
     peer.fails += 1

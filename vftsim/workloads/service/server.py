@@ -31,7 +31,7 @@ from vftsim.workloads.service.calls import (
     forget_peers,
     making_ns,
     note_answer,
-    note_silence,
+    note_timeout,
     plan_calls,
     redirect_to_next,
     send_call,
@@ -196,7 +196,7 @@ def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
         return
     plan = plans(sim)[call.plan]
     service = services(sim)[plan.service]
-    note_silence(sim, call)
+    note_timeout(sim, call)
     if call.tries > plan.retries:
         fail_request(sim, service, call)
     else:
