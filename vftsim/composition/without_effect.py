@@ -124,21 +124,16 @@ def _beside_disks(domain: DomainSpec, name: str) -> str:
 
 def _beyond_line(spec: ModelSpec) -> Iterator[str]:
     """Yield what asks for more than its line by itself."""
-    for name, workload in spec.workloads.items():
-        network = spec.arrival_of(workload)[1]
-        rate = workload.wire_bits_per_s * spec.domains[spec.target_of(workload)[0]].count
-        if rate <= spec.networks[network].rate:
-            continue
-        yield _asks_for(spec, f"workloads.{name}", network, rate)
+    asked_of = [
+        (f"workloads.{name}", spec.arrival_of(workload)[1], workload.wire_bits_per_s * len(spec.drivers_of(name)))
+        for name, workload in spec.workloads.items()
+    ]
     for network, wire in spec.networks.items():
         rate = sum(8e9 * traffic.burst / traffic.period for traffic in wire.background.values())
-        if rate > wire.rate:
-            yield _asks_for(spec, f"networks.{network}.background", network, rate)
-
-
-def _asks_for(spec: ModelSpec, who: str, network: str, rate: float) -> str:
-    line = spec.networks[network].rate
-    return f"{who} asks for {format_rate(rate)}, and networks.{network}.rate is {format_rate(line)}"
+        asked_of.append((f"networks.{network}.background", network, rate))
+    for who, network, rate in asked_of:
+        if rate > (line := spec.networks[network].rate):
+            yield f"{who} asks for {format_rate(rate)}, and networks.{network}.rate is {format_rate(line)}"
 
 
 def _lost_bursts(spec: ModelSpec) -> Iterator[str]:

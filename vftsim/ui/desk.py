@@ -92,7 +92,7 @@ class Desk:
         for (configuration, full, knobs), alone_ns in zip(found, needed_ns, strict=True):
             longer = _longer(full, alone_ns, least_ns) if question.is_quick else None
             if longer is None:
-                played, each, model = replace(question, least_ns=0), configuration, full
+                played, each = replace(question, least_ns=0), configuration
                 model = full.quick() if question.is_quick else full
             elif question.ask == "capacity":  # a first look at a load is more than a shorter time
                 played, each, model = replace(question, least_ns=least_ns), configuration, full.quick(least_ns)

@@ -243,8 +243,7 @@ def on_boundary_done(sim: Sim, guard_row: int, token: int) -> None:
     if token != replications(sim)[guard_row].step:
         return
     # What timers have sent while the guest stood still waits.
-    waiting = output_buffers(sim)[guard_row].fresh.length + guards(sim)[guard_row].requests.length
-    if epochs(sim)[guard_row].is_original or waiting > 0:
+    if epochs(sim)[guard_row].is_original or is_awaited(sim, guards(sim)[guard_row]):
         wait_for_acknowledgement(sim, guards(sim)[guard_row])
     else:
         resume_epoch(sim, guards(sim)[guard_row])
@@ -344,11 +343,16 @@ def hold_until_acknowledged(sim: Sim, guard: Guard) -> bool:
 
 
 @part
+def is_awaited(sim: Sim, guard: Guard) -> bool:
+    """Tell whether outputs or requests wait for an acknowledgement."""
+    return output_buffers(sim)[guard.row].fresh.length + guard.requests.length > 0
+
+
+@part
 def may_act(sim: Sim, guard: Guard) -> bool:
     """Tell whether everything sent is acknowledged, and nothing waits for that."""
-    waiting = output_buffers(sim)[guard.row].fresh.length + guard.requests.length
     is_working = replications(sim)[guard.row].state == PROTECTED
-    return is_working and epochs(sim)[guard.row].acked_ns <= sim.now_ns and waiting == 0
+    return is_working and epochs(sim)[guard.row].acked_ns <= sim.now_ns and not is_awaited(sim, guard)
 
 
 @hypervisor_epoch.implements(hold_output)

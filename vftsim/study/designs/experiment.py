@@ -2,14 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from vftsim.stats import StoppingRule
 from vftsim.study.designs.crossovers import needed_to_tell
-from vftsim.study.designs.point_figures import COLUMNS, Curves, PointFigures, mechanism_curves
+from vftsim.study.designs.point_figures import COLUMNS, PointFigures, mechanism_curves
 from vftsim.study.designs.points import MOST_DRAWN, PROTECTION, SCHEDULER, Point, Points
 from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, factor_columns, frame
@@ -136,21 +136,23 @@ class Found:
     @cached_property
     def crossovers(self) -> DataFrame:
         """Crossovers of mechanisms: one row for each figure, pair of mechanisms and crossing."""
-        confidence = self.experiment.confidence
-        return frame([row for curves in self._curves() for row in curves.crossings(confidence)], columns=[*COLUMNS])
+        return frame(self._orders[0], columns=[*COLUMNS])
 
-    @cached_property
+    @property
     def open_orders(self) -> dict[str, float]:
         """About how many replications would tell where mechanisms cross, by figures of which only the means do."""
-        needed: dict[str, float] = {}
-        for curves in self._curves():
-            runs = needed_to_tell(*curves.values, self.experiment.confidence)
-            needed |= {curves.figure: max(runs, needed.get(curves.figure, 0.0))} if runs else {}
-        return needed
+        return self._orders[1]
 
-    def _curves(self) -> Iterator[Curves]:
-        if self.experiment.has_crossovers:
-            yield from mechanism_curves(self.points, [of_point.values for of_point in self.found])
+    @cached_property
+    def _orders(self) -> tuple[list[dict[str, Any]], dict[str, float]]:
+        rows, needed, confidence = list[dict[str, Any]](), dict[str, float](), self.experiment.confidence
+        values = [of_point.values for of_point in self.found]
+        for curves in mechanism_curves(self.points, values) if self.experiment.has_crossovers else ():
+            crossings = [*curves.crossings(confidence)]
+            rows += crossings
+            if not crossings and (runs := needed_to_tell(*curves.values, confidence)):
+                needed[curves.figure] = max(runs, needed.get(curves.figure, 0.0))
+        return rows, needed
 
     @cached_property
     def outside(self) -> list[list[Any]] | None:
