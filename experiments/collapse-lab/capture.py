@@ -98,19 +98,21 @@ def step_rows(calls: Sequence[Call], end: float, step_s: float, steps: int) -> l
     start = min(call.invite for call in calls)
     rows = []
     for step in range(steps):
-        own = [call for call in calls if step <= (call.invite - start) / step_s < step + 1]
-        verdicts = [call.verdict(end) for call in own]
+        calls_of = [call for call in calls if step <= (call.invite - start) / step_s < step + 1]
+        verdicts = [call.verdict(end) for call in calls_of]
         rows.append(
             {
                 "step": step + 1,
-                "attempts": len(own),
+                "attempts": len(calls_of),
                 "inadequate": verdicts.count(False),
                 "undecided": verdicts.count(None),
-                "completed": sum(call.released is not None for call in own),
-                "repeats": sum(call.repeats for call in own),
-                "repeated_answers": sum(call.repeated_answers for call in own),
-                **_percentiles("setup", [call.answered - call.invite for call in own if call.answered]),
-                **_percentiles("release", [call.released - call.bye for call in own if call.bye and call.released]),
+                "completed": sum(call.released is not None for call in calls_of),
+                "repeats": sum(call.repeats for call in calls_of),
+                "repeated_answers": sum(call.repeated_answers for call in calls_of),
+                **_percentiles("setup", [call.answered - call.invite for call in calls_of if call.answered]),
+                **_percentiles(
+                    "release", [call.released - call.bye for call in calls_of if call.bye and call.released]
+                ),
             }
         )
     return rows

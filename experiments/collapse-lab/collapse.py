@@ -96,8 +96,8 @@ def price_runs() -> Iterator[Run]:
 
 def ramp_rates(full: float, cell: Cell) -> Rates:
     """Return the rates of a cell's ramp: shares of the load that fills its share of the core."""
-    own = full * cell.core_percent / 100.0
-    return Rates(round(FIRST_SHARE * own), round(RISE_SHARE * own), STEPS, STEP_S)
+    cell_full = full * cell.core_percent / 100.0
+    return Rates(round(FIRST_SHARE * cell_full), round(RISE_SHARE * cell_full), STEPS, STEP_S)
 
 
 def full_load(out: Path) -> float:

@@ -56,8 +56,8 @@ def settings(cell: Cell, full: float) -> list[str]:
 
 def model(cell: Cell, full: float, prices: Mapping[str, float]) -> ModelSpec:
     """Return the model of a cell's ramp."""
-    own = [f"{path}={value} ns" for path, value in prices.items()]
-    return load_model(HERE / "proxy.yaml", [*own, *settings(cell, full)]).spec
+    price_settings = [f"{path}={value} ns" for path, value in prices.items()]
+    return load_model(HERE / "proxy.yaml", [*price_settings, *settings(cell, full)]).spec
 
 
 def ramp(cell: Cell, spec: ModelSpec, replication: int) -> Ramp:

@@ -120,8 +120,8 @@ def speed_factors(ramps: Iterable[Ramp], window: Mapping[str, Any]) -> dict[int,
     """Return, by share of the core, the load that fills it as measured over the model's."""
     found = {}
     for percent, full in full_loads(ramps).items():
-        own = [each["full"] for name, each in window["cells"].items() if cell_of(name).core_percent == percent]
-        found[percent] = full / statistics.median(value for value in own if value)
+        fulls = [each["full"] for name, each in window["cells"].items() if cell_of(name).core_percent == percent]
+        found[percent] = full / statistics.median(value for value in fulls if value)
     return found
 
 
@@ -184,12 +184,14 @@ def share_rows(ramps: Sequence[Ramp]) -> Iterator[list[str]]:
     groups = {"all ramps": list(ramps)}
     for percent in KNOBS["core_percent"]:
         for freeze in KNOBS["freeze_ms"]:
-            own = [ramp for ramp in ramps if (ramp.cell.core_percent, ramp.cell.freeze_ms) == (percent, freeze)]
-            groups[f"{percent} % of the core, {'a freeze' if freeze else 'no freeze'}"] = own
-    for name, own in groups.items():
-        if own:
-            cells_of = [[ramp.onset(limit) / full[ramp.cell.core_percent] for ramp in own] for limit in LIMITS_PERCENT]
-            yield [name, str(len(own)), *(_spread(values) for values in cells_of)]
+            chosen = [ramp for ramp in ramps if (ramp.cell.core_percent, ramp.cell.freeze_ms) == (percent, freeze)]
+            groups[f"{percent} % of the core, {'a freeze' if freeze else 'no freeze'}"] = chosen
+    for name, chosen in groups.items():
+        if chosen:
+            cells_of = [
+                [ramp.onset(limit) / full[ramp.cell.core_percent] for ramp in chosen] for limit in LIMITS_PERCENT
+            ]
+            yield [name, str(len(chosen)), *(_spread(values) for values in cells_of)]
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -232,16 +234,16 @@ def _sums(rows: Sequence[Mapping[str, str]], *columns: str) -> list[str]:
 
 def seen_to_tip(folder: Path, window: Mapping[str, Any]) -> str:
     """Return the range in which other systems tipped against what the base cell carried, at each limit."""
-    own = system_of(shipped_ramps(), folder, BASE.name)
-    if own is None:
+    measured_system = system_of(shipped_ramps(), folder, BASE.name)
+    if measured_system is None:
         return ""
-    others = [ramp for ramp in shipped_ramps().values() if ramp is not own]
+    others = [ramp for ramp in shipped_ramps().values() if ramp is not measured_system]
     low, high = shares_seen(others)
-    measured = tuple(capacity_at(own.steps, limit) for limit in LIMITS_PERCENT)
-    full = {"the model": float(window["cells"][BASE.name]["full"]), "its own record": own.full}
+    measured = tuple(capacity_at(measured_system.steps, limit) for limit in LIMITS_PERCENT)
+    full = {"the model": float(window["cells"][BASE.name]["full"]), "its own record": measured_system.full}
     return section(
         [
-            LeftOut(own.system, "other laboratories", whose, load, low * load, high * load, measured)
+            LeftOut(measured_system.system, "other laboratories", whose, load, low * load, high * load, measured)
             for whose, load in full.items()
         ]
     )

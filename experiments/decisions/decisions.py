@@ -163,13 +163,13 @@ def rank(one: Ranking, folder: Path, jobs: int | None) -> list[list[str]]:
         shares = grid_shares(question, figure, Evaluator(0.95, Execution(GRID_SEED, jobs or 1, store=store)))
     order, short = sorted(shares, key=lambda name: -shares[name]), short_names(list(shares))
     places = {each.name: place for place, each in enumerate(found.effects, 1)}
-    own = {each.name: each.total for each in found.effects}
+    total_effects = {each.name: each.total for each in found.effects}
     return [
         [
             f"{one.model}: {figure}" if place == 1 else "",
             short[name],
             f"{shares[name]:.3f}",
-            "screened out" if (i := own[name]) is None else f"{i.mean:.3f} ({i.low:.3f} to {i.high:.3f})",
+            "screened out" if (i := total_effects[name]) is None else f"{i.mean:.3f} ({i.low:.3f} to {i.high:.3f})",
             str(place),
             str(places[name]),
             "" if place > FIRST else _verdict(name, places[name] == place, found),
@@ -230,12 +230,12 @@ def main() -> int:
         place.mkdir(parents=True, exist_ok=True)
         ranked = []
         for number, one in enumerate(RANKINGS):
-            (own := place / f"ranking-{number}").mkdir(exist_ok=True)
-            ranked += rank(one, own, chosen.jobs)
+            (folder := place / f"ranking-{number}").mkdir(exist_ok=True)
+            ranked += rank(one, folder, chosen.jobs)
         made = []
         for number, each in enumerate(DECISIONS):
-            (own := place / f"decision-{number}").mkdir(exist_ok=True)
-            made.append(decide(each, own, chosen.jobs))
+            (folder := place / f"decision-{number}").mkdir(exist_ok=True)
+            made.append(decide(each, folder, chosen.jobs))
     text = "\n\n".join(
         [
             markdown_table(

@@ -256,16 +256,16 @@ def percentiles(rng: np.random.Generator, studies: int) -> Iterator[Cell]:
 def _percentile(rng: np.random.Generator, output: Delays, percent: float, n: int, studies: int) -> Cell:
     """Delays are stored in the buckets of a histogram, which lie elsewhere in each study: its unit is another one."""
     runs, truth = output.runs, output.percentile(percent / 100.0)
-    own = _rank(runs, percent)
+    values = _rank(runs, percent)
     found, textbook = [], 0
     for chosen in rng.integers(0, len(runs), (studies, n)):
         rows, unit = runs[chosen], 1e7 * math.exp(rng.uniform(0.0, 1.0))
         pooled, body = float(_rank(rows.reshape(1, -1), percent)[0]), float(_rank(rows.reshape(1, -1), 90.0)[0])
         beyond, beyond_body = ((rows > limit).sum(axis=1).tolist() for limit in (pooled, body))
-        by_run = stored(own[chosen], unit).tolist()
+        by_run = stored(values[chosen], unit).tolist()
         of_all = min(max(float(stored(np.array(pooled), unit)), min(by_run)), max(by_run))
         found.append(percentile_interval(Sections(of_all, tuple(by_run), beyond, beyond_body)))
-        textbook += _right([t_interval(own[chosen].tolist())], truth)
+        textbook += _right([t_interval(values[chosen].tolist())], truth)
     # No percentile is given narrower than the histogram's 1 %, which may be much wider than its error.
     is_bound = bool(np.median([e.half_width / e.mean for e in found]) <= 2.0 * RELATIVE_ERROR)
     return judged(f"p{percent:g}", output.name, n, found, truth, textbook / studies, is_bound)

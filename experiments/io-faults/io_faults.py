@@ -100,8 +100,8 @@ def preloaded() -> ctypes.CDLL:
     if "VFTSIM_FAULTS" not in os.environ:
         library = Path(tempfile.mkdtemp(prefix="vftsim-faults-")) / "faults.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE), "-ldl"], check=True)
-        own = {"LD_PRELOAD": str(library), "VFTSIM_FAULTS": str(library)}
-        code = subprocess.run([sys.executable, *sys.argv], check=False, env={**os.environ, **own}).returncode
+        variables = {"LD_PRELOAD": str(library), "VFTSIM_FAULTS": str(library)}
+        code = subprocess.run([sys.executable, *sys.argv], check=False, env={**os.environ, **variables}).returncode
         shutil.rmtree(library.parent)
         sys.exit(code)
     found = ctypes.CDLL(os.environ["VFTSIM_FAULTS"])

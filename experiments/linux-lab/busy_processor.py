@@ -46,11 +46,11 @@ class Structure:
 
     def on(self, spec: ModelSpec) -> ModelSpec:
         """Return a model with this structure."""
-        own = with_values(spec, self.values)
+        valued = with_values(spec, self.values)
         if not self.processor or "hog" not in spec.domains:
-            return own
+            return valued
         busy = 1.0 + self.values[GROWTH] * self.values[LIMIT] / 100.0
-        return scaled(with_values(own, {GROWTH: 0.0}), busy)
+        return scaled(with_values(valued, {GROWTH: 0.0}), busy)
 
 
 def fitted(

@@ -121,8 +121,8 @@ def scores(rows: Mapping[str, list[Row]]) -> str:
         for what, chosen in (("percentiles, %", percentiles), ("CPU, points", _cpu)):
             cells = []
             first: list[Row] = []
-            for own in rows.values():
-                first = [row for row in chosen(own) if row.environment in environments]
+            for structure_rows in rows.values():
+                first = [row for row in chosen(structure_rows) if row.environment in environments]
                 relative = what.startswith("p")
                 error = median_error([(row.predicted, row.measured) for row in first], relative=relative)
                 inside = sum(row.is_inside for row in first)

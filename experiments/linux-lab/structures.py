@@ -43,13 +43,18 @@ def main() -> None:
     )
     data = measured_runs(dataset_path(tree.at("dataset")), whole.runs)
     models = run_models(tree, whole, whole.runs)
-    for name, own in STRUCTURES.items():
+    for name, added in STRUCTURES.items():
         squares: list[float] = []
         for rate in RATES:
             label = f"base/{rate}"
             kept = tuple(each for each in whole.in_sample if each not in (label, "register/r600"))
             definition = whole.model_copy(
-                update={"parameters": (*common, *own), "in_sample": kept, "most_evaluations": 6, "replications": 1}
+                update={
+                    "parameters": (*common, *added),
+                    "in_sample": kept,
+                    "most_evaluations": 6,
+                    "replications": 1,
+                }
             )
             found = search_for(definition, {each: models[each] for each in kept}, data).fit
             left_out = whole.model_copy(update={"in_sample": (label,), "parameters": definition.parameters})

@@ -55,8 +55,8 @@ def criterion(rows: Mapping[str, Sequence[Row]]) -> str:
     for group, environments in groups.items():
         cells = []
         for of_runs in every.values():
-            own = [e for run, errors in of_runs.items() if _is_in(run, environments) for e in errors]
-            cells.append(f"{np.mean(own):.3f} ({len(own)})")
+            chosen_errors = [e for run, errors in of_runs.items() if _is_in(run, environments) for e in errors]
+            cells.append(f"{np.mean(chosen_errors):.3f} ({len(chosen_errors)})")
         lines.append((group, *cells))
     return markdown_table(("mean size of an error (rows)", *rows), lines)
 
@@ -82,10 +82,13 @@ def coverage(rows: Mapping[str, Sequence[Row]]) -> str:
         judged = each_left_out(held_out(counted(each)))
         for group, environments in {"all": (), **GROUPS}.items():
             for kind in ("delay percentiles", "cpu", ""):
-                own = [j for j in judged if _is_in(j.environment, environments) and j.kind.startswith(kind)]
-                if sum(j.rows for j in own) and (kind or group == "all"):
-                    of = sum(j.rows for j in own)
-                    cells = (_share(sum(j.in_own_range for j in own), of), _share(sum(j.by_runs for j in own), of))
+                subset = [j for j in judged if _is_in(j.environment, environments) and j.kind.startswith(kind)]
+                if sum(j.rows for j in subset) and (kind or group == "all"):
+                    of = sum(j.rows for j in subset)
+                    cells = (
+                        _share(sum(j.in_own_range for j in subset), of),
+                        _share(sum(j.by_runs for j in subset), of),
+                    )
                     lines.append((name, group, kind or "all kinds", *cells))
     return markdown_table(("structure", "runs", "kind", "own range", "with errors of other runs"), lines)
 
@@ -98,8 +101,8 @@ def usual(rows: Mapping[str, Sequence[Row]]) -> str:
     """Return median errors by group beside null models, of the rows that the other scripts count."""
     shown = {}
     for name, each in rows.items():
-        own = [row for row in each if label(row) not in OVERLOADED and row.environment not in REST]
-        shown[name] = [*percentiles(own), *(row for row in own if row.quantity == "cpu")]
+        usual_rows = [row for row in each if label(row) not in OVERLOADED and row.environment not in REST]
+        shown[name] = [*percentiles(usual_rows), *(row for row in usual_rows if row.quantity == "cpu")]
     return scores(shown)
 
 

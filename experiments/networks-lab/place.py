@@ -105,9 +105,9 @@ class CpuLimit:
         if "cpu" not in (root / "cgroup.subtree_control").read_text(encoding="ascii").split():
             self.reason = "the cpu controller is not enabled in /sys/fs/cgroup/cgroup.subtree_control"
             return
-        own = self._make("cpu", root)
-        (own / "cpu.max").write_text(f"{self._quota_us or 'max'} {PERIOD_US}", encoding="ascii")
-        (own / "cpu.weight").write_text(_HEAVY["cpu.weight"], encoding="ascii")
+        group = self._make("cpu", root)
+        (group / "cpu.max").write_text(f"{self._quota_us or 'max'} {PERIOD_US}", encoding="ascii")
+        (group / "cpu.weight").write_text(_HEAVY["cpu.weight"], encoding="ascii")
 
     def _open_version_1(self) -> None:
         mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
@@ -115,17 +115,17 @@ class CpuLimit:
         if not {"cpu", "cpuacct"} <= set(found):
             self.reason = "neither version 2 nor cpu and cpuacct of version 1 are mounted"
             return
-        own = self._make("cpu", Path(found["cpu"]))
-        (own / "cpu.cfs_period_us").write_text(str(PERIOD_US), encoding="ascii")
-        (own / "cpu.cfs_quota_us").write_text(str(self._quota_us or -1), encoding="ascii")
-        (own / "cpu.shares").write_text(_HEAVY["cpu.shares"], encoding="ascii")
+        group = self._make("cpu", Path(found["cpu"]))
+        (group / "cpu.cfs_period_us").write_text(str(PERIOD_US), encoding="ascii")
+        (group / "cpu.cfs_quota_us").write_text(str(self._quota_us or -1), encoding="ascii")
+        (group / "cpu.shares").write_text(_HEAVY["cpu.shares"], encoding="ascii")
         self._make("cpuacct", Path(found["cpuacct"]))
 
     def _make(self, name: str, root: Path) -> Path:
-        own = root / self.name
-        own.mkdir(exist_ok=True)
-        self.folders[name] = own
-        return own
+        folder = root / self.name
+        folder.mkdir(exist_ok=True)
+        self.folders[name] = folder
+        return folder
 
     @property
     def _quota_us(self) -> int:

@@ -49,8 +49,8 @@ class Command:
         """Return the hash of the command and of what it reads; files that are results are not read."""
         found = hashlib.sha256(f"{self.run} {self.options}".encode())
         rooms = [Path(word).parent for word in self.run.split() if word.startswith("experiments/")]
-        own = [str(room / pattern) for room in rooms for pattern in ("*.py", "*.json")]
-        for path in sorted({path for pattern in (*READ, *own) for path in ROOT.glob(pattern)} - written):
+        room_patterns = [str(room / pattern) for room in rooms for pattern in ("*.py", "*.json")]
+        for path in sorted({path for pattern in (*READ, *room_patterns) for path in ROOT.glob(pattern)} - written):
             found.update(str(path.relative_to(ROOT)).encode() + b"\0" + _content(path) + b"\0")
         return found.hexdigest()[:20]
 

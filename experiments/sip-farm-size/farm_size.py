@@ -58,16 +58,16 @@ def line(rate: int, hold: str, seconds: float) -> tuple[str, ...]:
     """Return a line of the table."""
     run_once(rate, hold, 0.2)
     run, cpu_s = run_once(rate, hold, seconds)
-    own: Any = run.engine.rows(loads)[1]
-    begun, peak = int(own.begun), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB
+    load: Any = run.engine.rows(loads)[1]
+    begun, peak = int(load.begun), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MIB
     return (
         f"{rate:,}",
         hold,
         f"{seconds / cpu_s:.1f}",
         f"{1e6 * cpu_s / begun:.0f}",
         f"{run.engine.events / begun:.0f}",
-        f"{int(own.most_active):,}",
-        str(int(own.failed)),
+        f"{int(load.most_active):,}",
+        str(int(load.failed)),
         f"{peak:.0f}",
     )
 

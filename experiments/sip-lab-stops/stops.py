@@ -150,14 +150,14 @@ def kept(seen: Mapping[tuple[str, str], float]) -> dict[str, float]:
 
 def play_cells(results: Results, fitted: tuple[float, float], keep: Keep) -> None:
     """Play all structures at all prices."""
-    own = {STOPS: drawn(*fitted), MINUTE: stopping(fitted[1], "{every: 60 s}"), QUEUEING: ()}
+    stop_settings = {STOPS: drawn(*fitted), MINUTE: stopping(fitted[1], "{every: 60 s}"), QUEUEING: ()}
     speeds = results.setdefault("speeds", {})
     for environment in MODELS:
         if environment not in speeds:
-            error, speed = right_speed(lambda e, more: model(e, (*own[STOPS], *more)), environment)
+            error, speed = right_speed(lambda e, more: model(e, (*stop_settings[STOPS], *more)), environment)
             speeds[environment] = compact({"error": error, "speed": speed})
             keep()
-    for name, extra in own.items():
+    for name, extra in stop_settings.items():
         for price in PRICES:
             for environment in MODELS:
                 key = f"{name}, {price}, {environment}"
@@ -253,10 +253,10 @@ def by_rule() -> dict[tuple[str, int], float]:
     found = {}
     for environment, step in judged_cells():
         others = [each for other in MODELS if other != environment for each in spares(other).values()]
-        own = spares(environment)[step][0]
+        cpu_spare = spares(environment)[step][0]
         least_clean = min(spare for spare, tipped in others if not tipped)
         most_tipped = max(spare for spare, tipped in others if tipped)
-        found[environment, step] = 0.0 if own >= least_clean else 1.0 if own <= most_tipped else 0.5
+        found[environment, step] = 0.0 if cpu_spare >= least_clean else 1.0 if cpu_spare <= most_tipped else 0.5
     return found
 
 
@@ -334,11 +334,11 @@ def price_rows(results: Results) -> Iterator[list[str]]:
 def spare_rows() -> Iterator[list[str]]:
     """Yield spare capacity of the judged cells, and the border in each environment."""
     for environment in MODELS:
-        own = spares(environment)
-        clean = min(spare for spare, tipped in own.values() if not tipped)
-        tipped = max(spare for spare, tipped in own.values() if tipped)
+        spare_by_step = spares(environment)
+        clean = min(spare for spare, tipped in spare_by_step.values() if not tipped)
+        tipped = max(spare for spare, tipped in spare_by_step.values() if tipped)
         asked = ", ".join(f"{s}: {by_rule()[e, s]:g}" for e, s in judged_cells() if e == environment)
-        yield [environment, f"{len(own)}", f"{clean:.1f}", f"{tipped:.1f}", asked]
+        yield [environment, f"{len(spare_by_step)}", f"{clean:.1f}", f"{tipped:.1f}", asked]
 
 
 def page(results: Results) -> str:

@@ -142,11 +142,11 @@ def factor_for(
 
 def fitted(assignments: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Set the costs again for work that grows with utilization: registrations, messages, relays, exits."""
-    own = factor_for("native", assignments, REGISTRATIONS, ["pre_registration"])
-    own = (*own, *factor_for("native", (*assignments, *own), MESSAGES, INPUTS))
-    virtual = (*own, *factor_for("virtual", (*assignments, *own), RELAY, INPUTS))
+    native = factor_for("native", assignments, REGISTRATIONS, ["pre_registration"])
+    native = (*native, *factor_for("native", (*assignments, *native), MESSAGES, INPUTS))
+    virtual = (*native, *factor_for("virtual", (*assignments, *native), RELAY, INPUTS))
     protected = (*virtual, *factor_for("virtual_ft", (*assignments, *virtual), EXITS, INPUTS))
-    return {"native": own, "virtual": virtual, "virtual_ft": protected}
+    return {"native": native, "virtual": virtual, "virtual_ft": protected}
 
 
 # Runs and what they say
@@ -154,12 +154,12 @@ def fitted(assignments: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 def assignments_of(name: str, environment: str, costs: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return all assignments of a variant in an environment."""
-    own = VARIANTS[name]
-    if GROWTH[0] in own:
-        own = (*own, *costs[environment])
+    assignments = VARIANTS[name]
+    if GROWTH[0] in assignments:
+        assignments = (*assignments, *costs[environment])
     if environment == "virtual_ft" and "0.76" in name:
-        own = (*own, *FT_FLUSH)
-    return own
+        assignments = (*assignments, *FT_FLUSH)
+    return assignments
 
 
 def summary(name: str, environment: str, assignments: tuple[str, ...], replication: int) -> dict[str, Any]:
@@ -196,11 +196,11 @@ def table(results: list[dict[str, Any]]) -> str:
     heads = ("variant", "native (11)", "virtual (7)", "FT (7)", "REG1, virtual 1-5", "REG2", "pre-registration")
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for name in VARIANTS:
-        own = [r for r in results if r["variant"] == name]
-        if not own:
+        of_variant = [r for r in results if r["variant"] == name]
+        if not of_variant:
             continue
-        cells = [shares([r["stop"] for r in own if r["environment"] == e]) for e in MODELS]
-        virtual = [r["largest_ms"] for r in own if r["environment"] == "virtual"]
+        cells = [shares([r["stop"] for r in of_variant if r["environment"] == e]) for e in MODELS]
+        virtual = [r["largest_ms"] for r in of_variant if r["environment"] == "virtual"]
         cells += [" ".join(medians(virtual, delay)[1:]) for delay in ("REG1", "REG2")]
         cells.append(" ".join(medians(virtual, delay)[0] for delay in ("REG1", "REG2")))
         lines.append(f"| {name} | " + " | ".join(cells) + " |")

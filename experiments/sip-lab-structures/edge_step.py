@@ -91,8 +91,8 @@ def play(name: str, costs: Mapping[str, Sequence[str]], replications: int, ramps
     """Play everything of one structure."""
 
     def of(environment: str) -> tuple[str, ...]:
-        own = STRUCTURES[name]
-        return (*own, *costs[environment]) if GROWTH[0] in own else own
+        assignments = STRUCTURES[name]
+        return (*assignments, *costs[environment]) if GROWTH[0] in assignments else assignments
 
     return {
         "edge": [edge(of("virtual"), r) for r in range(replications)],

@@ -117,16 +117,16 @@ def divided() -> dict[str, float]:
 
 def model(name: str, environment: str, settings: Sequence[str]) -> ModelSpec:
     """Return the model of an environment under a structure, with further settings."""
-    own = STRUCTURES[name]
-    protection = own.protection if environment == "virtual_ft" else ()
-    spec = load_model(MODELS[environment], (*own.assignments, *protection, *settings)).spec
-    values = dict(fitted(own.joint)) if own.joint else divided() if own.divided else {}
-    if own.divided and environment == "native":
+    structure = STRUCTURES[name]
+    protection = structure.protection if environment == "virtual_ft" else ()
+    spec = load_model(MODELS[environment], (*structure.assignments, *protection, *settings)).spec
+    values = dict(fitted(structure.joint)) if structure.joint else divided() if structure.divided else {}
+    if structure.divided and environment == "native":
         values[f"{SERVER}growth_per_transaction"] = fitted("native-full")[f"{SERVER}growth_per_transaction"]
     if environment == "native":
         values = {path: value for path, value in values.items() if path not in WITHIN_MACHINES}
-    if environment == "virtual_ft" and own.protected:
-        values |= fitted(own.protected)
+    if environment == "virtual_ft" and structure.protected:
+        values |= fitted(structure.protected)
     return with_values(spec, values)
 
 
@@ -393,10 +393,10 @@ def main() -> None:
     if arguments.output and arguments.output.exists():
         done = json.loads(arguments.output.read_text())
     for name in arguments.structure or STRUCTURES:
-        own = done.setdefault(name, {})
+        parts_played = done.setdefault(name, {})
         for part in parts(arguments.what, arguments.environment or list(MODELS)):
-            if part not in own:
-                own[part] = played(name, part, arguments.runs)
+            if part not in parts_played:
+                parts_played[part] = played(name, part, arguments.runs)
                 if arguments.output:
                     arguments.output.write_text(json.dumps(done) + "\n", encoding="utf-8")
                 print(name, part, file=sys.stderr, flush=True)

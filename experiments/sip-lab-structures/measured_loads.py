@@ -65,13 +65,13 @@ def structures(only: str) -> dict[str, Make]:
     for name, key in FITTED.items():
         found[name] = lambda environment, settings, key=key: joint.model(key, environment, settings)
     costs: dict[str, tuple[str, ...]] = {}
-    for name, own in SET.items():
+    for name, assignments in SET.items():
 
-        def make(environment: str, settings: Sequence[str], own: tuple[str, ...] = own) -> ModelSpec:
-            if GROWTH[0] in own and not costs:
+        def make(environment: str, settings: Sequence[str], assignments: tuple[str, ...] = assignments) -> ModelSpec:
+            if GROWTH[0] in assignments and not costs:
                 costs.update(fitted(ALL))
-            extra = costs[environment] if GROWTH[0] in own else ()
-            return load_model(MODELS[environment], (*own, *extra, *settings)).spec
+            extra = costs[environment] if GROWTH[0] in assignments else ()
+            return load_model(MODELS[environment], (*assignments, *extra, *settings)).spec
 
         found[name] = make
     return {name: make for name, make in found.items() if only in name}

@@ -42,8 +42,8 @@ def test_a_model_says_the_loads_that_its_calibration_fitted(name):
 
 
 def test_every_shipped_model_that_was_fitted_is_held_by_the_test_above():
-    own = {name for name in shipped_models() if (text := load_model(name).spec.calibrated) and not text.not_covered}
-    assert own == set(FITS)
+    fitted = {name for name in shipped_models() if (text := load_model(name).spec.calibrated) and not text.not_covered}
+    assert fitted == set(FITS)
     for model, name in FITS.items():
         assert fitted_loads(name)[1].endswith(f"{model}.yaml")
 

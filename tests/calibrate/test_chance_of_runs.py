@@ -104,9 +104,11 @@ def test_one_observation_for_each_parameter_has_it_too():
     apart = [np.array([way]) for way in (-2.0, 1.0, 1.0)]
     with_it, without = (fit_at(asked, [("s", "cpu")], found, np.zeros(1), np.ones(1), each) for each in (apart, ()))
     half = [(each.high["a"] - each.low["a"]) / 2.0 for each in (with_it, without)]
-    own = 4.303 * math.sqrt(3.0 + 3.0 / 3.0) / 40.0  # sample variance 3, of one and the mean of three; two degrees
-    assert half[0] == pytest.approx(math.hypot(half[1], own), rel=0.05)
-    assert with_it.chance_share["a"] == pytest.approx(own**2 / (own**2 + half[1] ** 2), rel=0.05)
+    half_width = (
+        4.303 * math.sqrt(3.0 + 3.0 / 3.0) / 40.0
+    )  # sample variance 3, of one and the mean of three; two degrees
+    assert half[0] == pytest.approx(math.hypot(half[1], half_width), rel=0.05)
+    assert with_it.chance_share["a"] == pytest.approx(half_width**2 / (half_width**2 + half[1] ** 2), rel=0.05)
 
 
 def test_a_fit_hands_over_what_each_replication_says(monkeypatch):
@@ -127,9 +129,9 @@ def test_a_fit_hands_over_what_each_replication_says(monkeypatch):
     asked = definition(), definition(replications=4)
     one, four = (search_for(each, lab(), data).fit for each in asked)
     assert list(one.chance_share) == list(four.chance_share) == [COST]
-    for found, own in ((four, 2.365 * math.sqrt(4.0 / 7.0 * 1.25)), (one, 2.365 * math.sqrt(4.0 / 7.0 * 2.0))):
+    for found, half_width in ((four, 2.365 * math.sqrt(4.0 / 7.0 * 1.25)), (one, 2.365 * math.sqrt(4.0 / 7.0 * 2.0))):
         half = (found.high[COST] - found.low[COST]) / 2.0
-        assert half == pytest.approx(own * 0.025 * 1_200_000.0, rel=0.06)
+        assert half == pytest.approx(half_width * 0.025 * 1_200_000.0, rel=0.06)
 
 
 def test_the_table_and_the_record_say_whether_intervals_hold_it(monkeypatch, tmp_path, capsys):

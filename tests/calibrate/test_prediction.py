@@ -41,7 +41,7 @@ FIT = {
 
 def fit(correlation: float = 0.0, **changes) -> DrawableFit:
     """Two parameters of 100 with an interval of 80 to 140, and of 1 with one of 0.9 to 1.1."""
-    own = {
+    fields = {
         "name": "two",
         "values": {"a": 100.0, "b": 1.0},
         "low": {"a": 80.0, "b": 0.9},
@@ -50,7 +50,7 @@ def fit(correlation: float = 0.0, **changes) -> DrawableFit:
         "correlations": {"a ~ b": correlation},
         "settings": (),
     }
-    return DrawableFit(**{**own, **changes})
+    return DrawableFit(**{**fields, **changes})
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def test_draws_do_not_depend_on_where_the_file_lies(here):
 @pytest.mark.parametrize("correlation", [-0.9, 0.6])
 def test_draws_have_the_intervals_and_correlations_of_the_fit(correlation):
     """2,000 points: shares within 3.5 standard errors, the correlation within 0.05 (3.5 of them at 0.6)."""
-    own = fit(correlation)
-    points = [own.draw(1, n) for n in range(2000)]
+    drawable = fit(correlation)
+    points = [drawable.draw(1, n) for n in range(2000)]
     a, b = (np.array([point[name] for point in points]) for name in "ab")
     error = 3.5 * math.sqrt(0.025 * 0.975 / 2000)
     for share in ((a > 140).mean(), (a < 80).mean(), (b > 1.1).mean(), (b < 0.9).mean()):
@@ -110,12 +110,12 @@ def test_every_shipped_fit_is_readable():
 
 
 def test_a_model_that_divides_fitted_costs_keeps_its_division():
-    own, virtual = load_model("lab-virtual").spec, read_fit("sip-lab/virtual")
+    native, virtual = load_model("lab-virtual").spec, read_fit("sip-lab/virtual")
     drawn = virtual.draw(1, 0)
     key = "domains.sut.applications.proxy.touch_cost"
-    ratio = read(virtual.scaled(own, drawn), key) / read(own, key)
+    ratio = read(virtual.scaled(native, drawn), key) / read(native, key)
     assert ratio == pytest.approx(drawn[key] / virtual.values[key], rel=1e-5)
-    assert read(virtual.scaled(own, virtual.values), key) == read(own, key)
+    assert read(virtual.scaled(native, virtual.values), key) == read(native, key)
 
 
 def test_what_a_fit_gave_the_virtual_machine_alone_is_not_given_to_bare_metal():
@@ -129,7 +129,7 @@ AFTER_SEND = "domains.sut.applications.proxy.work_after_send"
 
 def share_fit(**changes) -> DrawableFit:
     """A share of the work that the data do not tell; the fit ended at 0.2 of 0 to 0.8."""
-    own = {
+    fields = {
         "name": "share",
         "values": {AFTER_SEND: 0.2},
         "low": {AFTER_SEND: 0.0},
@@ -139,24 +139,24 @@ def share_fit(**changes) -> DrawableFit:
         "settings": (),
         "undetermined": frozenset({AFTER_SEND}),
     }
-    return DrawableFit(**{**own, **changes})
+    return DrawableFit(**{**fields, **changes})
 
 
 def test_what_the_data_do_not_tell_is_drawn_evenly_from_what_was_possible(here):
     """2,000 points over 0 to 0.8; each fifth of it within 3.5 standard errors, whatever the model's own value."""
-    own, model = share_fit(), load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0.9"]).spec
-    drawn = np.array([own.draw(1, n)[AFTER_SEND] for n in range(2000)])
+    found, model = share_fit(), load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0.9"]).spec
+    drawn = np.array([found.draw(1, n)[AFTER_SEND] for n in range(2000)])
     shares = np.histogram(drawn, bins=5, range=(0.0, 0.8))[0] / 2000
     assert shares == pytest.approx(0.2, abs=3.5 * math.sqrt(0.2 * 0.8 / 2000))
-    assert read(own.scaled(model, own.draw(1, 3)), AFTER_SEND) == drawn[3], "no multiple of 0.9 by drawn over 0.2"
+    assert read(found.scaled(model, found.draw(1, 3)), AFTER_SEND) == drawn[3], "no multiple of 0.9 by drawn over 0.2"
 
 
 def test_what_was_fitted_as_zero_is_drawn_too(here):
     """A ratio to 0 is none."""
-    own = share_fit(values={AFTER_SEND: 0.0}, undetermined=frozenset())
+    found = share_fit(values={AFTER_SEND: 0.0}, undetermined=frozenset())
     model = load_model(here / "tiny.yaml", [f"{AFTER_SEND}=0"]).spec
-    drawn = {own.draw(1, n)[AFTER_SEND] for n in range(10)}
-    assert {read(own.scaled(model, own.draw(1, n)), AFTER_SEND) for n in range(10)} == drawn
+    drawn = {found.draw(1, n)[AFTER_SEND] for n in range(10)}
+    assert {read(found.scaled(model, found.draw(1, n)), AFTER_SEND) for n in range(10)} == drawn
     assert max(drawn) > 0.05
 
 
@@ -261,14 +261,14 @@ def test_figures_are_named_by_quantity_or_whole():
 
 
 def test_a_prediction_does_not_depend_on_workers_and_goes_on_where_it_was(here):
-    model, own = load_model(here / "tiny.yaml"), read_fit(str(here / "fit.json"))
+    model, drawable = load_model(here / "tiny.yaml"), read_fit(str(here / "fit.json"))
     with resumable_store(here / "out", "predict") as store:
-        first = predict(model, [own], draws=3, execution=Execution(jobs=2, store=store))
+        first = predict(model, [drawable], draws=3, execution=Execution(jobs=2, store=store))
     with resumable_store(here / "out", "predict") as store:
         assert store is not None
-        again = predict(model, [own], draws=4, execution=Execution(jobs=1, store=store))
+        again = predict(model, [drawable], draws=4, execution=Execution(jobs=1, store=store))
         assert [count for _, count in store.studies()] == [8], "six of them from before"
-    undisturbed = predict(model, [own], draws=3, execution=Execution(jobs=1))
+    undisturbed = predict(model, [drawable], draws=3, execution=Execution(jobs=1))
     assert repr(first.figures) == repr(undisturbed.figures), "whose nan is not even itself from Python 3.13 on"
     cpu = {f.name: f for f in again.figures}["step_1/cpu"]
     assert cpu.runs == cpu.of == 8
@@ -290,9 +290,9 @@ def test_another_structure_stands_beside(here):
     other["calibration"] = {**FIT["calibration"], "overrides": [f"{REGISTER}=9 ms", "workloads.calls.subscribers=3"]}
     (here / "other.json").write_text(json.dumps(other))
     model = load_model(here / "tiny.yaml")
-    own, dear = read_fit(str(here / "fit.json")), read_fit(str(here / "other.json"))
+    drawable, dear = read_fit(str(here / "fit.json")), read_fit(str(here / "other.json"))
     assert dear.settings == (f"{REGISTER}=9 ms",), "its load is not its structure"
-    found = predict(model, [own], [dear], draws=2, figures=["cpu"])
+    found = predict(model, [drawable], [dear], draws=2, figures=["cpu"])
     step = {f.name: f for f in found.figures}["step_1/cpu"]
     assert step.most > 1.2 * step.least
     assert step.low <= step.least < step.most <= step.high

@@ -65,9 +65,9 @@ def test_the_shell_completes_commands_options_and_shipped_models():
 
 
 def test_importing_the_package_imports_nothing_else():
-    own = "{m for m in sys.modules if m.startswith('vftsim.') and not m.startswith('vftsim.interface')}"
+    loaded = "{m for m in sys.modules if m.startswith('vftsim.') and not m.startswith('vftsim.interface')}"
     others = "{'numpy', 'pandas', 'pydantic', 'matplotlib', 'simpy'} & sys.modules.keys()"
-    code = f"import vftsim, sys; sys.exit({own} != {{'vftsim._version'}} or bool({others}))"
+    code = f"import vftsim, sys; sys.exit({loaded} != {{'vftsim._version'}} or bool({others}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -77,9 +77,9 @@ def test_every_shipped_model_runs_on_it():
         assert all(is_ours(type(part)) for part in parts_in(spec)), name
         for kind in kinds_of(spec):
             assert kind in linked.kinds[kind.sort.name], f"{name}: {kind.name}"
-        own = linked_for(spec)
-        assert own.tables.keys() <= linked.tables.keys(), name
-        assert own.functions.keys() <= linked.functions.keys(), name
+        single = linked_for(spec)
+        assert single.tables.keys() <= linked.tables.keys(), name
+        assert single.functions.keys() <= linked.functions.keys(), name
 
 
 def test_a_part_from_outside_has_a_kernel_of_its_own(monkeypatch: pytest.MonkeyPatch):

@@ -199,9 +199,11 @@ def idle(name: str, assignments=()) -> list[str]:
 
 def is_alone(spec, host) -> bool:
     """Whether each vCPU of a host is alone on its pCPU, so that none ever changes from one to another."""
-    own = [domain for domain in spec.expanded().values() if spec.host_of(domain) == host]
-    pins = [pcpu for domain in own for pcpu in domain.affinity or ()]
-    return all(domain.vcpus == 1 for domain in own) and (len(own) == 1 or len(pins) == len({*pins}) == len(own))
+    domains = [domain for domain in spec.expanded().values() if spec.host_of(domain) == host]
+    pins = [pcpu for domain in domains for pcpu in domain.affinity or ()]
+    return all(domain.vcpus == 1 for domain in domains) and (
+        len(domains) == 1 or len(pins) == len({*pins}) == len(domains)
+    )
 
 
 def has_effect(base, path, value, reference) -> bool:

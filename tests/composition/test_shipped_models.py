@@ -59,7 +59,7 @@ def test_a_shipped_model_runs_conserves_and_carries_a_light_load(name):
         (work,) = record.of_kind(BatchWork)
         assert work[-1].transactions > 0
     elif short is SHORT_TIERS:
-        tiers = [own for _, _, own in record.of_kind(ServiceWork)]
+        tiers = [tier for _, _, tier in record.of_kind(ServiceWork)]
         assert len(tiers) > 1
         assert all(each.requests > 0 and each.failed == 0 for each in tiers)
     elif short is SHORT_FARM:

@@ -128,16 +128,16 @@ def _at_warm_up_end(run: Run) -> Values:
 
 
 def _flow(run: Run, name: str) -> Values:
-    head, own = f"flow.{name}", run.built.drivers[name].record
+    head, flow = f"flow.{name}", run.built.drivers[name].record
     fields = ("delivered", "dropped", "late", "loss_events", "all_delivered", "all_dropped")
-    found: Values = {f"{head}.{field}": int(getattr(own, field)) for field in fields}
-    first = int(own.first_stream)
-    ends: list[Any] = list(run.engine.rows(stream_ends)[first : first + int(own.streams)])
+    found: Values = {f"{head}.{field}": int(getattr(flow, field)) for field in fields}
+    first = int(flow.first_stream)
+    ends: list[Any] = list(run.engine.rows(stream_ends)[first : first + int(flow.streams)])
     jitter = [float(end.jitter_ns) for end in ends if end.received]
     # By the rule of the recording: a stream with one packet counts as one without jitter.
     found[f"{head}.jitter.mean"] = (sum(jitter) / len(jitter) if jitter else 0.0).hex()
     found |= list_values(f"{head}.jitter", [float(end.jitter_ns) for end in ends])
-    return found | histogram_values(f"{head}.delay", histogram(run.engine, int(own.delays)))
+    return found | histogram_values(f"{head}.delay", histogram(run.engine, int(flow.delays)))
 
 
 def _parts(run: Run) -> Iterator[tuple[str, Any]]:
@@ -149,11 +149,11 @@ def _parts(run: Run) -> Iterator[tuple[str, Any]]:
         yield f"ring.{name}.occupied", occupied
     names = {row: name for name, row in run.built.hosts[HOST].io.nics.items()}
     for stage in run.built.hosts[HOST].io.stages:
-        own: Any = rows(stages)[stage.row]
+        stage_row: Any = rows(stages)[stage.row]
         name = f"{stage.owner}.{stage.name}"
         if not stage.owner:
-            name = f"driver.receive {names[int(own.nic)]}" if own.nic else "driver.transmit"
-        yield f"stage.{name}.batches", int(own.batches)
+            name = f"driver.receive {names[int(stage_row.nic)]}" if stage_row.nic else "driver.transmit"
+        yield f"stage.{name}.batches", int(stage_row.batches)
     for name, program in run.built.programs.items():
         if isinstance(program, PoolProgram):
             yield f"application.{name}.blocked", int(program.record.blocked)

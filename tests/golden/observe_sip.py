@@ -319,8 +319,8 @@ def _protection(run: ObservedRun) -> Values:
 
 
 def _pair(engine: Engine, row: int) -> Values:
-    own, throttle = engine.rows(locksteps)[row], engine.rows(throttles)[row]
-    pair = engine.rows(pairs)[own.pair]
+    lockstep, throttle = engine.rows(locksteps)[row], engine.rows(throttles)[row]
+    pair = engine.rows(pairs)[lockstep.pair]
     log, replay = pair.log, pair.secondary
     return {
         "protection.state": state_name(engine, row),
@@ -330,7 +330,7 @@ def _pair(engine: Engine, row: int) -> Values:
         "protection.log.unsent_bytes": int(log.unsent_bytes),
         "protection.log.last_depart_ns": int(log.last_depart_ns),
         "protection.log.last_arrival_ns": int(log.last_arrival_ns),
-        "protection.replay.busy_ns": int(own.replayed_ns + replay.busy_ns),
+        "protection.replay.busy_ns": int(lockstep.replayed_ns + replay.busy_ns),
         "protection.replay.end_ns": int(replay.end_ns),
         "protection.replay.lag_ns": int(replay.lag_ns),
         "protection.throttle.share": float(throttle.share).hex(),

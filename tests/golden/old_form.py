@@ -141,8 +141,8 @@ def _special_of_lab(path: Path, value: Any, leaves: Mapping[Path, Any]) -> list[
     is_shared = bool(leaves.get(("protection", "channel", "shared")))
     match path:
         case ("nics", "background", traffic, *rest):
-            own = leaves.get(("nics", "layout", traffic)) or next(_cards(leaves))
-            return [(("networks", str(own), "background", traffic, *rest), value)]
+            traffic_card = leaves.get(("nics", "layout", traffic)) or next(_cards(leaves))
+            return [(("networks", str(traffic_card), "background", traffic, *rest), value)]
         case ("protection", "channel", "shared") if value:
             return [(("domains", "sut", "protection", "channel", "network"), card)]
         case (

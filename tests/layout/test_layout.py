@@ -122,7 +122,7 @@ def test_files_are_short_and_finished() -> None:
 def test_nobody_draws_random_numbers_of_his_own() -> None:
     """The ``random`` module nowhere; of ``numpy.random`` only generators of one's own, never its global state."""
     roots = {path: {name.split(".")[0] for name in _imported(path)} for path in _FILES}
-    assert [_name(path) for path, own in roots.items() if own & {"random", "secrets"}] == []
+    assert [_name(path) for path, imported in roots.items() if imported & {"random", "secrets"}] == []
     allowed = {"Generator", "SeedSequence", "PCG64DXSM", "default_rng"}
     rooms = {"sampling", "stats", "calibrate"}
     wrong = [
@@ -144,7 +144,7 @@ def _of_numpy_random(path: Path) -> list[ast.Attribute]:
 def test_model_rooms_do_not_look_at_the_wall_clock() -> None:
     clocks = {"time", "datetime"}
     looks = {path: {name.split(".")[0] for name in _imported(path)} & clocks for path in _FILES}
-    assert [_name(path) for path, own in looks.items() if own and _room(path) in _MODEL_ROOMS] == []
+    assert [_name(path) for path, reads in looks.items() if reads and _room(path) in _MODEL_ROOMS] == []
 
 
 def test_no_model_class_has_its_annotations_read_from_text() -> None:

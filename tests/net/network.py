@@ -71,9 +71,9 @@ def disconnect(sim: Sim, port: int, _: int) -> int:
 
 @entry
 def reserve_now(sim: Sim, row: int, size_bytes: int) -> int:
-    own = links(sim)[row]
-    reserve(sim, own, size_bytes, size_bytes * 8_000_000_000 // own.rate_bits_per_s)
-    return backlog_ns(sim, own)
+    link = links(sim)[row]
+    reserve(sim, link, size_bytes, size_bytes * 8_000_000_000 // link.rate_bits_per_s)
+    return backlog_ns(sim, link)
 
 
 @work_done

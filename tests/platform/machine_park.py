@@ -277,10 +277,15 @@ class Park:
     def _attempt(self, number: int, time_ns: int) -> int:
         row, stream = self.engine.add(streams, number=number, uses=1)
         stream.demands[:] = [1.0] * DEMANDS_PER_ATTEMPT
-        own = self.engine.rows(attempts)[row]
+        attempt = self.engine.rows(attempts)[row]
         scenario = self._pick.choice(self._scenarios)
-        own.bench, own.phase, own.scenario, own.counted = self.bench.row, self.bench.phase, int(scenario), True
-        own.start_ns, own.ring_ns, own.hold_ns, own.destination = time_ns, 2 * MS, 3 * MS, -1
+        attempt.bench, attempt.phase, attempt.scenario, attempt.counted = (
+            self.bench.row,
+            self.bench.phase,
+            int(scenario),
+            True,
+        )
+        attempt.start_ns, attempt.ring_ns, attempt.hold_ns, attempt.destination = time_ns, 2 * MS, 3 * MS, -1
         return row
 
     def run(self, until_ns: int = 200 * MS) -> "Park":
@@ -299,16 +304,16 @@ class Park:
     def drop_counts(self) -> dict[tuple[str, str], int]:
         """Drops by place and cause, those of links, guard and moderated card too."""
         nic = self.engine.rows(moderated.guest_nics)[self.port]
-        own = {
+        drops = {
             ("guard", "no room"): int(self.engine.rows(guards)[self.guard].no_room),
             ("network card", "lost"): int(self.engine.rows(guards)[self.guard].card_lost),
             ("card", "ring full"): int(nic.ring_full),
             ("card", "down"): int(nic.down),
         }
         if self.case.application == "sip_server":
-            own["socket buffer", "full"] = int(self.engine.rows(sip_servers)[self.server].buffer_full)
-        own |= {("link", str(number)): int(row.queue_full) for number, row in enumerate(self.rows(links))}
-        counts = {key: self.dropped(row) for key, row in own.items() if row}
+            drops["socket buffer", "full"] = int(self.engine.rows(sip_servers)[self.server].buffer_full)
+        drops |= {("link", str(number)): int(row.queue_full) for number, row in enumerate(self.rows(links))}
+        counts = {key: self.dropped(row) for key, row in drops.items() if row}
         return {key: count for key, count in (self.io.drop_counts() | counts).items() if count}
 
     def packets_in_use(self) -> int:
@@ -341,9 +346,9 @@ class Park:
         if self.case.application == "sip_server":
             self._check_server()
         else:
-            own = self.engine.rows(tally)[1]
-            assert own.lost == sum(self.drop_counts().values())
-            assert own.sent + own.copied == own.delivered + own.lost + own.discarded + in_use
+            counts = self.engine.rows(tally)[1]
+            assert counts.lost == sum(self.drop_counts().values())
+            assert counts.sent + counts.copied == counts.delivered + counts.lost + counts.discarded + in_use
         self._check_slots(in_use)
         cpu.check_conservation(self.engine, self.host)
         protect.check_conservation(self.engine, self.guard)
@@ -367,7 +372,7 @@ class Park:
 
     def result(self) -> dict[str, Any]:
         """What came of it, to compare engines."""
-        own = self.engine.rows(tally)[1]
+        counts = self.engine.rows(tally)[1]
         made: dict[str, Any] = {
             "drops": self.drop_counts(),
             "in_use": self.packets_in_use(),
@@ -378,7 +383,13 @@ class Park:
             "stopped_ns": int(self.engine.rows(guards)[self.guard].stopped_ns),
             "links": [(int(one.sent), int(one.delivered), int(one.free_ns)) for one in self.rows(links)],
             "seen": [(int(one.time_ns), int(one.number)) for one in self.rows(seen)],
-            "tally": (int(own.sent), int(own.delivered), int(own.lost), int(own.copied), int(own.discarded)),
+            "tally": (
+                int(counts.sent),
+                int(counts.delivered),
+                int(counts.lost),
+                int(counts.copied),
+                int(counts.discarded),
+            ),
         }
         if self.case.application == "sip_server":
             server = self.engine.rows(sip_servers)[self.server]

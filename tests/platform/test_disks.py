@@ -50,14 +50,14 @@ answers = Table("disk_answers", Answer, 1 << 18)
 @event
 def on_ask(sim: Sim, place: int, token: int) -> None:
     """Ask for what the place says, 10 times a tag and what; what is done at once is noted at once."""
-    own = disks.disks(sim)[1]
+    disk = disks.disks(sim)[1]
     is_done = False
     if place % 10 == READ:
-        disks.read(sim, own, 1, place // 10, 0)
+        disks.read(sim, disk, 1, place // 10, 0)
     elif place % 10 == WRITE:
-        is_done = disks.write(sim, own, 1, place // 10, 1000)
+        is_done = disks.write(sim, disk, 1, place // 10, 1000)
     else:
-        is_done = disks.flush(sim, own, 1, place // 10)
+        is_done = disks.flush(sim, disk, 1, place // 10)
     if is_done:
         row = answers.new(sim)
         answers(sim)[row].time_ns = sim.now_ns
@@ -295,9 +295,9 @@ def test_lockstep_logs_what_is_read_and_prices_each_operation():
         parameters = {"kind": "lockstep", "log": log, "cost": prices}
         lab = DiskLab().computing(processes=1, cv=0, reads=100, size=4096).guarded(parameters)
         lab.run(1000 * MS)
-        own = lab.engine.rows(recordings)[lab.guard]
+        recording = lab.engine.rows(recordings)[lab.guard]
         done = int(lab.engine.rows(local_disks)[lab.disk].reads)
-        assert own.disk_operations == done > 20
+        assert recording.disk_operations == done > 20
         logged[disk_reads] = int(lab.engine.rows(channels)[lab.guard].sent_bytes) / done
         price_ns = 30_000 + (8_000 if disk_reads else 0)
         plain = DiskLab().computing(processes=1, cv=0, reads=100, size=4096).run(1000 * MS)

@@ -70,8 +70,8 @@ def at_first_byte(old: Any, namespace: dict[str, Any]) -> Any:
     """A state counts as received with its first byte."""
 
     def ack_arrival_ns(sim: Any, guard: Any) -> int:
-        own, channel = sim.state_streams[guard.row], sim.channels[guard.row]
-        return max(sim.now_ns, int(own.sent_from_ns + own.latency_ns + channel.ack_ns))
+        stream, channel = sim.state_streams[guard.row], sim.channels[guard.row]
+        return max(sim.now_ns, int(stream.sent_from_ns + stream.latency_ns + channel.ack_ns))
 
     return ack_arrival_ns
 
@@ -90,13 +90,13 @@ def backwards(old: Any, namespace: dict[str, Any]) -> Any:
     """Of two outputs behind one barrier the second leaves first."""
 
     def seal(sim: Any, guard: Any) -> None:
-        own = sim.output_buffers[guard.row]
-        if own.fresh.length > 1:
-            rows, first = sim.held_outputs, own.fresh.first
-            own.fresh.first = rows[first].link
-            rows[own.fresh.last].link = first
+        buffer = sim.output_buffers[guard.row]
+        if buffer.fresh.length > 1:
+            rows, first = sim.held_outputs, buffer.fresh.first
+            buffer.fresh.first = rows[first].link
+            rows[buffer.fresh.last].link = first
             rows[first].link = 0
-            own.fresh.last = first
+            buffer.fresh.last = first
         old(sim, guard)
 
     return seal
@@ -104,7 +104,7 @@ def backwards(old: Any, namespace: dict[str, Any]) -> Any:
 
 def without_pages(old: Any, namespace: dict[str, Any]) -> Any:
     """A state is its fixed part."""
-    return lambda own: own.fixed_bytes
+    return lambda repl: repl.fixed_bytes
 
 
 def incomplete(old: Any, namespace: dict[str, Any]) -> Any:
@@ -156,9 +156,9 @@ def unlogged(old: Any, namespace: dict[str, Any]) -> Any:
 def by_departure(old: Any, namespace: dict[str, Any]) -> Any:
     """A message counts as received when it has left."""
 
-    def write(sim: Any, guard: Any, own: Any, size_bytes: int) -> Any:
-        done = old(sim, guard, own, size_bytes)
-        own.acked_ns = own.departed_ns
+    def write(sim: Any, guard: Any, repl: Any, size_bytes: int) -> Any:
+        done = old(sim, guard, repl, size_bytes)
+        repl.acked_ns = repl.departed_ns
         return done
 
     return write

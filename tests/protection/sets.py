@@ -50,7 +50,7 @@ class Setting:
 
     def parameters(self, kind: str = "checkpoint", **more: Any) -> dict[str, Any]:
         """Return what a model file would say."""
-        own: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "kind": kind,
             "interval": self.interval,
             "rule": self.rule,
@@ -63,7 +63,7 @@ class Setting:
             "reprotection": None,
             "failover": {"detection": {"timeout": S + 2 * self.interval}},
         }
-        return {**own, **more}
+        return {**fields, **more}
 
     def pages(self, run_ns: float) -> float:
         """Pages dirtied in a stretch of run time."""

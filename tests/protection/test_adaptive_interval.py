@@ -14,8 +14,8 @@ QUICK = A.but(rate=10_000_000_000)
 """A wire that never stretches an epoch."""
 
 
-def adaptive(setting=QUICK, until_ns=2 * S, own=None, **fields):
-    parameters = setting.parameters(adaptive={"longest": "400 ms", **(own or {})})
+def adaptive(setting=QUICK, until_ns=2 * S, rule=None, **fields):
+    parameters = setting.parameters(adaptive={"longest": "400 ms", **(rule or {})})
     return Plant(parameters, until_ns=until_ns, **fields).run()
 
 
@@ -50,7 +50,7 @@ def test_while_nobody_waits_it_grows_to_its_bound():
     plant = adaptive(until_ns=1200 * MS)
     assert plant.summary["states_taken"] == 6
     assert plant.summary["interval_ms"] == 400.0
-    still = adaptive(until_ns=1200 * MS, own={"growth": 1.0})
+    still = adaptive(until_ns=1200 * MS, rule={"growth": 1.0})
     assert still.summary["interval_ms"] == 25.0
 
 
@@ -67,7 +67,7 @@ def test_an_output_after_a_pause_in_the_traffic_waits_once():
 
 def test_it_is_never_shorter_than_allowed():
     plant = adaptive(
-        QUICK.but(fixed_pause=100 * US, working_set=0), own={"shortest": "7 ms"}, chunk_ns=MS, chunk_is_output=True
+        QUICK.but(fixed_pause=100 * US, working_set=0), rule={"shortest": "7 ms"}, chunk_ns=MS, chunk_is_output=True
     )
     assert period_ns(plant) == 7 * MS
 

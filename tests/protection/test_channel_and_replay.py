@@ -21,10 +21,10 @@ from vftsim.platform.protection.pair import pairs
 @entry
 def reach(sim: Sim, a: int, b: int) -> int:
     """Refer to everything that the tests call."""
-    own, secondary = channels(sim)[a], pairs(sim)[b].secondary
-    channel.push(sim, own, a)
-    channel.push_train(sim, own, a, a, a, a)
-    channel.hold_until(own, a)
+    state_channel, secondary = channels(sim)[a], pairs(sim)[b].secondary
+    channel.push(sim, state_channel, a)
+    channel.push_train(sim, state_channel, a, a, a, a)
+    channel.hold_until(state_channel, a)
     replay.start(sim, secondary)
     replay.execute(sim, secondary, a, a, a, a)
     replay.execute_train(sim, secondary, a, a, a, a, a, a)
@@ -127,13 +127,13 @@ def test_an_acknowledgement_takes_its_bits_and_the_way():
 def test_replay_by_hand():
     """Factor 2, 10 ns an entry: r = max(r, a) + 2 w + 10."""
     one = Arithmetic(factor=2.0, cost_ns=10, buffer_bytes=1000)
-    own = one.secondary
-    one.call(replay.execute, own, 100, 150, 10, 100)
-    assert (own.end_ns, own.lag_ns) == (360, 260)
-    one.call(replay.execute, own, 200, 250, 10, 0)
-    assert (own.end_ns, own.lag_ns) == (370, 170)
-    one.call(replay.execute, own, 1000, 1050, 10, 5)
-    assert (own.end_ns, own.lag_ns, own.busy_ns) == (1070, 70, 240)
+    secondary = one.secondary
+    one.call(replay.execute, secondary, 100, 150, 10, 100)
+    assert (secondary.end_ns, secondary.lag_ns) == (360, 260)
+    one.call(replay.execute, secondary, 200, 250, 10, 0)
+    assert (secondary.end_ns, secondary.lag_ns) == (370, 170)
+    one.call(replay.execute, secondary, 1000, 1050, 10, 5)
+    assert (secondary.end_ns, secondary.lag_ns, secondary.busy_ns) == (1070, 70, 240)
 
 
 @given(
@@ -160,19 +160,19 @@ def test_replay_of_a_train_ends_like_its_entries_one_by_one(start, first, period
 def test_full_secondary_buffer_admits_when_replay_has_made_room(entries):
     """Against a brute-force buffer looked through entry by entry; it holds what is not executed, and little more."""
     one = Arithmetic(cost_ns=5, buffer_bytes=100)
-    own, held, now = one.secondary, [], 0
+    secondary, held, now = one.secondary, [], 0
     for gap, size, work in entries:
         now += gap
-        arrival = now if replay.has_room(own, size) else one.call(replay.admit, own, now, size)
+        arrival = now if replay.has_room(secondary, size) else one.call(replay.admit, secondary, now, size)
         expected = now
         while sum(s for end, s in held if end > expected) + size > 100:
             expected = min(end for end, _ in held if end > expected)
         assert arrival == expected
-        one.call(replay.execute, own, now, arrival, size, work)
-        held.append((own.end_ns, size))
+        one.call(replay.execute, secondary, now, arrival, size, work)
+        held.append((secondary.end_ns, size))
         now = max(now, arrival)
     unexecuted = sum(end > now for end, _ in held)
-    assert own.buffer.length <= unexecuted + len(entries) // 2 + 1
+    assert secondary.buffer.length <= unexecuted + len(entries) // 2 + 1
 
 
 @given(st.floats(0, 1e15) | st.integers(0, 10**6).map(lambda n: n + 0.5))

@@ -84,9 +84,9 @@ def crash(time_ns: int, part: Kind = seen_checkpoint, spoil: Any = None) -> list
     played = passes.play(
         lambda: plant(part, spoil, faults=faults, until_ns=time_ns + 115 * MS), lambda p: p.engine, Plant.run
     )
-    own = alive() if part is seen_checkpoint and spoil is None else Oracle(RULES, plant(part, spoil, 200 * MS).run())
+    oracle = alive() if part is seen_checkpoint and spoil is None else Oracle(RULES, plant(part, spoil, 200 * MS).run())
     assert len(played.cuts) == 1
-    return own.judge(time_ns, played.run)
+    return oracle.judge(time_ns, played.run)
 
 
 def test_there_are_enough_crashes():
@@ -169,7 +169,7 @@ def state_of(namespace: dict[str, Any], sim: Any, guard: Any) -> Any:
 
 def without_disk(old: Any, namespace: dict[str, Any]) -> Any:
     """The network is released although the disk writes have not been sent."""
-    return lambda own: old(own) - own.disk_bytes
+    return lambda repl: old(repl) - repl.disk_bytes
 
 
 def cleared_early(old: Any, namespace: dict[str, Any]) -> Any:
@@ -190,8 +190,8 @@ def late_barrier(old: Any, namespace: dict[str, Any]) -> Any:
 def twice(old: Any, namespace: dict[str, Any]) -> Any:
     """The backup goes live twice."""
 
-    def fail_over(sim: Any, guard: Any, own: Any, declared_ns: int) -> None:
-        old(sim, guard, own, declared_ns)
+    def fail_over(sim: Any, guard: Any, repl: Any, declared_ns: int) -> None:
+        old(sim, guard, repl, declared_ns)
         call(namespace, replication.note, sim, guard, account.LIVE)
 
     return fail_over

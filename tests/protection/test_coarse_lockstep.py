@@ -77,8 +77,8 @@ def test_equal_outputs_wait_for_the_slower_replica():
 
 
 def test_a_missing_packet_waits_for_its_timeout_and_forces_a_checkpoint():
-    own = parameters(divergence_rate=1e-6, missing=100.0, packet_timeout=200 * MS, jitter=0)
-    plant = Plant(own, asks=[100 * MS], until_ns=S).run()
+    settings = parameters(divergence_rate=1e-6, missing=100.0, packet_timeout=200 * MS, jitter=0)
+    plant = Plant(settings, asks=[100 * MS], until_ns=S).run()
     (hold_ns,) = plant.holds()
     pages = 100 * -math.expm1(-10_000 * 0.3 / 100)
     wire_ns = (65536 + round(pages * 4104)) * 8
@@ -88,7 +88,7 @@ def test_a_missing_packet_waits_for_its_timeout_and_forces_a_checkpoint():
 
 def test_no_packet_waits_longer_than_the_timeout_and_a_checkpoint():
     """Also where the distance of the replicas is of the order of the timeout, and packets wait behind others."""
-    own = parameters(
+    settings = parameters(
         divergence_rate=1e-6,
         period=3600 * S,
         jitter=20 * MS,
@@ -97,7 +97,7 @@ def test_no_packet_waits_longer_than_the_timeout_and_a_checkpoint():
         memory={"working_set": 0, "touch_rate": 0.0},
         suspend=500 * US,
     )
-    plant = Plant(own, chunk_ns=10 * MS, chunk_is_output=True, until_ns=100 * S).run()
+    plant = Plant(settings, chunk_ns=10 * MS, chunk_is_output=True, until_ns=100 * S).run()
     longest_ns = 50 * MS + 500 * US + 2 * WAY_NS
     assert 50 * MS < max(plant.holds()) <= longest_ns
     assert plant.summary["packets_missing"] > 100
@@ -108,8 +108,8 @@ def test_a_secondary_goes_on_from_where_it_is(engine_type):
     """No execution is lost: chunks go on with what the guest had left at the crash."""
     world = run(123_456_789, engine_type=engine_type)
     assert world.summary["failovers"] == 1
-    own = [number for _, number in world.seen if number > OWN]
-    assert own == list(range(OWN + 1, OWN + 1 + len(own)))
+    numbers = [number for _, number in world.seen if number > OWN]
+    assert numbers == list(range(OWN + 1, OWN + 1 + len(numbers)))
 
 
 def test_it_is_refused_where_nothing_is_drawn():
@@ -183,8 +183,8 @@ def test_comparison_keeps_its_promise_at_stratified_crashes(part):
 
 
 def at_once(old: Any, namespace: dict[str, Any]) -> Any:
-    def plan(sim: Any, guard: Any, own: Any, row: int) -> None:
-        old(sim, guard, own, row)
+    def plan(sim: Any, guard: Any, pair: Any, row: int) -> None:
+        old(sim, guard, pair, row)
         namespace[mechanism.output_buffer.release_everything.name](sim, guard)
 
     return plan

@@ -70,8 +70,14 @@ def test_an_entry_larger_than_the_buffer_is_let_into_an_empty_one():
 
 def test_lag_at_a_bound_of_the_throttle_changes_nothing():
     pair = Pair(log=QUIET)
-    own, adjust = pair.throttle, pair.engine._namespace[throttle.adjust.name]
-    own.lag_limit_ns, own.caught_up_ns, own.share, own.step, own.least_share = 1000, 500, 80.0, 5.0, 10.0
+    throttled, adjust = pair.throttle, pair.engine._namespace[throttle.adjust.name]
+    throttled.lag_limit_ns, throttled.caught_up_ns, throttled.share, throttled.step, throttled.least_share = (
+        1000,
+        500,
+        80.0,
+        5.0,
+        10.0,
+    )
     for lag_ns, share in ((1000, 80.0), (500, 80.0), (501, 80.0), (499, 85.0), (1001, 80.0)):
-        adjust(own, lag_ns)
-        assert own.share == share
+        adjust(throttled, lag_ns)
+        assert throttled.share == share

@@ -255,11 +255,13 @@ def test_under_comparison_outputs_wait_for_the_slow_replica(engine: Any):
 
 def test_the_slow_replica_begins_with_a_request_when_the_primary_does():
     """4 ms of work every 10 ms take the other 8: each answer waits for 4, though the primary idles between."""
-    own = {"kind": "coarse_lockstep", "divergence_rate": "0.001 /s", "period": "100 s", "jitter": "0 s"}
+    protection = {"kind": "coarse_lockstep", "divergence_rate": "0.001 /s", "period": "100 s", "jitter": "0 s"}
     program = {"kind": "service", "demand": "4 ms"}
     data = {
         "hosts": {"host": {"scheduler": {"kind": "credit"}}},
-        "domains": {"guest": {"interfaces": interface("moderated"), "applications": {"s": program}, "protection": own}},
+        "domains": {
+            "guest": {"interfaces": interface("moderated"), "applications": {"s": program}, "protection": protection}
+        },
         "faults": [{"kind": "slow_backup", "at": "0 s", "speed": "50 %"}],
         "workloads": {"load": {"kind": "open_requests", "to": "guest", "rate": "100 /s", "gap_cv": 0}},
         "measure": {"warm_up": "100 ms", "duration": "1 s"},

@@ -27,14 +27,14 @@ PER_PHASE = 38
 
 
 def parameters(setting: Setting = A, **more: Any) -> dict[str, Any]:
-    own = {
+    fields = {
         "suspend": setting.fixed_pause,
         "failover": {
             "detection": {"heartbeat_interval": HEARTBEAT_NS, "timeout": TIMEOUT_NS, "backup_timeout": 50 * MS},
             "go_live": GO_LIVE_NS,
         },
     }
-    plain = setting.parameters("event_sync", **{**own, **more})
+    plain = setting.parameters("event_sync", **{**fields, **more})
     return {k: v for k, v in plain.items() if k not in ("rule", "suspend_request", "interval", "pause")}
 
 
@@ -152,15 +152,15 @@ def alive() -> Oracle:
 
 @cache
 def crash_instants() -> tuple[int, ...]:
-    own = alive()
-    one = next(k for k in range(4, 99) if own.taken[k + 1] > own.acks[k] + MS)  # the guest runs after it
+    alone = alive()
+    one = next(k for k in range(4, 99) if alone.taken[k + 1] > alone.acks[k] + MS)  # the guest runs after it
     bounds = [
-        own.taken[one],
-        own.taken[one] + SUSPEND_NS,
-        own.departs[one],
-        own.departs[one] + A.round_trip // 2,
-        own.acks[one],
-        own.taken[one + 1],
+        alone.taken[one],
+        alone.taken[one] + SUSPEND_NS,
+        alone.departs[one],
+        alone.departs[one] + A.round_trip // 2,
+        alone.acks[one],
+        alone.taken[one + 1],
     ]
     inside = [a + (2 * i + 1) * (b - a) // (2 * PER_PHASE) for a, b in pairwise(bounds) for i in range(PER_PHASE)]
     return tuple(sorted({t + d for t in bounds for d in (-1, 0, 1)} | set(inside)))

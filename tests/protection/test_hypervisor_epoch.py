@@ -60,8 +60,8 @@ def test_slowdown_is_affine_in_the_frequency_of_epochs(protocol, engine_type):
 @pytest.mark.parametrize("protocol", ["original", "revised"])
 def test_the_original_protocol_waits_for_the_backup_at_each_end(protocol):
     """Where the round trip is longer than the work at the boundary."""
-    own = parameters(protocol, boundary=10 * US)
-    plant = Plant(own, until_ns=S).run()
+    settings = parameters(protocol, boundary=10 * US)
+    plant = Plant(settings, until_ns=S).run()
     stop_ns = plant.summary["stopped_s"] * S / plant.summary["epochs"]
     assert stop_ns == pytest.approx(WIRE_NS + ROUND_TRIP_NS if protocol == "original" else 10 * US, rel=0.002)
 

@@ -93,7 +93,7 @@ def test_switches_between_processes_are_counted():
     """Three jobs of two processes in turn, then one that goes on with the last: three switches."""
     pair = priced(context_switch=50 * US)
     for time_ns, place in ((1 * MS, 1), (2 * MS, 2), (3 * MS, 1), (4 * MS, 1)):
-        pair.at(time_ns, lambda own: submit(pair, 200 * US, own), place)
+        pair.at(time_ns, lambda vcpu: submit(pair, 200 * US, vcpu), place)
     pair.run(30 * MS)
     assert recording(pair).switches == 3
     assert pair.run_ns() == 4 * 200 * US + 3 * 50 * US

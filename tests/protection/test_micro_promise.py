@@ -29,8 +29,8 @@ seen_micro = watched(micro_checkpoint)
 
 
 def plant(shipped: bool, **fields: Any) -> dict[str, Any]:
-    own = SETTING.parameters("micro_checkpoint", failover=FAILOVER, shipped=shipped, restore=RESTORE_NS)
-    parameters = {k: v for k, v in own.items() if k not in ("rule", "suspend_request")}
+    settings = SETTING.parameters("micro_checkpoint", failover=FAILOVER, shipped=shipped, restore=RESTORE_NS)
+    parameters = {k: v for k, v in settings.items() if k not in ("rule", "suspend_request")}
     return {
         "protection": parameters,
         "asks": ASKS,
@@ -63,11 +63,11 @@ class LocalOracle(Oracle):
         wrong = [] if lives == [live_ns] else [f"went live at {lives}, not once at {live_ns}"]
         run_ns = self.runs[number]
         done = run_ns // self.rules.chunk_ns
-        own = [(t, n) for t, n in world.issued if n > OWN and t >= live_ns][:10]
+        issued = [(t, n) for t, n in world.issued if n > OWN and t >= live_ns][:10]
         expected = [
             (live_ns + (place + 1) * self.rules.chunk_ns - run_ns, OWN + place + 1) for place in range(done, done + 10)
         ]
-        if own != expected:
+        if issued != expected:
             wrong.append("the second life does not go on from the last state")
         chunks = [n for _, n in world.seen if n > OWN]
         return wrong + (["an output was lost or left twice"] if chunks != sorted(set(chunks)) else [])
@@ -104,8 +104,8 @@ def strike(shipped: bool, time_ns: int, spoil: Any = None) -> list[str]:
     )
     if spoil is None:
         return alive(shipped).judge(time_ns, played.run)
-    own = (Oracle if shipped else LocalOracle)(RULES, Plant(**plant(shipped, until_ns=200 * MS, spoil=spoil)).run())
-    return own.judge(time_ns, played.run)
+    oracle = (Oracle if shipped else LocalOracle)(RULES, Plant(**plant(shipped, until_ns=200 * MS, spoil=spoil)).run())
+    return oracle.judge(time_ns, played.run)
 
 
 @pytest.mark.thorough

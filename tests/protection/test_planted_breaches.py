@@ -66,11 +66,11 @@ def departure_ns(path: Any, breach: Breach) -> int:
     outputs = [0]
 
     def spied(old: Any, namespace: dict[str, Any]) -> Any:
-        def send(sim: Any, own: Any, size_bytes: int, depart_ns: int, way_ns: int) -> None:
-            if own.marked_issued > outputs[0]:
-                outputs[0] = own.marked_issued
+        def send(sim: Any, channel: Any, size_bytes: int, depart_ns: int, way_ns: int) -> None:
+            if channel.marked_issued > outputs[0]:
+                outputs[0] = channel.marked_issued
                 seen.append(int(depart_ns))
-            old(sim, own, size_bytes, depart_ns, way_ns)
+            old(sim, channel, size_bytes, depart_ns, way_ns)
 
         return send
 

@@ -23,15 +23,17 @@ S = 1_000 * MS
 
 def driver_ns(made: Park) -> int:
     """CPU time of the driver domain."""
-    own = made.engine.rows(domains)[made.driver]
-    first, count = int(own.first_vcpu), int(own.vcpus)
+    driver = made.engine.rows(domains)[made.driver]
+    first, count = int(driver.first_vcpu), int(driver.vcpus)
     return sum(int(made.engine.rows(vcpus)[row].run_ns) for row in range(first, first + count))
 
 
 def test_the_driver_domain_pays_for_every_state_and_page():
     """39 states in a second, 40 pages a packet received."""
     visits = [100 * MS * number for number in range(1, 9)]
-    free, paid = (park(own, visits=visits) for own in ({"page": 0, "state": 0}, {"page": 6 * US, "state": 200 * US}))
+    free, paid = (
+        park(prices, visits=visits) for prices in ({"page": 0, "state": 0}, {"page": 6 * US, "state": 200 * US})
+    )
     states = int(paid.spec.measured(paid.engine, paid.guard).counted["states_taken"])
     pages = float(paid.engine.rows(state_streams)[paid.guard].pages_taken)
     assert states == S // INTERVAL_NS - 1 or states == S // INTERVAL_NS

@@ -81,11 +81,11 @@ def test_the_guest_waits_longer_where_other_traffic_fills_the_link_and_no_byte_i
     assert after > 1.2 * before
     lost = run.built.hosts["host"].io.drop_rows["background traffic", "queue full"]
     bursts = (1000 - 1) // PERIOD_MS - int(run.engine.rows(drops)[lost].count)
-    carried, own = sent(run)
-    answers, rest = divmod(carried - own - BURST_BYTES * bursts, ANSWER_BYTES)
+    carried, state_bytes = sent(run)
+    answers, rest = divmod(carried - state_bytes - BURST_BYTES * bursts, ANSWER_BYTES)
     assert rest == 0
     assert 0 <= answers - full["workloads.load"].answered <= 2
-    assert own >= 0.99 * full["domains.vm.protection"].channel_bytes > 0
+    assert state_bytes >= 0.99 * full["domains.vm.protection"].channel_bytes > 0
 
 
 def test_a_log_that_waits_for_a_full_line_takes_its_turn_on_it(tmp_path: Any) -> None:
@@ -98,8 +98,8 @@ def test_a_log_that_waits_for_a_full_line_takes_its_turn_on_it(tmp_path: Any) ->
         "networks.lan.background={bulk: {burst: 3125 B, period: 1 ms}}",
     )
     lost = run.built.hosts["host"].io.drop_rows["background traffic", "queue full"]
-    carried, own = sent(run)
-    assert carried >= own + 3125 * (999 - int(run.engine.rows(drops)[lost].count))
+    carried, log_bytes = sent(run)
+    assert carried >= log_bytes + 3125 * (999 - int(run.engine.rows(drops)[lost].count))
     in_queue_and_log = 1024 * (256 + 512)
     assert 12_500_000 < carried <= 12_500_000 + in_queue_and_log
     assert found["domains.vm.protection"].stopped_ns > 0
@@ -129,8 +129,8 @@ def test_an_idle_link_is_as_quick_as_a_channel_of_its_rate_and_latency(kind: str
     path = tmp_path / "own.yaml"
     path.write_text(MODEL, encoding="utf-8")
     channel = KINDS[kind].replace("CHANNEL", "channel: {rate: 100 Mbit/s, latency: 50 us}")
-    own = run_model(load_model(str(path), [f"domains.vm.protection={channel}"]).spec, 1, 0)
-    own_ms = hold_ms(dict(own.whole.outcomes))
+    dedicated = run_model(load_model(str(path), [f"domains.vm.protection={channel}"]).spec, 1, 0)
+    own_ms = hold_ms(dict(dedicated.whole.outcomes))
     _, idle = played(tmp_path, kind)
     longer_ms = ANSWER_BYTES * 8 / 100_000 if kind == "lockstep" else 1e-9
     # Above half a round trip: under hypervisor_epoch about every second output finds everything acknowledged.
@@ -166,8 +166,8 @@ def test_the_promise_holds_where_the_shared_link_is_lost_on_a_states_way(kind: s
 def test_guests_do_not_take_their_states_in_step(tmp_path: Any) -> None:
     """Every 25.1 ms each, with the request; the instants of 39 others are those of uniform phases."""
     others = ["domains.vm.count=40", "hosts.host.pcpus=40", "domains.vm.interfaces.eth0.path={kind: moderated}"]
-    own = "domains.vm.protection.channel={rate: 1 Gbit/s}"
-    run = Run(shared(tmp_path, "checkpoint", *others, own, "measure.duration=310 ms"), 1, 0)
+    channel = "domains.vm.protection.channel={rate: 1 Gbit/s}"
+    run = Run(shared(tmp_path, "checkpoint", *others, channel, "measure.duration=310 ms"), 1, 0)
     run.run()
     rows = run.engine.rows(checkpoints)
     first, *phases_ns = [int(rows[guard].suspended_ns) % 25_100_000 for guard in run.built.guards.values()]

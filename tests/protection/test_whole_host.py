@@ -169,10 +169,10 @@ def test_guests_that_are_copied_over_one_network_share_it(guests: int, line_mbit
     """
     path = tmp_path / "guests.yaml"
     copy = "{delay: 200 ms, memory: 16 MiB, dirty_rate: 40 Mbit/s, resume: 30 ms, stop_below: 40 KiB}"
-    own = f"{{kind: checkpoint, interval: 25 ms, channel: {{network: states}}, reprotection: {copy}}}"
+    protection = f"{{kind: checkpoint, interval: 25 ms, channel: {{network: states}}, reprotection: {copy}}}"
     text = re.sub(r"  b:.*?(?=workloads:)", "", MODEL, flags=re.DOTALL).replace("  to_b: {", "# ")
     text = text.replace("path: {kind: native}", "path: {kind: moderated}").replace("pcpus: 1", "pcpus: 4")
-    text = text.replace("  a:\n", f"  a:\n    count: {guests}\n").replace("{kind: none}", own)
+    text = text.replace("  a:\n", f"  a:\n    count: {guests}\n").replace("{kind: none}", protection)
     path.write_text(text.replace("states: {", f"states: {{rate: {line_mbit} Mbit/s, "), encoding="utf-8")
     struck = "a" if guests == 1 else "a-1"
     crash = f"faults=[{{kind: primary_crash, at: 300 ms, domain: {struck}}}]"
@@ -190,7 +190,7 @@ def test_guests_that_are_copied_over_one_network_share_it(guests: int, line_mbit
 
 
 @pytest.mark.parametrize(
-    ("own", "others", "line", "share"),
+    ("asked", "others", "line", "share"),
     [
         (800, [], 1000, 800),
         (800, [800, 800, 800], 1000, 250),
@@ -198,5 +198,5 @@ def test_guests_that_are_copied_over_one_network_share_it(guests: int, line_mbit
         (800, [100, 800], 900, 400),
     ],
 )
-def test_a_line_is_shared_evenly_but_nobody_has_more_than_it_asks_for(own, others, line, share):
-    assert fair_share(own, others, line) == share
+def test_a_line_is_shared_evenly_but_nobody_has_more_than_it_asks_for(asked, others, line, share):
+    assert fair_share(asked, others, line) == share

@@ -134,12 +134,12 @@ def test_comparisons_are_paired_and_tell_no_difference_from_not_known():
 
 
 def test_expressions_work_numbers_out_and_reach_nothing_else():
-    own = {"x": 3.0, "many": np.array([1.0, 2.0]), "text": "a", "min": min, "of": {"y": 2}}
-    assert evaluate("100 * (1 - x / 4)", own) == 25.0
-    assert list(evaluate("many / 2", own)) == [0.5, 1.0]
-    assert evaluate("1 < x <= 3 and not x == 2", own)
-    assert evaluate("of.y if text == 'a' else 0", own) == 2
-    assert write("{x:.1f} of {many:g}, {{}}", own) == "3.0 of 1 and 2, {}"
+    values_of = {"x": 3.0, "many": np.array([1.0, 2.0]), "text": "a", "min": min, "of": {"y": 2}}
+    assert evaluate("100 * (1 - x / 4)", values_of) == 25.0
+    assert list(evaluate("many / 2", values_of)) == [0.5, 1.0]
+    assert evaluate("1 < x <= 3 and not x == 2", values_of)
+    assert evaluate("of.y if text == 'a' else 0", values_of) == 2
+    assert write("{x:.1f} of {many:g}, {{}}", values_of) == "3.0 of 1 and 2, {}"
     for bad in (
         "x.real",
         "(1).real",
@@ -155,11 +155,11 @@ def test_expressions_work_numbers_out_and_reach_nothing_else():
         "x" * 3000,
     ):
         with pytest.raises(UsageError):
-            evaluate(bad, own)
+            evaluate(bad, values_of)
     with pytest.raises(UsageError, match="did you mean 'text'"):
-        evaluate("txt", own)
+        evaluate("txt", values_of)
     with pytest.raises(UsageError, match="cannot be written"):
-        write("{x:.1f", own)
+        write("{x:.1f", values_of)
 
 
 def test_the_command_prints_writes_and_says_the_same(monkeypatch, tmp_path, capsys):

@@ -168,10 +168,15 @@ class Bench:
         wires = self.wires
         row, stream = wires.engine.add(streams, number=number, uses=1)
         stream.demands[: len(demands)] = demands
-        own = wires.engine.rows(attempts)[row]
-        own.bench, own.scenario, own.phase, own.counted = wires.bench_row, int(scenario), wires.phase_row, True
-        own.ring_ns, own.hold_ns, own.start_ns, own.destination = ring_ns, hold_ns, start_ns, -1
-        made = self._attempts[id(own)] = Attempt(wires, row)
+        attempt = wires.engine.rows(attempts)[row]
+        attempt.bench, attempt.scenario, attempt.phase, attempt.counted = (
+            wires.bench_row,
+            int(scenario),
+            wires.phase_row,
+            True,
+        )
+        attempt.ring_ns, attempt.hold_ns, attempt.start_ns, attempt.destination = ring_ns, hold_ns, start_ns, -1
+        made = self._attempts[id(attempt)] = Attempt(wires, row)
         wires.at(start_ns, EventKind.ARRIVAL, 1, lambda: self._start(row))
         return made
 

@@ -27,8 +27,8 @@ class Repeater:
         self.log: list[tuple[int, str]] = []
         self.engine._actions[self.engine.number(on_wait)] = self._expired
         self.row, repeated = self.engine.add(repeateds)
-        self.own = repeated.own
-        begin(self.own, first_ns, ceiling_ns, limit, lifetime_ns)
+        self.repetition = repeated.repetition
+        begin(self.repetition, first_ns, ceiling_ns, limit, lifetime_ns)
         self.engine.call(first_wait, self.row)
 
     def stop_at(self, time_ns: int) -> None:
@@ -40,13 +40,13 @@ class Repeater:
         return self.log
 
     def _expired(self, sim: Any, place: int, token: int) -> None:
-        if token == self.own.timer:
+        if token == self.repetition.timer:
             again = self.engine.call(ask_again, place)
             self.log.append((self.engine.now_ns, "send" if again else "give up"))
 
 
 class Repeated(Record):
-    own: Repetition
+    repetition: Repetition
 
 
 repeateds = Table("repeateds", Repeated, 2)
@@ -54,13 +54,13 @@ repeateds = Table("repeateds", Repeated, 2)
 
 @entry
 def first_wait(sim: Sim, row: int, _: int) -> int:
-    wait(sim, repeateds(sim)[row].own, 1, on_wait, row)
+    wait(sim, repeateds(sim)[row].repetition, 1, on_wait, row)
     return 0
 
 
 @entry
 def ask_again(sim: Sim, row: int, _: int) -> int:
-    return 1 if must_repeat(sim, repeateds(sim)[row].own, 1, on_wait, row) else 0
+    return 1 if must_repeat(sim, repeateds(sim)[row].repetition, 1, on_wait, row) else 0
 
 
 @event
@@ -70,7 +70,7 @@ def on_wait(sim: Sim, place: int, token: int) -> None:
 
 @event
 def on_answer(sim: Sim, place: int, token: int) -> None:
-    repeateds(sim)[place].own.timer = 0
+    repeateds(sim)[place].repetition.timer = 0
 
 
 @cache

@@ -35,9 +35,9 @@ def test_what_tells_of_one_system_is_not_inherited(write):
     """Name, description and measured values of the extended file say nothing true of another system."""
     base = BASE + "description: measured in a lab\nmeasured: {capacity: 139 /s}\n"
     write(base, "base.yaml")
-    own = read_document(write("extends: base\nname: own\nlatency: 2 ms\n")).plain()
-    assert (own["name"], own["latency"], own["arrivals"]) == ("own", "2 ms", "50 /s")
-    assert not {"description", "measured"} & set(own)
+    document = read_document(write("extends: base\nname: own\nlatency: 2 ms\n")).plain()
+    assert (document["name"], document["latency"], document["arrivals"]) == ("own", "2 ms", "50 /s")
+    assert not {"description", "measured"} & set(document)
     write("extends: base\nmeasured: {capacity: 100 /s}\n", "middle.yaml")
     assert "measured" not in read_document(write("extends: middle\n")).plain()
     assert read_document(write(base)).plain()["measured"] == {"capacity": "139 /s"}
@@ -58,8 +58,8 @@ def test_relative_path_is_relative_to_the_extending_file(write, monkeypatch):
 
 def test_a_name_goes_to_the_search_but_never_to_the_file_itself(write):
     shipped = write(BASE, "shipped/lab.yaml")
-    own = write("extends: lab\nname: own\n", "lab.yaml")
-    assert load(own, Model, search=lambda name: shipped if name == "lab" else Path(name)).latency == 10**6
+    lab_path = write("extends: lab\nname: own\n", "lab.yaml")
+    assert load(lab_path, Model, search=lambda name: shipped if name == "lab" else Path(name)).latency == 10**6
 
 
 def test_a_fault_is_reported_in_the_file_that_holds_it(write):

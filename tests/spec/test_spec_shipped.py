@@ -34,12 +34,12 @@ def test_finds_names(rooms, name):
 
 
 def test_a_path_comes_before_a_name(rooms, monkeypatch):
-    own = rooms / "lab-virtual.yaml"
-    own.write_text("name: own\n")
+    model_path = rooms / "lab-virtual.yaml"
+    model_path.write_text("name: own\n")
     monkeypatch.chdir(rooms)
-    assert find("models", "lab-virtual.yaml").resolve() == own
+    assert find("models", "lab-virtual.yaml").resolve() == model_path
     assert find("models", "lab-virtual") == rooms / "models" / "lab-virtual.yaml"
-    assert find("models", str(own)) == own
+    assert find("models", str(model_path)) == model_path
 
 
 def test_an_installed_wheel_comes_before_a_checkout(rooms):

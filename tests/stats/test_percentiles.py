@@ -61,8 +61,8 @@ def test_interval_by_hand():
     Below, it is one of the logarithm; above, that of a lognormal mean is a little wider, 1.0734.  The histogram's 1 %
     is independent: 100 exp(-sqrt(0.010664^2 + 0.010050^2)) and 100 + sqrt(1.0734^2 + 1).
     """
-    own = (98.0, 99.0, 100.0, 101.0, 102.0) * 2
-    estimate = percentile_interval(Sections(100.0, own, (50,) * 10, (500,) * 10))
+    samples = (98.0, 99.0, 100.0, 101.0, 102.0) * 2
+    estimate = percentile_interval(Sections(100.0, samples, (50,) * 10, (500,) * 10))
     assert estimate.kind == "pooled percentile"
     assert (estimate.low, estimate.high) == pytest.approx((98.5453, 101.4671), abs=1e-3)
 
@@ -96,9 +96,9 @@ def test_runs_in_which_nothing_lies_beyond_give_a_range():
 
 def test_tails_that_come_together_leave_no_interval():
     """200 delays beyond in ten runs are enough if each run has twenty, and not if two runs have a hundred each."""
-    own = tuple(float(x) for x in range(90, 110, 2))
-    even = Sections(100.0, own, (20,) * 10, (200,) * 10)
-    lumped = Sections(100.0, own, (0,) * 8 + (100,) * 2, (200,) * 10)
+    samples = tuple(float(x) for x in range(90, 110, 2))
+    even = Sections(100.0, samples, (20,) * 10, (200,) * 10)
+    lumped = Sections(100.0, samples, (0,) * 8 + (100,) * 2, (200,) * 10)
     assert percentile_interval(even).is_interval
     assert not percentile_interval(lumped).is_interval
 

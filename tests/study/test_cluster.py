@@ -263,27 +263,27 @@ def test_a_task_at_which_a_worker_was_lost_has_the_next_one_for_itself():
             given.append(workers[0])
             return Mock()
 
-    own, given = Cluster.__new__(Cluster), []
-    own._admitted, own._running, own._engine = {"a", "b", "c"}, {}, "auto"
-    own._client = Client()
-    own._running["first"] = 9, "a"
+    cluster, given = Cluster.__new__(Cluster), []
+    cluster._admitted, cluster._running, cluster._engine = {"a", "b", "c"}, {}, "auto"
+    cluster._client = Client()
+    cluster._running["first"] = 9, "a"
     left = deque([0, 1, 2, 3, 4])
-    own._assign(b"", range(5), left, Counter({1: 1}), SimpleQueue())
+    cluster._assign(b"", range(5), left, Counter({1: 1}), SimpleQueue())
     at = dict(zip([0, 1, 2, 3], given, strict=False))
     assert at[0] != at[1] != "a"
     assert given.count(at[1]) == 1, "no other beside it, neither before nor after"
-    assert not {index for index, _ in own._running.values()} & set(left)
+    assert not {index for index, _ in cluster._running.values()} & set(left)
 
 
 def test_nobody_waits_for_results_of_who_is_gone(monkeypatch):
     monkeypatch.setattr("vftsim.study.runs.cluster._LOOK_S", 0.001)
-    own, getting = Cluster.__new__(Cluster), Future()
-    own.address, own._client = "tcp://gone", Mock(status="running", nthreads=lambda: {"a": 1})
+    cluster, getting = Cluster.__new__(Cluster), Future()
+    cluster.address, cluster._client = "tcp://gone", Mock(status="running", nthreads=lambda: {"a": 1})
     with pytest.raises(concurrent.futures.TimeoutError):
-        own._waited_for(getting, {"a", "b"})
-    own._client.status = "connecting"
+        cluster._waited_for(getting, {"a", "b"})
+    cluster._client.status = "connecting"
     with pytest.raises(WorkerLostError, match="is gone"):
-        own._waited_for(getting, {"a"})
+        cluster._waited_for(getting, {"a"})
 
 
 def test_a_lost_scheduler_costs_what_was_under_way(clusters, here, tmp_path, tiny_path, capsys, monkeypatch):
@@ -331,10 +331,10 @@ def test_a_port_that_says_nothing_is_not_waited_for(monkeypatch):
 
 
 def test_versions_differ_by_name():
-    own = versions("simpy")
-    assert different(own, own) == ""
-    assert different(own, {**own, "numpy": "1.0"}).startswith("numpy: 1.0, not ")
-    assert own["kernel"] == "simpy"
+    installed = versions("simpy")
+    assert different(installed, installed) == ""
+    assert different(installed, {**installed, "numpy": "1.0"}).startswith("numpy: 1.0, not ")
+    assert installed["kernel"] == "simpy"
 
 
 def test_a_machine_without_a_kernel_says_why(monkeypatch):

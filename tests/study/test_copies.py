@@ -185,8 +185,8 @@ def test_a_channel_that_is_not_the_models_network_is_said(tmp_path):
     kinds = "checkpoint,coarse_lockstep,ha_restart"
     decided = vftsim.decide(vftsim.load(path), kinds, replications=1, prices=False)
     notes_of = {kind: [text for text in notes if "networks.states" in text] for kind, notes in decided.notes.items()}
-    own = "its channel, 1 Gbit/s for each guest, is its default; it shares nothing with networks.states"
-    assert notes_of == {"checkpoint": [], "coarse_lockstep": [own], "ha_restart": []}
+    remark = "its channel, 1 Gbit/s for each guest, is its default; it shares nothing with networks.states"
+    assert notes_of == {"checkpoint": [], "coarse_lockstep": [remark], "ha_restart": []}
 
 
 def test_a_crash_of_the_first_is_said_to_end_the_others(model):

@@ -130,8 +130,8 @@ def test_fewer_lost_than_without_a_crash_are_said_in_words(web):
 
 def test_the_difference_is_that_of_pairs(web):
     name = "workloads.load.latency.mean"
-    own = [web.protected[kind].summary.values(name) for kind in ("lockstep", "none")]
-    pairs = [own[0][number] - own[1][number] for number in (0, 1)]
+    values_by_kind = [web.protected[kind].summary.values(name) for kind in ("lockstep", "none")]
+    pairs = [values_by_kind[0][number] - values_by_kind[1][number] for number in (0, 1)]
     found = web.difference("lockstep", name)
     assert (found.low, found.high) == pytest.approx((min(pairs), max(pairs)))
 

@@ -119,8 +119,8 @@ def test_each_stretch_ends_by_a_change_of_its_own():
     """Two of three cease to meet a limit, the cheaper one first."""
     works = {1.0: (95.0, 99.0, 99.0), 2.0: (80.0, 92.0, 99.0), 4.0: (70.0, 80.0, 99.0)}
     points = {place: at_prices(a=1.0, b=2.0, c=3.0) for place in works}
-    for place, own in works.items():
-        for kind, work in zip("abc", own, strict=True):
+    for place, works_of_kinds in works.items():
+        for kind, work in zip("abc", works_of_kinds, strict=True):
             each = points[place][kind]
             points[place][kind] = replace(each, computed={**each.computed, "work": {0: work, 1: work}})
     asked = Objective("work", ">=", 90.0)

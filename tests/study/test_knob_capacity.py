@@ -104,11 +104,11 @@ def test_a_value_is_raised_no_higher_than_the_host_can_have(server, capsys):
     assert "at least 3 (domains.server.vcpus), no load failed, and the model can have no higher one" in printed
 
 
-@pytest.mark.parametrize("own", [1, 8])
-def test_of_cpus_the_fewest_that_do_are_found(server, own):
+@pytest.mark.parametrize("vcpus", [1, 8])
+def test_of_cpus_the_fewest_that_do_are_found(server, vcpus):
     """60 clients that ask each 21 ms for 1 ms fill 2.9 CPUs: two are behind for ever, three are never full."""
     values = ["hosts.host.pcpus=8", "workloads.load.clients=60", "domains.server.applications.app.threads=60"]
-    model = load_model(server.label, [*values, f"domains.server.vcpus={own}"])
+    model = load_model(server.label, [*values, f"domains.server.vcpus={vcpus}"])
     asked = asking(vary="domains.server.vcpus", resolution=None, objectives=("load.latency.p95 <= 5",))
     found = turned(model, asked)
     assert (found.result.estimate.low, found.result.estimate.high, found.result.eases) == (2.0, 3.0, True)
@@ -218,13 +218,13 @@ def test_a_name_means_the_same_copies_whatever_their_number(name, there, meant):
     assert at_any_count(f"workloads.{name}.rate", known.__contains__) == [f"workloads.{each}.rate" for each in meant]
 
 
-@pytest.mark.parametrize(("own", "objective"), [(1, "load.latency.mean <= 19 ms"), (2, "load-2.rate >= 900")])
-def test_copies_are_added_until_they_share_a_processor(tmp_path, own, objective):
+@pytest.mark.parametrize(("count", "objective"), [(1, "load.latency.mean <= 19 ms"), (2, "load-2.rate >= 900")])
+def test_copies_are_added_until_they_share_a_processor(tmp_path, count, objective):
     """Busy servers of 1 ms a request on two pCPUs: two answer 1000 a second each, three 667 each.
 
     Each of its 15 clients waits for the others: 15 ms, and 22.5 ms.
     """
-    path, text = tmp_path / "copies.yaml", SERVER.replace("    vcpus: 1\n", f"    count: {own}\n")
+    path, text = tmp_path / "copies.yaml", SERVER.replace("    vcpus: 1\n", f"    count: {count}\n")
     text = text.replace("pcpus: 1, scheduler: {kind: native}", "pcpus: 2, scheduler: {kind: credit2}")
     free = "{kind: moderated, moderation: 0 us}"
     text = text.replace("{kind: native, event_cost: 0, driver_receive_cost: 0, driver_transmit_cost: 0}", free)

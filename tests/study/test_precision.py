@@ -48,11 +48,11 @@ def test_of_a_percentile_the_mean_of_the_runs_own_is_known_and_that_is_said(tiny
     name = "calls.step_1.setup.p95"
     result = run_study(tiny, 1, Execution(5, 1), rule=precision_rule(tiny, 90.0, [name, "calls.step_1.cpu"], 30))
     delays = result.tables["delays"].query("phase == 'step_1' and metric == 'PX_TRT-SES1'")
-    own, found = fmean(delays["p95_ms"]), result.figures_found
+    mean_of_runs, found = fmean(delays["p95_ms"]), result.figures_found
     together = found.estimate(found.find(name)[0].text)
     known = result.precision.estimates[name]
-    assert known.mean == pytest.approx(own)
-    assert together.mean != pytest.approx(own, rel=1e-6)
+    assert known.mean == pytest.approx(mean_of_runs)
+    assert together.mean != pytest.approx(mean_of_runs, rel=1e-6)
     message, means = str(result).replace("\n  ", " "), "as the mean of the replications' own; of all together it is"
     assert f"{name} = {in_words(known, 'ms')} {means} {in_words(together, 'ms')}, calls.step_1.cpu = " in message
     assert message.count(means) == 1, "the CPU is a mean in the table, too"

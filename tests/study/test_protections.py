@@ -169,10 +169,10 @@ def test_the_table_has_every_mechanism(compared):
 def test_faults_of_devices_keep_every_packet_accounted_for(tmp_path, kind, fault):
     """A whole benchmark ends in an error if a packet is nowhere; a backup that executes nothing cannot be slow."""
     path = tmp_path / "struck.yaml"
-    own = f"    protection: {{kind: {kind}}}\n    interfaces:\n"
+    guest_text = f"    protection: {{kind: {kind}}}\n    interfaces:\n"
     text = tiny(steps="{initial: 10 /s, increment: 10 /s, duration: 6 s, transient: 2 s, most: 1}")
     struck = f"faults: [{{kind: {fault}, at: step 1 + 1 s, duration: 2 s}}]\n"
-    path.write_text(text.replace("    interfaces:\n", own) + struck)
+    path.write_text(text.replace("    interfaces:\n", guest_text) + struck)
     if fault == "slow_backup" and kind not in {"lockstep", "coarse_lockstep"}:
         with pytest.raises(ModelFileError, match="needs a"):
             load_model(path)

@@ -112,7 +112,7 @@ class Step(Outcome):
 
     cpu: float = declare.number(unit="%", headline=True)
     passed: bool = attribute()
-    beyond = declare.verdict(source=lambda own: not own.passed)
+    beyond = declare.verdict(source=lambda step: not step.passed)
 
 
 def runs(beyond):

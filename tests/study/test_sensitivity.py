@@ -220,11 +220,11 @@ def test_fitted_parameters_have_the_ranges_of_their_intervals():
 
     spec, fit = load_model("lab-virtual").spec, read_fit("sip-lab/virtual")
     for key, span in _fitted(spec, "sip-lab/virtual").items():
-        own = float(read(spec, key))
+        fitted_value = float(read(spec, key))
         bounds = (fit.low[key] / fit.values[key], fit.high[key] / fit.values[key])
         if key not in fit.undetermined:
             assert span.high / span.low == pytest.approx(bounds[1] / bounds[0])
-            assert own > 0.0
+            assert fitted_value > 0.0
 
 
 def test_a_fitted_parameter_that_the_model_has_as_zero_goes_over_its_interval():

@@ -161,12 +161,12 @@ def test_two_years_beside_the_chain_and_in_words():
             assert sum(year.down_by.values()) == pytest.approx(year.down_s)
     none, pair = found.found["none"], found.found["event_sync"]
     # The same faults strike every mechanism.
-    assert [own.drawn["primary host"] for own in none.years] == [own.drawn["primary host"] for own in pair.years]
+    assert [each.drawn["primary host"] for each in none.years] == [each.drawn["primary host"] for each in pair.years]
     assert none.down_s.mean > pair.down_s.mean
     for each in found.found.values():
         assert sum(each.down_by_s.values()) == pytest.approx(each.down_s.mean), "parts add up to the whole"
     # Without a backup it is unprotected whenever it is up.
-    assert none.unprotected_s.mean + sum(own.down_s for own in none.years) / 2 == pytest.approx(YEAR_S)
+    assert none.unprotected_s.mean + sum(drawn_year.down_s for drawn_year in none.years) / 2 == pytest.approx(YEAR_S)
     assert none.chain_unprotected_s + none.chain_down_s == pytest.approx(YEAR_S)
     assert pair.unprotected_s.mean < 0.01 * YEAR_S
     assert (pair.chain.kind, pair.chain.n) == ("range", 4), "four crashes have no interval"

@@ -198,8 +198,8 @@ def test_one_writer_and_a_message_that_names_it(tiny, tmp_path):
 
 def test_a_holder_that_says_its_name_late_is_named(tmp_path, monkeypatch):
     """Between taking the lock and writing the name there is an instant."""
-    own = Holder(4711, "elsewhere", "vftsim run", "now")
-    looks = iter([None, None, own])
+    holder = Holder(4711, "elsewhere", "vftsim run", "now")
+    looks = iter([None, None, holder])
     monkeypatch.setattr(Holder, "read", lambda _: next(looks))
     first = DirectoryLock(tmp_path)
     first.acquire()

@@ -308,8 +308,8 @@ def test_cpu_bound_guests_are_shown_but_limit_nothing():
 )
 def test_an_overloaded_domain_gets_the_ceiling_that_its_scheduler_names(scheduler, settings):
     """The search begins at the load that fills it, and a resource is named by it."""
-    own = [f"hosts.host.scheduler={{kind: {scheduler}}}", *(f"domains.media.{each}" for each in settings)]
-    model = load_model("xen-media", [*own, "workloads.media.streams=600"]).quick()
+    assignments = [f"hosts.host.scheduler={{kind: {scheduler}}}", *(f"domains.media.{each}" for each in settings)]
+    model = load_model("xen-media", [*assignments, "workloads.media.streams=600"]).quick()
     ceiling = ceiling_pcpus(model.spec, "media")
     assert ceiling == pytest.approx(0.2)
     used = Summary([(0, run_model(model.spec, 1, 0))]).estimate("domains.media.cpu").mean

@@ -52,8 +52,8 @@ def written(folder, text=SMALL, **more):
 
 
 def points(folder, text):
-    spec, own = read_study(str(written(folder, text)))
-    made = points_of(spec, own)
+    spec, document = read_study(str(written(folder, text)))
+    made = points_of(spec, document)
     assert made[:1]
     return spec, made
 
@@ -108,8 +108,11 @@ def test_a_grid_crosses_values_models_and_levels(tmp_path):
 
 
 def test_entries_of_one_model_are_told_apart_by_their_settings(tmp_path):
-    own = ("{model: xen-media, set: [hosts.host.pcpus=2]}", "{model: xen-media, label: one, set: [hosts.host.pcpus=1]}")
-    _, found = points(tmp_path, SMALL.replace("[xen-media]", f"[xen-media, {', '.join(own)}]"))
+    entries = (
+        "{model: xen-media, set: [hosts.host.pcpus=2]}",
+        "{model: xen-media, label: one, set: [hosts.host.pcpus=1]}",
+    )
+    _, found = points(tmp_path, SMALL.replace("[xen-media]", f"[xen-media, {', '.join(entries)}]"))
     assert [point.label for point in found[::2]] == ["xen-media", "xen-media+hosts.host.pcpus=2", "one"]
     assert [model.spec.hosts["host"].pcpus for model in found.some_models[2:]] == [2, 2, 1, 1]
 

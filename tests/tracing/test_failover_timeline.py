@@ -44,9 +44,9 @@ def test_protocol_is_in_order_and_ends_with_a_packet(traced):
 def test_protocol_fills_its_track(traced):
     events = list(chrome_events(traced[1]))
     (pid,) = [e["pid"] for e in events if e.get("args") == {"name": "protection"}]
-    own = [each for each in slices(events)[pid, 0] if each[2]["args"]["from_ns"] >= CRASH_NS]
-    assert [begun["args"]["since"] for _, _, begun in own] == PROTOCOL
-    assert all(one[1] == following[0] for one, following in pairwise(own))
+    protocol = [each for each in slices(events)[pid, 0] if each[2]["args"]["from_ns"] >= CRASH_NS]
+    assert [begun["args"]["since"] for _, _, begun in protocol] == PROTOCOL
+    assert all(one[1] == following[0] for one, following in pairwise(protocol))
 
 
 def test_nothing_overlaps_on_any_track(traced):
@@ -55,13 +55,13 @@ def test_nothing_overlaps_on_any_track(traced):
 
 def test_stops_and_holds_are_those_of_the_record(traced):
     record, trace = traced
-    own = record.whole.outcomes["domains.guest.protection"]
+    protection = record.whole.outcomes["domains.guest.protection"]
     stopped_ns = sum(stop.end_ns - stop.start_ns for stop in trace.stops)
-    assert stopped_ns == pytest.approx(own.stopped_ns, abs=1 * MS)
+    assert stopped_ns == pytest.approx(protection.stopped_ns, abs=1 * MS)
     assert len(trace.stops) > 50, "one for each checkpoint"
     held = [one for one in trace.seen if one.held_ns]
-    assert sum(one.held_ns for one in held) == own.held_ns
-    assert max(one.held_ns for one in held) == own.longest_held_ns
+    assert sum(one.held_ns for one in held) == protection.held_ns
+    assert max(one.held_ns for one in held) == protection.longest_held_ns
     for one in held[::20]:
         assert total_ns(explain_hold(one, trace)) == one.held_ns
         assert total_ns(explain(one, trace)) == one.delay_ns

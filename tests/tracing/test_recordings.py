@@ -138,9 +138,9 @@ def test_a_recording_of_a_real_machine_has_the_demand_of_its_program_and_the_rul
     recording = read_recording(RECORDED / "recorded.txt")
     real = {one.name.partition("-")[0]: one for one in scheduled(recording)}
     (periodic,) = [n for n, name in enumerate(recording.vcpu_names) if name.startswith("periodic-")]
-    own = [one for one in recording.slices if one.vcpu == periodic]
-    bursts = sum(one.reason == "blocked" for one in own)
-    assert sum(one.end_ns - one.start_ns for one in own) / bursts == pytest.approx(4 * MS, rel=0.02)
+    run_slices = [one for one in recording.slices if one.vcpu == periodic]
+    bursts = sum(one.reason == "blocked" for one in run_slices)
+    assert sum(one.end_ns - one.start_ns for one in run_slices) / bursts == pytest.approx(4 * MS, rel=0.02)
     assert sum(one.share_percent for one in scheduled(recording)) == pytest.approx(100, abs=1)
     spec = load_model(str(RECORDED / "guest.yaml")).spec
     done = run_model(spec, 1, 0).whole.outcomes["domains.machine.applications.periodic"].transactions

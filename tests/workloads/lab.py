@@ -61,11 +61,11 @@ def hold(sim: Sim, guard: Guard, packet: int) -> None:
 
 @event
 def on_beat(sim: Sim, place: int, token: int) -> None:
-    own = beats(sim)[place]
-    count = own.held.length
+    beat = beats(sim)[place]
+    count = beat.held.length
     for _ in range(count):
-        release(sim, packet_list.pop(sim, own.held))
-    at(sim, sim.now_ns + own.period_ns, EventKind.CONTROL, 0, on_beat, place)
+        release(sim, packet_list.pop(sim, beat.held))
+    at(sim, sim.now_ns + beat.period_ns, EventKind.CONTROL, 0, on_beat, place)
 
 
 @entry

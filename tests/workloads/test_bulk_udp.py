@@ -30,8 +30,8 @@ class Bulk(lab.Lab):
             "quantum_ns",
             "ring",
         }
-        own = {key: spec.pop(key) for key in list(spec) if key in lab_keys}
-        super().__init__(lab.linked(*PARTS), **({"rate": own.pop("rate_host", 10**9)} | own))
+        lab_settings = {key: spec.pop(key) for key in list(spec) if key in lab_keys}
+        super().__init__(lab.linked(*PARTS), **({"rate": lab_settings.pop("rate_host", 10**9)} | lab_settings))
         self.run_program(UdpSinkSpec(**({"read_cost": 0} | (sink or {}))))
         self.spec = BulkUdpSpec(network=StationsSpec(**(network or {})), duration=duration_ns, **({"spread": 0} | spec))
         self.clients = self.add_clients(self.spec)
@@ -117,9 +117,9 @@ def test_each_flow_has_its_own_buffer():
     """Bursts of four clients into one socket of 20 places overflow; into a socket each they do not."""
     keys = {"clients": 4, "rate": 200_000_000, "packet_ns": 1, "moderation": 2 * MS, "rate_host": 10**10}
     sink = {"read_cost": US, "receive_buffer": 40 * 2304}
-    own = Bulk(50 * MS, sink=sink, **keys)
+    bulk = Bulk(50 * MS, sink=sink, **keys)
     shared = Bulk(50 * MS, sink=sink | {"shared_buffer": True}, **keys)
-    assert own.dropped() == 0
+    assert bulk.dropped() == 0
     assert shared.dropped() > 0
     assert sum(r.socket_drops for r in shared.results) == shared.dropped()
     # By its numbers a receiver does not know of the datagrams that would have been the last.

@@ -154,9 +154,9 @@ def test_every_call_costs_what_its_messages_cost(make):
 
 def test_fractions_are_made_up_by_whole_operations(make):
     """2.5 disk operations a lookup and 0.25 lookups a call: 2 and 3 in turn, of every fourth call."""
-    own = "domains.front.applications.sip.operations.invite.asks.0.times=0.25"
+    setting = "domains.front.applications.sip.operations.invite.asks.0.times=0.25"
     spec = make(
-        own,
+        setting,
         "domains.back.applications.cluster.operations.lookup.disk_operations=2.5",
         "domains.front.count=1",
         "workloads.calls.rate=200 /s",
@@ -288,7 +288,7 @@ def run_to_the_end(spec):
     run = Run(spec, 1, 0)
     run.run()
     rows = run.engine.rows
-    return run, rows(loads)[1], [own for own in rows(servers)[1:] if own.row]
+    return run, rows(loads)[1], [server for server in rows(servers)[1:] if server.row]
 
 
 @pytest.mark.thorough
@@ -342,7 +342,7 @@ def test_the_run_begins_in_the_steady_state_and_holds_a_row_for_each_call(make):
     assert load.earlier == pytest.approx(0.6 * 400, abs=2)
     assert load.active == pytest.approx(0.6 * 400, abs=4)
     assert np.count_nonzero(run.engine.rows(calls)["stage"][1:]) == load.active
-    assert sum(own.handled for own in servers[1:4]) == pytest.approx(0.5 * 400 * 6, abs=12)
+    assert sum(server.handled for server in servers[1:4]) == pytest.approx(0.5 * 400 * 6, abs=12)
 
 
 def test_calls_of_before_the_run_take_no_turn_of_those_that_begin_in_it(make):
@@ -373,9 +373,9 @@ def test_established_calls_hang_up_where_calls_of_the_run_would(make, calls_held
 
 
 def test_mistakes_are_said_with_their_place(make):
-    own = "domains.front.applications.sip.operations.invite.asks.0.to"
+    key = "domains.front.applications.sip.operations.invite.asks.0.to"
     with pytest.raises(ModelFileError, match="names no domain; did you mean 'back'"):
-        make(f"{own}=bach")
+        make(f"{key}=bach")
     with pytest.raises(ModelFileError, match="'balancer' is on none of its networks"):
         make("domains.back.applications.cluster.passes_to=balancer")
     with pytest.raises(ModelFileError, match=r"domains.back.applications.cluster: it uses a disk, and its domain has"):
@@ -412,9 +412,9 @@ def bounds_of(run, spec, record):
     tiers = {"server": farm.SERVER, "front": farm.FRONT, "back": farm.BACK}
     found = {}
     for name, resource in tiers.items():
-        own = [share for domain, share in cpu.items() if domain.split("-")[0] == name]
-        if sum(own):
-            found[resource] = 2 * len(own) * calls_per_s / sum(own)
+        shares = [share for domain, share in cpu.items() if domain.split("-")[0] == name]
+        if sum(shares):
+            found[resource] = 2 * len(shares) * calls_per_s / sum(shares)
     callers = sum(share for domain, share in cpu.items() if domain.startswith("generator"))
     found[farm.ALL_PROCESSORS] = 24 * calls_per_s / (sum(cpu.values()) - callers)
     found[farm.GENERATORS] = 24 * calls_per_s / callers

@@ -448,8 +448,8 @@ def test_a_workload_is_served_by_the_copy_it_is_directed_at_and_by_all_that_this
     """A crash of either is one that its clients see."""
     tiers = {"web": {"calls": [asks("app")]}, "app": {"calls": [asks("db")]}, "db": {}, "alone": {}}
     users = {**ALONE, "to": "web"}
-    own = model(tiers, users, db={"count": 2}, web={"count": 2, "vcpus": 1}).serving()
-    assert own == {f"users-{n}": [f"web-{n}", "app", "db-1", "db-2"] for n in (1, 2)}
+    serving = model(tiers, users, db={"count": 2}, web={"count": 2, "vcpus": 1}).serving()
+    assert serving == {f"users-{n}": [f"web-{n}", "app", "db-1", "db-2"] for n in (1, 2)}
 
 
 @pytest.mark.thorough

@@ -98,16 +98,16 @@ def test_interrupt_work_frozen_during_the_switch_to_its_vcpu_is_done_once():
 @work_done
 def start_two(sim: Sim, place: int, argument: int) -> None:
     """Start two jobs, that of the other domain first."""
-    other, own = scripted_jobs(sim)[place], scripted_jobs(sim)[argument]
+    other, job = scripted_jobs(sim)[place], scripted_jobs(sim)[argument]
     jobs.submit(sim, domains(sim)[other.domain], other.demand_ns, job_done, place, 0)
-    jobs.submit(sim, domains(sim)[own.domain], own.demand_ns, job_done, argument, 0)
+    jobs.submit(sim, domains(sim)[job.domain], job.demand_ns, job_done, argument, 0)
 
 
 @event
 def start_chain(sim: Sim, place: int, token: int) -> None:
     """Start a job, and when it is done the two whose rows follow."""
-    own = scripted_jobs(sim)[place]
-    jobs.submit(sim, domains(sim)[own.domain], own.demand_ns, start_two, place + 2, place + 1)
+    job = scripted_jobs(sim)[place]
+    jobs.submit(sim, domains(sim)[job.domain], job.demand_ns, start_two, place + 2, place + 1)
 
 
 def test_a_callback_may_make_its_own_pcpu_choose_again():

@@ -85,13 +85,13 @@ class Replay:
             self._add_jobs(row, vcpu)
 
     def _add_domains(self) -> list[int]:
-        own = self.load["vcpus"]
+        recorded_vcpus = self.load["vcpus"]
         for number, domain in enumerate(self.load["domains"]):
-            mine = [vcpu for vcpu in own if vcpu["domain"] == number]
+            mine = [vcpu for vcpu in recorded_vcpus if vcpu["domain"] == number]
             build.add_domain(self.engine, self.host, DomainScheduling(**domain), len(mine), mine[0]["affinity"])
         # The vCPUs of a domain stand together, in the order of the domains.
-        order = sorted(range(len(own)), key=lambda n: (own[n]["domain"], n))
-        rows = [0] * len(own)
+        order = sorted(range(len(recorded_vcpus)), key=lambda n: (recorded_vcpus[n]["domain"], n))
+        rows = [0] * len(recorded_vcpus)
         for row, number in enumerate(order, 1):
             rows[number] = row
         return rows
