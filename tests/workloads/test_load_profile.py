@@ -6,7 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from tests.composition.composed import checked
-from vftsim.composition.run import run_model
+from vftsim.composition.run import Run, run_model
+from vftsim.study.runs.model import load_model
+from vftsim.workloads.farm.records import loads
+from vftsim.workloads.web.httperf import http_loads
 
 DAY = [{"duration": "2 s", "rate": "50 %"}, {"duration": "1 s", "rate": "300 %"}, {"duration": "1 s", "rate": "0 %"}]
 """Of 100 a second: 100, 300 and none in four seconds."""
@@ -76,3 +79,30 @@ def test_a_request_in_years_passes_profiles_of_a_microsecond_at_once():
 def test_a_profile_in_which_nothing_comes_is_refused():
     with pytest.raises(ValidationError, match="in none of its stretches anything comes"):
         checked(model([{"duration": "1 s", "rate": "0 %"}], "0 s", "1 s"))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_connections_of_httperf_come_by_the_profile_and_the_last_one_ends_the_test(engine: str):
+    """20 in the first second after the first one, 60 in the next: what 4 s bring at the usual rate."""
+    profile = "workloads.web.load_profile=[{duration: 1 s, rate: 100 %}, {duration: 1 s, rate: 300 %}]"
+    test = ["workloads.web.rate=20 /s", "workloads.web.connections=81", profile]
+    alone = ["workloads.tcp=null", "workloads.udp=null", "domains.server.applications.web.script=100 us"]
+    for end_ms, begun in ((990, 20), (1490, 50), (1990, 80), (2500, 81)):
+        spec = load_model("net-bare", [*alone, *test, f"measure.duration={end_ms} ms"]).spec
+        assert spec.workloads["web"].least_test_ns() == 2_000_000_000
+        run = Run(spec, 1, 0, engine)
+        run.run()
+        assert int(run.engine.rows(http_loads)[1].begun) == pytest.approx(begun, abs=1)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_calls_of_before_the_run_hang_up_at_the_rate_at_which_they_began(engine: str):
+    """Twice the rate in the first half of each second; those that were begun 60.25 s ago end a quarter later."""
+    profile = "workloads.calls.load_profile=[{duration: 500 ms, rate: 200 %}, {duration: 500 ms, rate: 0 %}]"
+    calls = ["workloads.calls.rate=100 /s", "workloads.calls.gap_cv=0", "workloads.calls.hold=60.25 s"]
+    for end_ms, begun, ended in ((200, 40, 0), (500, 100, 50), (900, 100, 100), (1200, 140, 100)):
+        measured = ["measure.warm_up=0 s", f"measure.duration={end_ms} ms"]
+        run = Run(load_model("sip-farm-r1", [*calls, profile, *measured]).spec, 1, 0, engine)
+        run.run()
+        load = run.engine.rows(loads)[1]
+        assert (int(load.begun), int(load.earlier)) == (pytest.approx(begun, abs=1), pytest.approx(ended, abs=1))

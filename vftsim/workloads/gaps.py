@@ -9,17 +9,16 @@ Draws are those of the usual rate.
 Left out: shares that change within a stretch; several short ones in a row come close.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.kernel.inputs import draw
 from vftsim.platform.arithmetic import LARGEST
-from vftsim.spec.base import Spec
+from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import PERCENT, PeriodNs
 
 
@@ -104,20 +103,79 @@ def in_profile_ns(sim: Sim, gaps: Gaps, gap_ns: int) -> int:
     return gaps.come_ns - before_ns
 
 
-def set_load_profile(engine: Engine, gaps: Gaps, profile: Sequence[StretchSpec]) -> None:
-    """Let the load have a profile; without stretches it is the same at all times."""
-    if not profile:
-        return
-    rows = [engine.add(stretches, duration_ns=each.duration, share=each.rate / 100.0)[0] for each in profile]
-    for row, next_row in zip(rows, [*rows[1:], rows[0]], strict=True):
-        engine.rows(stretches)[row].next_row = next_row
-    gaps.stretch, gaps.stretch_end_ns = rows[0], profile[0].duration
-    gaps.profile_ns = sum(each.duration for each in profile)
-    gaps.profile_load_ns = mean_share(profile) * gaps.profile_ns
+class LoadProfileSpec(Spec):
+    """The same of workloads whose rate may rise and fall over time."""
 
+    load_profile: Items[StretchSpec] = Field(
+        (),
+        max_length=1000,
+        description="How the rate rises and falls: stretches from the start of the load on, and then anew. The same at "
+        "all times if not given.",
+    )
 
-def mean_share(profile: Sequence[StretchSpec]) -> float:
-    """Return the mean rate of a load profile as a share of the usual one; 1 without stretches."""
-    if not profile:
-        return 1.0
-    return fsum(each.duration * each.rate for each in profile) / (100.0 * sum(each.duration for each in profile))
+    @model_validator(mode="after")
+    def _comes(self) -> Self:
+        if self.mean_share == 0.0:
+            raise ValueError("load_profile: in none of its stretches anything comes; let one have a rate above 0 %")
+        return self
+
+    @property
+    def profile_ns(self) -> int:
+        """How long the profile lasts; 0 without one."""
+        return sum(stretch.duration for stretch in self.load_profile)
+
+    @property
+    def mean_share(self) -> float:
+        """The mean rate as a share of the usual one."""
+        if not self.load_profile:
+            return 1.0
+        return fsum(stretch.duration * stretch.rate for stretch in self.load_profile) / (100.0 * self.profile_ns)
+
+    @property
+    def highest_share(self) -> float:
+        """The highest rate as a share of the usual one."""
+        return max((stretch.rate / 100.0 for stretch in self.load_profile), default=1.0)
+
+    def due_ns(self, load_ns: float) -> float:
+        """Return when as much has come as comes in ``load_ns`` at the usual rate."""
+        if not self.load_profile:
+            return load_ns
+        whole, left_ns = divmod(load_ns, self.mean_share * self.profile_ns)
+        due_ns = whole * self.profile_ns
+        for stretch in self.load_profile:
+            room_ns = stretch.duration * stretch.rate / 100.0
+            if left_ns <= room_ns:
+                return due_ns + (left_ns * 100.0 / stretch.rate if left_ns else 0.0)
+            left_ns -= room_ns
+            due_ns += stretch.duration
+        return due_ns
+
+    def load_before_ns(self, length_ns: int) -> float:
+        """Return in what time at the usual rate as much comes as in so long before the start, profile after profile."""
+        if not self.load_profile:
+            return length_ns
+        whole, left_ns = divmod(length_ns, self.profile_ns)
+        loads_ns = [whole * self.mean_share * self.profile_ns]
+        for stretch in reversed(self.load_profile):
+            part_ns = min(left_ns, stretch.duration)
+            loads_ns.append(part_ns * stretch.rate / 100.0)
+            left_ns -= part_ns
+        return fsum(loads_ns)
+
+    def set_profile(self, engine: Engine, gaps: Gaps, begin_ns: int = 0) -> None:
+        """Let gaps follow the profile, from ``begin_ns`` of it on (below 0: of the one before)."""
+        if not self.load_profile:
+            return
+        rows = [
+            engine.add(stretches, duration_ns=stretch.duration, share=stretch.rate / 100.0)[0]
+            for stretch in self.load_profile
+        ]
+        for row, next_row in zip(rows, [*rows[1:], rows[0]], strict=True):
+            engine.rows(stretches)[row].next_row = next_row
+        gaps.profile_ns, gaps.profile_load_ns = self.profile_ns, self.mean_share * self.profile_ns
+        gaps.stretch_end_ns = -(begin_ns % self.profile_ns)
+        for row, stretch in zip(rows, self.load_profile, strict=True):
+            gaps.stretch = row
+            gaps.stretch_end_ns += stretch.duration
+            if gaps.stretch_end_ns > 0:
+                break

@@ -20,9 +20,9 @@ Left out: the segments and acknowledgements of the connection; a request or an a
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
@@ -30,11 +30,10 @@ from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, workload
-from vftsim.spec.base import Items
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
-from vftsim.workloads.gaps import Gaps, StretchSpec, mean_share, next_gap_ns, set_load_profile
+from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
@@ -426,7 +425,7 @@ class RequestResponseSpec(_RequestsSpec):
 
 
 @WORKLOADS.register
-class OpenRequestsSpec(_RequestsSpec):
+class OpenRequestsSpec(LoadProfileSpec, _RequestsSpec):
     """Requests that come at a rate."""
 
     part = open_requests
@@ -444,12 +443,6 @@ class OpenRequestsSpec(_RequestsSpec):
         le=5.0,
         description="Coefficient of variation of the gaps between them (gamma). Default 1: Poisson.",
     )
-    load_profile: Items[StretchSpec] = Field(
-        (),
-        max_length=1000,
-        description="How the rate rises and falls: stretches from the start of the run on, and then anew. The same at "
-        "all times if not given.",
-    )
     request_size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request on the wire. Assumption.")
     timeout: PositiveDurationNs = Field(
         1_000_000_000, description="Wait before a request is repeated, doubled each time up to a minute. Assumption."
@@ -462,7 +455,7 @@ class OpenRequestsSpec(_RequestsSpec):
 
     @property
     def attempts_per_s(self) -> float:
-        return self.rate * mean_share(self.load_profile)
+        return self.rate * self.mean_share
 
     @property
     def patience_ns(self) -> int:
@@ -476,14 +469,7 @@ class OpenRequestsSpec(_RequestsSpec):
 
     def in_flight(self, profile: RunProfile) -> float:
         """Those that take as long as their time-out."""
-        highest = max((each.rate / 100.0 for each in self.load_profile), default=1.0)
-        return self.rate * highest * self.timeout / 1e9
-
-    @model_validator(mode="after")
-    def _comes(self) -> Self:
-        if mean_share(self.load_profile) == 0.0:
-            raise ValueError("load_profile: in none of its stretches anything comes; let one have a rate above 0 %")
-        return self
+        return self.rate * self.highest_share * self.timeout / 1e9
 
     def install(self, target: Target) -> Driver:
         """Add the requests."""
@@ -491,7 +477,7 @@ class OpenRequestsSpec(_RequestsSpec):
             exchanges, self, retry_ns=self.timeout, most_tries=self.retries + 1, latency=target.add_delays()
         )
         target.set_gaps(exchange.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
-        set_load_profile(target.engine, exchange.gaps, self.load_profile)
+        self.set_profile(target.engine, exchange.gaps)
 
         def measured() -> OpenLoop:
             errors, given_up = int(exchange.failed), int(exchange.given_up)

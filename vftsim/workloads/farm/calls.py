@@ -8,7 +8,8 @@ INVITE until any answer, the 200 OK by the callee until the ACK.  What has not c
 for has failed; a call that rings for that long too (the proxy's timer C would wait for three minutes).
 
 Messages from the caller go to where the workload is directed, those of the callee to the server that handles the
-call.  **Established** calls: until ``hold`` has passed, calls begun before the run hang up at the rate of the others.
+call.  **Established** calls: until ``hold`` has passed, calls begun before the run hang up at the rate at which they
+began.
 
 **Generators**: where the user agents run in domains of the model, each message that one sends or receives takes CPU
 time there first, as the work of a process of the guest.
@@ -37,7 +38,7 @@ from vftsim.workloads.common import new_packet
 from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.forwarding import plan_retransmission
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
-from vftsim.workloads.gaps import next_gap_ns
+from vftsim.workloads.gaps import LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.parts import (
     FEWEST_SERVED,
@@ -358,7 +359,9 @@ def start_calls(sim: Sim, row: int, _: int) -> int:
     at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, row, on_begin, row)
     if load.earlier_ns > 0:
         load.earlier_ns += sim.now_ns
-        at(sim, sim.now_ns + max(1, first_ns // 2), EventKind.ARRIVAL, row, on_earlier, row)
+        first_ns = max(1, first_ns // 2) if load.earlier_gaps.stretch == 0 else next_gap_ns(sim, load.earlier_gaps)
+        if first_ns < load.hold_ns:
+            at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, row, on_earlier, row)
     return 0
 
 
@@ -435,7 +438,7 @@ def _weight_of(server: ApplicationSpec | None, message: str, profile: RunProfile
 
 
 @WORKLOADS.register
-class FarmCallsSpec(WorkloadSpec):
+class FarmCallsSpec(LoadProfileSpec, WorkloadSpec):
     """Calls through a farm at a rate, whatever becomes of them."""
 
     part = farm.farm_calls
@@ -462,7 +465,9 @@ class FarmCallsSpec(WorkloadSpec):
         60_000_000_000, description="From the answer to the BYE. Default: 60 s, the record's."
     )
     established: bool = Field(
-        True, description="Calls begun before the run hang up in it, at the same rate: it begins in the steady state."
+        True,
+        description="Calls begun before the run hang up in it, at the rate at which they began (that of the end of a "
+        "`load_profile`): it begins in the steady state.",
     )
     retransmits: bool = Field(True, description="User agents repeat what is not answered (RFC 3261, 17).")
     t1: PositiveDurationNs = Field(
@@ -495,7 +500,7 @@ class FarmCallsSpec(WorkloadSpec):
 
     @property
     def attempts_per_s(self) -> float:
-        return self.rate
+        return self.rate * self.mean_share
 
     @property
     def patience_ns(self) -> int:
@@ -517,7 +522,7 @@ class FarmCallsSpec(WorkloadSpec):
 
     def packets(self, profile: RunProfile) -> float:
         """Every message of every call, through balancer and front end, and what it makes them ask and read."""
-        return self.rate * profile.seconds * self._weight(profile)
+        return self.attempts_per_s * profile.seconds * self._weight(profile)
 
     def _weight(self, profile: RunProfile) -> float:
         """Return a call's messages, requests and disk operations, each by its events; measured."""
@@ -529,7 +534,7 @@ class FarmCallsSpec(WorkloadSpec):
 
     def in_flight(self, profile: RunProfile) -> float:
         """Return the calls that are held."""
-        return self.rate * min(profile.seconds, self.hold / S)
+        return self.rate * self.highest_share * min(profile.seconds, self.hold / S)
 
     def install(self, target: Target) -> Driver:
         """Add the user agents."""
@@ -537,7 +542,7 @@ class FarmCallsSpec(WorkloadSpec):
             farm.loads,
             self,
             # Of calls that end now: they began as long ago as one is held, so many gaps, to the nearest.
-            held=math.floor(self.hold / S * self.rate + 0.5),
+            held=math.floor(self.load_before_ns(self.hold) / S * self.rate + 0.5),
             earlier_ns=self.hold if self.established else 0,
             responses=target.add_delays(),
             registrations=target.add_delays(),
@@ -547,6 +552,8 @@ class FarmCallsSpec(WorkloadSpec):
         )
         target.set_gaps(load.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
         target.set_gaps(load.earlier_gaps, f"{self.kind}.earlier", target.number, self.rate, self.gap_cv)
+        self.set_profile(target.engine, load.gaps)
+        self.set_profile(target.engine, load.earlier_gaps, -self.hold)
 
         def measured() -> CallsSeen:
             return CallsSeen.of_row(

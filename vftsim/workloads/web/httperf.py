@@ -28,7 +28,7 @@ from vftsim.platform.io.link import never_fits
 from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
-from vftsim.workloads.gaps import Gaps, next_gap_ns
+from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
 from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.web import records as http
 from vftsim.workloads.wire import Wire
@@ -362,7 +362,7 @@ class HttpWire(Wire):
 
 
 @WORKLOADS.register
-class HttperfSpec(WorkloadSpec):
+class HttperfSpec(LoadProfileSpec, WorkloadSpec):
     """One httperf: connections at a rate, one call on each."""
 
     part = httperf
@@ -404,11 +404,11 @@ class HttperfSpec(WorkloadSpec):
 
     def least_test_ns(self) -> int:
         """Until the last connection begins."""
-        return round((self.connections - 1) * 1e9 / self.rate)
+        return round(self.due_ns((self.connections - 1) * 1e9 / self.rate))
 
     def packets(self, profile: RunProfile) -> float:
         """Three to open, the request, the reply in segments with their acknowledgements, three to close."""
-        return min(self.connections, self.rate * profile.seconds) * _PACKETS_A_CONNECTION
+        return min(self.connections, self.rate * self.mean_share * profile.seconds) * _PACKETS_A_CONNECTION
 
     def samples(self, profile: RunProfile) -> float:
         """One a period."""
@@ -428,6 +428,7 @@ class HttperfSpec(WorkloadSpec):
         """Add the client."""
         load = target.add_clients(http_loads, self, lifetimes=target.add_delays(), response_times=target.add_delays())
         target.set_gaps(load.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
+        self.set_profile(target.engine, load.gaps)
         return HttperfDriver(target, load, start_httperf)
 
 
