@@ -16,15 +16,18 @@ import argparse
 import itertools
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "io-faults"))
 from table import put
 
+from vftsim.interface.common import Plan
 from vftsim.report.markdown import markdown_table
 from vftsim.study.designs.choice import optimize
 from vftsim.study.designs.optimize import MET, MISSED, measured
@@ -38,6 +41,7 @@ from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.objective import read_objective
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
+from vftsim.study.runs.progress import Silent
 from vftsim.study.store.store import Opening, Store
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
@@ -154,11 +158,17 @@ def grid_shares(question: Question, figure: str, evaluate: Evaluator) -> dict[st
     return {name: float(outputs.var(axis=axis).mean() / whole) for axis, name in enumerate(question.spans)}
 
 
+def kept(study: Callable[..., Any], request: Any, folder: Path, jobs: int | None) -> Any:
+    """Return the answer to a request; its runs are kept."""
+    plan: Plan[Any] = Plan(study.__name__, "", [], None, partial(study, request), directory=folder / study.__name__)
+    return replace(plan, jobs=jobs).answer(Silent())[0]
+
+
 def rank(one: Ranking, folder: Path, jobs: int | None) -> list[list[str]]:
     """Return rows of factors with both shares, in the grid's order."""
     question = one.question()
     figure = one_figure(one.figure, question.base.spec)
-    found = sensitivity(question, folder / "sensitivity", Execution(jobs=jobs))
+    found = kept(sensitivity, question, folder, jobs)
     with Store(folder / "grid", "grid", Opening.CONTINUE) as store:
         shares = grid_shares(question, figure, Evaluator(0.95, Execution(GRID_SEED, jobs or 1, store=store)))
     order, short = sorted(shares, key=lambda name: -shares[name]), short_names(list(shares))
@@ -195,7 +205,7 @@ def open_order(found: Sensitivity) -> set[str]:
 def decide(one: Decide, folder: Path, jobs: int | None) -> list[str]:
     """Return a row with the choice and the interval of the grid's best."""
     request = one.choice()
-    found = optimize(request, folder / "optimize", Execution(jobs=jobs))
+    found = kept(optimize, request, folder, jobs)
     with Store(folder / "grid", "grid", Opening.CONTINUE) as store:
         evaluate = Evaluator(request.interval, Execution(GRID_SEED, jobs or 1, store=store))
         every = measured(evaluate, request, found.candidates, GRID_RUNS)

@@ -1,14 +1,19 @@
-"""Sweeps with all their points at once, as tests want them."""
+"""Sweeps with all their points at once, and answers whose runs are kept, as tests want them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vftsim.interface.common import Plan
+from vftsim.study.designs import run as runs
 from vftsim.study.designs.experiment import Experiment
 from vftsim.study.designs.study import StudyResult, run_experiment
 from vftsim.study.designs.sweep import plan_sweep
 from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.model import Model
+from vftsim.study.runs.results import RunResult
 
 
 def make_grid(*arguments: Any) -> Experiment:
@@ -29,4 +34,35 @@ def run_sweep(
 ) -> StudyResult:
     """Run a sweep with so many replications, asking for these figures."""
     asked = replace(grid, replications=replications, figures=tuple(figures))
-    return run_experiment(asked, folder, execution, force=force)
+    found: StudyResult = kept(run_experiment, asked, folder, execution, force=force)
+    return found
+
+
+def kept(
+    study: Callable[..., Any], request: Any, folder: Path | None, execution: Execution | None = None, **how: Any
+) -> Any:
+    """Return the answer to a request, its runs and files kept in a folder as the command keeps them."""
+    given = execution or Execution(1, 1)
+    more = {"directory": folder, "seed": given.seed, "jobs": given.jobs, **how}
+    command = getattr(request, "command", study.__name__.partition("_")[0])
+    plan: Plan[Any] = Plan(command, "", [], None, partial(study, request), **more)
+    return plan.answer(given.progress)[0]
+
+
+def run_study(
+    model: Model,
+    replications: int,
+    execution: Execution,
+    *,
+    directory: Path | None = None,
+    rule: Any = None,
+    resume: bool = False,
+    force: bool = False,
+) -> RunResult:
+    """Run a model, kept in a directory if one is named."""
+
+    def run(each: Model, in_use: Execution) -> RunResult:
+        return runs.run_study(each, replications, in_use, rule=rule)
+
+    found: RunResult = kept(run, model, directory, execution, goes_on=resume, force=force)
+    return found

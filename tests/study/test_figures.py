@@ -7,7 +7,7 @@ import json
 import pytest
 
 import vftsim
-from tests.study.grids import make_grid, run_sweep
+from tests.study.grids import kept, make_grid, run_sweep
 from vftsim.composition.run import run_model
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Note, Table, shown
@@ -304,7 +304,7 @@ def test_a_figure_that_no_point_has_is_named(tiny_path, tmp_path):
     factor = "factors: {domains.sut.cpu_inflation: [1, 1.1]}"
     file.write_text(f"name: s\nmodels: [{tiny_path}]\n{factor}\nfigures: {json.dumps(figures)}\nreplications: 1\n")
     spec, folder = read_study(str(file))
-    studied = run_experiment(experiment_of(spec, points_of(spec, folder)), tmp_path / "study", Execution(1, 1))
+    studied = kept(run_experiment, experiment_of(spec, points_of(spec, folder)), tmp_path / "study")
     for found in (str(swept), str(studied)):
         assert found.count("no run has it") == 1
         assert "calls.at_50.cpu: no run has it" in found

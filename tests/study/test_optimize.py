@@ -9,6 +9,7 @@ from test_knob_capacity import SELDOM, SERVER
 
 import vftsim
 from tests.labs.json_schema_check import mistakes
+from tests.study.grids import kept
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
@@ -270,7 +271,7 @@ def test_nothing_is_chosen_where_nothing_does(monkeypatch):
 
 @pytest.mark.thorough
 def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeypatch):
-    whole = optimize(request(choices=FEW), tmp_path / "whole", Execution(1, 1))
+    whole = kept(optimize, request(choices=FEW), tmp_path / "whole")
     assert whole.winner is not None
     assert whole.is_settled
     cheaper = whole.candidates[: whole.candidates.index(whole.winner)]
@@ -291,8 +292,8 @@ def test_the_choice_is_that_of_all_runs_and_goes_on_when_ended(tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(evaluator, "simulate", ended)
         with pytest.raises(KeyboardInterrupt, match="8 finished runs"):
-            optimize(request(choices=FEW), tmp_path / "s", Execution(1, 1))
-    again = optimize(request(choices=FEW), tmp_path / "s", Execution(1, 1))
+            kept(optimize, request(choices=FEW), tmp_path / "s")
+    again = kept(optimize, request(choices=FEW), tmp_path / "s")
     assert again.to_pandas().equals(whole.to_pandas())
     for name in ("configurations.csv", "answer.json", "charts.png", "manifest.json"):
         assert (tmp_path / "s" / name).stat().st_size > 0
@@ -334,7 +335,7 @@ def test_a_choice_with_the_name_of_a_figure_has_a_column_of_its_own(tmp_path):
     rate, short = "workloads.calls.rate", ("measure.duration=1 s", "measure.warm_up=1 s")
     base, asked = load_model("sip-farm-r1", short), (read_objective(f"{rate} >= 50"),)
     choice = Request("sip-farm-r1", short, base, {rate: ("10 /s", "90 /s")}, asked, read_prices(None))
-    table = optimize(choice, tmp_path / "s", Execution(1, 1)).to_pandas()
+    table = kept(optimize, choice, tmp_path / "s").to_pandas()
     measured = dict(zip(table[f"set.{rate}"], table[rate], strict=True))
     assert measured["10 /s"] < 50.0 < measured["90 /s"]
 
@@ -377,7 +378,7 @@ def test_an_objective_may_be_on_a_figure_that_only_some_choices_have(tmp_path):
     base = load_model(str(path), settings)
     asked = Request.read(str(path), settings, base, choose, ["protection.output_held <= 30 ms"], None)
     assert asked.figures == ("domains.server.protection.output_held",)
-    found = optimize(asked, tmp_path / "found", Execution(1, 1))
+    found = kept(optimize, asked, tmp_path / "found")
     verdicts = {tuple(each.point.values.values()): each.verdict for each in found.candidates if each.n}
     assert verdicts["none", "20 ms"] == LACKING
     assert verdicts["checkpoint", "100 ms"] == MISSED
@@ -422,7 +423,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         ({"budget": 3}, "--budget"),
     ):
         with pytest.raises(UsageError, match=why):
-            optimize(request(**wrong), tmp_path / "s", Execution(1, 1))
+            kept(optimize, request(**wrong), tmp_path / "s")
     assert not (tmp_path / "s").exists()
 
 

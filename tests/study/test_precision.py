@@ -4,12 +4,13 @@ from statistics import fmean
 
 import pytest
 
+from tests.study.grids import run_study
 from tests.study.tiny import TINY
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.report.blocks import in_words
 from vftsim.stats import mean_interval
-from vftsim.study.designs.run import precision_rule, run_study, watched_in
+from vftsim.study.designs.run import precision_rule, watched_in
 from vftsim.study.runs import replicate
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tiny import TINY
 
+from tests.study.grids import kept
 from vftsim.composition.run import Run
 from vftsim.study.designs.study import run_experiment
 from vftsim.study.designs.sweep import plan_sweep
@@ -94,7 +95,7 @@ def of_models(tmp_path, execution):
 def of_a_sweep(tmp_path, execution):
     tiny(tmp_path)
     experiment = plan_sweep(str(tmp_path / "tiny.yaml"), None, ["hosts.host.switch_cost=1 us"], replications=2)
-    run_experiment(experiment, tmp_path / "out", execution)
+    kept(run_experiment, experiment, tmp_path / "out", execution)
 
 
 @pytest.mark.thorough

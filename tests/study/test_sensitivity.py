@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.study.grids import kept
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import PROTECTIONS
@@ -55,7 +56,7 @@ def shares_on_paper(ends, low, high):
 @pytest.mark.thorough
 def test_shares_are_those_of_the_closed_form(tmp_path):
     pytest.importorskip("SALib")
-    found = sensitivity(request(), tmp_path / "s", Execution(1, 1))
+    found = kept(sensitivity, request(), tmp_path / "s")
     names = [each.name for each in found.effects]
     assert names == ["workloads.media.streams", "domains.dom0.driver.receive_cost", "domains.cpu1.weight"]
     streams, cost, weight = found.effects
@@ -93,7 +94,7 @@ def test_a_figure_that_nothing_moves_is_an_answer(tmp_path):
         "domains.cpu1.weight": span_of("", 128, 512),
         "domains.cpu1.memory_available": span_of("", "2 GiB", "4 GiB"),
     }
-    found = sensitivity(request(spans=spans, trajectories=2, samples=4), tmp_path / "s", Execution(1, 1))
+    found = kept(sensitivity, request(spans=spans, trajectories=2, samples=4), tmp_path / "s")
     assert found.runs == 5 + 6, "its own, four ends, two trajectories; none of the last stage"
     assert [(each.effect.mean, each.total) for each in found.effects] == [(0.0, None)] * 2
     assert "depends on none of 2 factors" in " ".join(str(found).split())
@@ -113,11 +114,11 @@ def test_an_ended_study_goes_on_to_the_same_answer(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(evaluator, "simulate", ended)
         with pytest.raises(KeyboardInterrupt, match="12 finished runs are in"):
-            sensitivity(small, tmp_path / "s", Execution(1, 1))
+            kept(sensitivity, small, tmp_path / "s")
     monkeypatch.setattr(evaluator, "simulate", lambda task, *_: ran.append(task) or simulate(task))
-    found = sensitivity(small, tmp_path / "s", Execution(1, 1))
+    found = kept(sensitivity, small, tmp_path / "s")
     again = len(ran)
-    whole = sensitivity(small, tmp_path / "whole", Execution(1, 1))
+    whole = kept(sensitivity, small, tmp_path / "whole")
     assert again == len(ran) - again - 12
     assert found.to_pandas().equals(whole.to_pandas())
 
@@ -146,7 +147,7 @@ def test_a_step_may_be_named_by_its_number(tiny_path, tmp_path):
     base, figure = load_model(str(tiny_path), shorter), "sut.step_1.cpu"
     asked = Request(str(tiny_path), shorter, figure, spans, base, replications=1)
     asked.check()
-    with resumable_store(tmp_path / "s", COMMAND, force=False) as store:
+    with resumable_store(tmp_path / "s", COMMAND) as store:
         in_use, ends, _ = _one_at_a_time(asked, figure, Evaluator(0.95, Execution(1, 1, store=store)))
     assert in_use.mean == pytest.approx(34.0, rel=0.2), "10 attempts of 8.5 touches of 4 ms"
     low, high = ends["workloads.calls.steps.initial"]
@@ -269,7 +270,7 @@ def test_the_library_is_named_where_it_is_missing(monkeypatch, capsys, tmp_path)
 
     monkeypatch.setattr(extras.importlib, "import_module", missing)
     with pytest.raises(UsageError, match=r"needs SALib: pip install 'vftsim\[sensitivity\]'"):
-        sensitivity(request(), tmp_path / "s", Execution(1, 1))
+        kept(sensitivity, request(), tmp_path / "s")
     assert not (tmp_path / "s").exists()
 
 

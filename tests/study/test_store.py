@@ -13,10 +13,9 @@ from types import MappingProxyType
 
 import pytest
 
-from tests.study.grids import make_grid, run_sweep
+from tests.study.grids import make_grid, run_study, run_sweep
 from vftsim._version import __version__
 from vftsim.errors import StorageError, UsageError
-from vftsim.study.designs.run import run_study
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store import manifest as manifest_module

@@ -15,6 +15,7 @@ from scipy.stats import t as student_t
 
 import vftsim
 from tests.labs.json_schema_check import mistakes
+from tests.study.grids import kept
 from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
@@ -86,7 +87,7 @@ def test_a_setting_of_a_parameter_holds_for_every_kind_that_is_a_factor(tmp_path
 
 
 def run_study_file(spec, points, folder, execution):
-    return run_experiment(experiment_of(spec, points), folder, execution)
+    return kept(run_experiment, experiment_of(spec, points), folder, execution)
 
 
 def run(folder, target, *more):

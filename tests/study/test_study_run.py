@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import simpy
 
+from tests.study.grids import run_study
 from tests.study.tiny import tiny as tiny_text
 from vftsim.errors import UsageError
 from vftsim.spec.shipped import PACKAGE
 from vftsim.stats import DelayHistogram
-from vftsim.study.designs.run import run_study
 from vftsim.study.runs import estimate
 from vftsim.study.runs import replicate as replicate_module
 from vftsim.study.runs.execution import Execution

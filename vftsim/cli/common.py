@@ -20,7 +20,7 @@ import typer
 
 from vftsim.cli import options
 from vftsim.errors import UsageError
-from vftsim.interface.common import Plan, WrittenPlan
+from vftsim.interface.common import Plan
 
 _ENTRY = re.compile(
     r"^(?P<name>\w+) : (?:(?P<group>Model|Result|Work): )?(?P<flags>(?:-[^ ,\n]+(?:, -[^ ,\n]+)*)?) ?(?P<metavar>.*)\n"
@@ -137,7 +137,7 @@ class Study(Work):
 
     def conduct(self, plan: Plan[Any], *others: object, **more: Any) -> Any:
         """Return the answer of a study; ``others`` are files that the command writes."""
-        if not isinstance(plan, WrittenPlan):
+        if not plan.files:
             self.check_force(*others)
         return super().conduct(plan, **more)
 
@@ -172,7 +172,7 @@ class Study(Work):
     def show_all(self, plan: Plan[Any], result: Any) -> None:
         """Show an answer, and say which files hold it."""
         self.show(result)
-        if isinstance(plan, WrittenPlan) and plan.folder is not None:
+        if plan.files and plan.folder is not None:
             self.say_written(plan.folder, plan.files)
 
     def say_written(self, folder: Path, files: str) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from vftsim.interface.arguments import refuse_others
 
 if TYPE_CHECKING:
     from vftsim.study.runs.estimate import Needs
-    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import Model
     from vftsim.study.runs.progress import Progress
     from vftsim.study.runs.shard import Shard
@@ -38,6 +39,10 @@ class Plan(Generic[Answered]):
     """Makes the answer, of an execution.  It and ``takes`` take by name what only the command line can ask for."""
     files: str = ""
     """What the directory holds then, where people are told so."""
+    needs_store: bool = False
+    """Whether runs are kept meanwhile where no directory is named."""
+    goes_on: bool = True
+    """Whether it goes on from what the directory holds; else that is refused."""
     about: tuple[Any, ...] = ()
     """What the study was made of, for who looks at it before."""
     directory: str | Path | None = None
@@ -58,31 +63,25 @@ class Plan(Generic[Answered]):
         assert self.takes is not None
         return self.takes(**more)
 
-    def executed(self, show: Progress, **how: Any) -> Execution:
-        from vftsim.study.runs.execution import Execution
-
-        return Execution(self.seed, self.jobs, show, **how)
-
-    def answer(self, show: Progress, **more: Any) -> tuple[Answered, Sequence[str]]:
-        """Return the answer, and remarks on the directory."""
-        from vftsim.study.store.resumable import resumable_store, write_answer
-
-        if self.folder is None:
-            return self.study(self.executed(show), **more), []
-        with resumable_store(self.folder, self.command, self.force) as store:
-            result: Any = self.study(self.executed(show, store=store), **more)
-            write_answer(store, result)
-        return result, store.remarks
-
-
-@dataclass(frozen=True)
-class WrittenPlan(Plan[Answered]):
-    """One whose study, of a folder too and of ``force``, writes a directory of its own form; also a share of it."""
-
     def answer(self, show: Progress, shard: Shard | None = None, **more: Any) -> tuple[Answered, Sequence[str]]:
-        how = {} if shard is None else {"shard": shard}
-        result: Any = self.study(self.folder, self.executed(show, **how), force=self.force, **more)
-        return result, result.remarks
+        """Return the answer, of a share of the runs if one is named, and remarks on it and on the directory."""
+        from vftsim.study.runs.execution import Execution
+        from vftsim.study.runs.shard import WHOLE
+        from vftsim.study.store.resumable import resumable_store, write_answer
+        from vftsim.study.store.store import Opening
+
+        execution = Execution(self.seed, self.jobs, show, shard=shard or WHOLE)
+        with ExitStack() as opened:
+            folder = self.folder
+            if folder is None and self.needs_store:
+                folder = Path(opened.enter_context(TemporaryDirectory())) / self.command
+            if folder is None:
+                result: Any = self.study(execution, **more)
+                return result, getattr(result, "remarks", ())
+            opening = Opening.REPLACE if self.force else Opening.CONTINUE if self.goes_on else Opening.NEW
+            store = opened.enter_context(resumable_store(folder, self.command, opening))
+            result = self.study(replace(execution, store=store), **more)
+            return result, write_answer(store, result)
 
 
 def conducted(plan: Callable[Arguments, Plan[Answered]]) -> Callable[Arguments, Answered]:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted
+from vftsim.interface.common import Plan, as_model, conducted
 
 if TYPE_CHECKING:
     from vftsim.study.designs.choice import Choice
@@ -53,7 +53,7 @@ def study(
     spec, folder = read_study(str(file))
     spec = changed(spec, points, replications, seed)
     experiment = experiment_of(spec, points_of(spec, folder, quick=quick))
-    return WrittenPlan(
+    return Plan(
         "study",
         f"study {spec.name}",
         experiment.points.some_models,
@@ -119,7 +119,7 @@ def sensitivity(
     request = Request(str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications)
     request.check()
     request = request.first_look() if quick else request
-    return WrittenPlan(
+    return Plan(
         COMMAND,
         f"sensitivity of {base.name}",
         [request.base],
@@ -183,7 +183,7 @@ def optimize(
         budget=budget,
         quick=quick,
     )
-    return WrittenPlan(
+    return Plan(
         COMMAND,
         f"optimize {request.base.name}",
         [request.base],

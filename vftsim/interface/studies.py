@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from vftsim.interface.common import Plan, WrittenPlan, as_model, conducted, to_ns, to_ns_if_given
+from vftsim.interface.common import Plan, as_model, conducted, to_ns, to_ns_if_given
 
 if TYPE_CHECKING:
     from vftsim.study.designs.availability import AvailabilityStudy
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from vftsim.study.designs.study import StudyResult
     from vftsim.study.designs.warm_up import WarmUpStudy
     from vftsim.study.runs.estimate import Needs
-    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import Model
     from vftsim.study.runs.results import RunResult
 
@@ -58,6 +57,8 @@ def run(
     from vftsim.study.designs.run import precision_rule, run_study
     from vftsim.study.runs.estimate import total
 
+    if force and resume:
+        raise UsageError("--force discards an existing result and --resume continues it: choose one")
     chosen, count, rule = as_model(model, quick=quick), 10 if replications is None else replications, None
     if precision_percent is not None:
         most = 200 if replications is None else replications
@@ -65,16 +66,14 @@ def run(
     elif figures:
         raise UsageError("--figure: goes with --precision")
 
-    def study(folder: Path | None, execution: Execution, **how: Any) -> RunResult:
-        return run_study(chosen, count, execution, directory=folder, resume=resume, rule=rule, **how)
-
-    return WrittenPlan(
+    return Plan(
         "run",
         f"run {chosen.name}",
         [chosen],
         lambda **_: total([chosen.spec], count if rule is None else rule.budget),
-        study,
+        partial(run_study, chosen, count, rule=rule),
         "summary.csv, tables, charts.png, model.yaml, manifest.json, vftsim.sqlite",
+        goes_on=resume,
     )
 
 
@@ -306,13 +305,14 @@ def sweep(
         quick=quick,
     )
     points = experiment.points
-    return WrittenPlan(
+    return Plan(
         "sweep",
         f"sweep of {points.bases[0].name}",
         points.some_models,
         lambda **_: experiment.takes(),
         partial(run_experiment, experiment),
         experiment.files,
+        needs_store=True,
     )
 
 

@@ -26,6 +26,9 @@ _PART = "a part of what was asked for: it ended before all was done, and the fig
 class Printed:
     """Base of results: what they say of themselves, for whoever renders it."""
 
+    table = "answer.csv"
+    """File of the main table."""
+
     @property
     def origin(self) -> Mapping[str, Any]:
         """Manifest of the result."""

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, with_unit
@@ -33,7 +32,6 @@ from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import resting_on_some
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import rows
-from vftsim.study.store.resumable import resumable_store, write_result
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,7 @@ class Choice(Printed):
     """Of the search and of the proof."""
     manifest: dict[str, Any]
     remarks: list[str] = field(default_factory=list)
+    table = "configurations.csv"
 
     @property
     def preferred(self) -> list[Candidate]:
@@ -132,38 +131,32 @@ class Choice(Printed):
         }
 
 
-def optimize(request: Request, folder: Path, execution: Execution, *, force: bool = False) -> Choice:
-    """Find the cheapest configuration that meets the objectives; Ctrl-C keeps what had finished.
+def optimize(request: Request, execution: Execution) -> Choice:
+    """Find the cheapest configuration that meets the objectives; the execution has a store.
 
     Refuses a request that makes no sense, and too much to choose from where optuna is missing.
     """
     request.check()
     execution.check()
-    with resumable_store(folder, COMMAND, force) as store:
-        first, fresh = (
-            Evaluator(request.interval, replace(execution, store=store, seed=seed))
-            for seed in (execution.seed, fresh_seed(execution.seed))
-        )
-        search = Search(request, first, fresh)
-        winner = search.run()
-        manifest = execution.manifest([request.base], COMMAND, 0)
-        manifest["optimize"] = {
-            "choices": {name: list(values) for name, values in request.choices.items()},
-            "objectives": [str(objective) for objective in request.objectives],
-            "confidence": request.confidence,
-            "prices": request.prices.model_dump(mode="json"),
-            "points": len(search.candidates),
-        }
-        cheaper = search.candidates[: None if winner is None else search.candidates.index(winner)]
-        settled = not search.unknown_below(winner) and not any(each.is_left_open for each in cheaper)
-        runner_up = search.runner_up(winner) if winner is not None else None
-        runs = search.runs + sum(each.n for each in search.proven.values())
-        choice = Choice(
-            request, winner, runner_up, search.proven, search.candidates, search.refused, settled, runs, manifest
-        )
-        store.finish(lambda folder: write_result(folder, choice, {"configurations.csv": choice.to_pandas()}))
-        choice.remarks.extend(store.remarks)
-    return choice
+    first, fresh = (
+        Evaluator(request.interval, replace(execution, seed=seed))
+        for seed in (execution.seed, fresh_seed(execution.seed))
+    )
+    search = Search(request, first, fresh)
+    winner = search.run()
+    manifest = execution.manifest([request.base], COMMAND, 0)
+    manifest["optimize"] = {
+        "choices": {name: list(values) for name, values in request.choices.items()},
+        "objectives": [str(objective) for objective in request.objectives],
+        "confidence": request.confidence,
+        "prices": request.prices.model_dump(mode="json"),
+        "points": len(search.candidates),
+    }
+    cheaper = search.candidates[: None if winner is None else search.candidates.index(winner)]
+    settled = not search.unknown_below(winner) and not any(each.is_left_open for each in cheaper)
+    runner_up = search.runner_up(winner) if winner is not None else None
+    runs = search.runs + sum(each.n for each in search.proven.values())
+    return Choice(request, winner, runner_up, search.proven, search.candidates, search.refused, settled, runs, manifest)
 
 
 _MOST_ON_FRONT = 8

@@ -1,4 +1,4 @@
-"""``vftsim run``: replications of one model, kept on disk if asked, as many as a precision takes (``--precision``).
+"""``vftsim run``: replications of one model, as many as a precision takes (``--precision``).
 
 The rule is :mod:`vftsim.stats.replications`: after each replication look at the interval of every watched figure, and
 stop when all are narrow enough and stay so for five more.
@@ -6,9 +6,6 @@ stop when all are narrow enough and stay so for five more.
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
-from pathlib import Path
 
 from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
@@ -23,54 +20,36 @@ from vftsim.study.runs.replicate import Replications, replicate
 from vftsim.study.runs.results import RunResult
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.manifest import identity
-from vftsim.study.store.store import Opening, Store
 
 
-def run_study(
-    model: Model,
-    replications: int,
-    execution: Execution,
-    *,
-    directory: Path | None = None,
-    force: bool = False,
-    resume: bool = False,
-    rule: StoppingRule | None = None,
-) -> RunResult:
-    """Run a model; an interrupted run returns what is done.
+def run_study(model: Model, replications: int, execution: Execution, *, rule: StoppingRule | None = None) -> RunResult:
+    """Run a model, going on from what the execution's store has of it; an interrupted run returns what is done.
 
-    The result goes into the directory, which ``force`` replaces, or with ``resume`` goes on.  A rule says when there
-    are enough replications; ``replications`` are then what a result has at least.
+    A rule says when there are enough replications; ``replications`` are then what a result has at least.
     """
-    if force and resume:
-        raise UsageError("--force discards an existing result and --resume continues it: choose one")
     execution.check(replications)
-    opening = Opening.REPLACE if force else Opening.CONTINUE if resume else Opening.NEW
-    with nullcontext() if directory is None else Store(directory, "run", opening) as store:
-        of_model, stored_in = identity(model, execution.seed), replace(execution, store=store)
-        if store is not None and resume:
-            store.check_only(of_model)
-        stored = store.numbers(of_model) if store is not None else []
-        # Replications beyond those asked for are kept: a result never shrinks by being continued.
-        wanted = max(replications, *(n + 1 for n in stored), 0)
+    of_model, store = identity(model, execution.seed), execution.store
+    if store is not None:
+        store.check_only(of_model)
+    stored = store.numbers(of_model) if store is not None else []
+    # Replications beyond those asked for are kept: a result never shrinks by being continued.
+    wanted = max(replications, *(n + 1 for n in stored), 0)
 
-        def batch(count: int, known: dict[int, Record]) -> Replications:
-            return replicate([model], count, stored_in, known=[known])[0]
+    def batch(count: int, known: dict[int, Record]) -> Replications:
+        return replicate([model], count, execution, known=[known])[0]
 
-        done, precision = (batch(wanted, {}), None) if rule is None else run_until(rule, batch)
-        if rule is not None and len(done.records) < wanted and not done.interrupted:
-            done = batch(wanted, done.records)  # the precision took fewer
-        if not done.records:
-            execution.shard.refuse_idle(done.interrupted)
-            raise Interrupted("nothing had finished")
-        records, most = done.ordered(), max(wanted, len(done.records)) if rule else wanted
-        numbers = [number for number, _ in records]
-        manifest = execution.manifest([model], "run", numbers, wanted=most, interrupted=done.interrupted)
-        result = RunResult(model, records, {**manifest, "identity": of_model})
-        result.precision = precision
-        result.remarks += of_runs(model.spec, records)
-        if store is not None:
-            store.finish(result.write_files)
-            result.remarks += store.remarks
+    done, precision = (batch(wanted, {}), None) if rule is None else run_until(rule, batch)
+    if rule is not None and len(done.records) < wanted and not done.interrupted:
+        done = batch(wanted, done.records)  # the precision took fewer
+    if not done.records:
+        execution.shard.refuse_idle(done.interrupted)
+        raise Interrupted("nothing had finished")
+    records, most = done.ordered(), max(wanted, len(done.records)) if rule else wanted
+    numbers = [number for number, _ in records]
+    manifest = execution.manifest([model], "run", numbers, wanted=most, interrupted=done.interrupted)
+    result = RunResult(model, records, {**manifest, "identity": of_model})
+    result.precision = precision
+    result.remarks += of_runs(model.spec, records)
     if wanted > replications and rule is None:
         result.remarks.append(
             f"{replications} replications were asked for and the result held more; it never shrinks and has {wanted}"

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from vftsim.errors import UsageError
@@ -37,7 +36,6 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.extras import extra
 from vftsim.study.runs.model import Model, first_look_ns
 from vftsim.study.runs.results import rows
-from vftsim.study.store.resumable import resumable_store, write_result
 
 COMMAND, EXTRA = "sensitivity", "sensitivity"
 LEVELS = 4
@@ -150,6 +148,7 @@ class Sensitivity(Printed):
     manifest: dict[str, Any]
     runs: int
     remarks: list[str] = field(default_factory=list)
+    table = f"{COMMAND}.csv"
 
     @property
     def deciding(self) -> list[Effect]:
@@ -216,8 +215,8 @@ class Sensitivity(Printed):
         }
 
 
-def sensitivity(request: Request, folder: Path, execution: Execution, *, force: bool = False) -> Sensitivity:
-    """Find out what a figure depends on; Ctrl-C keeps what had finished.
+def sensitivity(request: Request, execution: Execution) -> Sensitivity:
+    """Find out what a figure depends on; the execution has a store.
 
     Refuses a request that makes no sense, a figure that says nothing at a point, and all where SALib is missing.
     """
@@ -225,15 +224,7 @@ def sensitivity(request: Request, folder: Path, execution: Execution, *, force: 
     extra("SALib", EXTRA, COMMAND)
     execution.check(request.replications)
     figure = one_figure(request.figure, request.base.spec, "--figure")
-    with resumable_store(folder, COMMAND, force) as store:
-        evaluate = Evaluator(request.confidence, replace(execution, store=store))
-        result = _found(request, figure, evaluate)
-        store.finish(lambda folder: write_result(folder, result, {"sensitivity.csv": result.to_pandas()}))
-        result.remarks.extend(store.remarks)
-    return result
-
-
-def _found(request: Request, figure: str, evaluate: Evaluator) -> Sensitivity:
+    evaluate = Evaluator(request.confidence, execution)
     in_use, ends, unit = _one_at_a_time(request, figure, evaluate)
     effects, outputs = _screened(request, figure, evaluate, ends)
     matter = [each.name for each in _that_matter(effects)[: request.most]]
@@ -242,7 +233,7 @@ def _found(request: Request, figure: str, evaluate: Evaluator) -> Sensitivity:
         indices, outputs = _indices(request, figure, evaluate, matter)
     shares = [(each, *indices.get(each.name, (None, None))) for each in effects]
     done = [replace(each, first=first, total=total) for each, first, total in shares]
-    manifest = evaluate.execution.manifest([request.base], COMMAND, request.replications)
+    manifest = execution.manifest([request.base], COMMAND, request.replications)
     manifest["sensitivity"] = {
         "figure": figure,
         "ranges": {name: [span.at(0.0), span.at(1.0)] for name, span in request.spans.items()},

@@ -5,9 +5,8 @@ the settings.  A finished replication is on disk before it is counted; the files
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from vftsim.composition.record import RunRecord
@@ -26,7 +25,7 @@ from vftsim.study.figures.names import only
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.results import rows
-from vftsim.study.store.resumable import resumable_store, write_result
+from vftsim.study.store.resumable import write_result
 
 
 @dataclass(frozen=True)
@@ -69,15 +68,11 @@ class StudyResult(Found, Printed):
         write_result(folder, self, tables | of_mechanisms, has_answer=False)
 
 
-def run_experiment(
-    experiment: Experiment, folder: Path | None, execution: Execution, *, force: bool = False
-) -> StudyResult:
-    """Run what is missing of an experiment; an interrupted one returns what is done.
+def run_experiment(experiment: Experiment, execution: Execution) -> StudyResult:
+    """Run what the execution's store lacks of an experiment; an interrupted one returns what is done.
 
-    The folder, or without one a passing one, has finished runs and results; ``force`` forgets what it holds, once the
-    new result stands.  The figures are told from whichever replications are there.  The execution's shard is a share of
-    runs, with a rule of points.
-    Refuses figures that no model has, and points none of which can be run.
+    The figures are told from whichever replications are there.  The execution's shard is a share of runs, with a rule
+    of points.  Refuses figures that no model has, and points none of which can be run.
     """
     points, rule = experiment.points, experiment.rule
     points[:1]  # one that nothing can run is refused now, not in the middle of the work
@@ -86,39 +81,24 @@ def run_experiment(
     interrupted, unreached = False, list[int]()
     wanted = [experiment.replications if rule is None else rule.initial + rule.look_ahead] * len(points)
     precise = Precise(rule, [{} for _ in points]) if rule else None
-    with (
-        TemporaryDirectory() as passing,
-        resumable_store(folder or Path(passing) / experiment.command, experiment.command, force) as store,
-    ):
-        take = precise.take if precise else lambda *_: None
-        runner = Runner(points, take, replace(execution, store=store), precise is not None)
-        already = runner.load(wanted)
-        try:
-            if precise is None:
-                runner.run(wanted, lambda number: points[number].name)
-            else:
-                unreached = precise.until_known(runner, wanted)
-        except KeyboardInterrupt:
-            interrupted = True
-        reasons = refusals(experiment, runner.refused)
-        runner.check_any([f"{name}: {why}" for name, why in reasons.items()], interrupted=interrupted)
-        bases = points.bases
-        manifest = execution.manifest(bases, experiment.command, max(wanted), interrupted=interrupted)
-        manifest[experiment.command] = {**experiment.about, "points": len(points)}
-        of_points, asked_for = _figures_of(runner, experiment), sum(wanted) - sum(wanted[n] for n in runner.refused)
-        result = StudyResult(
-            experiment,
-            bases,
-            of_points,
-            runner.refused,
-            unreached,
-            manifest=manifest,
-            wanted=asked_for,
-            already=already,
-        )
-        store.finish(result.write_files)
-        result.remarks.extend(store.remarks)
-    return result
+    runner = Runner(points, precise.take if precise else lambda *_: None, execution, precise is not None)
+    already = runner.load(wanted)
+    try:
+        if precise is None:
+            runner.run(wanted, lambda number: points[number].name)
+        else:
+            unreached = precise.until_known(runner, wanted)
+    except KeyboardInterrupt:
+        interrupted = True
+    reasons = refusals(experiment, runner.refused)
+    runner.check_any([f"{name}: {why}" for name, why in reasons.items()], interrupted=interrupted)
+    bases = points.bases
+    manifest = execution.manifest(bases, experiment.command, max(wanted), interrupted=interrupted)
+    manifest[experiment.command] = {**experiment.about, "points": len(points)}
+    of_points, asked_for = _figures_of(runner, experiment), sum(wanted) - sum(wanted[n] for n in runner.refused)
+    return StudyResult(
+        experiment, bases, of_points, runner.refused, unreached, manifest=manifest, wanted=asked_for, already=already
+    )
 
 
 def _figures_of(runner: Runner, experiment: Experiment) -> list[PointFigures]:

@@ -95,26 +95,29 @@ def together(
 
 
 @contextmanager
-def resumable_store(directory: Path, command: str, force: bool = False) -> Iterator[Store]:
-    """Open the directory where a study of a kind keeps what it has; an interruption says what is kept there.
-
-    Force forgets what is there, once the new answer stands.
-    """
-    with Store(directory, command, Opening.REPLACE if force else Opening.CONTINUE) as store:
+def resumable_store(directory: Path, command: str, opening: Opening = Opening.CONTINUE) -> Iterator[Store]:
+    """Open the directory where a study of a kind keeps what it has; an interruption says what is kept there."""
+    with Store(directory, command, opening) as store:
         try:
             yield store
         except KeyboardInterrupt as end:
             if str(end) or not store.studies():
                 raise
             finished = sum(count for _, count in store.studies())
-            raise Interrupted(f"{finished} finished runs are in '{directory}', the same command goes on") from None
+            raise Interrupted(f"{finished} finished runs are in '{directory}', {store.going_on} goes on") from None
 
 
-def write_answer(store: Store, answer: Printed) -> None:
-    """Write an answer's main table, where it has one, its blocks, the whole of it and the manifest beside the store."""
-    table = getattr(answer, "to_pandas", None)
-    tables = {} if table is None else {"answer.csv": table()}
-    store.finish(lambda folder: write_result(folder, answer, tables))
+def write_answer(store: Store, answer: Any) -> list[str]:
+    """Write an answer beside the store, in its own form or :func:`write_result`'s; return remarks on both."""
+    main = getattr(answer, "to_pandas", None)
+
+    def write(folder: Path) -> None:
+        write_result(folder, answer, {} if main is None else {answer.table: main()})
+
+    store.finish(getattr(answer, "write_files", write))
+    remarks: list[str] = getattr(answer, "remarks", [])
+    remarks += store.remarks
+    return remarks
 
 
 BLOCKS = "blocks.json"

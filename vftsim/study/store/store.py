@@ -105,6 +105,11 @@ class Store:
         if empty:
             self._unmake()
 
+    @property
+    def going_on(self) -> str:
+        """What goes on from here, in words."""
+        return "--resume" if self.command == "run" else "the same command"
+
     def studies(self) -> list[tuple[dict[str, Any], int]]:
         """Return the identity of every study that has replications, and how many."""
         rows = self._connection.execute(
@@ -204,7 +209,7 @@ class Store:
             kept = sum(count for _, count in self.studies())
             raise Interrupted(
                 f"the {kept} finished replications are kept in '{self.folder}', its tables are not written yet; "
-                f"{'--resume' if self.command == 'run' else 'the same command'} writes them"
+                f"{self.going_on} writes them"
             ) from None
 
     def _finish(self, write: Callable[[Path], None]) -> None:
