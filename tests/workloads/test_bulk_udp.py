@@ -113,6 +113,28 @@ def test_clients_of_a_switch_lose_what_the_line_cannot_carry_unless_it_pauses_th
     assert sum(r.received_bits_per_s for r in paused.results) == pytest.approx(LINE, rel=0.02)
 
 
+@pytest.mark.parametrize("rates", [[10**9] * 4, [200_000_000, 10**9, 600_000_000]])
+def test_clients_that_share_the_line_get_their_fair_share(rates):
+    """Max-min (Bertsekas and Gallager 1992, 6.5.2): who asks for less than an equal share has it."""
+    least = min(rates)
+    share = LINE / 4 if least == max(rates) else (LINE - least) / 2
+    path = {"kind": "moderated", "interrupt_cost": "0 s", "packet_cost": "0 s"}
+    sink = {"kind": "udp_sink", "read_cost": "0 s"}
+    flows = {f"u{n}": {"kind": "bulk_udp", "to": "a", "rate": f"{rate} bit/s"} for n, rate in enumerate(rates)}
+    spec = ModelSpec.model_validate(
+        {
+            "format": 2,
+            "networks": {"lan": {"rate": "1 Gbit/s", "latency": "0 us"}},
+            "domains": {"a": {"interfaces": {"eth0": {"path": path}}, "applications": {"sink": sink}}},
+            "workloads": flows,
+            "measure": {"warm_up": "0 s", "duration": "300 ms"},
+        }
+    )
+    outcomes = run_model(spec, seed=1, replication=0, engine="compiled").whole.outcomes
+    received = [outcomes[f"workloads.{name}"].received["client_1"] * 1e6 for name in flows]
+    assert received == pytest.approx([min(rate, share) for rate in rates], rel=0.03)
+
+
 def test_each_flow_has_its_own_buffer():
     """Bursts of four clients into one socket of 20 places overflow; into a socket each they do not."""
     keys = {"clients": 4, "rate": 200_000_000, "packet_ns": 1, "moderation": 2 * MS, "rate_host": 10**10}

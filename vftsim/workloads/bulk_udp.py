@@ -80,20 +80,22 @@ def on_client_room(sim: Sim, udp_flow_row: int) -> None:
 
 @part
 def send_datagram(sim: Sim, flow: UdpFlow) -> None:
-    """Send a datagram and plan the next, unless time is up; without room wait for it."""
+    """Send what is due and plan the next datagram, unless time is up; without room wait for it."""
     bulk = udp_bulks(sim)[flow.bulk]
     station = stations(sim)[flow.station]
-    if sim.now_ns >= flow.end_ns:
-        return
-    if not has_room(sim, station, bulk.frame_bytes):
-        wait_for_room(sim, station)
-        return
-    # Datagrams are numbered from 1.
-    flow.sent += 1
-    send(sim, station, new_packet(sim, bulk.flow, bulk.port, flow.row, flow.station, flow.sent, bulk.frame_bytes))
-    # At most 10**10 datagrams of 10**10 parts each would pass 64 bits: a flow of a year.
-    flow.due_ns = flow.first_ns + flow.sent * bulk.gap_parts // 1024
-    at(sim, max(flow.due_ns, sim.now_ns + bulk.send_cost_ns), EventKind.ARRIVAL, flow.row, on_due, flow.row)
+    next_ns = sim.now_ns
+    while next_ns == sim.now_ns and sim.now_ns < flow.end_ns:
+        if not has_room(sim, station, bulk.frame_bytes):
+            wait_for_room(sim, station)
+            return
+        # Datagrams are numbered from 1.
+        flow.sent += 1
+        send(sim, station, new_packet(sim, bulk.flow, bulk.port, flow.row, flow.station, flow.sent, bulk.frame_bytes))
+        # At most 10**10 datagrams of 10**10 parts each would pass 64 bits: a flow of a year.
+        flow.due_ns = flow.first_ns + flow.sent * bulk.gap_parts // 1024
+        next_ns = max(flow.due_ns, sim.now_ns + bulk.send_cost_ns)
+    if next_ns > sim.now_ns:
+        at(sim, next_ns, EventKind.ARRIVAL, flow.row, on_due, flow.row)
 
 
 @bulk_udp.implements(delivered)

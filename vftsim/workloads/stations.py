@@ -1,7 +1,9 @@
 """Client machines: each on a link of its own to a switch, or alone on the cable to the host.
 
 A client's own card never drops: its stack waits until there is room in the transmit queue (Linux: a socket may write
-again when a good part of its buffer is free, ``sk_stream_write_space``; here when half of the queue is).  The switch's
+again when a good part of its buffer is free, ``sk_stream_write_space``; here when half of the queue is).  Clients that
+share the link to the host take turns in the order in which they began to wait: each fills what is free, and nobody
+passes those that wait (Linux: a card's queue is first in, first out, ``pfifo_fast``).  The switch's
 port to the host has the queue of the host's link; a frame that does not fit is dropped there.
 
 **Ethernet flow control** (IEEE 802.3x, annex 31B) as a switch: no frame is dropped; what does not fit waits, in
@@ -16,7 +18,7 @@ from typing import Any
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Entry, EventKind, Family, Fifo, Record, Sim, Table, at, event, part
+from vftsim.kernel import Chain, Engine, Entry, EventKind, Family, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.io.host_cards import cards, send_to_host
 from vftsim.platform.io.link import Link, add_link, backlog_ns, links, transmission_ns, transmit
 from vftsim.platform.io.packet import packet_list, packets, ports
@@ -52,6 +54,7 @@ class Station(Record):
     """
 
     row: int
+    next_waiting: int
     port: int
     out_link: int
     in_link: int
@@ -63,20 +66,29 @@ class Station(Record):
 
 
 class Egress(Record):
-    """The switch's port to a host: frames that flow control holds back, stands beside the link."""
+    """The end of a link, stands beside it: frames that flow control holds back at a switch's port, and who waits.
+
+    Clients in ``waiting`` have found the queue full; ``sender`` is the one whose turn it is.
+    """
 
     held: Fifo
     is_planned: bool
+    waiting: Fifo
+    sender: int
 
 
 stations = Table("stations", Station, 1 << 14, "use fewer clients")
 egresses = Table("egresses", Egress, beside=links)
+waiting_list = Chain(stations, "next_waiting")
 
 
 @part
 def has_room(sim: Sim, station: Station, size_bytes: int) -> bool:
-    """Tell whether a frame fits into a client's transmit queue."""
+    """Tell whether a frame fits into a client's transmit queue, and nobody waits before it."""
     out = links(sim)[station.out_link]
+    egress = egresses(sim)[station.out_link]
+    if egress.waiting.length > 0 and station.row not in (egress.sender, egress.waiting.first):
+        return False
     return backlog_ns(sim, out) + station.held_ns + transmission_ns(out, size_bytes) <= out.queue_ns
 
 
@@ -146,9 +158,13 @@ def on_release(sim: Sim, link_row: int, token: int) -> None:
 
 @part
 def wait_for_room(sim: Sim, station: Station) -> None:
-    """Tell the client when half of its transmit queue is free."""
-    if not station.is_waiting:
-        station.is_waiting = True
+    """Tell the client when half of its transmit queue is free, and it is its turn."""
+    if station.is_waiting:
+        return
+    station.is_waiting = True
+    waiting = egresses(sim)[station.out_link].waiting
+    waiting_list.push(sim, waiting, station.row)
+    if waiting.length == 1:
         plan_room(sim, station)
 
 
@@ -163,12 +179,20 @@ def plan_room(sim: Sim, station: Station) -> None:
 
 @event
 def on_room(sim: Sim, station_row: int, token: int) -> None:
-    """Resume a client; a second event for one wait finds nobody waiting."""
+    """Resume a client, and see to the next; a second event for one wait finds nobody waiting."""
     station = stations(sim)[station_row]
-    if station.is_waiting:
-        # Before the client resumes: it may fill the queue, and wait again.
-        station.is_waiting = False
-        room.call(sim, station.on_room, station.client_row)
+    if not station.is_waiting:
+        return
+    egress = egresses(sim)[station.out_link]
+    # Before the client resumes: it may fill the queue, and wait again.
+    station.is_waiting = False
+    waiting_list.pop(sim, egress.waiting)
+    others = egress.waiting.length
+    egress.sender = station_row
+    room.call(sim, station.on_room, station.client_row)
+    egress.sender = 0
+    if others > 0:
+        plan_room(sim, stations(sim)[egress.waiting.first])
 
 
 def add_station(engine: Engine, port: int, spec: StationsSpec, on_room: Any, client_row: int) -> int:
