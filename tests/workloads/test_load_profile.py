@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from tests.composition.composed import checked
 from vftsim.composition.run import Run, run_model
+from vftsim.study.figures.validity import is_outside
 from vftsim.study.runs.model import load_model
 from vftsim.workloads.farm.records import loads
 from vftsim.workloads.web.httperf import http_loads
@@ -106,3 +107,28 @@ def test_calls_of_before_the_run_hang_up_at_the_rate_at_which_they_began(engine:
         run.run()
         load = run.engine.rows(loads)[1]
         assert (int(load.begun), int(load.earlier)) == (pytest.approx(begun, abs=1), pytest.approx(ended, abs=1))
+
+
+@pytest.mark.parametrize("engine", ["compiled", "simpy"])
+def test_attempts_of_the_benchmark_follow_the_profile_in_each_step_anew(engine: str):
+    """Of 50 and of 60 a second: as many, as many, three times as many, none, and from the beginning."""
+    profile = "[{duration: 2 s, rate: 100 %}, {duration: 1 s, rate: 300 %}, {duration: 1 s, rate: 0 %}]"
+    times = {"duration": "6 s", "transient": "0 s", "most": "2", "load_profile": profile}
+    calls = ["gap_cv=0", "pre_registration.duration=0 s", "stir.duration=0 s", "sample_period=1 s"]
+    settings = [*calls, *(f"steps.{key}={value}" for key, value in times.items())]
+    spec = load_model("lab-native", [f"workloads.calls.{setting}" for setting in settings]).spec
+    for step, load in zip(run_model(spec, 1, 0, engine).steps(), (50, 60), strict=True):
+        assert step.samples("load") == pytest.approx([load, load, 3 * load, 0, load, load], abs=1)
+
+
+def test_a_load_whose_peak_is_above_what_was_fitted_is_outside():
+    profile = "workloads.calls.steps.load_profile=[{duration: 9 s, rate: 50 %}, {duration: 1 s, rate: 200 %}]"
+    within, peak = load_model("lab-virtual").spec, load_model("lab-virtual", [profile]).spec
+    assert [is_outside(spec, load) for spec in (within, peak) for load in (40, 50, 80)] == [
+        True,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]

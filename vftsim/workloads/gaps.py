@@ -9,6 +9,7 @@ Draws are those of the usual rate.
 Left out: shares that change within a stretch; several short ones in a row come close.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum
 from typing import Annotated, Self
@@ -109,8 +110,8 @@ class LoadProfileSpec(Spec):
     load_profile: Items[StretchSpec] = Field(
         (),
         max_length=1000,
-        description="How the rate rises and falls: stretches from the start of the load on, and then anew. The same at "
-        "all times if not given.",
+        description="How the rate rises and falls: stretches from the start of the load (or step) on, and then anew. "
+        "The same at all times if not given.",
     )
 
     @model_validator(mode="after")
@@ -162,17 +163,22 @@ class LoadProfileSpec(Spec):
             left_ns -= part_ns
         return fsum(loads_ns)
 
-    def set_profile(self, engine: Engine, gaps: Gaps, begin_ns: int = 0) -> None:
-        """Let gaps follow the profile, from ``begin_ns`` of it on (below 0: of the one before)."""
-        if not self.load_profile:
-            return
+    def add_profile(self, engine: Engine) -> list[int]:
+        """Add the stretches; return their rows."""
         rows = [
             engine.add(stretches, duration_ns=stretch.duration, share=stretch.rate / 100.0)[0]
             for stretch in self.load_profile
         ]
-        for row, next_row in zip(rows, [*rows[1:], rows[0]], strict=True):
+        for row, next_row in zip(rows, [*rows[1:], *rows[:1]], strict=True):
             engine.rows(stretches)[row].next_row = next_row
+        return rows
+
+    def begin_profile(self, gaps: Gaps, rows: Sequence[int], begin_ns: int = 0) -> None:
+        """Let gaps follow the profile in these rows, from ``begin_ns`` of it on (below 0: of the one before)."""
+        if not rows:
+            return
         gaps.profile_ns, gaps.profile_load_ns = self.profile_ns, self.mean_share * self.profile_ns
+        gaps.come_ns, gaps.part_ns = 0, 0.0
         gaps.stretch_end_ns = -(begin_ns % self.profile_ns)
         for row, stretch in zip(rows, self.load_profile, strict=True):
             gaps.stretch = row

@@ -86,6 +86,11 @@ class RampSpec(WorkloadSpec):
         return self.step_loads()[0]
 
     @property
+    def highest_share(self) -> float:
+        """The highest rate within a step as a share of its load."""
+        return 1.0
+
+    @property
     def limit_percent(self) -> float:
         """Share of failed attempts above which the ramp ends."""
         return float(attrgetter(self.limit_key)(self))

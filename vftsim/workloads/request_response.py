@@ -477,7 +477,7 @@ class OpenRequestsSpec(LoadProfileSpec, _RequestsSpec):
             exchanges, self, retry_ns=self.timeout, most_tries=self.retries + 1, latency=target.add_delays()
         )
         target.set_gaps(exchange.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
-        self.set_profile(target.engine, exchange.gaps)
+        self.begin_profile(exchange.gaps, self.add_profile(target.engine))
 
         def measured() -> OpenLoop:
             errors, given_up = int(exchange.failed), int(exchange.given_up)

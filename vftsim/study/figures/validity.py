@@ -23,11 +23,11 @@ _MOST_NAMED = 4
 
 
 def is_outside(spec: ModelSpec, saps: float) -> bool:
-    """Tell whether a load is outside of those that the model was fitted to; false where it says of none."""
+    """Tell whether a load, or its highest rate, is outside of those that the model was fitted to; false without any."""
     if spec.calibrated is None:
         return False
     low, high = spec.calibrated.loads
-    return not low <= saps <= high
+    return not (low <= saps and saps * (1.0 if spec.ramp is None else spec.ramp.highest_share) <= high)
 
 
 def marked(spec: ModelSpec, saps: float, text: str | None = None) -> str:

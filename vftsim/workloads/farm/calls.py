@@ -552,8 +552,9 @@ class FarmCallsSpec(LoadProfileSpec, WorkloadSpec):
         )
         target.set_gaps(load.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
         target.set_gaps(load.earlier_gaps, f"{self.kind}.earlier", target.number, self.rate, self.gap_cv)
-        self.set_profile(target.engine, load.gaps)
-        self.set_profile(target.engine, load.earlier_gaps, -self.hold)
+        profile_rows = self.add_profile(target.engine)
+        self.begin_profile(load.gaps, profile_rows)
+        self.begin_profile(load.earlier_gaps, profile_rows, -self.hold)
 
         def measured() -> CallsSeen:
             return CallsSeen.of_row(

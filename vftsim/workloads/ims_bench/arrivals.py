@@ -16,6 +16,7 @@ from vftsim.kernel import Engine, EventKind, Failure, Record, Sim, Table, at, en
 from vftsim.kernel.agenda import make_due
 from vftsim.kernel.columns import write_columns
 from vftsim.sampling import Streams, categorical, gamma_ns, unit_exponential
+from vftsim.workloads.gaps import in_profile_ns
 from vftsim.workloads.ims_bench.agents import overdue, start_attempt
 from vftsim.workloads.ims_bench.attempt import Bench, attempts, benches, phases
 from vftsim.workloads.ims_bench.subscribers import put_back, take_subscriber
@@ -146,7 +147,8 @@ def begin_arrivals(sim: Sim, row: int, _: int) -> int:
 def plan_arrival(sim: Sim, bench: Bench) -> None:
     """Plan the next arrival, if it comes in time; its place is the row of its draw."""
     row = take_draw(sim, bench)
-    bench.due_ns += attempt_draws(sim)[row].gap * bench.gap_ns
+    gap_ns = attempt_draws(sim)[row].gap * bench.gap_ns
+    bench.due_ns += gap_ns if bench.gaps.stretch == 0 else in_profile_ns(sim, bench.gaps, int(gap_ns))
     if bench.due_ns < bench.until_ns:
         at(sim, int(bench.due_ns), EventKind.ARRIVAL, _ENTITY, on_arrival, bench.row * MOST_DRAWS + row)
 

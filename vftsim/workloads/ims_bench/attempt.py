@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from vftsim.kernel import Record, Table
+from vftsim.workloads.gaps import Gaps
 from vftsim.workloads.sip.messages import Message, Scenario, streams
 from vftsim.workloads.sip.retransmission import Repetition
 
@@ -100,6 +101,7 @@ class Bench(Record):
     next_draw: int
     draws_written: int
     gap_ns: float
+    gaps: Gaps
     due_ns: float
     until_ns: int
     batch: int

@@ -68,6 +68,7 @@ class Manager:
         self._draws: PhaseDraws | None = None
         self._next_chunk = 0
         self._item = self.agenda.add(self._advance)
+        self._profile = spec.steps.add_profile(self.engine)
         self._next: Callable[[], None] = self._finish
 
     def begin(self) -> None:
@@ -195,6 +196,7 @@ class Manager:
         spec = self.spec.steps
         record = self._begun(f"step_{step + 1}", step + 1, spec.load_of(step))
         row = self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)
+        spec.begin_profile(self.engine.rows(benches)[self.bench].gaps, self._profile)
         self._arrive_at(record.requested_saps, spec.duration)
         lag_ns = min(LONGEST_JUDGEMENT_LAG_NS, (spec.duration - spec.transient) // 4)
         record.judged_until_ns = record.start_ns + spec.duration - lag_ns

@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from vftsim.spec import DurationNs, Items, Percent, PeriodNs, PositiveDurationNs, RatePerSecond, Spec
 from vftsim.spec.units import MS, S
+from vftsim.workloads.gaps import LoadProfileSpec
 from vftsim.workloads.ramp import RampSpec
 from vftsim.workloads.sip.messages import Scenario
 
@@ -45,8 +46,8 @@ class Mix(Spec):
         return [float(getattr(self, scenario.label)) for scenario in Scenario]
 
 
-class StepsSpec(Spec):
-    """The measured ramp: constant load for a step, then more."""
+class StepsSpec(LoadProfileSpec):
+    """The measured ramp: constant load for a step, or one that follows a profile, then more."""
 
     initial: RatePerSecond = Field(50.0, gt=0, le=100_000, description="Load of the first step, attempts a second.")
     increment: RatePerSecond = Field(10.0, gt=0, le=100_000, description="Rise from step to step.")

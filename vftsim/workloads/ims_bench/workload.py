@@ -69,6 +69,11 @@ class ImsBenchSpec(BenchParameters):
         return [self.steps.load_of(step) for step in range(self.steps.count)]
 
     @property
+    def highest_share(self) -> float:
+        """That of the load profile."""
+        return self.steps.highest_share
+
+    @property
     def sample_period_ns(self) -> int:
         """Of all series."""
         return self.sample_period
@@ -147,7 +152,7 @@ class ImsBenchSpec(BenchParameters):
             (self._stir_begins_ns(), 2.0 * self.pre_registration.rate),
             *((stir_ns, 4.0 * first * (step + 1) / self.stir.steps) for step in range(self.stir.steps)),
             *(
-                (self.steps.duration, 4.0 * load * (_REPEATED if load > most_per_s else 1.0))
+                (self.steps.duration, 4.0 * load * self.steps.mean_share * (_REPEATED if load > most_per_s else 1.0))
                 for load in self._played(most_per_s)
             ),
         ]
@@ -168,7 +173,7 @@ class ImsBenchSpec(BenchParameters):
 
     def in_flight(self, profile: RunProfile) -> float:
         """Calls that ring or hold, and transactions that are kept for half a minute; subscribers."""
-        busiest = max(self._played(profile.most_per_s))
+        busiest = max(self._played(profile.most_per_s)) * self.highest_share
         kept_s = (self.ring_time + self.hold_time) / S + 32.0
         return min(busiest * min(kept_s, profile.seconds), self.subscribers) + self.subscribers / 16
 

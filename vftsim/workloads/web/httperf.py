@@ -428,7 +428,7 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
         """Add the client."""
         load = target.add_clients(http_loads, self, lifetimes=target.add_delays(), response_times=target.add_delays())
         target.set_gaps(load.gaps, f"{self.kind}.gap", target.number, self.rate, self.gap_cv)
-        self.set_profile(target.engine, load.gaps)
+        self.begin_profile(load.gaps, self.add_profile(target.engine))
         return HttperfDriver(target, load, start_httperf)
 
 
