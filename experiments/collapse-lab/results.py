@@ -23,7 +23,7 @@ from predict import full_of
 from record import Ramp, cell_of, read_ramps
 from scipy import stats
 
-from vftsim.calibrate.left_out import LeftOut, section, system_of
+from vftsim.calibrate.capacities import LeftOut, section, system_of
 from vftsim.labs.ramps import LIMITS_PERCENT, capacity_at, shares_seen, shipped_ramps
 from vftsim.report.markdown import markdown_table
 

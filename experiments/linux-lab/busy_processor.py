@@ -19,10 +19,9 @@ from score import INFLATION, NAME, PERCENTILES, PROXY, percentiles, played, scal
 from structures import STRUCTURES
 
 from vftsim.calibrate.accuracy import Row
-from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, read_definition
+from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, matches, read_definition
 from vftsim.calibrate.fit import parameter_values, search_for
-from vftsim.calibrate.patterns import matches
-from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.plays import measured_runs, run_models
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import with_values
 from vftsim.composition.model import ModelSpec

@@ -17,13 +17,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from score import PRICES, PROXY, label, percentiles, played
 
-from vftsim.calibrate.accuracy import Row
+from vftsim.calibrate.accuracy import LINE, QUEUE, WITHOUT, Row
 from vftsim.calibrate.by_runs import alone_of, nulls_of
 from vftsim.calibrate.definition import read_definition, run_of
 from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic
-from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT
-from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.plays import measured_runs, run_models
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec

@@ -17,11 +17,10 @@ import numpy as np
 
 from vftsim.calibrate.accuracy import Row
 from vftsim.calibrate.by_runs import compared
-from vftsim.calibrate.definition import read_definition, run_of
+from vftsim.calibrate.definition import matches, read_definition, run_of
 from vftsim.calibrate.figures import as_run, observe
 from vftsim.calibrate.fit import at_measured_traffic
-from vftsim.calibrate.patterns import matches
-from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.plays import measured_runs, run_models
 from vftsim.calibrate.validation import RunValidationSpec
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec

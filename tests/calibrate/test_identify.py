@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from vftsim.calibrate.identify import identification, is_determined, like_costs, undetermined
+from vftsim.calibrate.intervals import identification, is_determined, like_costs, undetermined
 
 
 def test_one_parameter_alone():

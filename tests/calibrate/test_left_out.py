@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from vftsim.calibrate.left_out import counts, left_out, section, system_of
+from vftsim.calibrate.capacities import counts, left_out, section, system_of
 from vftsim.labs.ramps import LoadStep, Ramp, shipped_ramps
 
 HERE, THERE = Path("here.yaml"), Path("there.yaml")

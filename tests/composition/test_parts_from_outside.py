@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("add-an-application", "add-a-workload", "add-a-path", "add-a-protection-mechanism")
 CHECK = """
-from vftsim.study.figures.catalogue import check_names
+from vftsim.study.figures.names import check_names
 from vftsim.study.figures.summary import Summary
 
 check_names(Summary([(0, record)]).rows, [load("model.yaml", ModelSpec)])

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from vftsim.spec import Spec, list_shipped
-from vftsim.study.figures.catalogue import catalogue
-from vftsim.study.figures.names import find
+from vftsim.study.figures.names import catalogue, find
 from vftsim.study.runs.model import load_model
 
 ROOT = Path(__file__).resolve().parents[2]

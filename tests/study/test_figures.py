@@ -15,14 +15,13 @@ from vftsim.report.terminal import as_text
 from vftsim.spec import shipped_dir
 from vftsim.stats import Estimate
 from vftsim.study.designs.compare import compare_study
+from vftsim.study.designs.experiment import experiment_of
 from vftsim.study.designs.points import points_of
 from vftsim.study.designs.run import run_study
 from vftsim.study.designs.study import run_experiment
-from vftsim.study.designs.study_file import experiment_of
 from vftsim.study.designs.study_spec import read_study
 from vftsim.study.figures import names
-from vftsim.study.figures.catalogue import catalogue, check_names, one_figure
-from vftsim.study.figures.names import find
+from vftsim.study.figures.names import catalogue, check_names, find, one_figure
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import labels_apart
@@ -260,7 +259,7 @@ def test_a_figure_of_a_step_is_one_statement_and_stands_everywhere(tiny, monkeyp
     from vftsim.calibrate.figures import observations_of
     from vftsim.outcome import declare
     from vftsim.study.blocks.run_charts import run_charts
-    from vftsim.study.designs.point_figures import Reader
+    from vftsim.study.designs.experiment import Reader
     from vftsim.study.designs.run import precision_rule, run_study
     from vftsim.workloads.ims_bench.metrics import PhaseRecord
 

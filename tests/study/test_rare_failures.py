@@ -13,8 +13,8 @@ from vftsim.report.terminal import as_text
 from vftsim.stats import stratified_interval
 from vftsim.study.designs.availability import YEAR_S, AvailabilityStudy, shares_of_pair, year_of
 from vftsim.study.designs.crash import BackupFailure, Failover
+from vftsim.study.designs.experiment import chosen, name_of
 from vftsim.study.designs.failover import FailoverStudy
-from vftsim.study.designs.point_figures import chosen, name_of
 from vftsim.study.designs.protections import under
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.model import load_model

@@ -9,7 +9,7 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.study.designs.past import merge
-from vftsim.study.runs.shard import Shard
+from vftsim.study.runs.execution import Shard
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import Ledger, sha256_of_file
 from vftsim.study.store.lock import DirectoryLock

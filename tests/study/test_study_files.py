@@ -20,11 +20,11 @@ from vftsim.cli.main import main
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import shipped_dir
 from vftsim.study.designs import runner
+from vftsim.study.designs.experiment import experiment_of, template
 from vftsim.study.designs.past import digest_of, export, is_reproduced, read_points, stored_run, write_points
 from vftsim.study.designs.points import Point, Span, points_of, size_of, span_of
 from vftsim.study.designs.runner import simulate
 from vftsim.study.designs.study import run_experiment
-from vftsim.study.designs.study_file import experiment_of, template
 from vftsim.study.designs.study_spec import COLUMNS, StudySpec, changed, read_study, shipped_studies, study_schema
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model

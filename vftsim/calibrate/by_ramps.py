@@ -11,13 +11,23 @@ from pathlib import Path
 
 import numpy as np
 
-from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, labelled, rows_of
-from vftsim.calibrate.capacities import capacity_rows, null_capacities, ratio_rows
+from vftsim.calibrate.accuracy import (
+    LINE,
+    PARABOLA,
+    QUEUE,
+    Base,
+    Row,
+    Verdict,
+    beside_nulls,
+    is_percentile,
+    known,
+    labelled,
+    rows_of,
+)
+from vftsim.calibrate.capacities import capacity_rows, left_out, null_capacities, ratio_rows, system_of
 from vftsim.calibrate.figures import check_cpu, known_parts, measured
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.fitted import data_sha256, warnings
-from vftsim.calibrate.left_out import left_out, system_of
-from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, Base, is_percentile, known
 from vftsim.calibrate.plays import STOP_STEP, Play, Plays
 from vftsim.calibrate.run import sip_model
 from vftsim.calibrate.validated import Validated

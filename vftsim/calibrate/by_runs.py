@@ -12,15 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from vftsim.calibrate.accuracy import Row, Verdict, beside_nulls, rows_of
-from vftsim.calibrate.definition import run_of
+from vftsim.calibrate.accuracy import LINE, QUEUE, WITHOUT, Base, Row, Verdict, beside_nulls, known, rows_of
+from vftsim.calibrate.capacities import left_out, system_of
+from vftsim.calibrate.definition import check_measured, matches, run_of
 from vftsim.calibrate.figures import check_cpu, others, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
-from vftsim.calibrate.left_out import left_out, system_of
-from vftsim.calibrate.nulls import LINE, QUEUE, WITHOUT, Base, known
-from vftsim.calibrate.patterns import check_measured, matches
-from vftsim.calibrate.plays import Play, Plays
-from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.plays import Play, Plays, measured_runs, run_models
 from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunTarget, RunValidationSpec
 from vftsim.labs.dataset import Observations, read_dataset

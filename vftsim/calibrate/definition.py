@@ -1,6 +1,7 @@
 """Calibration files: which parameters of which model are fitted to which observations."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Annotated, TypeVar
 
@@ -168,3 +169,23 @@ def _quantity(text: str) -> Quantity:
     """Return the quantity that knows a text's unit; a duration where none does."""
     _, unit = number_and_unit(text) or (0.0, "")
     return quantity_of(unit) or DURATION
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a name has a pattern's parts, in which ``*`` stands for anything but a slash."""
+    parts, patterns = name.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+
+
+def check_measured(node: Node, patterns: Iterable[str], measured: Iterable[str], runs: Iterable[str] = ()) -> None:
+    """Refuse a pattern that fits nothing that was measured, so that a slip of the pen compares nothing unnoticed.
+
+    The patterns stand at the node, and may begin with a phase or run.  The message has the quantities there are, the
+    nearest first.
+    """
+    names, runs = list(measured), list(runs)
+    every = [*names, *(f"{run}/{name}" for run in runs for name in names)]
+    for pattern in patterns:
+        if not any(matches(name, pattern) for name in every):
+            message = f"nothing called {shown(pattern)} was measured{instead(pattern, names, 'the dataset has')}"
+            raise node.error(message, "quantities")

@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vftsim.calibrate.definition import CalibrationSpec
-from vftsim.calibrate.identify import elsewhere, is_determined
+from vftsim.calibrate.intervals import elsewhere, is_determined
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError

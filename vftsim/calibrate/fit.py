@@ -20,10 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
+from vftsim.calibrate.definition import CalibrationSpec, FreeParameter, matches
 from vftsim.calibrate.figures import as_run, check_present, delay_percentiles, is_ratio, observe
 from vftsim.calibrate.intervals import End, Fit, fit_at, note_ends, replications_of_chance
-from vftsim.calibrate.patterns import matches
 from vftsim.composition.keys import read, with_values
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.without_effect import running_vcpus

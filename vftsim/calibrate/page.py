@@ -6,9 +6,8 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.calibrate import structure_error
-from vftsim.calibrate.accuracy import Row
-from vftsim.calibrate.left_out import section
-from vftsim.calibrate.nulls import LINE, PARABOLA, QUEUE, is_relative
+from vftsim.calibrate.accuracy import LINE, PARABOLA, QUEUE, Row, is_relative
+from vftsim.calibrate.capacities import section
 from vftsim.calibrate.summary import error_of, groups_of, result, share_that_cannot_tell, table
 from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec

@@ -9,15 +9,13 @@ from typing import Any
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.around import coverage_of, profiles_of
-from vftsim.calibrate.definition import CalibrationSpec, read_definition, run_of
+from vftsim.calibrate.definition import CalibrationSpec, check_measured, read_definition, run_of
 from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import check_cpu, is_ratio, measured
 from vftsim.calibrate.fit import chosen, search_for
 from vftsim.calibrate.intervals import Fit, Profile, replications_of_chance
 from vftsim.calibrate.parameters import in_unit, units_of
-from vftsim.calibrate.patterns import check_measured
-from vftsim.calibrate.plays import from_observations
-from vftsim.calibrate.runs import measured_runs, run_models
+from vftsim.calibrate.plays import from_observations, measured_runs, run_models
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.labs.dataset import Observations, read_dataset

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from vftsim.calibrate.accuracy import Row
-from vftsim.calibrate.nulls import is_relative
+from vftsim.calibrate.accuracy import Row, is_relative
 from vftsim.calibrate.summary import kind_of
 from vftsim.errors import UsageError
 from vftsim.report.markdown import markdown_table

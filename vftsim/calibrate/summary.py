@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vftsim.calibrate.accuracy import Row, Verdict
+from vftsim.calibrate.accuracy import NAMES, Row, Verdict, is_percentile, is_relative
 from vftsim.calibrate.figures import is_ratio
-from vftsim.calibrate.nulls import NAMES, is_percentile, is_relative
 from vftsim.report.markdown import markdown_table
 
 SAMPLES = {"in": "in", "out": "held out", "input": "input"}

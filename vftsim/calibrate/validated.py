@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vftsim.calibrate.accuracy import Row, Verdict
-from vftsim.calibrate.capacities import CapacityRow, RatioRow
+from vftsim.calibrate.capacities import CapacityRow, LeftOut, RatioRow
 from vftsim.calibrate.figures import unit_of_figure
-from vftsim.calibrate.left_out import LeftOut
 from vftsim.calibrate.summary import error_of, groups_of, result, share_that_cannot_tell
 from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, with_unit

@@ -85,7 +85,7 @@ class RunTarget(Spec):
 
 
 class NullsSpec(Spec):
-    """What null models know, beside which the predictions stand (:mod:`vftsim.calibrate.nulls`)."""
+    """What null models know, beside which the predictions stand (:mod:`vftsim.calibrate.accuracy`)."""
 
     base: str = Field(description="Environment of the system alone; line and queue know its fitted runs.")
     left: dict[str, Percent] = Field(

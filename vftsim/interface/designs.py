@@ -45,9 +45,9 @@ def study(
     seed : --seed N
         Instead of the file's.
     """
+    from vftsim.study.designs.experiment import experiment_of
     from vftsim.study.designs.points import points_of
     from vftsim.study.designs.study import run_experiment
-    from vftsim.study.designs.study_file import experiment_of
     from vftsim.study.designs.study_spec import changed, read_study
 
     spec, folder = read_study(str(file))

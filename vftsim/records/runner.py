@@ -28,7 +28,7 @@ from vftsim.records.expressions import Names, evaluate, write
 from vftsim.spec import list_shipped, load, shipped_dir
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import did_you_mean, instead, listing, shown
-from vftsim.study.figures.catalogue import check_names
+from vftsim.study.figures.names import check_names
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Workers

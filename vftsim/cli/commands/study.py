@@ -51,7 +51,7 @@ def study(
 
 
 def _print_template(model: str, file: str | None) -> None:
-    from vftsim.study.designs.study_file import template
+    from vftsim.study.designs.experiment import template
 
     if file is not None:
         raise UsageError("--gen-config prints a file for a model and runs none: give one of the two")

@@ -1,20 +1,33 @@
-"""What the points of a design vary: keys of the model, short names that stand for some of them, kinds of its parts.
+"""What studies vary: keys of the model, short names that stand for some of them, kinds of its parts.
 
-Short names exist for media streams on a host, where one question touches several domains, and for
+*Axes.* Short names exist for media streams on a host, where one question touches several domains, and for
 parameters of protection (:mod:`.protections`), which mechanisms have under different keys.
+
+*Knobs*: ``workloads.web.rate``, ``domains.sut.protection.interval``.  Any key with a number, or a quantity with a unit,
+can be turned; a level is a number in the unit in which the model states the key's own value.
+
+*Shared knobs* are settings of all mechanisms that can change their order.  A setting of protection has one value for
+all mechanisms that have it, under whatever key; a mechanism without it stays as it is.  The load is a factor on every
+workload that has one.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
+from vftsim.composition.hosts import DomainSpec
+from vftsim.composition.model import WITH_HOSTS, ModelSpec
 from vftsim.errors import ModelFileError, UsageError
+from vftsim.spec import DURATION
 from vftsim.spec.overrides import ORIGIN
-from vftsim.spec.suggest import instead
+from vftsim.spec.suggest import instead, shown
+from vftsim.spec.units import RATE, Quantity, number_and_unit, quantity_of
 from vftsim.study.designs.protections import KEYS, MEANINGS, WRITTEN, has_parameter, protection_key
 from vftsim.study.runs.model import Model
 
@@ -142,3 +155,213 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A key of a model, and how its value is written."""
+
+    key: str
+    """Dotted."""
+    unit: str
+    """Of a level; empty for a plain number."""
+    value: float
+    """The model's own."""
+    is_whole: bool
+    """Whether it is a count."""
+
+    def at(self, spec: ModelSpec, level: float) -> ModelSpec:
+        """Return the model with another value; refuse one that it cannot have."""
+        data = spec.model_dump(mode="json")
+        *path, last = self.key.split(".")
+        holder: Any = data
+        for key in path:
+            holder = holder[_index(holder, key)]
+        holder[_index(holder, last)] = written(level, self.unit, self.is_whole)
+        try:
+            return ModelSpec.model_validate(data, context=WITH_HOSTS)
+        except ValidationError as error:
+            why = error.errors(include_url=False)[0]["msg"]
+            at = f"{level:g} {self.unit}".rstrip()
+            raise UsageError(f"{self.key}: the model cannot have {at}: {why}") from None
+
+
+def written(level: float, unit: str, is_whole: bool) -> str | float:
+    """Return a number as a model file has it; quantities that are counted (bytes, ns) come out whole."""
+    if not unit:
+        return round(level) if is_whole else level
+    quantity = quantity_of(unit)
+    if quantity is None or not quantity.whole:
+        return f"{level:.12g} {unit}"
+    return quantity.format(round(level * quantity.units[unit]))
+
+
+def load_keys(spec: ModelSpec) -> list[str]:
+    """Return the key of the load of each workload that has one; of a benchmark that of its first step."""
+    keys = ((name, each.first_load_key) for name, each in spec.workloads.items())
+    return [f"workloads.{name}.{key}" for name, key in keys if key]
+
+
+def knob_of(spec: ModelSpec, key: str, option: str = "--vary") -> Knob:
+    """Return the knob that a key is; refuse a key that the model lacks, or without a number above 0."""
+    value = value_at(spec, key, option)
+    number, unit = number_of(value) or (0.0, "")
+    if not number > 0.0 or (isinstance(value, str) and not unit):
+        raise UsageError(f"{option} {key}: begins at {shown(value)}, not at a number above 0; --set one first")
+    return Knob(key, unit, number, isinstance(value, int))
+
+
+def value_at(spec: ModelSpec, key: str, option: str) -> Any:
+    """Return what a model file has at a key; refuse a key that the model lacks."""
+    value: Any = spec.model_dump(mode="json")
+    done: list[str] = []
+    for part in key.split("."):
+        try:
+            value = value[_index(value, part)]
+        except (KeyError, IndexError, TypeError, ValueError):
+            where = ".".join(done) or "the model"
+            if not isinstance(value, (dict, list)):
+                text = f"there is nothing below '{where}', which is {shown(value)}"
+                raise UsageError(f"{option} {key}: {text}") from None
+            known = list(value) if isinstance(value, dict) else list(map(str, range(len(value))))
+            raise UsageError(f"{option} {key}: no '{part}' in '{where}'{instead(part, known, 'it has:')}") from None
+        done.append(part)
+    return value
+
+
+def _index(holder: Any, key: str) -> Any:
+    return int(key) if isinstance(holder, list) else key
+
+
+def number_of(value: Any) -> tuple[float, str] | None:
+    """Return a value's number and unit; None for what is neither a number nor a text of one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    return number_and_unit(value) if isinstance(value, str) else (float(value), "")
+
+
+ALL, LOAD, _NONE = "all", "load", "none"
+_VALUES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Sort:
+    """Unit and usual range of a setting."""
+
+    unit: str
+    size: float
+    """Of the unit, in the quantity's base unit."""
+    reach: tuple[float, float]
+    """From what part of the least value in use to what multiple of the largest one looks."""
+    quantity: Quantity | None = None
+    held: float = 1.0
+    """The share of the setting that a model holds."""
+    usual: float = 1.0
+    """The value to look around where no mechanism has one of its own."""
+
+
+_SORTS: Mapping[str, _Sort] = {
+    "checkpoint_interval": _Sort("ms", 1e6, (0.25, 2.0), DURATION),
+    "dirty_rate": _Sort("/s", 1.0, (0.2, 5.0), RATE),
+    # From a cable between the hosts to another town.
+    "round_trip": _Sort("us", 1e3, (0.5, 100.0), DURATION, held=0.5, usual=150.0),
+    LOAD: _Sort("times its own", 1.0, (0.25, 2.0)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SharedKnob:
+    """A setting with the values that it gets."""
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+    """In its unit, ascending."""
+
+    def at(self, model: Model, entry: str, value: float) -> Model:
+        """Return a model with the setting at a value, which must be possible; the same one without such a setting."""
+        spec = model.spec
+        if self.name == LOAD:
+            for key in load_keys(spec):
+                knob = knob_of(spec, key, "--crossovers load")
+                spec = knob.at(spec, knob.value * value)
+            return replace(model, spec=spec)
+        sort = _SORTS[self.name]
+        if _value_of(spec.domains[entry], self.name) is None or sort.quantity is None:
+            return model
+        knob = Knob(f"domains.{entry}.protection.{KEYS[self.name]}", sort.quantity.base_unit, value, False)
+        return replace(model, spec=knob.at(spec, value * sort.size * sort.held))
+
+
+def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) -> list[SharedKnob]:
+    """Return the settings that somebody names: ``all``, ``NAME`` or ``NAME=VALUE,VALUE``.
+
+    The models are one model under several mechanisms, whose protected domain is the entry.  Refuses a setting that none
+    of them has, a value that makes no sense, and models all of which are protected: from the other one prices are told.
+    """
+    if texts and _NONE not in models:
+        raise UsageError("--crossovers: prices are told from the run without protection; add 'none' to --protection")
+    named: dict[str, str] = {}
+    for text in texts:
+        name, _, values = (part.strip() for part in text.partition("="))
+        if name not in (ALL, *_SORTS):
+            raise UsageError(f"--crossovers: no setting '{name}'{instead(name, _SORTS, 'settings:')}, or all")
+        if name == ALL and values:
+            raise UsageError(f"--crossovers {text}: each setting has values of its own; name it, as in 'load=0.5,1,2'")
+        named[name] = values
+    having = [name for name in _SORTS if any(_has(name, model, entry) for model in models.values())]
+    for name in named:
+        if name not in (ALL, *having):
+            raise UsageError(f"--crossovers {name}: neither the model nor one of these mechanisms has one")
+    wanted = [name for name in having if name in named or ALL in named]
+    given = {name: _read(name, named[name]) for name in wanted if named.get(name)}
+    return [
+        SharedKnob(name, _SORTS[name].unit, given.get(name) or _around(name, list(models.values()), entry))
+        for name in wanted
+    ]
+
+
+def _has(name: str, model: Model, entry: str) -> bool:
+    return bool(load_keys(model.spec)) if name == LOAD else _value_of(model.spec.domains[entry], name) is not None
+
+
+def _around(name: str, models: Sequence[Model], entry: str) -> tuple[float, ...]:
+    """Return values around those that the models have."""
+    sort = _SORTS[name]
+    in_use = [] if name == LOAD else [_value_of(model.spec.domains[entry], name) for model in models]
+    around = [value / (sort.size * sort.held) for value in in_use if value] or [sort.usual]
+    low, high = min(around) * sort.reach[0], max(around) * sort.reach[1]
+    return tuple(float(f"{low * (high / low) ** (n / (_VALUES - 1)):.3g}") for n in range(_VALUES))
+
+
+def _read(name: str, values: str) -> tuple[float, ...]:
+    sort = _SORTS[name]
+    try:
+        values_read = [
+            _factor(text) if sort.quantity is None else sort.quantity.parse(text.strip()) / sort.size
+            for text in values.split(",")
+        ]
+    except ValueError as error:
+        raise UsageError(f"--crossovers {name}: {error}") from None
+    if len(set(values_read)) < 2 or min(values_read) <= 0.0:
+        raise UsageError(f"--crossovers {name}: two different values above 0 at least, got '{values}'")
+    return tuple(sorted(set(values_read)))
+
+
+def _factor(text: str) -> float:
+    number, unit = number_and_unit(text) or (0.0, text)
+    if unit:
+        raise ValueError(f"'{text.strip()}' is no number; write a factor, such as 0.5")
+    return number
+
+
+def _value_of(domain: DomainSpec, name: str) -> float | None:
+    """Return a setting as a domain's mechanism holds it; None if it has none; 0 if that is another part's word."""
+    value: object = domain.protection
+    if name == "round_trip" and domain.protection.channel_network is not None:
+        return None
+    for part in KEYS[name].split("."):
+        if not hasattr(value, part):
+            return None
+        value = getattr(value, part)
+    return float(value) if isinstance(value, int | float) else 0.0

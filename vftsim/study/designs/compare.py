@@ -41,9 +41,8 @@ from vftsim.stats import Estimate, median_interval
 from vftsim.study.blocks.head import head, intervals, outside_notes
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.ramp import RampCapacity, doc_of, ramp_capacity_of, unfailed_notes
-from vftsim.study.figures.catalogue import check_names
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
-from vftsim.study.figures.names import Address
+from vftsim.study.figures.names import Address, check_names
 from vftsim.study.figures.summary import OF_PAIRS, Summary, of_no_run, without_value
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside

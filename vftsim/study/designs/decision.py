@@ -20,6 +20,7 @@ from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs.axes import shared_knobs
 from vftsim.study.designs.decision_crossovers import (
     DecisionRequest,
     Order,
@@ -48,7 +49,6 @@ from vftsim.study.designs.decision_figures import (
 )
 from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, lost_in_its_crash, protected_domain
 from vftsim.study.designs.protections import fitting
-from vftsim.study.designs.shared_knobs import shared_knobs
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.objective import Objective, in_units
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened

@@ -22,12 +22,12 @@ from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series
 from vftsim.stats import Estimate
 from vftsim.study.blocks.head import INTERVALS
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_of
+from vftsim.study.designs.axes import SharedKnob
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.designs.crossovers import CERTAIN, Crossover, crossovers
 from vftsim.study.designs.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, computed, is_of_failure
 from vftsim.study.designs.failover import Crashes, FailoverStudy, crashes_of_each
 from vftsim.study.designs.ramp import ramp_capacity_of
-from vftsim.study.designs.shared_knobs import SharedKnob
 from vftsim.study.figures.frames import estimate_columns
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import Summary
@@ -53,7 +53,7 @@ class DecisionRequest:
     bands: bool = True
     """Whether each price is also played at both ends of its range, once."""
     crossovers: tuple[str, ...] = ()
-    """Settings over which the order of mechanisms is sought, as :func:`~.shared_knobs.shared_knobs` reads them."""
+    """Settings over which the order of mechanisms is sought, as :func:`~.axes.shared_knobs` reads them."""
 
 
 SOON_NS = 8_000_000_000

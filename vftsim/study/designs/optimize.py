@@ -34,7 +34,7 @@ from vftsim.study.designs.points import Point, Points, Span, read_range, source_
 from vftsim.study.designs.prices import PriceTable, cost_of, read_prices, units_of
 from vftsim.study.designs.runner import Evaluator, found_of
 from vftsim.study.designs.study_spec import Factor
-from vftsim.study.figures.catalogue import catalogue, meant_by
+from vftsim.study.figures.names import catalogue, meant_by
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.extras import extra

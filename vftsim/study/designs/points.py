@@ -20,8 +20,16 @@ from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.shipped import is_file
 from vftsim.spec.units import number_and_unit, quantity_of
 from vftsim.spec.yaml_source import parse_yaml
-from vftsim.study.designs.axes import Axis, axis_of, refuse_overwritten, scheduler_keys, scheduler_switch
-from vftsim.study.designs.knob import number_of, value_at, written
+from vftsim.study.designs.axes import (
+    Axis,
+    axis_of,
+    number_of,
+    refuse_overwritten,
+    scheduler_keys,
+    scheduler_switch,
+    value_at,
+    written,
+)
 from vftsim.study.designs.protections import mechanism_of, protection_key, switch_of
 from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, ModelEntry, Paired, Sobol, StudySpec
 from vftsim.study.figures.validity import as_fitted, not_covered, with_changes

@@ -17,7 +17,7 @@ from vftsim.spec.shape import Shape
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import instead, shown
 from vftsim.spec.units import numbers_of, quantity_of
-from vftsim.study.designs.knob import number_of, value_at
+from vftsim.study.designs.axes import number_of, value_at
 from vftsim.study.designs.study_spec import ROOM
 
 _KEYS = "prices: keys:"

@@ -11,7 +11,7 @@ from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
 from vftsim.stats import ReplicationResult, StoppingRule
 from vftsim.stats.replications import replicate as rounds_of
-from vftsim.study.figures.catalogue import check_names, watched
+from vftsim.study.figures.names import check_names, watched
 from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import figures_in
 from vftsim.study.runs.execution import Execution

@@ -28,8 +28,8 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.points import Points, Span, source_of, values_outside
 from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.study_spec import Factor
-from vftsim.study.figures.catalogue import one_figure
 from vftsim.study.figures.frames import DataFrame, frame
+from vftsim.study.figures.names import one_figure
 from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution

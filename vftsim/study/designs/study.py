@@ -15,9 +15,8 @@ from vftsim.report.blocks import Block
 from vftsim.stats import StoppingRule
 from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.designs.experiment import Experiment, Found, refusals
+from vftsim.study.designs.experiment import Experiment, Found, PointFigures, Reader, refusals
 from vftsim.study.designs.past import write_points
-from vftsim.study.designs.point_figures import PointFigures, Reader
 from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.study_blocks import study_blocks
 from vftsim.study.figures.frames import DataFrame

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
-from vftsim.study.figures.catalogue import catalogue, meant_by, one_figure
-from vftsim.study.figures.names import Address, ambiguous, unknown
+from vftsim.study.figures.names import Address, ambiguous, catalogue, meant_by, one_figure, unknown
 
 _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
 _FORM = re.compile(
