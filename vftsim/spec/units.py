@@ -323,6 +323,14 @@ def quantity_of(*units: str) -> Quantity | None:
     return next((quantity for quantity in _QUANTITIES if {*units} <= quantity.units.keys()), None)
 
 
+def converted(number: float, unit: str, other: str) -> float | None:
+    """Return a number in another unit; None where no quantity has both."""
+    if unit == other:
+        return number
+    quantity = quantity_of(unit, other)
+    return None if quantity is None else number * float(quantity.units[unit] / quantity.units[other])
+
+
 def numbers_of(values: Sequence[str]) -> tuple[list[float], str] | None:
     """Return values as they are written as numbers with their common unit; ``None`` if they are no numbers.
 

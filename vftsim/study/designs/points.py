@@ -18,7 +18,7 @@ from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import Document, read_document
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.shipped import is_file
-from vftsim.spec.units import number_and_unit, quantity_of
+from vftsim.spec.units import converted, number_and_unit, quantity_of
 from vftsim.spec.yaml_source import parse_yaml
 from vftsim.study.designs.axes import (
     Axis,
@@ -332,23 +332,15 @@ def span_of(name: str, low: Any, high: Any, is_log: bool = False) -> Span:
     """Return the range between two values as a model file has them; refuse what is no number, or not in order."""
     ends = [number_of(each) for each in (low, high)]
     (first, unit), (last, other) = (end or (math.nan, "") for end in ends)
-    last = _in_unit(last, other, unit)
-    if not first < last:
+    in_its_unit = converted(last, other, unit)
+    if in_its_unit is None or not first < in_its_unit:
         raise UsageError(
             f"factor '{name}': a range goes from a lower to a higher number of one unit, not {low} to {high}"
         )
     if is_log and first <= 0.0:
         raise UsageError(f"factor '{name}': a range with scale: log begins above 0, not at {low}")
     is_whole = not unit and all(isinstance(each, int) for each in (low, high))
-    return Span(first, last, unit, is_log, is_whole)
-
-
-def _in_unit(number: float, unit: str, other: str) -> float:
-    """Return a number in another unit; NaN where no quantity has both."""
-    if unit == other:
-        return number
-    quantity = quantity_of(unit, other)
-    return math.nan if quantity is None else number * float(quantity.units[unit] / quantity.units[other])
+    return Span(first, in_its_unit, unit, is_log, is_whole)
 
 
 def as_text(value: Any) -> str:
@@ -515,7 +507,7 @@ def values_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:
         except UsageError:
             continue
         number, unit = number_of(value) or (math.nan, "")
-        here = _in_unit(number, unit, span.unit)
-        if here < span.low or here > span.high:
+        here = converted(number, unit, span.unit)
+        if here is not None and (here < span.low or here > span.high):
             texts.append(f"{name} is {value}, outside its range")
     return texts

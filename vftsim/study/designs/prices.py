@@ -16,7 +16,7 @@ from vftsim.spec.registry import TAG
 from vftsim.spec.shape import Shape
 from vftsim.spec.shipped import is_file
 from vftsim.spec.suggest import instead, shown
-from vftsim.spec.units import numbers_of, quantity_of
+from vftsim.spec.units import converted, numbers_of
 from vftsim.study.designs.axes import number_of, value_at
 from vftsim.study.designs.study_spec import ROOM
 
@@ -94,8 +94,8 @@ def _amount(spec: ModelSpec, key: str, unit: str) -> float:
     number, written_unit = number_of(value) or (0.0, "")
     if written_unit == "" and not isinstance(value, int | float):
         raise UsageError(f"{_KEYS} {key}: {shown(value)} is no number")
-    quantity = quantity_of(written_unit, unit)
-    return number if quantity is None else number * float(quantity.units[written_unit] / quantity.units[unit])
+    in_its_unit = converted(number, written_unit, unit)
+    return number if in_its_unit is None else in_its_unit
 
 
 def cost_of(table: PriceTable, spec: ModelSpec, units: Mapping[str, str]) -> tuple[float, dict[str, float]]:

@@ -10,32 +10,13 @@ from dataclasses import dataclass, replace
 
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
+from vftsim.spec.units import converted
 from vftsim.study.figures.names import Address, ambiguous, catalogue, meant_by, one_figure, unknown
 
 _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
 _FORM = re.compile(
     rf"\s*(?P<figure>[^<>=]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<value>{_NUMBER})\s*(?P<unit>[a-zA-Z%/][a-zA-Z%/]*)?\s*"
 )
-_SIZES: Mapping[str, tuple[str, float]] = {
-    "ns": ("time", 1e-9),
-    "us": ("time", 1e-6),
-    "ms": ("time", 1e-3),
-    "s": ("time", 1.0),
-    "min": ("time", 60.0),
-    "h": ("time", 3600.0),
-    "d": ("time", 86_400.0),
-    "%": ("share", 1.0),
-    "/s": ("rate", 1.0),
-    "kbit/s": ("bits", 1e-3),
-    "Mbit/s": ("bits", 1.0),
-    "Gbit/s": ("bits", 1e3),
-    "B": ("bytes", 1e-6),
-    "kB": ("bytes", 1e-3),
-    "MB": ("bytes", 1.0),
-    "GB": ("bytes", 1e3),
-    "MB/s": ("byte rate", 1.0),
-}
-"""Quantities and sizes of units."""
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
@@ -59,13 +40,11 @@ class Objective:
 
     def in_unit(self, unit: str) -> Objective:
         """Return it with its value in the figure's unit; refuse a unit of something else."""
-        if self.unit in ("", unit):
-            return Objective(self.figure, self.relation, self.value, unit)
-        mine, its = _SIZES.get(self.unit), _SIZES.get(unit)
-        if mine is None or its is None or mine[0] != its[0]:
+        value = converted(self.value, self.unit or unit, unit)
+        if value is None:
             wanted = f"is in {unit}" if unit else "has no unit"
             raise UsageError(f"--objective: '{self}': {self.figure} {wanted}, not in {self.unit}")
-        return Objective(self.figure, self.relation, self.value * mine[1] / its[1], unit)
+        return Objective(self.figure, self.relation, value, unit)
 
     @property
     def sign(self) -> float:
