@@ -13,11 +13,12 @@ _DIGITS = 16
 
 def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
     """Return how far the models are calibrated, the command, seed, versions, hashes, and the models in full."""
+    wanted = manifest["replications_wanted"]  # none where each configuration has a number of its own
     facts = [
         ("command", command_of(manifest)),
         ("vftsim", _version(manifest)),
         ("seed, streams", f"{manifest['seed']}, {manifest['stream_scheme']}"),
-        *_replications(manifest),
+        *([("replications", f"{len(manifest['replications'])} of {wanted}")] if wanted else []),
         *(_model(model) for model in manifest["models"]),
         ("state", f"{manifest['state']}, {manifest['started_utc']} to {manifest['ended_utc']}"),
         ("Python", f"{manifest['python']} on {manifest['os']}"),
@@ -71,12 +72,6 @@ def _flat(data: Any, path: str = "") -> list[tuple[str, str]]:
     if not isinstance(data, Mapping) or not data:
         return [(path, "none" if data is None else str(data))]
     return [pair for key, value in data.items() for pair in _flat(value, f"{path}.{key}" if path else str(key))]
-
-
-def _replications(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return how many there are; nothing where each configuration has a number of its own."""
-    wanted = manifest["replications_wanted"]
-    return [("replications", f"{len(manifest['replications'])} of {wanted}")] if wanted else []
 
 
 def _version(manifest: Mapping[str, Any]) -> str:

@@ -28,17 +28,8 @@ from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.head import head, outside_notes, share_in_words
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs import failover
 from vftsim.study.designs.crash import BackupFailure
-from vftsim.study.designs.failover import (
-    ASK_AGAIN,
-    FEWER,
-    FEWER_FAILED,
-    Crashes,
-    FailoverStudy,
-    failover_study,
-    lost_in_its_crash,
-    protected_domain,
-)
 from vftsim.study.designs.fault_chain import Shares
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, frame
@@ -126,14 +117,14 @@ class AvailabilityStudy(Printed):
         blocks += [
             Note(
                 f"{row['mechanism']}: after {row['not_asked_again']} of {row['crashes']} crashes the guest was back "
-                f"and no client asked again: {ASK_AGAIN} The outage is until the guest could be reached."
+                f"and no client asked again: {failover.ASK_AGAIN} The outage is until the guest could be reached."
             )
             for row in self.rows
             if row["not_asked_again"]
         ]
-        blocks += [Note(text, warns=True) for text in lost_in_its_crash(self.model)]
+        blocks += [Note(text, warns=True) for text in failover.lost_in_its_crash(self.model)]
         if any(row["failed_per_year"] < 0.0 for row in self.rows):
-            blocks.append(Note(FEWER_FAILED))
+            blocks.append(Note(failover.FEWER_FAILED))
         if self.outside:
             blocks += outside_notes(self.model)
         return [*blocks, *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items())]
@@ -141,7 +132,7 @@ class AvailabilityStudy(Printed):
     def for_machines(self) -> dict[str, Any]:
         return {
             "manifest": self.manifest,
-            "domain": protected_domain(self.model),
+            "domain": failover.protected_domain(self.model),
             "mtbf_s": self.mtbf_s,
             "restart_s": self.restart_s,
             "availability": rows(self.to_pandas()),
@@ -175,7 +166,7 @@ def availability_study(
     model: Model,
     kinds: Sequence[str],
     mtbf_s: float,
-    crashes: Crashes,
+    crashes: failover.Crashes,
     execution: Execution,
     *,
     restart_s: float = DEFAULT_RESTART_S,
@@ -192,7 +183,11 @@ def availability_study(
     crashes = replace(crashes, of_backup=True)
     years = tuple(
         year_of(
-            failover_study(each, crashes, execution), kind, mtbf_s, restart_s, rate_of(each, crashes.domain_of(each))
+            failover.failover_study(each, crashes, execution),
+            kind,
+            mtbf_s,
+            restart_s,
+            rate_of(each, crashes.domain_of(each)),
         )
         for kind, each in chosen.items()
     )
@@ -200,7 +195,7 @@ def availability_study(
     return AvailabilityStudy(model, mtbf_s, restart_s, years, refused, manifest)
 
 
-def year_takes(model: Model, kinds: Sequence[str], crashes: Crashes) -> Needs:
+def year_takes(model: Model, kinds: Sequence[str], crashes: failover.Crashes) -> Needs:
     crashes = replace(crashes, of_backup=True)
     return sum((crashes.takes(each) for each in fitting(model, kinds)[0].values()), Needs())
 
@@ -220,7 +215,9 @@ def rate_of(model: Model, domain: str) -> float:
     return math.fsum(rates) if rates else math.nan
 
 
-def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float) -> dict[str, Any]:
+def year_of(
+    study: failover.FailoverStudy, kind: str, mtbf_s: float, restart_s: float, attempts_per_s: float
+) -> dict[str, Any]:
     """Return a year with a mechanism, from its failovers; refuse a run that ended before the guest was back.
 
     Where there is a backup, failures of its host are among them (:attr:`.Crashes.of_backup`).
@@ -268,11 +265,11 @@ def year_of(study: FailoverStudy, kind: str, mtbf_s: float, restart_s: float, at
     }
 
 
-def _of_backup(study: FailoverStudy) -> list[BackupFailure]:
+def _of_backup(study: failover.FailoverStudy) -> list[BackupFailure]:
     return [each.of_backup for each in study.failovers if each.of_backup is not None]
 
 
-def _reprotection_s(study: FailoverStudy) -> float:
+def _reprotection_s(study: failover.FailoverStudy) -> float:
     """Return the mean time from the end of an outage until protection is restored; infinite: never."""
     waits_s = [each.unprotected_s - each.away_s for each in study.failovers]
     waits_s += [each.unprotected_s - each.outage_s for each in _of_backup(study)]
@@ -280,7 +277,7 @@ def _reprotection_s(study: FailoverStudy) -> float:
     return max(0.0, fmean(known_s)) if known_s else math.inf
 
 
-def _each_failed(study: FailoverStudy, of_restart: float) -> list[float]:
+def _each_failed(study: failover.FailoverStudy, of_restart: float) -> list[float]:
     """Return how many attempts fail by a crash of each host: of a restart all that come meanwhile."""
     of_backups = [sum(each.of_backup.failed.values()) if each.of_backup else 0 for each in study.failovers]
     of_crashes = [sum(each.failed.values()) if each.recovered else of_restart for each in study.failovers]
@@ -347,7 +344,7 @@ def _nines(value: float) -> str:
 
 def _of_year(row: Mapping[str, Any], name: str, figure: str) -> Estimate | float | str | None:
     """Return a figure of a year; where fewer attempts fail, in words: how many fewer hangs on how long runs go on."""
-    return FEWER if row[figure] < 0.0 else interval_of_year(row, name, row[figure]) or _known(row[figure])
+    return failover.FEWER if row[figure] < 0.0 else interval_of_year(row, name, row[figure]) or _known(row[figure])
 
 
 def interval_of_year(row: Mapping[str, Any], name: str, mean: float) -> Estimate | None:
@@ -359,7 +356,7 @@ def interval_of_year(row: Mapping[str, Any], name: str, mean: float) -> Estimate
 
 
 def year_columns(
-    study: FailoverStudy,
+    study: failover.FailoverStudy,
     lost: Sequence[float],
     downtime_s: Callable[[float], float],
     failed: Callable[[float], float],

@@ -11,21 +11,7 @@ from vftsim.spec.suggest import counted, listing
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import scale_of
-from vftsim.study.designs.optimize import (
-    COMMAND,
-    FEW,
-    LACKING,
-    MET,
-    MISSED,
-    OPEN,
-    REFUSED,
-    STEPS,
-    Candidate,
-    Request,
-    Search,
-    fresh_seed,
-    price_units,
-)
+from vftsim.study.designs import optimize as searching
 from vftsim.study.designs.runner import Evaluator
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.objective import Objective
@@ -38,12 +24,12 @@ from vftsim.study.runs.results import rows
 class Choice(Printed):
     """The cheapest configuration that meets the objectives, with its evidence."""
 
-    request: Request
-    winner: Candidate | None
-    runner_up: Candidate | None
-    again: Mapping[int, Candidate]
+    request: searching.Request
+    winner: searching.Candidate | None
+    runner_up: searching.Candidate | None
+    again: Mapping[int, searching.Candidate]
     """Both with random numbers that the search has not seen, by number of the configuration."""
-    candidates: list[Candidate]
+    candidates: list[searching.Candidate]
     """All that are possible, the cheapest first."""
     refused: Mapping[str, str]
     """Choices that the model cannot have, with the reason."""
@@ -56,7 +42,7 @@ class Choice(Printed):
     table = "configurations.csv"
 
     @property
-    def preferred(self) -> list[Candidate]:
+    def preferred(self) -> list[searching.Candidate]:
         """Configurations that would be chosen if they met the objectives; all, where there is no choice."""
         if self.winner is None:
             return self.candidates
@@ -65,14 +51,14 @@ class Choice(Printed):
     @property
     def dropped_at_once(self) -> int:
         """Preferred configurations out of which all first runs missed an objective."""
-        return sum(each.n == FEW and each.verdict == MISSED for each in self.preferred)
+        return sum(each.n == searching.FEW and each.verdict == searching.MISSED for each in self.preferred)
 
     @property
-    def fronts(self) -> dict[str, list[Candidate]]:
+    def fronts(self) -> dict[str, list[searching.Candidate]]:
         """For each objective the configurations that nothing cheaper beats in its figure, of those looked at."""
-        front_of: dict[str, list[Candidate]] = {}
+        front_of: dict[str, list[searching.Candidate]] = {}
         for objective in self.request.objectives:
-            best, front = math.inf, list[Candidate]()
+            best, front = math.inf, list[searching.Candidate]()
             for each in self.candidates:
                 estimate = each.figures.get(objective.figure)
                 if estimate is not None and objective.sign * estimate.mean < best:
@@ -89,7 +75,7 @@ class Choice(Printed):
         """Return one row a configuration that was looked at."""
         return frame([self._row(each) for each in self.candidates if not each.is_new])
 
-    def _row(self, candidate: Candidate) -> dict[str, Any]:
+    def _row(self, candidate: searching.Candidate) -> dict[str, Any]:
         chosen = factor_columns(candidate.point.values, self.request.figures)
         row: dict[str, Any] = {"configuration": candidate.number, **chosen, "cost": candidate.cost}
         row |= {f"units_{name}": amount for name, amount in candidate.quantities.items()}
@@ -131,7 +117,7 @@ class Choice(Printed):
         }
 
 
-def optimize(request: Request, execution: Execution) -> Choice:
+def optimize(request: searching.Request, execution: Execution) -> Choice:
     """Find the cheapest configuration that meets the objectives; the execution has a store.
 
     Refuses a request that makes no sense, and too much to choose from where optuna is missing.
@@ -140,11 +126,11 @@ def optimize(request: Request, execution: Execution) -> Choice:
     execution.check()
     first, fresh = (
         Evaluator(request.interval, replace(execution, seed=seed))
-        for seed in (execution.seed, fresh_seed(execution.seed))
+        for seed in (execution.seed, searching.fresh_seed(execution.seed))
     )
-    search = Search(request, first, fresh)
+    search = searching.Search(request, first, fresh)
     winner = search.run()
-    manifest = execution.manifest([request.base], COMMAND, 0)
+    manifest = execution.manifest([request.base], searching.COMMAND, 0)
     manifest["optimize"] = {
         "choices": {name: list(values) for name, values in request.choices.items()},
         "objectives": [str(objective) for objective in request.objectives],
@@ -161,10 +147,10 @@ def optimize(request: Request, execution: Execution) -> Choice:
 
 _MOST_ON_FRONT = 8
 _WHY_NOT: Mapping[str, tuple[str, str]] = {
-    MISSED: ("misses it", "miss it"),
-    MET: ("met it in the search and not with fresh seeds",) * 2,
-    REFUSED: ("cannot be run",) * 2,
-    LACKING: ("has no such figure", "have no such figure"),
+    searching.MISSED: ("misses it", "miss it"),
+    searching.MET: ("met it in the search and not with fresh seeds",) * 2,
+    searching.REFUSED: ("cannot be run",) * 2,
+    searching.LACKING: ("has no such figure", "have no such figure"),
 }
 """Of one, and of several."""
 
@@ -174,7 +160,7 @@ def _chart(choice: Choice, objective: Objective) -> Chart:
     seen = [each for each in choice.candidates if objective.figure in each.figures]
     series = [
         Series(verdict, [Point.of(each.cost, each.figures[objective.figure]) for each in candidates], "dots")
-        for verdict in (MET, MISSED, OPEN)
+        for verdict in (searching.MET, searching.MISSED, searching.OPEN)
         if (candidates := [each for each in seen if each.verdict == verdict])
     ]
     front = [Point(each.cost, each.figures[objective.figure].mean) for each in choice.fronts[objective.figure]]
@@ -189,7 +175,7 @@ def _chart(choice: Choice, objective: Objective) -> Chart:
     )
 
 
-def _cost(choice: Choice, candidate: Candidate) -> str:
+def _cost(choice: Choice, candidate: searching.Candidate) -> str:
     unit = choice.request.prices.unit
     return f"{plain(candidate.cost)} {unit}".rstrip()
 
@@ -207,16 +193,16 @@ def _answers(choice: Choice) -> list[str]:
     return [text, _why_nothing_cheaper(choice, choice.winner)]
 
 
-def _why_nothing_cheaper(choice: Choice, winner: Candidate) -> str:
+def _why_nothing_cheaper(choice: Choice, winner: searching.Candidate) -> str:
     """Return what is known of the configurations that would be chosen instead if they met the objectives."""
     preferred = choice.preferred
     named = "cheaper" if all(each.cost < winner.cost for each in preferred) else "cheaper or equally cheap"
     if not choice.is_settled:
         unseen = sum(each.is_new for each in preferred)
-        unclear = sum(bool(each.n) and each.verdict == OPEN for each in preferred)
+        unclear = sum(bool(each.n) and each.verdict == searching.OPEN for each in preferred)
         return (
             f"More runs may change that: of {len(preferred)} {named} configurations {unseen} were not looked at "
-            f"(--budget) and {unclear} stay open, most after {STEPS[-1]} runs."
+            f"(--budget) and {unclear} stay open, most after {searching.STEPS[-1]} runs."
         )
     if not preferred:
         return "Nothing is cheaper."
@@ -244,7 +230,7 @@ def _evidence(choice: Choice) -> Table:
     return Table(["evidence", "runs", "verdict", *heads], table)
 
 
-def _front(choice: Choice, name: str, front: list[Candidate]) -> Table:
+def _front(choice: Choice, name: str, front: list[searching.Candidate]) -> Table:
     table: list[list[Cell]] = [
         [each.name, plain(each.cost), each.figures[name], each.verdict] for each in front[:_MOST_ON_FRONT]
     ]
@@ -262,7 +248,8 @@ def _notes(choice: Choice) -> list[str]:
     looked = sum(bool(each.n) for each in choice.candidates)
     notes.append(
         f"{looked} of {len(choice.candidates)} configurations were looked at, {choice.runs} runs in all. "
-        f"{choice.dropped_at_once} cheaper ones were out as all of their first {FEW} runs missed an objective."
+        f"{choice.dropped_at_once} cheaper ones were out as all of their first {searching.FEW} runs missed an "
+        "objective."
     )
     if choice.refused:
         name, why = next(iter(choice.refused.items()))
@@ -270,8 +257,8 @@ def _notes(choice: Choice) -> list[str]:
     if failed := [each for each in choice.candidates if each.failed_again]:
         notes.append(f"Met the objectives in the search and not with fresh seeds: {'; '.join(e.name for e in failed)}.")
     notes.append(
-        f"meets: of each figure the {100 * request.interval:g} % interval of {STEPS[0]} runs or more is on the right "
-        "side; where runs are alike and there is no interval, all of them are."
+        f"meets: of each figure the {100 * request.interval:g} % interval of {searching.STEPS[0]} runs or more is on "
+        "the right side; where runs are alike and there is no interval, all of them are."
     )
     shown = [
         each
@@ -282,7 +269,7 @@ def _notes(choice: Choice) -> list[str]:
     notes += resting_on_some((f"{e.name}: {name}", e.figures[name].n, e.n) for e in shown if e for name in e.figures)
     prices = request.prices
     source = f" ({prices.source})" if prices.source else ""
-    units = price_units(request, [each.point for each in choice.candidates])
+    units = searching.price_units(request, [each.point for each in choice.candidates])
     of_each = "".join(f", of each {unit} of {key}" for key, unit in units.items() if unit)
     notes.append(
         f"Prices: {prices.name}{source}{of_each}. Looks are few runs: a front's figures are estimates with ranges."

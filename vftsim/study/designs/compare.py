@@ -20,21 +20,7 @@ from typing import Any
 
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
-from vftsim.report.blocks import (
-    Answer,
-    Block,
-    Card,
-    Cards,
-    Cell,
-    Chart,
-    Counted,
-    Note,
-    Point,
-    Series,
-    Table,
-    dot_chart,
-    in_words,
-)
+from vftsim.report import blocks as page
 from vftsim.spec import format_duration
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, median_interval
@@ -97,7 +83,7 @@ class Comparison(Printed):
         """Return how much a figure of a model is higher than the first model's."""
         return self.summaries[0].difference(self.summaries[number], address.text)
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[page.Block]:
         """Return the capacities of ramps, if they are compared, or the figures that were asked for or lead."""
         about = head(self.manifest["models"], self.manifest["seed"])
         if self.capacities and not self.figures:
@@ -206,11 +192,11 @@ _LONGEST_LABEL = 18
 _MOST_CHARTS = 6
 
 
-def _capacities(comparison: Comparison) -> list[Block]:
+def _capacities(comparison: Comparison) -> list[page.Block]:
     """Return capacities side by side; ratios and differences are to the first model."""
     first = comparison.capacities[0].model.label
     capacities = [[each.model.label, *_ends(each), doc_of(each)] for each in comparison.capacities]
-    ratios: list[list[Cell]] = [
+    ratios: list[list[page.Cell]] = [
         [
             each.model.label,
             each.model.spec.measured.capacity or "",
@@ -227,66 +213,71 @@ def _capacities(comparison: Comparison) -> list[Block]:
         "for any distribution, from six ramps on; (x to y): lowest and highest ramp; -: a ramp without end has only a "
         "bound."
     )
-    points = [Point.of(float(position), each.estimate) for position, each in enumerate(comparison.capacities)]
+    points = [page.Point.of(float(position), each.estimate) for position, each in enumerate(comparison.capacities)]
     measured = [
-        Point(float(position), each.model.spec.measured.capacity)
+        page.Point(float(position), each.model.spec.measured.capacity)
         for position, each in enumerate(comparison.capacities)
         if each.model.spec.measured.capacity is not None
     ]
-    series = [Series("simulated", points, "dots"), *([Series("measured", measured, "measured")] if measured else [])]
+    series = [
+        page.Series("simulated", points, "dots"),
+        *([page.Series("measured", measured, "measured")] if measured else []),
+    ]
     names = [each.model.label for each in comparison.capacities]
     ratio = comparison.ratio(1) if len(names) == 2 else None
-    answer = f"{in_words(ratio)} times as much as {first}" if ratio else f"{len(names)} systems beside each other"
+    answer = f"{page.in_words(ratio)} times as much as {first}" if ratio else f"{len(names)} systems beside each other"
     question = f"What does {names[1]} carry?" if len(names) == 2 else "What do they carry?"
     notes = [note for each in comparison.capacities for note in unfailed_notes(each)]
     return [
-        Answer(answer, question),
-        Cards([Card(each.model.label, doc_of(each), "SAPS") for each in comparison.capacities]),
-        Chart("DOC of the middle ramp", "", "attempts a second", series, names=names),
-        Table(("model", "passes", "fails", "DOC"), capacities, "Capacity (SAPS)"),
-        Table(("model", "measured", f"ratio to {first}", f"less {first}", "n"), ratios, "Beside each other", caption),
+        page.Answer(answer, question),
+        page.Cards([page.Card(each.model.label, doc_of(each), "SAPS") for each in comparison.capacities]),
+        page.Chart("DOC of the middle ramp", "", "attempts a second", series, names=names),
+        page.Table(("model", "passes", "fails", "DOC"), capacities, "Capacity (SAPS)"),
+        page.Table(
+            ("model", "measured", f"ratio to {first}", f"less {first}", "n"), ratios, "Beside each other", caption
+        ),
         *outside_notes(*(c.model for c in comparison.capacities if c.ends_outside)),
         *notes,
     ]
 
 
-def _ends(ramp: RampCapacity) -> tuple[Cell, Cell]:
+def _ends(ramp: RampCapacity) -> tuple[page.Cell, page.Cell]:
     passes, fails, n, spec = ramp.passes, ramp.fails, len(ramp.runs), ramp.model.spec
     return (
-        Counted(marked_text(spec, passes.saps), f"({passes.passed} of {n})") if passes else "none",
-        Counted(marked_text(spec, fails.saps), f"({n - fails.passed} of {n})") if fails else "none",
+        page.Counted(marked_text(spec, passes.saps), f"({passes.passed} of {n})") if passes else "none",
+        page.Counted(marked_text(spec, fails.saps), f"({n - fails.passed} of {n})") if fails else "none",
     )
 
 
-def _figures(comparison: Comparison) -> list[Block]:
+def _figures(comparison: Comparison) -> list[page.Block]:
     """Return an answer where one figure was asked for, the table, and notes."""
     names = _columns(comparison)
     others = range(1, len(names))
     heads = ["", *names, *(f"{names[n]} less {names[0]}" if len(names) > 2 else "difference" for n in others)]
-    table: list[list[Cell]] = []
+    table: list[list[page.Cell]] = []
     prefix = ""
     for address in comparison.addresses:
         if address.prefix != prefix:
             prefix = address.prefix
             table.append([prefix])
-        row: list[Cell] = [f"  {address.entry.words}"]
+        row: list[page.Cell] = [f"  {address.entry.words}"]
         row += [comparison.estimate(number, address) for number in range(len(names))]
         row += [comparison.difference_of(number, address) for number in others]
         table.append(row)
-    notes = [Note(text) for text in _notes(comparison, names)]
+    notes = [page.Note(text) for text in _notes(comparison, names)]
     if not table:
         return [*notes]
-    return [*_answer(comparison, names), *_differences(comparison, names), Table(heads, table), *notes]
+    return [*_answer(comparison, names), *_differences(comparison, names), page.Table(heads, table), *notes]
 
 
-def _differences(comparison: Comparison, names: list[str]) -> list[Block]:
+def _differences(comparison: Comparison, names: list[str]) -> list[page.Block]:
     """Return a chart of each figure that has the same unit in all models, at most a few."""
-    charts: list[Block] = []
+    charts: list[page.Block] = []
     for address in comparison.addresses[:_MOST_CHARTS]:
         estimates = [comparison.estimate(number, address) for number in range(len(names))]
         if None not in estimates:
             axis = address.entry.unit or address.entry.figure.label
-            charts.append(dot_chart(address.text, axis, names, {address.text: estimates}))
+            charts.append(page.dot_chart(address.text, axis, names, {address.text: estimates}))
     return charts
 
 
@@ -295,7 +286,7 @@ def _columns(comparison: Comparison) -> list[str]:
     return [label if len(label) <= _LONGEST_LABEL else chr(ord("A") + n) for n, label in enumerate(labels)]
 
 
-def _answer(comparison: Comparison, names: list[str]) -> list[Block]:
+def _answer(comparison: Comparison, names: list[str]) -> list[page.Block]:
     """Say the difference where one figure of two models was asked for."""
     if len(comparison.addresses) != 1 or len(names) != 2:
         return []
@@ -306,7 +297,9 @@ def _answer(comparison: Comparison, names: list[str]) -> list[Block]:
     is_clear = gap.kind != "range" and (gap.low > 0.0 or gap.high < 0.0)
     chance = "" if is_clear or gap.low == gap.high else ", which may be chance"
     return [
-        Answer(f"{address.text}: {names[1]} differs from {names[0]} by {in_words(gap, address.entry.unit)}{chance}.")
+        page.Answer(
+            f"{address.text}: {names[1]} differs from {names[0]} by {page.in_words(gap, address.entry.unit)}{chance}."
+        )
     ]
 
 

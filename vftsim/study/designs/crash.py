@@ -391,22 +391,15 @@ def _of_domain(task: CrashTask, record: RunRecord) -> RunRecord:
 
 
 def _more_failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    return _failed(record, undisturbed) | _not_done(record, undisturbed)
-
-
-def _failed(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
+    """Return how many attempts more have failed, and how much less each workload and program has got done."""
     more = Counter[str]()
     for phase in record.played():
         more.update(phase.failed)
     for phase in undisturbed.played():
         more.subtract(phase.failed)
-    return dict(more)
-
-
-def _not_done(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    """Return how much less each workload and program has got done, by name."""
     of_none = _done(undisturbed)
-    return {owner.removeprefix("workloads."): of_none[owner] - done for owner, done in _done(record).items()}
+    less = {owner.removeprefix("workloads."): of_none[owner] - done for owner, done in _done(record).items()}
+    return dict(more) | less
 
 
 def _done(record: RunRecord) -> dict[str, int]:

@@ -429,7 +429,9 @@ def _tables(
         if all(map(_is_nothing, cells)):
             continue
         head = f"{figure.words}{MARK if figure.name in beyond else ''}"
-        wide = _GAP + _wide(head, cells)
+        texts = [shown(cell) for cell in cells]
+        with_intervals = max(len(value) for value, _ in texts) + 1 + max(len(behind) for _, behind in texts)
+        wide = _GAP + max(len(head), with_intervals)
         if parts[-1] and wide > left:
             parts.append([])
             left = room
@@ -444,12 +446,6 @@ def _less(decision: Decision, kind: str, name: str) -> Estimate | None:
     if less is None or base is None or max(-less.low, less.high) > _MILLIONTH * abs(base.mean):
         return less
     return replace(less, mean=0.0, half_width=0.0, low=0.0, high=0.0)
-
-
-def _wide(head: str, cells: Sequence[Cell]) -> int:
-    """Return the columns that a figure takes with intervals behind the values."""
-    texts = [shown(cell) for cell in cells]
-    return max(len(head), max(len(value) for value, _ in texts) + 1 + max(len(behind) for _, behind in texts))
 
 
 def _table(title: str, labels: Sequence[str], part: Sequence[tuple[str, list[Cell]]]) -> Table:

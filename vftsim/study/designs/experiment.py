@@ -378,6 +378,10 @@ def _kinds(point: Point) -> str:
 
 def experiment_of(spec: StudySpec, points: Points) -> Experiment:
     """Return what a study asks of its points."""
+    rule, precision, confidence = None, spec.precision, spec.confidence / 100.0
+    if precision is not None:
+        most, half_width = precision.most, precision.percent / 100.0
+        rule = StoppingRule(precision.of or spec.figures, half_width, confidence=confidence, budget=most)
     return Experiment(
         "study",
         points,
@@ -386,20 +390,9 @@ def experiment_of(spec: StudySpec, points: Points) -> Experiment:
         "figures",
         spec.replications,
         spec.model_dump(mode="json"),
-        spec.confidence / 100.0,
+        confidence,
         is_grid=isinstance(spec.design, Grid),
-        rule=_rule(spec),
-    )
-
-
-def _rule(spec: StudySpec) -> StoppingRule | None:
-    if spec.precision is None:
-        return None
-    return StoppingRule(
-        spec.precision.of or spec.figures,
-        relative_half_width=spec.precision.percent / 100.0,
-        confidence=spec.confidence / 100.0,
-        budget=spec.precision.most,
+        rule=rule,
     )
 
 

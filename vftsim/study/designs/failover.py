@@ -20,22 +20,7 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
-from vftsim.report.blocks import (
-    Answer,
-    Bars,
-    Block,
-    Card,
-    Cards,
-    Cell,
-    Chart,
-    Counted,
-    Note,
-    Point,
-    Series,
-    Table,
-    Timeline,
-)
-from vftsim.report.blocks import in_words as words_of
+from vftsim.report import blocks as page
 from vftsim.sampling import Streams
 from vftsim.spec import format_duration
 from vftsim.spec.units import S
@@ -187,29 +172,34 @@ class FailoverStudy(Printed):
             answer.get("struck", ""),
         )
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[page.Block]:
         """Return what clients saw of the crashes, in parts, and what the middle one was like."""
         mark = MARK if self.outside else ""
         crashes, back = len(self.failovers), len(self.recovered)
         unasked = sum(each.is_unasked for each in self.failovers)
-        blocks: list[Block] = [
+        outage = self.mean("outage_s") if back else None
+        blocks: list[page.Block] = [
             *head(self.manifest["models"], self.manifest["seed"]),
-            Note(f"Mechanism: {self.mechanism}; load: {self.load}{mark}; crashes of the primary's host: {crashes}"),
-            Answer(
-                _outage(self),
+            page.Note(
+                f"Mechanism: {self.mechanism}; load: {self.load}{mark}; crashes of the primary's host: {crashes}"
+            ),
+            page.Answer(
+                "no packet came out any more"
+                if outage is None
+                else f"an outage of {page.in_words(outage, 's')} on average",
                 f"What do clients of {self.model.name} see when the primary's host crashes?",
                 f"the service came back after {back} of {crashes} ({share_in_words(self.came_back)} of crashes)",
             ),
         ]
         if self.struck and (lost := lost_beside(self.model.spec, self.struck)):
-            blocks.append(Note(lost, warns=True))
+            blocks.append(page.Note(lost, warns=True))
         if unasked:
             blocks.append(
-                Note(f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}", True)
+                page.Note(f"After {unasked} of them the guest was back and no client asked again: {ASK_AGAIN}", True)
             )
         if cut_short := sum(each.is_cut_short for each in self.failovers):
             blocks.append(
-                Note(f"After {cut_short} of them the run ended while a takeover was under way: {CUT_SHORT}", True)
+                page.Note(f"After {cut_short} of them the run ended while a takeover was under way: {CUT_SHORT}", True)
             )
         figures = self.figures()
         times = [_row(self, name, values) for name, values in figures.items() if self.share(name) is None]
@@ -219,18 +209,18 @@ class FailoverStudy(Printed):
         beyond = f"Failed, lost and repeated: beyond the same traffic without the crash. {_OF_CRASHES}"
         if not counts:
             of_parts = f"{of_parts} {_OF_CRASHES}"
-        blocks += [_cards(self), *failover_charts(self), Table(columns, times, "Times", of_parts)]
+        blocks += [_cards(self), *failover_charts(self), page.Table(columns, times, "Times", of_parts)]
         if counts:
-            blocks.append(Table((*columns, "crashes with any"), counts, "What a crash costs", beyond))
+            blocks.append(page.Table((*columns, "crashes with any"), counts, "What a crash costs", beyond))
         if any(name.startswith("failed_") and min(values) < 0.0 for name, values in figures.items()):
-            blocks.append(Note(FEWER_FAILED))
+            blocks.append(page.Note(FEWER_FAILED))
         if self.bands:
-            blocks.append(Note(_of_prices(self)))
+            blocks.append(page.Note(_of_prices(self)))
         if self.outside:
             blocks += outside_notes(self.model)
         middle = sorted(self.failovers, key=lambda each: each.outage_s)[crashes // 2]
         title = f"The crash of the middle outage, {middle.crash_s:.6f} s after the beginning of the stretch:"
-        return [*blocks, Timeline(title, [(time_s, what) for time_s, what in middle.timeline if time_s >= 0])]
+        return [*blocks, page.Timeline(title, [(time_s, what) for time_s, what in middle.timeline if time_s >= 0])]
 
     def for_machines(self) -> dict[str, Any]:
         return {
@@ -478,44 +468,44 @@ def _of_prices(study: FailoverStudy) -> str:
     )
 
 
-def failover_charts(study: FailoverStudy) -> list[Chart | Bars]:
+def failover_charts(study: FailoverStudy) -> list[page.Chart | page.Bars]:
     """Return the outages in their parts, in order of length, and the share of crashes with an outage so long."""
     seen = sorted(study.recovered, key=lambda each: each.outage_s)
     total = len(study.failovers)
     rows = [(str(rank), [float(getattr(each, part)) for part in PARTS]) for rank, each in enumerate(seen, 1)]
-    steps = [Point(0.0, 0.0), *(Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(seen, 1))]
-    shares = Chart(
+    steps = [
+        page.Point(0.0, 0.0),
+        *(page.Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(seen, 1)),
+    ]
+    shares = page.Chart(
         "Outages no longer than this",
         "outage as clients see it (s)",
         "share of crashes (%)",
-        [Series("crashes", steps, "steps")],
+        [page.Series("crashes", steps, "steps")],
     )
-    bars = Bars("Outages in their parts, a bar a crash", "seconds since the last packet", _PARTS, rows)
+    bars = page.Bars("Outages in their parts, a bar a crash", "seconds since the last packet", _PARTS, rows)
     return [bars, shares] if seen else [shares]
 
 
-def _outage(study: FailoverStudy) -> str:
-    outage = study.mean("outage_s") if study.recovered else None
-    return "no packet came out any more" if outage is None else f"an outage of {words_of(outage, 's')} on average"
-
-
-def _cards(study: FailoverStudy) -> Cards:
+def _cards(study: FailoverStudy) -> page.Cards:
     """Return the figures of one crash that matter most."""
     names = (("outage_s", "outage"), ("detection_s", "of it detection"), ("unprotected_s", "unprotected"))
-    cards = [Card(label, estimate, "s") for name, label in names if (estimate := study.mean(name)) is not None]
+    cards = [page.Card(label, estimate, "s") for name, label in names if (estimate := study.mean(name)) is not None]
     failed = [name for name in study.figures() if name.startswith("failed_")]
     worst = max(failed, key=lambda name: max(study.figures()[name]), default="")
     if worst and (mean := study.mean(worst)) is not None and mean.mean >= 0.0:
-        cards.append(Card(f"failed more: {worst.removeprefix('failed_')}", mean, "", "attempts a crash"))
-    return Cards(cards)
+        cards.append(page.Card(f"failed more: {worst.removeprefix('failed_')}", mean, "", "attempts a crash"))
+    return page.Cards(cards)
 
 
-def _row(study: FailoverStudy, name: str, values: list[float]) -> list[Cell]:
+def _row(study: FailoverStudy, name: str, values: list[float]) -> list[page.Cell]:
     words = _WORDS.get(name, name.replace("failed_", "failed more: ").replace("lost_", "packets lost: "))
     known = sorted(value for value in values if math.isfinite(value))
     share = study.share(name)
     any_in = (
-        () if share is None else (Counted(str(sum(value > 0.0 for value in values)), f"({share_in_words(share)})"),)
+        ()
+        if share is None
+        else (page.Counted(str(sum(value > 0.0 for value in values)), f"({share_in_words(share)})"),)
     )
     if known and known[0] < 0.0:
         words += " (below 0: fewer)"

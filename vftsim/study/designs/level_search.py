@@ -14,34 +14,11 @@ from typing import Any
 
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
-from vftsim.report.blocks import (
-    Answer,
-    Block,
-    Card,
-    Cards,
-    Cell,
-    Chart,
-    Note,
-    Point,
-    Series,
-    Table,
-    dot_chart,
-    in_words,
-    with_unit,
-)
+from vftsim.report import blocks as page
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
-from vftsim.study.designs.search_levels import (
-    JudgedLoad,
-    JudgedRun,
-    SearchMapper,
-    SearchSettings,
-    next_failed,
-    probe_table,
-    search_from_plain,
-    search_levels,
-)
-from vftsim.study.figures.frames import DataFrame, frame
+from vftsim.study.designs import search_levels as searching
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import Missing, rows_of
 from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
@@ -98,7 +75,7 @@ class LevelSearch:
     model: Model
     names: LoadNames
     result: CapacityResult
-    settings: SearchSettings
+    settings: searching.SearchSettings
     figures: dict[float, dict[str, list[float]]]
     """The judged figures of every run, by load and name."""
     watched_level: float
@@ -135,17 +112,20 @@ class LevelSearch:
     def curve(self) -> DataFrame:
         """Return one row a load: the runs beyond the limit, and mean, least and largest of each judged figure.
 
-        The figures have no interval: a load is left when its runs have decided it, which is when they were on one
-        side.
+        The share has an interval that holds after a sequential stop, and leans itself towards the verdict.  The figures
+        have none: a load is left when its runs have decided it, which is when they were on one side.
         """
-        table = probe_table(self.result, self.settings.confidence, self.names.key)
-        levels = table[self.names.key]
-        for name in self.judged:
-            known = [[x for x in self.figures[level][name] if not math.isnan(x)] for level in levels]
-            table[f"{name}_mean"] = [math.fsum(values) / len(values) if values else math.nan for values in known]
-            table[f"{name}_least"] = [min(values, default=math.nan) for values in known]
-            table[f"{name}_largest"] = [max(values, default=math.nan) for values in known]
-        return table
+        table = []
+        for probe in self.result.probes:
+            beyond = sequential_binomial_interval(probe.beyond, probe.runs, self.settings.confidence)
+            row: dict[str, Any] = {self.names.key: probe.level, "runs": probe.runs, "beyond_limit": probe.beyond}
+            row |= {"decision": str(probe.decision), **estimate_columns(beyond)}
+            for name in self.judged:
+                known = [x for x in self.figures[probe.level][name] if not math.isnan(x)]
+                row[f"{name}_mean"] = math.fsum(known) / len(known) if known else math.nan
+                row |= {f"{name}_least": min(known, default=math.nan), f"{name}_largest": max(known, default=math.nan)}
+            table.append(row)
+        return frame(table)
 
     def for_machines(self) -> dict[str, Any]:
         return {
@@ -167,7 +147,12 @@ class LevelSearch:
     @classmethod
     def from_machines(cls, model: Model, data: Mapping[str, Any], *, interrupted: bool) -> LevelSearch:
         """Rebuild what :meth:`for_machines` returned."""
-        result, settings = search_from_plain(data["search"])
+        estimate = data["search"]["result"]["estimate"]
+        ends = {
+            name: math.inf for name in ("half_width", "high") if estimate[name] is None
+        }  # JSON has no infinite ones
+        result = codec(CapacityResult)[1]({**data["search"]["result"], "estimate": {**estimate, **ends}})
+        settings = searching.SearchSettings(**data["search"]["settings"])
         names = LoadNames(**data["search"]["names"])
         figures = {
             level: {name: [number(x) for x in values] for name, values in judged.items()}
@@ -183,7 +168,7 @@ class LevelSearch:
 class LevelStudy:
     """A load as a search sees it."""
 
-    load: JudgedLoad
+    load: searching.JudgedLoad
     names: LoadNames
     saturated: float
     """Load that would fill the system: where to look."""
@@ -194,13 +179,15 @@ class LevelStudy:
 
     def cache(self, model: Model, execution: Execution) -> RunCache:
         """Return the cache of judged runs of a model, to be narrowed by the load."""
-        return execution.cache(model, JudgedRun, judged_by={"limit": self.judged_by, "offered": True})
+        return execution.cache(model, searching.JudgedRun, judged_by={"limit": self.judged_by, "offered": True})
 
 
-def search_level(model: Model, execution: Execution, settings: SearchSettings, study: LevelStudy) -> LevelSearch:
+def search_level(
+    model: Model, execution: Execution, settings: searching.SearchSettings, study: LevelStudy
+) -> LevelSearch:
     """Search for the capacity, and watch the resources at the limit; what was judged before an interruption counts."""
-    mapper = SearchMapper(execution, study.names.unit, study.cache(model, execution))
-    result, missing = search_levels(
+    mapper = searching.SearchMapper(execution, study.names.unit, study.cache(model, execution))
+    result, missing = searching.search_levels(
         study.load,
         study.saturated,
         settings,
@@ -210,8 +197,9 @@ def search_level(model: Model, execution: Execution, settings: SearchSettings, s
         may_ease=study.names.may_ease,
     )
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
-    figures = {p.level: _by_name(mapper.outcomes[p.level][: p.runs]) for p in result.probes}
-    failed = next_failed(result)
+    judged = {p.level: mapper.outcomes[p.level][: p.runs] for p in result.probes}
+    figures = {n: {name: [run.figures[name] for run in runs] for name in runs[0].figures} for n, runs in judged.items()}
+    failed = searching.next_failed(result)
     watched = failed.level if failed else result.probes[-1].level if missing is None else result.estimate.low
     watched = watched or result.probes[0].level
     resources, interrupted = frame(), mapper.interrupted
@@ -224,23 +212,13 @@ def search_level(model: Model, execution: Execution, settings: SearchSettings, s
 
 
 def _watched(model: Model, execution: Execution, study: LevelStudy, level: float) -> list[Uses]:
-    """Return the use of resources at a level, run by run."""
-    window_ns = _window_ns(study.load.at(level))
+    """Return the use of resources at a level, run by run: in the measured time, or in the first step."""
+    spec = study.load.at(level)
+    begin_ns = spec.measure.warm_up
+    window_ns = spec.ramp.first_window_ns() if spec.ramp else (begin_ns, begin_ns + spec.measure.duration)
     tasks = {n: WatchedRun(study.load, level, n, *window_ns) for n in range(WATCHED_REPLICATIONS)}
     cache = execution.cache(model, Uses, watched=level, load=study.names.key)
     return cache.in_order(execution.workers(watch, is_counted=False), tasks)
-
-
-def _by_name(runs: Sequence[JudgedRun]) -> dict[str, list[float]]:
-    return {name: [run.figures[name] for run in runs] for name in runs[0].figures}
-
-
-def _window_ns(spec: ModelSpec) -> tuple[int, int]:
-    """Return when the resources are watched: the measured time, of a benchmark that of its first step."""
-    if spec.ramp is not None:
-        return spec.ramp.first_window_ns()
-    begin_ns, length_ns = spec.measure.warm_up, spec.measure.duration
-    return begin_ns, begin_ns + length_ns
 
 
 _MANY_COPIES = 4
@@ -251,32 +229,32 @@ _SEQUENTIAL = (
 )
 
 
-def level_blocks(search: LevelSearch) -> list[Block]:
+def level_blocks(search: LevelSearch) -> list[page.Block]:
     """Return the load that a system carries under a limit, and what limits it."""
     names, of_load, result = search.names, search.of_load, search.result
-    blocks: list[Block] = [_answer(search), *of_prices(search.with_prices, search.band, names.unit)]
+    blocks: list[page.Block] = [_answer(search), *of_prices(search.with_prices, search.band, names.unit)]
     if text := _with_the_load(search):
-        blocks.append(Note(text))
+        blocks.append(page.Note(text))
     blocks += _doubts(search)
     if names.key == SAPS and result.answer == "between":
-        blocks.append(Note(_beside_the_ramp(search)))
+        blocks.append(page.Note(_beside_the_ramp(search)))
     blocks += _curves(search)
     if of_load and outside(of_load, search.loads):
         blocks += outside_notes(search.model)
     if search.resources.empty:
         return blocks
     highest = "the highest load tried" if search.missing is None else "the highest load judged"
-    failed = next_failed(result)
+    failed = searching.next_failed(result)
     beside = "highest" if result.eases else "lowest"
     judged = f"the {beside} load that fails" if failed and failed.level == search.watched_level else highest
     # Where a figure of a ramp is judged it may be one of another step.
     step = ", in step 1" if search.model.spec.ramp is not None and names.key != SAPS else ""
-    blocks.append(Note(f"Limiting resource{step}: {limit_in_words(search.resources)}"))
+    blocks.append(page.Note(f"Limiting resource{step}: {limit_in_words(search.resources)}"))
     title = f"Resources at {search.watched_level:.4g} {names.unit}, {judged}{step}"
     return [*blocks, *_resources(search.resources, title)]
 
 
-def _answer(search: LevelSearch) -> Answer:
+def _answer(search: LevelSearch) -> page.Answer:
     """Return what a search has found; no figure for one that ended before any load had passed or failed."""
     names, e, of_load = search.names, search.result.estimate, search.of_load
 
@@ -303,10 +281,10 @@ def _answer(search: LevelSearch) -> Answer:
     text, title = (needed, "Needed") if search.result.eases else (passing, names.title)
     share = f"{100 * search.settings.probability:g} % of runs {names.within}"
     more = f"({100 * search.settings.confidence:g} %, {e.n} runs; {share})"
-    return Answer(text[search.result.answer], title, more)
+    return page.Answer(text[search.result.answer], title, more)
 
 
-def _doubts(search: LevelSearch) -> list[Note]:
+def _doubts(search: LevelSearch) -> list[page.Note]:
     """Return what a reader of a search's answer must know beside it."""
     result, names, interrupted, missing = search.result, search.names, search.interrupted, search.missing
     ended = result.budget_ended and not interrupted
@@ -323,7 +301,7 @@ def _doubts(search: LevelSearch) -> list[Note]:
         (result.non_monotone, f"warning: a {irregular} load passed more often than a {regular} one{end}"),
         *((True, text) for text in _without_figure(search)),
     )
-    return [Note(text, warns=True) for holds, text in texts if holds]
+    return [page.Note(text, warns=True) for holds, text in texts if holds]
 
 
 def _without_figure(search: LevelSearch) -> list[str]:
@@ -342,15 +320,15 @@ def _without_figure(search: LevelSearch) -> list[str]:
     return texts
 
 
-def of_prices(with_prices: Estimate | None, band: Band | None, unit: str) -> list[Block]:
+def of_prices(with_prices: Estimate | None, band: Band | None, unit: str) -> list[page.Block]:
     """Return what the ranges of a mechanism's prices make of a capacity, and which price decides."""
     if with_prices is None or band is None:
         return []
     text = (
-        f"With prices of the protection anywhere in their ranges: {in_words(with_prices, unit)}. {band.decides} "
+        f"With prices of the protection anywhere in their ranges: {page.in_words(with_prices, unit)}. {band.decides} "
         f"decides ({100.0 * band.share:.0f} % of the variance). --no-prices leaves this out."
     )
-    return [Note(text), Cards([Card("with prices over their ranges", with_prices, unit)])]
+    return [page.Note(text), page.Cards([page.Card("with prices over their ranges", with_prices, unit)])]
 
 
 _LARGER_FAILED = (
@@ -414,30 +392,30 @@ def _with_the_load(search: LevelSearch) -> str:
     return f"{measured}{shortened} {with_it}".rstrip()
 
 
-def _curves(search: LevelSearch) -> list[Block]:
+def _curves(search: LevelSearch) -> list[page.Block]:
     """Return the runs beyond the limit, and the figures that are judged, over the load."""
     key, of_load = search.names.key, search.of_load
     probes, confidence = search.result.probes, search.settings.confidence
     axis, limits = search.names.axis or key, None if of_load is None else within(of_load)
     curve, most = rows(search.curve()), 100.0 * (1.0 - search.settings.probability)
     shares = [sequential_binomial_interval(each.beyond, each.runs, confidence).times(100.0) for each in probes]
-    body: list[list[Cell]] = []
+    body: list[list[page.Cell]] = []
     for row, share in zip(curve, shares, strict=True):
         figures_there = (_range(row, name) for name in search.judged)
         body.append([marked(of_load, row[key]), str(row["runs"]), share, *figures_there, str(row["decision"])])
     titles = [name.replace("_percent", " %") for name in search.judged]
     figures = [
-        with_unit(title, search.names.units.get(name)) for title, name in zip(titles, search.judged, strict=True)
+        page.with_unit(title, search.names.units.get(name)) for title, name in zip(titles, search.judged, strict=True)
     ]
-    simulated = [Point.of(load, share) for load, share in zip(search.loads, shares, strict=True)]
-    lines, at_most = [Series("simulated", simulated)], [(most, f"limit {most:.4g} %")]
-    charts: list[Block] = [Chart("Runs beyond the limit", axis, "share of runs (%)", lines, at_most, limits)]
+    simulated = [page.Point.of(load, share) for load, share in zip(search.loads, shares, strict=True)]
+    lines, at_most = [page.Series("simulated", simulated)], [(most, f"limit {most:.4g} %")]
+    charts: list[page.Block] = [page.Chart("Runs beyond the limit", axis, "share of runs (%)", lines, at_most, limits)]
     for name, title, words in zip(search.judged, titles, figures, strict=True):
-        points = [Point.of(row[key], e) for row in curve if isinstance(e := _range(row, name), Estimate)]
-        charts.append(Chart(title, axis, words, [Series("mean of the runs", points)], within=limits))
+        points = [page.Point.of(row[key], e) for row in curve if isinstance(e := _range(row, name), Estimate)]
+        charts.append(page.Chart(title, axis, words, [page.Series("mean of the runs", points)], within=limits))
     caption = _SEQUENTIAL + (" Figures: mean over the runs, lowest and highest run." if figures else "")
     columns = (axis, "runs", "runs beyond the limit %", *figures, "verdict")
-    return [*charts, Table(columns, body, "Runs by load", caption)]
+    return [*charts, page.Table(columns, body, "Runs by load", caption)]
 
 
 def _range(row: Mapping[str, Any], figure: str) -> Estimate | str:
@@ -470,14 +448,19 @@ def _alike(resource: str) -> str:
     return re.sub(r"^([^:.]+)-\d+(?=[:.])", r"\1", resource)
 
 
-def _resources(resources: DataFrame, title: str) -> list[Block]:
+def _resources(resources: DataFrame, title: str) -> list[page.Block]:
     """Return the use of every resource, the limiting one first."""
     of_resources: list[tuple[str, Estimate, str]] = [
         (name, estimate_of(row), str(row["unit"])) for row, name in _of_copies_the_busiest(rows(resources))
     ]
-    body: list[Sequence[Cell]] = [[name, use, unit] for name, use, unit in of_resources]
+    body: list[Sequence[page.Cell]] = [[name, use, unit] for name, use, unit in of_resources]
     n = of_resources[0][1].n
     busy = {name: use for name, use, unit in of_resources if unit == "%"}
-    charts: list[Block] = [dot_chart(title, "busy (%)", list(busy), {"use": list(busy.values())})] if busy else []
+    charts: list[page.Block] = (
+        [page.dot_chart(title, "busy (%)", list(busy), {"use": list(busy.values())})] if busy else []
+    )
     only = "Only one vCPU or pCPU that stands out is shown by itself."
-    return [*charts, Table(("resource", "use", "unit"), body, title, f"n={n} runs; ± or [..]: 95 % interval. {only}")]
+    return [
+        *charts,
+        page.Table(("resource", "use", "unit"), body, title, f"n={n} runs; ± or [..]: 95 % interval. {only}"),
+    ]

@@ -19,13 +19,12 @@ import itertools
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.stats import Estimate, bonferroni
 from vftsim.stats.intervals import FEWEST_RUNS
@@ -197,7 +196,9 @@ class Search:
         optuna = extra("optuna", EXTRA, COMMAND)
         by_values = {tuple(each.point.values.values()): each for each in self.candidates}
         with _quiet(optuna):
-            study = self._study(optuna)
+            sampler = optuna.samplers.TPESampler(seed=self.evaluate.execution.seed % _LARGEST_SEED)
+            directions = ["minimize"] * (1 + len(self.request.objectives))
+            study = optuna.create_study(directions=directions, sampler=sampler)
             spaces = {n: optuna.distributions.CategoricalDistribution(v) for n, v in self.request.choices.items()}
             seen = 0
             while seen < self.request.looks and self._has_room(BATCH * FEW):
@@ -216,10 +217,6 @@ class Search:
                 if not new:
                     break
                 seen += len(new)
-
-    def _study(self, optuna: Any) -> Any:
-        sampler = optuna.samplers.TPESampler(seed=self.evaluate.execution.seed % _LARGEST_SEED)
-        return optuna.create_study(directions=["minimize"] * (1 + len(self.request.objectives)), sampler=sampler)
 
     def _tell(self, optuna: Any, study: Any, trial: Any, candidate: Candidate | None) -> None:
         if candidate is None or any(objective.figure not in candidate.figures for objective in self.request.objectives):
@@ -287,15 +284,11 @@ def measured(evaluate: Evaluator, request: Request, some: Sequence[Candidate], n
         figures = {name: estimate for name, (_, estimate) in found.items() if estimate is not None}
         values = {name: list(summary.values(found[name][0]).values()) for name in figures}
         verdict = verdict_of(request.objectives, figures, values)
-        if verdict == LACKING and _may_have(candidate.point.model.spec, request.figures):
+        known = catalogue(candidate.point.model.spec) if verdict == LACKING else ()
+        if known and all(meant_by(name, known) for name in request.figures):
             verdict = OPEN  # these few runs gave none, as where no request came
         results.append(replace(candidate, n=n, figures=figures, verdict=verdict))
     return results
-
-
-def _may_have(spec: ModelSpec, figures: Iterable[str]) -> bool:
-    known = catalogue(spec)
-    return all(meant_by(name, known) for name in figures)
 
 
 @contextmanager

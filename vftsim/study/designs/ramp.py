@@ -24,19 +24,7 @@ from typing import Any
 from vftsim.composition.views import ramp_key, ramp_of
 from vftsim.composition.without_effect import running_vcpus
 from vftsim.errors import UsageError
-from vftsim.labs.ramps import (
-    LIMITS_PERCENT,
-    LoadStep,
-    Ramp,
-    capacity_at,
-    full_load,
-    is_bound,
-    mean_steps,
-    measured_ramp,
-    read_ramps,
-    shares_seen,
-    shipped_ramps,
-)
+from vftsim.labs import ramps as of_labs
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
 from vftsim.report.blocks import in_words as words_of
 from vftsim.spec.shipped import is_file
@@ -55,7 +43,7 @@ from vftsim.workloads.ramp import RampEnd, StepOutcome, ramp_end
 class Experience:
     """Measured systems of this kind, and the headroom that a user wants."""
 
-    ramps: Mapping[str, Ramp]
+    ramps: Mapping[str, of_labs.Ramp]
     """By system."""
     headroom_percent: float | None = None
     """Share of the full load to be left free; None: what the most fragile of the systems needed."""
@@ -67,8 +55,8 @@ def experience_of(labs: Path | None = None, headroom_percent: float | None = Non
         raise UsageError(f"--headroom: from 0 to below 100 %, got {headroom_percent:g}")
     if labs is not None and not is_file(labs):
         raise UsageError(f"--labs: there is no file {labs}; 'vftsim schema ramps' says what it holds")
-    given = {} if labs is None else read_ramps(labs)
-    return Experience({**shipped_ramps(), **given}, headroom_percent)
+    given = {} if labs is None else of_labs.read_ramps(labs)
+    return Experience({**of_labs.shipped_ramps(), **given}, headroom_percent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +65,7 @@ class Tipping:
 
     full_saps: float
     """Load that fills its CPU."""
-    others: tuple[Ramp, ...]
+    others: tuple[of_labs.Ramp, ...]
     headroom_percent: float | None
     within_saps: float
     """Capacity by the model."""
@@ -85,7 +73,7 @@ class Tipping:
     @property
     def shares(self) -> tuple[float, float]:
         """Shares of the full load between which the others tipped."""
-        return shares_seen(self.others)
+        return of_labs.shares_seen(self.others)
 
     @property
     def seen_saps(self) -> tuple[float, float]:
@@ -174,7 +162,7 @@ class AtLimit:
     """Of the middle ramp; its upper end is open where it would be that of a ramp that never failed."""
     unfailed: int
     """Ramps in which no step was beyond the limit."""
-    measured: int | None = None
+    measured: float | None = None
     """Measured capacity of the real system."""
 
 
@@ -189,7 +177,7 @@ class RampCapacity:
     """The IHS limit applied."""
     missing: tuple[Missing, ...] = ()
     """Traffic and faults that were asked for and did not occur."""
-    seen: tuple[tuple[LoadStep, ...], ...] = ()
+    seen: tuple[tuple[of_labs.LoadStep, ...], ...] = ()
     """The steps of each run."""
     known: Experience = field(default_factory=experience_of)
     """Of systems whose ramps were measured."""
@@ -208,13 +196,11 @@ class RampCapacity:
     def by_limit(self) -> list[AtLimit]:
         """The capacity under each of the usual limits that the model's stop rule lets judge."""
         most = ramp_of(self.model.spec).limit_percent
-        record = measured_ramp(self.model.spec.measured.system, self.known.ramps)
         at_limits = []
-        for limit in (limit for limit in LIMITS_PERCENT if limit <= most and self.seen):
-            bounds = [is_bound(steps, limit) for steps in self.seen]
-            capacities = [float(capacity_at(steps, limit)) for steps in self.seen]
-            measured = capacity_at(record.steps, limit) if record else None
-            at_limits.append(AtLimit(limit, _middle(capacities, bounds), sum(bounds), measured))
+        for limit in (limit for limit in of_labs.LIMITS_PERCENT if limit <= most and self.seen):
+            bounds = [of_labs.is_bound(steps, limit) for steps in self.seen]
+            capacities = [float(of_labs.capacity_at(steps, limit)) for steps in self.seen]
+            at_limits.append(AtLimit(limit, _middle(capacities, bounds), sum(bounds), self._measured_at(limit)))
         return at_limits
 
     @property
@@ -222,13 +208,16 @@ class RampCapacity:
         """Capacity of the real system under the limit: its own, under another one by the steps of its record."""
         if self.limit_percent == ramp_of(self.model.spec).limit_percent:
             return self.model.spec.measured.capacity
-        record = measured_ramp(self.model.spec.measured.system, self.known.ramps)
-        return float(capacity_at(record.steps, self.limit_percent)) if record else None
+        return self._measured_at(self.limit_percent)
+
+    def _measured_at(self, limit_percent: float) -> float | None:
+        record = of_labs.measured_ramp(self.model.spec.measured.system, self.known.ramps)
+        return float(of_labs.capacity_at(record.steps, limit_percent)) if record else None
 
     @property
     def full_saps(self) -> float | None:
         """Load that would fill the CPU, by the mean of the undisturbed steps; None where too few are."""
-        return full_load(mean_steps(self.seen))
+        return of_labs.full_load(of_labs.mean_steps(self.seen))
 
     @property
     def unfailed(self) -> int:
@@ -297,7 +286,7 @@ class RampCapacity:
                     "limit_percent": each.limit_percent,
                     **estimate_columns(each.estimate),
                     "ramps_unfailed": each.unfailed,
-                    "measured": math.nan if each.measured is None else float(each.measured),
+                    "measured": math.nan if each.measured is None else each.measured,
                 }
                 for each in self.by_limit
             ]
@@ -355,7 +344,7 @@ def ramp_capacity_of(
         )
     runs = tuple((number, ramp_end(record.steps(), limit)) for number, record in records)
     known = known or experience_of()
-    measured_ramp(model.spec.measured.system, known.ramps)
+    of_labs.measured_ramp(model.spec.measured.system, known.ramps)
     server, _, _ = model.spec.target_of(model.spec.workloads[model.spec.phased or ""])
     cpus = running_vcpus(model.spec, server)
     seen = tuple(tuple(_load_step(step, cpus) for step in record.steps()) for _, record in records)
@@ -363,9 +352,9 @@ def ramp_capacity_of(
     return RampCapacity(model, runs, limit, missing, seen, known)
 
 
-def _load_step(step: StepOutcome, cpus: int) -> LoadStep:
+def _load_step(step: StepOutcome, cpus: int) -> of_labs.LoadStep:
     cpu = step.samples("cpu")
-    return LoadStep(step.carried, step.worst_percent, fmean(cpu) / cpus if cpu else 0.0)
+    return of_labs.LoadStep(step.carried, step.worst_percent, fmean(cpu) / cpus if cpu else 0.0)
 
 
 def _middle(capacities: Sequence[float], is_bound: Sequence[bool]) -> Estimate:

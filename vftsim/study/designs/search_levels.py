@@ -18,13 +18,13 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.composition.run import Run, run_model
 from vftsim.errors import UsageError
-from vftsim.stats import CapacityResult, Probe, capacity_search, search_start, sequential_binomial_interval
+from vftsim.stats import CapacityResult, Probe, capacity_search, search_start
 from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
-from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
+from vftsim.study.figures.frames import estimate_columns
 from vftsim.study.figures.offered import Missing, mean_missing
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.workers import Interrupted
-from vftsim.study.store.files import Number, codec
+from vftsim.study.store.files import Number
 from vftsim.study.store.resumable import RunCache
 from vftsim.workloads.offer import Offer
 from vftsim.workloads.ramp import StepOutcome
@@ -215,33 +215,6 @@ def answer_columns(result: CapacityResult) -> dict[str, Any]:
         "budget_ended": result.budget_ended,
         "eases": result.eases,
     }
-
-
-def probe_table(result: CapacityResult, confidence: float, load: str) -> DataFrame:
-    """Return the curve: for each load the runs beyond the limit, with intervals that hold after a sequential stop.
-
-    The share itself leans towards the verdict, since a load is left when its runs have decided it.
-    """
-    return frame(
-        [
-            {
-                load: probe.level,
-                "runs": probe.runs,
-                "beyond_limit": probe.beyond,
-                "decision": str(probe.decision),
-                **estimate_columns(sequential_binomial_interval(probe.beyond, probe.runs, confidence)),
-            }
-            for probe in result.probes
-        ]
-    )
-
-
-def search_from_plain(data: Mapping[str, Any]) -> tuple[CapacityResult, SearchSettings]:
-    """Return result and settings of a search from plain data, as JSON has them: it has no infinite ends."""
-    estimate = data["result"]["estimate"]
-    ends = {name: math.inf for name in ("half_width", "high") if estimate[name] is None}
-    result = codec(CapacityResult)[1]({**data["result"], "estimate": {**estimate, **ends}})
-    return result, SearchSettings(**data["settings"])
 
 
 def _round_step(value: float) -> float:

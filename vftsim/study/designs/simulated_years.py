@@ -29,16 +29,9 @@ from vftsim.stats import Estimate, mean_interval
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
+from vftsim.study.designs import failover
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
 from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
-from vftsim.study.designs.failover import (
-    Crashes,
-    at_rest,
-    crash_instants,
-    lost_in_its_crash,
-    protected_domain,
-    protection_in,
-)
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
@@ -95,7 +88,7 @@ class Machine:
 
     @property
     def protection(self) -> ProtectionSpec:
-        return protection_in(self.model, self.domain)
+        return failover.protection_in(self.model, self.domain)
 
     @cached_property
     def reprotection_ns(self) -> int:
@@ -124,7 +117,7 @@ class Machine:
         ``protected_ns`` is when protection comes back to a machine that begins without.
         """
         first_ns, last_ns = timed_faults[0][0], timed_faults[-1][0]
-        spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + S + end_ns - first_ns)
+        spec, begins_ns, _ = failover.at_rest(self.model, None, LEAD_NS + S + end_ns - first_ns)
         shift_ns = begins_ns + LEAD_NS + first_ns % S - first_ns
         played = tuple((at_ns + shift_ns, fault) for at_ns, fault in timed_faults)
         protected_from_ns = 0 if protected_ns is None else max(protected_ns + shift_ns, 1)
@@ -134,7 +127,7 @@ class Machine:
 
     def quiet_s(self) -> list[float]:
         """Return the longest time from packet to packet without faults, for each traffic."""
-        spec, begins_ns, _ = at_rest(self.model, None, LEAD_NS + S + self.tail_ns)
+        spec, begins_ns, _ = failover.at_rest(self.model, None, LEAD_NS + S + self.tail_ns)
         tasks = [
             EpisodeTask(spec, self.domain, self.seed, traffic, (), begins_ns + LEAD_NS) for traffic in range(TRAFFIC)
         ]
@@ -178,7 +171,7 @@ def measure(machine: Machine, crashes: int) -> Measured:
 
     def effect(rate: Rate, protected_ns: int | None) -> Effect:
         episodes = []
-        for number, at_ns in enumerate(crash_instants(machine.seed, crashes, S)):
+        for number, at_ns in enumerate(failover.crash_instants(machine.seed, crashes, S)):
             traffic = number % TRAFFIC
             strike = [(at_ns, rate.fault)]
             each = machine.episode(strike, at_ns + machine.tail_ns, traffic, protected_ns)
@@ -417,7 +410,7 @@ class SimulatedYears(Printed):
                 "fault by itself, what it was measured to do; the years play faults that come close to each other "
                 "together."
             ),
-            *(Note(text, warns=True) for text in lost_in_its_crash(self.model)),
+            *(Note(text, warns=True) for text in failover.lost_in_its_crash(self.model)),
             *(Note(f"Left out: {kind}: {why}") for kind, why in self.refused.items()),
         ]
 
@@ -436,7 +429,7 @@ class SimulatedYears(Printed):
 
 def rates_of(model: Model, mtbf_s: float) -> tuple[Rate, ...]:
     """Return what strikes the machine of a model: both hosts, and the model's own faults that come at a mean time."""
-    start, domain = Instant("run", 0), Crashes().domain_of(model)
+    start, domain = Instant("run", 0), failover.Crashes().domain_of(model)
     rates = [Rate("primary host", PrimaryCrash(at=start), mtbf_s), Rate("backup host", BackupCrash(at=start), mtbf_s)]
     for number, fault in enumerate(model.spec.faults):
         if fault.repeat is not None and fault.repeat.mean is not None and domain in struck_by(model.spec, fault):
@@ -512,7 +505,7 @@ def _machines(
     model: Model, chosen: Mapping[str, Model], rates: Sequence[Rate], seed: int, restart_s: float
 ) -> dict[str, Machine]:
     """Return a model's machine under each mechanism, with those faults that can strike it there."""
-    entry = protected_domain(model)
+    entry = failover.protected_domain(model)
     machines = {kind: Machine(model, model.spec.copies(entry)[0], seed, restart_s) for kind, model in chosen.items()}
     return {
         kind: replace(machine, rates=tuple(rate for rate in rates if machine.can_meet(rate.fault)))
@@ -524,7 +517,7 @@ def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, cr
     chosen, _ = fitting(model, kinds)
     needs = Needs()
     for machine in _machines(model, chosen, rates_of(model, mtbf_s), 0, restart_s=0.0).values():
-        spec, _, _ = at_rest(machine.model, None, LEAD_NS + S + machine.tail_ns)
+        spec, _, _ = failover.at_rest(machine.model, None, LEAD_NS + S + machine.tail_ns)
         episodes = sum(2 * crashes + years * YEAR_S * rate.per_s for rate in machine.rates)
         needs += needs_of(spec).times(episodes + TRAFFIC)
     return needs

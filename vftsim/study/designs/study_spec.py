@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -61,11 +60,10 @@ class Factor(Spec):
         return self.low is not None
 
 
-def _form(value: Any) -> str:
-    return "values" if isinstance(value, list | tuple) else "factor"
-
-
-Varied = Annotated[Annotated[Items[Any], Tag("values")] | Annotated[Factor, Tag("factor")], Discriminator(_form)]
+Varied = Annotated[
+    Annotated[Items[Any], Tag("values")] | Annotated[Factor, Tag("factor")],
+    Discriminator(lambda value: "values" if isinstance(value, list | tuple) else "factor"),
+]
 
 
 class Grid(Spec):
@@ -230,11 +228,8 @@ def find_study(name_or_path: str) -> Path:
 def read_study(name_or_path: str) -> tuple[StudySpec, Path]:
     """Return a checked study, and the folder to which its paths are relative; refuse a missing or wrong file."""
     path = find_study(name_or_path)
-    return load(path, StudySpec, search=partial(_search, path)), path.parent
-
-
-def _search(first: Path, name: str) -> Path:
-    return first if name == str(first) else find_study(name)
+    spec = load(path, StudySpec, search=lambda name: path if name == str(path) else find_study(name))
+    return spec, path.parent
 
 
 def changed(spec: StudySpec, points: int | None, replications: int | None, seed: int | None) -> StudySpec:

@@ -1,6 +1,6 @@
 """Loads that a run was to offer and did not, and faults that were to strike after its end."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -33,17 +33,14 @@ class Missing:
 
 def missing_in(spec: ModelSpec, records: Records) -> list[Missing]:
     """Return what did not happen in some replications of a model."""
-    return [*_not_offered([record.offers for _, record in records]), *_after_the_end(spec, records)]
+    runs = [record.offers for _, record in records]
+    names = dict.fromkeys(name for offers in runs for name in offers)
+    not_offered = (mean_missing(name, [offers[name] for offers in runs if name in offers]) for name in names)
+    return [*filter(None, not_offered), *_after_the_end(spec, records)]
 
 
 def rows_of(missing: Iterable[Missing]) -> list[dict[str, Any]]:
     return [asdict(each) for each in missing]
-
-
-def _not_offered(runs: Sequence[Mapping[str, Offer]]) -> Iterable[Missing]:
-    for name in dict.fromkeys(name for offers in runs for name in offers):
-        if missing := mean_missing(name, [offers[name] for offers in runs if name in offers]):
-            yield missing
 
 
 def mean_missing(name: str, offers: Sequence[Offer]) -> Missing | None:

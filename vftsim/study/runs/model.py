@@ -212,7 +212,10 @@ def _measured_for(spec: ModelSpec, measured_ns: int) -> Scaled:
         )
     if measured_ns == before_ns:
         return spec, ""
-    _refuse_to_end_before_faults(spec, spec.measure.warm_up + measured_ns)
+    ends_ns = spec.measure.warm_up + measured_ns
+    for fault in spec.faults:
+        if spec.time_of(fault.at) > ends_ns:
+            raise UsageError(f"the fault at {fault.at} would be after the end of a run of {format_duration(ends_ns)}")
     measure = spec.measure.model_copy(update={"duration": measured_ns})
     note = (
         f"measured for {format_duration(measured_ns)} instead of {format_duration(before_ns)} "
@@ -221,9 +224,3 @@ def _measured_for(spec: ModelSpec, measured_ns: int) -> Scaled:
     if measured_ns < before_ns:
         note += "; losses come in bursts, so shorter runs differ more"
     return spec.model_copy(update={"measure": measure}), note
-
-
-def _refuse_to_end_before_faults(spec: ModelSpec, ends_ns: int) -> None:
-    for fault in spec.faults:
-        if spec.time_of(fault.at) > ends_ns:
-            raise UsageError(f"the fault at {fault.at} would be after the end of a run of {format_duration(ends_ns)}")

@@ -244,16 +244,12 @@ def _led(result: RunResult) -> list[Known]:
     return leading(result.figures_found) or leading(result.figures_found, last.word)
 
 
-def _whose(address: Address) -> str:
-    return ", ".join(filter(None, (address.owner.rpartition(".")[2], address.step)))
-
-
 def run_answer(result: RunResult) -> Answer:
     """Return the first figures that lead, in words."""
-    texts = [
-        f"{_whose(address)}: {words(address)} {words_of(e, address.entry.unit)}"
-        for address, e in _led(result)[:_MOST_SAID]
-    ]
+    texts = []
+    for address, e in _led(result)[:_MOST_SAID]:
+        whose = ", ".join(filter(None, (address.owner.rpartition(".")[2], address.step)))
+        texts.append(f"{whose}: {words(address)} {words_of(e, address.entry.unit)}")
     count = len(result.records)
     who = f"{'does' if count == 1 else 'do'} {counted(count, 'replication')}"
     question = f"What {who} of {result.model.name} show?"

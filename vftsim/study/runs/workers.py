@@ -217,15 +217,10 @@ def _parallel(
             under_way |= handed_out(len(done))
         except BrokenProcessPool as error:
             broken = error  # what has arrived is not lost with the pool
-        for future in sorted(done, key=_has_failed):
+        for future in sorted(done, key=lambda each: each.exception() is not None):  # who has a result is not lost
             yield future.result()
         if broken is not None:
             raise broken
-
-
-def _has_failed(future: Any) -> bool:
-    """Whether a task that is over has no result: those that came with it are not lost with it."""
-    return future.exception() is not None
 
 
 def _suspects_last(tasks: dict[int, T], number: int) -> dict[int, T]:
