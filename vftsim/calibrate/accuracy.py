@@ -40,7 +40,6 @@ class Row:
     nulls: Mapping[str, float]
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data, with its error."""
         return asdict(self) | {"error": self.error}
 
     @property
@@ -83,7 +82,6 @@ class Verdict:
     environment: str = ""
 
     def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data."""
         return {
             "environment": self.environment,
             "target": self.text,

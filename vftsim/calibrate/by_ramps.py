@@ -69,7 +69,6 @@ def planned(
 
 
 def judge(result: Validated, spec: ValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
-    """Hold what was played against what was measured."""
     for name, model in plays.models.items():
         environment, data, runs = spec.environments[name], plays.data[name], seen[name]
         result.data_sha256[name] = data_sha256(data, data)

@@ -45,7 +45,6 @@ def planned(
 
 
 def judge(result: Validated, spec: RunValidationSpec, plays: Plays, seen: Mapping[str, list[Observations]]) -> None:
-    """Hold what was played against what was measured."""
     data, dataset = plays.data[""], plays.dataset
     brought = {name: [at_measured_traffic(run, data, plays.models) for run in runs] for name, runs in seen.items()}
     result.rows = compared(spec, data, brought, alone_of(spec, dataset))
@@ -179,7 +178,6 @@ def _relative(row: Row) -> float:
 
 
 def _beyond(row: Row, noise: tuple[float, float]) -> float:
-    """Return by how much a prediction lies outside a range."""
     low, high = noise
     return max(low - row.predicted, row.predicted - high, 0.0)
 

@@ -112,7 +112,6 @@ def _sensitivity(fit: Fit) -> dict[str, Any] | None:
 
 
 def write(path: Path, record: dict[str, Any]) -> None:
-    """Write a record whole or not at all."""
     write_file(path, (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
 
 

@@ -97,7 +97,6 @@ def from_observations(seen: Observations) -> list[list[Any]]:
 
 
 def to_observations(data: Sequence[Sequence[Any]]) -> Observations:
-    """Return observations from plain data, in the same order."""
     return {(phase, quantity): float(value) for phase, quantity, value in data}
 
 

@@ -166,7 +166,6 @@ class Prediction(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> Prediction:
-        """Return what the directory of a result holds."""
         how, data = read_manifest(folder), read_answer(folder)
         return cls(
             model_of(how),

@@ -54,7 +54,6 @@ class Calibrated(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> Calibrated:
-        """Return what the directory of a calibration holds."""
         model, record = model_of(read_manifest(folder)), read_answer(folder)
         definition = CalibrationSpec.model_validate(record["calibration"])
         return cls(definition, model.spec, fitted.from_record(record), record)

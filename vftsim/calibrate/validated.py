@@ -53,7 +53,6 @@ class Validated(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> Validated:
-        """Return what the directory of a validation holds."""
         how, data = read_manifest(folder), read_answer(folder)
         form = RunValidationSpec if "model" in data["validation"] else ValidationSpec
 
@@ -71,7 +70,6 @@ class Validated(Printed):
         )
 
     def for_machines(self) -> dict[str, Any]:
-        """Return rows and verdicts as plain data: what ``--json`` prints."""
         return {
             "validation": self.spec.model_dump(mode="json"),
             "warnings": self.warnings,

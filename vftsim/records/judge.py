@@ -183,12 +183,10 @@ class Judgement(Printed):
         )
 
     def by_verdict(self, group: str) -> str:
-        """Return how many statements have which verdict, as text."""
         return in_counts(self.groups[group])
 
     @property
     def ran(self) -> str:
-        """What was run, as text."""
         return self.record.ran
 
     def markdown(self) -> str:

@@ -43,7 +43,6 @@ def stated() -> Mapping[str, Mapping[str, str]]:
 
 
 def rate(run: str) -> float:
-    """Return the stated calls a second of a run."""
     return cell(_FOLDER, "runs", "calls_per_s", test_id=run)
 
 
@@ -109,7 +108,6 @@ def costs_after() -> Costs:
 
 
 def processors_stated() -> float:
-    """Return the processors that R3 used."""
     return cell(_FOLDER, "runs", "cpus_used", test_id="R3")
 
 

@@ -71,7 +71,6 @@ class AvailabilityStudy(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> AvailabilityStudy:
-        """Return what the directory of a result holds."""
         manifest, answer = read_manifest(folder), read_answer(folder)
         never = {"reprotection_s", "nines"}
         years = tuple(

@@ -52,7 +52,6 @@ class Axis:
     unit: str = ""
     """Added to a value that is a bare number."""
     is_short: bool = False
-    """Whether the name is a short one."""
 
     def assignments(self, value: str, kind: str) -> tuple[str, ...]:
         """Return what ``--set`` would say for a value under a mechanism; nothing if that has no such parameter."""
@@ -116,7 +115,6 @@ def scheduler_switch(model: Model, kind: str) -> tuple[str, ...]:
 
 
 def scheduler_keys(model: Model) -> tuple[str, ...]:
-    """Return the dotted key of each host's scheduler."""
     return tuple(f"hosts.{host}.scheduler" for host in model.spec.hosts)
 
 

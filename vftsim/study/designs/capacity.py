@@ -101,7 +101,6 @@ class CapacityStudy(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> CapacityStudy:
-        """Return what the directory of a result holds."""
         manifest, answer = read_manifest(folder), read_answer(folder)
         model = model_of(manifest)
         ramp = band = None

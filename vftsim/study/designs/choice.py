@@ -68,7 +68,6 @@ class Choice(Printed):
         return front_of
 
     def unit_of(self, figure: str) -> str:
-        """Return the unit of a figure, which its objectives are in."""
         return next(objective.unit for objective in self.request.objectives if objective.figure == figure)
 
     def to_pandas(self) -> DataFrame:
@@ -239,7 +238,6 @@ def _front(choice: Choice, name: str, front: list[searching.Candidate]) -> Table
 
 
 def _in_unit(choice: Choice, name: str) -> str:
-    """Return a figure as a heading, with its unit."""
     return with_unit(name, choice.unit_of(name))
 
 

@@ -92,7 +92,6 @@ class Comparison(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> Comparison:
-        """Return what the directory of a result holds."""
         manifest, answer = read_manifest(folder), read_answer(folder)
         models = [model_of(manifest, number) for number in range(len(manifest["models"]))]
         return _compared(

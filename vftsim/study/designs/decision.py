@@ -72,21 +72,18 @@ class Decision(Printed):
 
     base: Model
     protected: Mapping[str, Protected]
-    """Results by mechanism."""
     request: DecisionRequest
     bands: Mapping[str, Mapping[str, Band]]
     """By mechanism and figure, what the ranges of prices make of it; empty: prices were taken as they are."""
     refused: Mapping[str, str]
     """Mechanisms that do not fit, with the reason."""
     notes: Mapping[str, Sequence[str]]
-    """Notes by mechanism."""
     manifest: dict[str, Any]
     crossovers: tuple[Order, ...] = ()
     """The cheapest mechanism over the values of each requested setting."""
 
     @cached_property
     def quantities(self) -> list[Quantity]:
-        """The figures, in order."""
         return quantities(self.protected)
 
     @cached_property

@@ -70,7 +70,6 @@ class Playing:
     execution: Execution
 
     def crashes(self, models: Sequence[Model], count: int, after_ns: int | None = None) -> list[FailoverStudy]:
-        """Return crashes of every model's host."""
         return crashes_of_each(models, Crashes(count, after_ns=after_ns, of_backup=True), self.execution)
 
     def of_runs(
@@ -137,7 +136,6 @@ class Order:
     meeting: Mapping[float, frozenset[str]]
     """By value, all that meet it."""
     changes: tuple[Change, ...]
-    """In their order."""
 
     def stretches(self) -> Iterator[tuple[str, float, float, Change | None]]:
         """Yield who is the cheapest from one value to another, and the change that ends it, if one is known."""
@@ -203,7 +201,6 @@ class _Played:
         return True
 
     def figures_at(self, models: Mapping[str, Model]) -> dict[str, Protected]:
-        """Return the figures of mechanisms at one value."""
         digests = {kind: model.digest() for kind, model in models.items()}
         runs = {kind: self.runs[digest] for kind, digest in digests.items()}
         each = self.play.of_runs(list(runs.values()), range(self.replications), runs[NONE])
@@ -375,7 +372,6 @@ def crossover_answers(orders: Sequence[Order]) -> Iterator[Answer]:
 
 
 def crossover_blocks(orders: Sequence[Order], kinds: Sequence[str]) -> Iterator[Block]:
-    """Yield tables and a chart for each setting."""
     for order in orders:
         yield _prices(order, kinds)
         yield _chart(order, kinds)

@@ -377,7 +377,6 @@ def _kinds(point: Point) -> str:
 
 
 def experiment_of(spec: StudySpec, points: Points) -> Experiment:
-    """Return what a study asks of its points."""
     rule, precision, confidence = None, spec.precision, spec.confidence / 100.0
     if precision is not None:
         most, half_width = precision.most, precision.percent / 100.0

@@ -157,7 +157,6 @@ class FailoverStudy(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> FailoverStudy:
-        """Return what the directory of a result holds."""
         manifest, answer = read_manifest(folder), read_answer(folder)
         failovers = codec(tuple[Failover, ...])[1](answer["failovers"])
         bands = codec(dict[str, Band])[1](answer["bands"])
@@ -345,7 +344,6 @@ class _Plan:
     tasks: dict[int, CrashTask]
 
     def study(self, failovers: Sequence[Failover]) -> FailoverStudy:
-        """Return what came of it."""
         kind: str = protection_in(self.model, self.determinants[0]).kind  # type: ignore[attr-defined]
         beyond = outside(self.spec, first_load(self.spec))
         return FailoverStudy(self.model, kind, self.load, tuple(failovers), {}, beyond, struck=self.determinants[0])

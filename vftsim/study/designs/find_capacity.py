@@ -57,7 +57,6 @@ STREAM_PILOT_NS = 200_000_000
 
 
 def calls_per_stream(spec: ModelSpec) -> float:
-    """Return the calls a second that go with a stream."""
     rtp, calls = streams_of(spec), calls_of(spec)
     if rtp is None:
         raise UsageError("the model has no media streams: add a workload of kind rtp")

@@ -95,7 +95,6 @@ class LevelSearch:
 
     @property
     def loads(self) -> list[float]:
-        """Levels at which runs were judged."""
         return [probe.level for probe in self.result.probes]
 
     @property
@@ -146,7 +145,6 @@ class LevelSearch:
 
     @classmethod
     def from_machines(cls, model: Model, data: Mapping[str, Any], *, interrupted: bool) -> LevelSearch:
-        """Rebuild what :meth:`for_machines` returned."""
         estimate = data["search"]["result"]["estimate"]
         ends = {
             name: math.inf for name in ("half_width", "high") if estimate[name] is None

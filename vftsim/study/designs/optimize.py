@@ -97,7 +97,6 @@ class Request:
         return request
 
     def check(self) -> None:
-        """Refuse what makes no sense."""
         if not self.objectives:
             raise UsageError("optimize: nothing to meet; --objective 'figure <= number'")
         if not 0.5 < self.confidence < 1.0:

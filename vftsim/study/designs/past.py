@@ -110,7 +110,6 @@ def export(folder: Path) -> DataFrame:
 
 
 def _figures(n: int, data: Any) -> dict[str, float | None]:
-    """Return every figure of a replication by its address."""
     summary = Summary([(n, RunRecord.from_dict(data))])
     return {address.text: summary.values(address.text).get(n) for address in summary.addresses}
 
@@ -153,7 +152,6 @@ class StoredPoint:
 
 
 def write_points(folder: Path, points: Sequence[Point]) -> None:
-    """Write the points of a design into a directory."""
     firsts: dict[str, dict[str, Any]] = {}
     entries = []
     for point in points:

@@ -284,7 +284,6 @@ class Points(Sequence[Point]):
 
 
 def refuse_many(count: int) -> None:
-    """Refuse a design of too many points."""
     if count > MOST_POINTS:
         raise UsageError(f"the design has {count} points; at most {MOST_POINTS}")
 

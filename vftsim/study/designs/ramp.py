@@ -93,7 +93,6 @@ class Tipping:
         return sum(ramp.carried / ramp.full < self.safe_saps / self.full_saps - 1e-9 for ramp in self.others)
 
     def columns(self) -> dict[str, Any]:
-        """Return it as columns of a table."""
         low, high = self.seen_saps
         return {
             "full_saps": self.full_saps,
@@ -103,7 +102,6 @@ class Tipping:
         }
 
     def for_machines(self) -> dict[str, Any]:
-        """Return it as plain data, with every system that it rests on."""
         low, high = self.shares
         return {
             **self.columns(),
@@ -184,7 +182,6 @@ class RampCapacity:
 
     @property
     def docs(self) -> list[float]:
-        """DOC of each replication."""
         return [float(end.doc_saps) for _, end in self.runs]
 
     @property
@@ -242,7 +239,6 @@ class RampCapacity:
 
     @property
     def loads(self) -> list[float]:
-        """Loads of the steps that a ramp came to."""
         return [step.saps for step in self.steps]
 
     @property
@@ -266,7 +262,6 @@ class RampCapacity:
         return tipping_of(self.known, self.model.spec.measured.system, self.full_saps, self.estimate.mean)
 
     def columns(self) -> dict[str, Any]:
-        """Return the answer as columns of a table."""
         passes, fails, tipping, measured = self.passes, self.fails, self.tipping, self.measured
         return {
             "passes_saps": passes.saps if passes else math.nan,

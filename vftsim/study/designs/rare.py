@@ -49,7 +49,6 @@ class Event:
 
     @property
     def is_of_losses(self) -> bool:
-        """Whether losses are counted."""
         return self.level.endswith(f".{LOST}")
 
     @property
@@ -65,7 +64,6 @@ class Event:
         return self.limit * LOSS if self.is_of_losses else self.limit
 
     def shown(self, level: int) -> str:
-        """Return a level in words."""
         if self.is_of_losses and level >= LOSS:
             return f"{level // LOSS} lost" + (f", {self.shown(level % LOSS)} queued" if level % LOSS else "")
         return f"{level / 1e3:g} us" if self.queue.endswith(f".{BACKLOG}") else str(level)
@@ -129,7 +127,6 @@ class Request:
     repetitions: int = DEFAULT_REPETITIONS
 
     def check(self) -> None:
-        """Refuse what makes no sense."""
         if self.trials < 2:
             raise UsageError(f"--trials: at least 2, got {self.trials}")
         path = (0, *(self.levels or ()), self.event.target)
@@ -178,7 +175,6 @@ def play(task: _Task) -> Trials:
 
 
 def pilot(task: _Task) -> Pilot:
-    """Find levels."""
     return find_levels(task.process(), task.event.target, task.trials, task.choose(), task.event.shown)
 
 
@@ -201,7 +197,6 @@ class RareStudy(Printed):
 
     @property
     def probability(self) -> Estimate:
-        """Probability of the event in a run."""
         return self.probability_of(len(self.levels))
 
     def probability_of(self, levels: int) -> Estimate:

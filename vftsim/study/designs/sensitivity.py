@@ -68,7 +68,6 @@ class Request:
     """What every point measures at least, shortened for a first look; none: all that the model says."""
 
     def check(self) -> None:
-        """Refuse what makes no sense."""
         if len(self.spans) < 2:
             raise UsageError("sensitivity: at least two factors; --range KEY=LOW..HIGH, repeated, --prices or --fit")
         if self.samples < 2 or self.samples & (self.samples - 1):

@@ -68,7 +68,6 @@ class Rate:
         return 1.0 / (self.mean_s + max(0, self.fault.lasts_ns) / S)
 
     def drawn_ns(self, streams: Streams, entity: int) -> list[int]:
-        """Return when it comes in a year."""
         most = round(2.0 * YEAR_S / self.mean_s + 20.0 * math.sqrt(YEAR_S / self.mean_s) + 20.0)
         lasts_ns = max(0, self.fault.lasts_ns)
         instants_ns = renewals_ns(streams, "years", entity, 0, self.mean_s * S, self.cv, lasts_ns, most)

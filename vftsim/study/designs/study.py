@@ -43,11 +43,9 @@ class StudyResult(Found, Printed):
         return self.results
 
     def blocks(self) -> list[Block]:
-        """Return the figures of every point, and what was found on the way."""
         return study_blocks(self, self.manifest)
 
     def for_machines(self) -> dict[str, Any]:
-        """Return manifest, results and refusals as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "confidence": self.experiment.confidence,
@@ -60,7 +58,6 @@ class StudyResult(Found, Printed):
         }
 
     def write_files(self, folder: Path) -> None:
-        """Write results, runs, points, charts and manifest into a directory."""
         tables = {"results.csv": self.results, "replications.csv": self.replications}
         of_mechanisms = {"crossovers.csv": self.crossovers} if self.experiment.has_crossovers else {}
         write_points(folder, self.points)

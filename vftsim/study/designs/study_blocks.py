@@ -30,7 +30,6 @@ _MEANINGS = SHORT_MEANINGS | MEANINGS
 
 
 def study_blocks(found: Found, manifest: Mapping[str, Any]) -> list[Block]:
-    """Return the figures of every point, and what was found on the way."""
     experiment = found.experiment
     caption = intervals(experiment.confidence)
     return [

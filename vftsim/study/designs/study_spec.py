@@ -206,7 +206,6 @@ def study_schema() -> dict[str, Any]:
 
 
 def shipped_studies() -> tuple[str, ...]:
-    """Return the names of the studies that come with vftsim."""
     head = f"{FOLDER}/"
     return tuple(name.removeprefix(head) for name in list_shipped(ROOM) if name.startswith(head))
 

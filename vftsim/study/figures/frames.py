@@ -31,7 +31,6 @@ def frame(rows: Any = None, columns: list[str] | None = None) -> DataFrame:
 
 
 def joined(frames: Iterable[DataFrame]) -> DataFrame:
-    """Return the rows of all tables in one."""
     import pandas as pd
 
     return pd.concat(frames, ignore_index=True)

@@ -32,7 +32,6 @@ class Missing:
 
 
 def missing_in(spec: ModelSpec, records: Records) -> list[Missing]:
-    """Return what did not happen in some replications of a model."""
     runs = [record.offers for _, record in records]
     names = dict.fromkeys(name for offers in runs for name in offers)
     not_offered = (mean_missing(name, [offers[name] for offers in runs if name in offers]) for name in names)

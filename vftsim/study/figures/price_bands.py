@@ -191,7 +191,6 @@ def _of_pairs(moves: NDArray[np.float64], ends: Sequence[float], together: float
 
 
 def _pairs(moves: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of the products of all pairs."""
     sums: NDArray[np.float64] = (moves.sum(axis=0) ** 2 - (moves**2).sum(axis=0)) / 2.0
     return sums
 

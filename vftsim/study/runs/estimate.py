@@ -315,7 +315,6 @@ class _Expected:
 
 
 def _computed_per_s(spec: ModelSpec) -> float:
-    """Return the events a second of programs that compute by themselves."""
     return sum(
         domain.count * program.events_per_s(domain.vcpus)
         for name, domain in spec.domains.items()
@@ -385,7 +384,6 @@ def in_words(needs: Needs, jobs: int) -> str:
 
 
 def duration_in_words(seconds: float) -> str:
-    """Return a duration for people, in the unit that fits."""
     units = (("years", 365 * 86_400.0), ("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
     name, unit = next(((name, unit) for name, unit in units if seconds >= 1.5 * unit), units[-1])
     count = seconds / unit

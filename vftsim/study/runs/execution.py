@@ -71,11 +71,9 @@ class Execution:
     """Settings of an execution; none but the seed influences results."""
 
     seed: int = DEFAULT_SEED
-    """Root seed."""
     jobs: int | None = None
     """Worker processes; by default all cores."""
     progress: Progress = field(default_factory=Silent)
-    """Display of progress."""
     store: Store | None = None
     """Cache of finished runs."""
     shard: Shard = WHOLE
@@ -89,7 +87,6 @@ class Execution:
         return checked_jobs(self.jobs)
 
     def check(self, replications: int = 1) -> None:
-        """Refuse numbers that make no sense."""
         if not 1 <= replications <= MOST_REPLICATIONS:
             raise UsageError(f"replications: from 1 to {MOST_REPLICATIONS}, got {replications}")
         if not 0 <= self.seed < 2**128:

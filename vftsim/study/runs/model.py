@@ -29,7 +29,6 @@ class Model:
     label: str
     """Name by the user: a shipped model or a path."""
     spec: ModelSpec
-    """The checked description."""
     assignments: tuple[str, ...] = ()
     """Overrides made with ``--set``."""
     notes: tuple[str, ...] = ()
@@ -48,7 +47,6 @@ class Model:
 
     @property
     def description(self) -> str:
-        """Description of the system in the file."""
         return self.spec.description
 
     @property

@@ -50,7 +50,6 @@ class RunResult(Printed):
     records: list[tuple[int, Record]]
     """In the order of the replications."""
     manifest: dict[str, Any]
-    """Manifest of the result."""
     confidence: float = CONFIDENCE
     """Level of the intervals."""
     remarks: list[str] = field(default_factory=list)
@@ -98,7 +97,6 @@ class RunResult(Printed):
 
     @classmethod
     def opened(cls, folder: Path) -> RunResult:
-        """Return what the directory of a result holds."""
         manifest = read_manifest(folder)
         return cls(model_of(manifest), records_of(folder, manifest), manifest)
 
@@ -113,14 +111,12 @@ class RunResult(Printed):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunResult:
-        """Rebuild what :meth:`to_dict` returned."""
         if data.get("format") != FORMAT:
             raise UsageError("the result is of another version of vftsim, which had another record; run it again")
         records = [(int(number), Record.from_dict(record)) for number, record in data["records"]]
         return cls(model_of(data["manifest"]), records, data["manifest"], data["confidence"])
 
     def for_machines(self) -> dict[str, Any]:
-        """Return manifest, summary and steps as plain data: what ``--json`` prints."""
         return {
             "manifest": self.manifest,
             "confidence": self.confidence,
@@ -157,7 +153,6 @@ class RunResult(Printed):
         return run_charts(self.figures_found, self.model.spec, self.records)
 
     def write_files(self, folder: Path) -> None:
-        """Write manifest, resolved model, tables and charts."""
         for name, table in {"summary": self.summary, **self.tables}.items():
             write_file(folder / f"{name}.csv", csv_text(table).encode())
         write_file(folder / "model.yaml", in_yaml(self.model.resolved()).encode())

@@ -126,7 +126,6 @@ class Workers(Generic[T, R]):
 
 
 def is_here(jobs: int, tasks: int) -> bool:
-    """Whether so many tasks are done in this process."""
     return the_cluster() is None and (jobs == 1 or tasks == 1)
 
 

@@ -55,7 +55,6 @@ class CheckReport:
         return sum(len(study.replications) for study in self.studies)
 
     def for_machines(self) -> dict[str, Any]:
-        """Return everything as plain data: what ``--json`` prints."""
         studies = [{**s.identity, "generation": s.generation, "replications": s.replications} for s in self.studies]
         return {
             "directory": str(self.folder),

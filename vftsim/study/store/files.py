@@ -61,7 +61,6 @@ def codec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
 
 
 def write_json(path: Path, data: Any, indent: int | None = 2) -> None:
-    """Write data as JSON, completely or not at all."""
     write_file(path, (to_json(data, indent) + "\n").encode())
 
 
