@@ -11,6 +11,7 @@ P, Q = "domains.a.applications.p", "domains.a.applications.q"
 DISK = "domains.a.disks.data"
 BATCH = {"kind": "batch", "demand": "1 ms", "think": "1 ms", "disk_operations": 1}
 OWN, LOCKSTEP = "domains.a.protection", {"kind": "lockstep"}
+REMUS = {"kind": "checkpoint", "interval": "20 ms"}
 UNREAD = {**LOCKSTEP, "log": {"disk_reads": False}}
 WRITES = {"kind": "disk_bound", "reads": "0 %", "processes": 2, "compute": "100 us"}
 READS = {**WRITES, "reads": "50 %"}
@@ -24,7 +25,8 @@ CASES = {
     f"{P}.disk_cv=1.0": ({P: {**BATCH, "disk_operations": 0}}, {P: BATCH}),
     f"{P}.disk_size=1 MiB": ({P: BATCH, OWN: UNREAD}, {P: BATCH, OWN: LOCKSTEP}),
     f"{P}.disk_size=64 KiB": ({P: {**BATCH, "disk_reads": "0 %"}, OWN: LOCKSTEP}, {P: BATCH, OWN: LOCKSTEP}),
-    f"{P}.disk_reads=100 %": ({P: BATCH, OWN: {"kind": "checkpoint"}}, {P: BATCH, OWN: LOCKSTEP}),
+    f"{P}.disk_size=8 MiB": ({P: {**BATCH, "disk_reads": "100 %"}, OWN: REMUS}, {P: BATCH, OWN: REMUS}),
+    f"{P}.disk_reads=100 %": ({P: BATCH, OWN: {"kind": "event_sync"}}, {P: BATCH, OWN: REMUS}),
     f"{P}.disk_reads=0 %": ({P: BATCH}, {P: BATCH, OWN: LOCKSTEP}),
     f"{P}.think_cv=1.0": ({P: {**BATCH, "think": "0 s"}}, {P: BATCH}),
     f"{P}.flush_every=2": (
@@ -33,7 +35,7 @@ CASES = {
     ),
     f"{P}.size=1 MiB": ({P: WRITES, DISK: ARRAY}, {P: WRITES, DISK: {"kind": "local", "service": "1 ms"}}),
     f"{P}.size=2 MiB": (
-        {P: READS, DISK: ARRAY, OWN: {"kind": "checkpoint"}},
+        {P: READS, DISK: ARRAY, OWN: {"kind": "ha_restart"}},
         {P: READS, DISK: ARRAY, OWN: LOCKSTEP},
     ),
     f"{P}.transfer_size=1 MiB": (
@@ -150,28 +152,6 @@ def test_a_second_interface_to_a_network_is_told():
     assert answered[0] == answered[1] > 0
     ways = "eth0, eth1 lead to lan, over one link; workloads go by eth0, requests of other domains and to them by eth1"
     assert (remarks(alone), remarks(both)) == ([], [f"domains.a.interfaces: {ways}"])
-
-
-@pytest.mark.parametrize("rate", ["0 B", "100 MB"])
-def test_writes_that_no_state_carries_are_told(rate):
-    """By hand: states carry the rate for each second of CPU time, not what the program writes."""
-    mirror = {"write_rate": rate, "apply_rate": "1 GB"}
-    protection = {"kind": "checkpoint", "interval": "20 ms", "disk": mirror}
-    settings = {P: {**WRITES, "size": "64 KiB"}, DISK: ARRAY, "domains.a.protection": protection}
-    spec = model(settings)
-    outcomes = run_model(spec, 1, 0).whole.outcomes
-    text = "domains.a.protection.disk.write_rate is 0: no state carries what its programs write to disks"
-    assert remarks(spec) == ([text] if rate == "0 B" else [])
-    carried = outcomes["domains.a.protection"].backup_disk_bytes
-    cpu_s = outcomes["domains.a"].cpu_ns / 1e9
-    assert outcomes["domains.a.disks.data"].served * 65_536 > 10e6
-    # What is written after the last whole epoch is still to be sent.
-    assert carried == pytest.approx(0 if rate == "0 B" else 100e6 * cpu_s, rel=0.25)
-
-
-def test_a_guest_that_sends_no_states_is_told_nothing_of_writes():
-    for kind in ("lockstep", "ha_restart", "hypervisor_epoch", "none"):
-        assert remarks(model({P: WRITES, DISK: ARRAY, "domains.a.protection": {"kind": kind}})) == []
 
 
 def test_a_fault_that_stops_nothing_is_told():

@@ -56,9 +56,8 @@ def remarks(spec: ModelSpec) -> list[str]:
     )
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
-    of_disks = (_unsent_writes(name, domain) for name, domain in spec.domains.items())
     of_interfaces = _second_interfaces(spec)
-    texts = (*of_vcpus, *of_drivers, *of_disks, *of_interfaces, *of_tests, *of_crashes)
+    texts = (*of_vcpus, *of_drivers, *of_interfaces, *of_tests, *of_crashes)
     return [*filter(None, texts), *_of_faults(spec), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
@@ -174,12 +173,6 @@ def _of_one_vcpu(name: str, domain: DomainSpec) -> str:
     if domain.driver is None or domain.driver.placement != "spread" or domain.vcpus > 1:
         return ""
     return f"domains.{name}.driver.placement: spread is one here, as the domain has one vCPU"
-
-
-def _unsent_writes(name: str, domain: DomainSpec) -> str:
-    if domain.protection.disk_write_rate != 0 or not any(each.uses_a_disk for each in domain.applications.values()):
-        return ""
-    return f"domains.{name}.protection.disk.write_rate is 0: no state carries what its programs write to disks"
 
 
 def _second_interfaces(spec: ModelSpec) -> Iterator[str]:
@@ -303,10 +296,10 @@ def _disk_of(domain: DomainSpec, program: ApplicationSpec) -> DiskSpec | None:
 
 def _of_program(domain: DomainSpec, program: ApplicationSpec) -> dict[str, str]:
     disk = _disk_of(domain, program)
-    unread = {} if disk is None else disk.unread(domain.protection.records_reads)
+    protection = domain.protection
+    unread = {} if disk is None else disk.unread(protection.records_reads or protection.sends_pages)
     of_disk = {key: why for key, why in unread.items() if hasattr(program, key)}
-    if not domain.protection.records_reads:
-        of_disk |= dict.fromkeys(program.of_reads, "no mechanism records what programs of this domain read")
+    of_disk |= program.unread_of_transfers(protection.records_reads, protection.mirrors_writes)
     return {**of_disk, **program.without_effect(), **_of_no_states(domain, program)}
 
 

@@ -27,7 +27,7 @@ from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.disk import begin_wait, hold_request
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
-from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer
+from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer, note_write
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, apply_overhead, duration_ns, unread_without, with_overhead_ns
@@ -185,6 +185,8 @@ def logging_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
     guard = guarded_programs(sim)[batch.program].guard
     if guard == 0:
         return 0
+    if not process.is_read:
+        note_write(sim, guards(sim)[guard], batch.disk_size_bytes)
     return note_transfer(sim, guards(sim)[guard], batch.disk_size_bytes, process.is_read, process.replica_ns)
 
 
@@ -273,7 +275,6 @@ class BatchSpec(ApplicationSpec):
     part = batch
     entries = (start_batch,)
     outcomes = (BatchWork,)
-    of_reads = ("disk_size", "disk_reads")
 
     kind: Literal["batch"] = "batch"
     processes: int = Field(1, ge=1, le=1000, description="Processes, users or threads, each with one transaction.")
@@ -288,7 +289,9 @@ class BatchSpec(ApplicationSpec):
         8_000_000, description="Mean wait for one. Assumption: a seek and half a turn of a disk of 7,200/min."
     )
     disk_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the wait (gamma).")
-    disk_size: ByteCount = Field(4096, description="Data of an operation, for who records what is read. Assumption.")
+    disk_size: ByteCount = Field(
+        4096, description="Data of an operation, for who records what is read or mirrors what is written. Assumption."
+    )
     disk_reads: Percent = Field(50.0, description="Share of the operations that read, evenly among them. Assumption.")
     think: DurationNs = Field(0, description="Mean pause before the next transaction; 0: none, a benchmark's.")
     think_cv: float = Field(0.0, ge=0.0, le=5.0, description="Coefficient of variation of the pause (gamma).")
@@ -301,8 +304,16 @@ class BatchSpec(ApplicationSpec):
 
     def without_effect(self) -> Mapping[str, str]:
         """Name what no disk operation and no pause reads."""
-        of_disk = ("disk_wait", "disk_cv", *self.of_reads)
-        return unread_without(self, {"disk_reads": ("disk_size",), "disk_operations": of_disk, "think": ("think_cv",)})
+        of_disk = ("disk_wait", "disk_cv", "disk_size", "disk_reads")
+        return unread_without(self, {"disk_operations": of_disk, "think": ("think_cv",)})
+
+    def unread_of_transfers(self, records_reads: bool, mirrors_writes: bool) -> Mapping[str, str]:
+        """Name what has no effect without either, and the size of operations of which the one at hand sees none."""
+        if not records_reads and not mirrors_writes:
+            why = "no mechanism records what programs of this domain read, or mirrors what they write"
+            return dict.fromkeys(("disk_size", "disk_reads"), why)
+        is_seen = (records_reads and self.disk_reads > 0.0) or (mirrors_writes and self.disk_reads < 100.0)
+        return {} if is_seen else {"disk_size": f"with disk_reads {self.disk_reads:g} % no data of one is sent"}
 
     def events_per_s(self, vcpus: int) -> float:
         """Each process is at a transaction, at its speed alone on a CPU; as many as the vCPUs have time for.

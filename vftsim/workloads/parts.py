@@ -185,8 +185,6 @@ class ApplicationSpec(Spec):
     """Protocol of the packets it takes; empty: it takes none."""
     uses_disks: ClassVar[bool] = False
     """Whether it reads or writes disks of its domain; those that no program uses are refused."""
-    of_reads: ClassVar[tuple[str, ...]] = ()
-    """Keys that only a mechanism looks at that records what is read from disks."""
     kinds: ClassVar[tuple[Kind, ...]] = ()
     """Further kinds that its kernel needs: of flows of its own."""
     outcomes: ClassVar[tuple[type[Outcome], ...]] = ()
@@ -201,6 +199,10 @@ class ApplicationSpec(Spec):
     def uses_a_disk(self) -> bool:
         """Whether it reads or writes as it stands, so that its domain needs the disk of its key ``disk``, or any."""
         return self.uses_disks
+
+    def unread_of_transfers(self, records_reads: bool, mirrors_writes: bool) -> Mapping[str, str]:
+        """Return the keys that only a mechanism looks at that does either, where none does, each with the reason."""
+        return {}
 
     @property
     def has_disk_times(self) -> bool:

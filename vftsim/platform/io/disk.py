@@ -17,7 +17,7 @@ from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.cpu.jobs import interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, applications
-from vftsim.platform.protection.guard import Guard, guards, must_wait, note_read, note_transfer
+from vftsim.platform.protection.guard import Guard, guards, must_wait, note_read, note_transfer, note_write
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
@@ -207,13 +207,15 @@ def count_requests(sim: Sim, disk: Disk, present: int, busy: int) -> None:
 
 
 @part
-def count_served(sim: Sim, disk: Disk, asked_ns: int, is_awaited: bool) -> None:
-    """Count a request that is done, which is at the disk no longer."""
+def count_served(sim: Sim, disk: Disk, asked_ns: int, is_awaited: bool, written_bytes: int) -> None:
+    """Count a request that is done, which is at the disk no longer; the domain's guard, if any, notes what it wrote."""
     count_requests(sim, disk, -1, 0)
     disk.served += 1
     if is_awaited:
         disk.awaited += 1
         disk.response_ns += sim.now_ns - asked_ns
+    if disk.guard != 0 and written_bytes > 0:
+        note_write(sim, guards(sim)[disk.guard], written_bytes)
 
 
 @part

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine
 from vftsim.outcome import declare
-from vftsim.platform.protection import machine, memory, output_buffer, reprotection, sender, state_stream
+from vftsim.platform.protection import disk_mirror, machine, memory, output_buffer, reprotection, sender, state_stream
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
 from vftsim.platform.protection.channel import ChannelFields
 from vftsim.platform.protection.detection import DetectionSpec
@@ -59,12 +59,15 @@ class StateSpec(Spec):
 
 
 class DiskMirrorSpec(Spec):
-    """Disk writes that go to the backup with the state that covers them."""
+    """Disk writes that go to the backup."""
 
+    mirrored: bool = Field(
+        True, description="What programs write goes to a disk of the backup's own; false: both hosts share the storage."
+    )
     write_rate: ByteCount = Field(
         0,
-        description="Bytes the guest writes in a second of its CPU time; 0: none. What programs write to disks is not "
-        "counted.",
+        description="Bytes that the guest writes in a second of its CPU time beside those of programs; they go with "
+        "the state.",
     )
     apply_rate: _PositiveBytes = Field(
         60_000_000, description="Bytes a second that the backup's disk takes. Assumption: a disk of 2008."
@@ -134,6 +137,8 @@ class ReplicationFields(ChannelFields):
     outcome: ClassVar[type[Protection]] = StatesSent
     sends_pages: ClassVar[bool] = True
     """Whether it sends the pages that the guest dirties, as states or as copies of them."""
+    applies_writes: ClassVar[int] = disk_mirror.BUFFERED
+    """What its backup does with disk writes."""
 
     active_from: When | None = Field(None, description="When protection is turned on; from the start if not given.")
     memory: MemorySpec = Field(default_factory=MemorySpec, description="What the guest writes to.")
@@ -170,9 +175,8 @@ class ReplicationFields(ChannelFields):
         return self.memory.per_request
 
     @property
-    def disk_write_rate(self) -> int | None:
-        """As the mirror says, where states go to a backup."""
-        return self.disk.write_rate if self.sends_pages and self.has_backup else None
+    def mirrors_writes(self) -> bool:
+        return self.disk.mirrored and self.sends_pages and self.has_backup
 
     def without_sender(self, has_driver_domain: bool) -> Mapping[str, str]:
         """Those of the sender, where nothing is sent or nobody pays for it."""
@@ -211,6 +215,7 @@ class ReplicationFields(ChannelFields):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         memory.install(engine, guard, self.memory)
         self.install_channel(engine, guard, vm_link)
+        disk_mirror.install(engine, guard, self.applies_writes if self.mirrors_writes else 0)
         output_buffer.install(engine, guard, self.outputs.most, self.outputs.spacing)
         sender.install(engine, guard, self.sender)
         reprotection.install(engine, guard, self.copy_again, vm_link)

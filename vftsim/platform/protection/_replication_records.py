@@ -6,6 +6,8 @@ from vftsim.platform.protection.guard import Guard, guards, protection
 UNPROTECTED, PROTECTED, BROKEN, FAILING_OVER, SPLIT = 1, 2, 3, 4, 5
 """Where a guard stands; ``BROKEN``: nothing gets through to or from the backup, and neither host has acted on it."""
 
+replicated = protection.kind("replicated")
+
 
 class Replication(Record):
     """The backup of one guard and what becomes of it.

@@ -40,6 +40,7 @@ from vftsim.platform.protection._replication_records import (
     start_cycle,
 )
 from vftsim.platform.protection.account import count, word
+from vftsim.platform.protection.disk_mirror import AT_ONCE
 from vftsim.platform.protection.guard import Guard, guards, hold_output, protection
 from vftsim.platform.protection.mechanism import PROTECTIONS, channel_loss, set_backup_speed
 from vftsim.platform.protection.output_buffer import held_list, held_outputs, output_buffers
@@ -77,6 +78,7 @@ class CoarseLockstepFields(HeartbeatFields):
 
     issues_all: ClassVar[bool] = True
     backup_executes: ClassVar[bool] = True
+    applies_writes: ClassVar[int] = AT_ONCE
     uncalibrated: ClassVar[str] = (
         "divergences, distance of replicas, pages dirtied: assumptions; the second replica's CPU time is not charged"
     )

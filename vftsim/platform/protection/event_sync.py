@@ -21,7 +21,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
 from vftsim.platform.io.disk import release_requests
 from vftsim.platform.protection import machine, output_buffer, state_stream
-from vftsim.platform.protection._replication_parameters import HeartbeatFields
+from vftsim.platform.protection._replication_parameters import DiskMirrorSpec, HeartbeatFields
 from vftsim.platform.protection._replication_records import (
     FAILING_OVER,
     abandon,
@@ -50,6 +50,14 @@ from vftsim.spec.units import MS, US, DurationNs, RatePerSecond
 event_sync = protection.kind("event_sync", base=rolled_back)
 
 
+class SharedStorageSpec(DiskMirrorSpec):
+    """Disk writes, which go to storage that both hosts reach."""
+
+    mirrored: bool = Field(
+        False, description="As under `checkpoint`. Default: Kemari's disks are on storage that both hosts share."
+    )
+
+
 class EventSyncFields(HeartbeatFields):
     """Parameters of synchronization at each event."""
 
@@ -58,6 +66,7 @@ class EventSyncFields(HeartbeatFields):
     suspend: Annotated[DurationNs, assumed(100 * US, 5 * MS)] = Field(
         500 * US, description="Suspending the guest and finding its dirty pages. Assumption."
     )
+    disk: SharedStorageSpec = Field(default_factory=SharedStorageSpec, description="Mirrored disk writes.")
     read_rate: RatePerSecond = Field(
         0.0, le=1e6, description="Disk reads in a second of running, beside those of programs; each is an event."
     )

@@ -118,6 +118,11 @@ def note_transfer(sim: Sim, guard: Guard, size_bytes: int, is_read: bool, replic
 
 
 @protection.slot
+def note_write(sim: Sim, guard: Guard, size_bytes: int) -> None:
+    """Take note that a disk has written what the guest wanted written."""
+
+
+@protection.slot
 def before_stop(sim: Sim, guard: Guard) -> None:
     """Bring up to date what depends on the machine running: it is about to be stopped."""
 

@@ -113,9 +113,9 @@ class ProtectionSpec(Spec):
         return False
 
     @property
-    def disk_write_rate(self) -> int | None:
-        """Bytes that go to the backup's disk for a second of the guest's CPU time; None: it sends it no writes."""
-        return None
+    def mirrors_writes(self) -> bool:
+        """Whether what programs write to disks goes to a disk of the backup."""
+        return False
 
     def without_sender(self, has_driver_domain: bool) -> Mapping[str, str]:
         """Return the keys about who pays for sending that nothing reads, each with the reason."""

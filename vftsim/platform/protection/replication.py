@@ -37,6 +37,7 @@ from vftsim.platform.protection._replication_records import (
     channel_restored,
     go_alone,
     outputs_at_risk,
+    replicated,
     replications,
     start_cycle,
     underivable,
@@ -49,7 +50,6 @@ from vftsim.platform.protection.memory import memories
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.storage import lock_from_ns, locked_ns
 
-replicated = protection.kind("replicated")
 rolled_back = protection.kind("rolled_back", base=replicated)
 """Its backup goes on from the last state that it has."""
 followed = protection.kind("followed", base=replicated)

@@ -3,20 +3,23 @@
 Rule (Remus, NSDI 2008): a state is the pages that have changed since the last one, and the vCPUs' and devices' own
 state.  It leaves over the channel, and the backup acknowledges it as a whole when its last byte has come; a state of
 which a byte is missing is worth nothing.  Disk writes of the same stretch of execution go before it and stay in the
-backup's memory until then; they are applied to the backup's disk afterwards, whole or not at all.
+backup's memory until then; they are applied to the backup's disk afterwards, whole or not at all.  What programs write
+goes by itself (:mod:`.disk_mirror`).
 
 The bytes of a state are whole, its pages are the mean of a model (:mod:`.memory`) and need not be.
 
-Assumption: disk writes queue on the primary and travel with the state that covers them.  The real system sends them
-while the guest runs; on a link that is otherwise idle then, that takes their time off the state's transmission.
+Assumption: writes of which only a rate is given queue on the primary and travel with the state that covers them.  The
+real system sends them while the guest runs; on a link that is otherwise idle then, that takes their time off the
+state's transmission.
 """
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import nearest, product_quotient
 from vftsim.platform.io.link import BITS_NS
-from vftsim.platform.protection import audit
+from vftsim.platform.protection import audit, disk_mirror
 from vftsim.platform.protection.account import count, word
 from vftsim.platform.protection.channel import channels, note_idle, push, put_piece, transmission_ns
+from vftsim.platform.protection.disk_mirror import disk_mirrors
 from vftsim.platform.protection.guard import Guard, guards
 from vftsim.platform.protection.machine import run_ns
 from vftsim.platform.protection.memory import clean, dirty_pages, run_since_ns
@@ -40,7 +43,8 @@ class StateStream(Record):
     before. What is not through by ``lost_ns`` does not get through: the channel or the backup is gone.
     On a channel that other traffic shares, ``rest_bytes`` of the state have not been put on the wire, and the last
     piece, of ``piece_bytes``, leaves at ``piece_ns``; ``depart_ns`` is when the rest has left if nobody else sends.
-    The largest state had ``most_bytes``, and all states together ``disk_taken_bytes`` of disk writes.
+    The largest state had ``most_bytes``.  All states together carried ``carried_taken_bytes`` of disk writes; the
+    backup's disk has ``disk_bytes`` to apply with the last one, of which ``carried_bytes`` travel with it.
     ``taken_ns`` and ``ran_ns`` are when a state was taken and how much CPU time the guest had used.
     """
 
@@ -58,6 +62,7 @@ class StateStream(Record):
     ran_before_ns: int
     pages: float
     disk_bytes: int
+    carried_bytes: int
     sent_from_ns: int
     depart_ns: int
     latency_ns: int
@@ -71,7 +76,7 @@ class StateStream(Record):
     pages_taken: float
     most_uncommitted_bytes: int
     most_bytes: int
-    disk_taken_bytes: int
+    carried_taken_bytes: int
 
 
 state_streams = Table("state_streams", StateStream, beside=guards)
@@ -95,6 +100,7 @@ def begin(sim: Sim, guard: Guard) -> None:
     stream.piece_ns = sim.now_ns
     # What was still being sent to an earlier backup does not delay this one.
     channels(sim)[guard.row].free_ns = sim.now_ns
+    disk_mirror.begin(sim, guard)
     audit.begin(sim, guard.audit)
     date(sim, guard, stream)
     clean(sim, guard)
@@ -110,13 +116,14 @@ def take_state(sim: Sim, guard: Guard) -> None:
     stream.is_sent = False
     stream.pages = dirty_pages(sim, guard)
     stream.pages_taken += stream.pages
-    stream.disk_bytes = nearest(stream.disk_bytes_per_ns * run_since_ns(sim, guard))
-    stream.disk_taken_bytes += stream.disk_bytes
+    stream.carried_bytes = nearest(stream.disk_bytes_per_ns * run_since_ns(sim, guard))
+    stream.carried_taken_bytes += stream.carried_bytes
+    stream.disk_bytes = stream.carried_bytes + disk_mirror.cover(sim, guard)
     stream.most_bytes = max(stream.most_bytes, state_bytes(stream))
     audit.replace(sim, guard.audit)
     if stream.disk_rate > 0:
         audit.write(guard.audit, product_quotient(stream.disk_bytes, BITS_NS, 8 * stream.disk_rate))
-    audit.owe(guard.audit, nearest(stream.pages * stream.page_bytes) + stream.disk_bytes)
+    audit.owe(guard.audit, nearest(stream.pages * stream.page_bytes) + stream.carried_bytes)
     date(sim, guard, stream)
     # Last: what was dirty by now is in this state.
     clean(sim, guard)
@@ -134,8 +141,8 @@ def date(sim: Sim, guard: Guard, stream: StateStream) -> None:
 
 @part
 def state_bytes(stream: StateStream) -> int:
-    """Return the size of the state taken last on the wire, disk writes included."""
-    return stream.fixed_bytes + nearest(stream.pages * stream.page_bytes) + stream.disk_bytes
+    """Return the size of the state taken last on the wire, with the disk writes that it carries."""
+    return stream.fixed_bytes + nearest(stream.pages * stream.page_bytes) + stream.carried_bytes
 
 
 @part
@@ -210,13 +217,16 @@ def acknowledge(sim: Sim, guard: Guard) -> None:
     stream = state_streams(sim)[guard.row]
     stream.is_open = False
     uncommitted_bytes = stream.disk_bytes + nearest(stream.disk_bytes_per_ns * run_since_ns(sim, guard))
+    uncommitted_bytes += disk_mirrors(sim)[guard.row].written_bytes
     stream.most_uncommitted_bytes = max(stream.most_uncommitted_bytes, uncommitted_bytes)
 
 
 @part
 def lose(sim: Sim, guard: Guard) -> None:
     """Let nothing through any more that has not arrived by now."""
-    state_streams(sim)[guard.row].lost_ns = sim.now_ns
+    stream = state_streams(sim)[guard.row]
+    stream.lost_ns = sim.now_ns
+    disk_mirror.lose(sim, guard, stream.depart_ns)
 
 
 @part
@@ -237,7 +247,9 @@ def restore_channel(sim: Sim, guard: Guard) -> None:
         stream.rest_bytes += stream.piece_bytes
     stream.lost_ns = NEVER_NS
     stream.sent_from_ns = sim.now_ns
-    stream.depart_ns = sim.now_ns + rest_ns
+    # What was written before the state, or while the channel was lost, goes first: the backup needs it for the state.
+    disk_mirror.send_again(sim, guard)
+    stream.depart_ns = disk_mirrors(sim)[guard.row].depart_ns + rest_ns
     stream.latency_ns = channels(sim)[guard.row].latency_ns
     if stream.rest_bytes > 0:
         send_piece(sim, guard)
@@ -258,9 +270,10 @@ def send_rest(sim: Sim, guard: Guard, rate_before: int) -> None:
     begin_ns = max(stream.sent_from_ns, min(sim.now_ns, stream.lost_ns))
     if stream.is_sent and stream.depart_ns > begin_ns:
         left_ns = stream.depart_ns - begin_ns
+        behind_ns = disk_mirrors(sim)[guard.row].depart_ns - stream.depart_ns
         stream.depart_ns = begin_ns + product_quotient(left_ns, rate_before, channel.rate_bits_per_s)
         stream.latency_ns = channel.latency_ns
-        channel.free_ns = stream.depart_ns
+        disk_mirror.follow(disk_mirrors(sim)[guard.row], channel, behind_ns, stream.depart_ns, rate_before)
         plan_apply(stream, arrival_ns(sim, guard))
         audit.resend_rest(sim, guard.audit, begin_ns, stream.depart_ns, stream.latency_ns)
 
@@ -326,21 +339,24 @@ def last_byte_ns(sim: Sim, guard: Guard) -> int:
 def left_bytes(engine: Engine, guard: int) -> int:
     """Return what has left by now: a state counts as written when its transmission begins."""
     stream, channel = engine.rows(state_streams)[guard], engine.rows(channels)[guard]
-    rest_ns = int(stream.depart_ns) - engine.now_ns
+    written_ns = int(engine.rows(disk_mirrors)[guard].depart_ns)
+    rest_ns = max(int(stream.depart_ns), written_ns) - engine.now_ns
     if rest_ns <= 0 or channel.shared:
         return int(channel.sent_bytes)
     # At the channel's rate what a lost channel has kept back leaves; a share of the state, what compression stretches.
     of_rate = product_quotient(rest_ns, channel.rate_bits_per_s, BITS_NS)
+    if stream.page_ns == 0.0:
+        return int(channel.sent_bytes - of_rate)
     of_state = product_quotient(state_bytes(stream), rest_ns, int(stream.depart_ns) - int(stream.sent_from_ns))
     return int(channel.sent_bytes - min(of_rate, of_state))
 
 
 def holds(engine: Engine, guard: int) -> dict[str, int | float]:
     """Return what the states of a guard were and cost the channel."""
-    stream = engine.rows(state_streams)[guard]
+    stream, mirror = engine.rows(state_streams)[guard], engine.rows(disk_mirrors)[guard]
     return {
         "channel_bytes": left_bytes(engine, guard),
         "dirty_pages": float(stream.pages_taken),
-        "backup_disk_bytes": int(stream.disk_taken_bytes),
+        "backup_disk_bytes": int(stream.carried_taken_bytes) + int(mirror.mirrored_bytes),
         "most_uncommitted_bytes": int(stream.most_uncommitted_bytes),
     }

@@ -202,7 +202,7 @@ def on_served(sim: Sim, array_request_row: int, token: int) -> None:
         disk_array.hit += 1
     else:
         count_requests(sim, disk, 0, -1)
-    count_served(sim, disk, request.asked_ns, is_awaited)
+    count_served(sim, disk, request.asked_ns, is_awaited, 0 if is_read else size_bytes)
     array_requests.free(sim, array_request_row)
     serve_next(sim, disk, disk_array)
     if is_awaited:

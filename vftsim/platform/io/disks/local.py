@@ -272,7 +272,8 @@ def take_account(sim: Sim, disk: Disk, local_disk: LocalDisk, request: Request) 
     if request.is_dirty:
         local_disk.dirty_bytes -= request.size_bytes
     if request.operation != BARRIER:
-        count_served(sim, disk, request.asked_ns, request.program != 0)
+        written_bytes = request.size_bytes if request.operation == WRITE else 0
+        count_served(sim, disk, request.asked_ns, request.program != 0, written_bytes)
 
 
 @part
