@@ -246,6 +246,12 @@ def test_buffered_writes_are_done_at_once_and_written_later():
     assert (lab.own.writes, lab.own.dirty_bytes, lab.use().busy_ns) == (2, 0, 12 * MS)
 
 
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_the_domain_has_work_at_the_end_of_a_buffered_write(engine):
+    lab = DiskLab(engine, writes="buffered", interrupt=5 * US).asking((0, WRITE), (0, WRITE), (MS, WRITE)).run(6 * S)
+    assert lab.engine.rows(vcpus)[1].run_ns == 3 * 5 * US
+
+
 def test_a_flush_writes_what_is_buffered():
     lab = DiskLab(writes="buffered").asking((0, WRITE), (0, WRITE), (MS, FLUSH), (2 * MS, WRITE), (20 * MS, READ))
     lab.run(5 * S)

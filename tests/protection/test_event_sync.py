@@ -251,17 +251,20 @@ def test_a_request_to_a_disk_is_an_event():
     assert done == pytest.approx(10_000 / (1 + 4 * (4 + pause_ms)), abs=1)
 
 
-def test_a_write_into_the_page_cache_is_no_event():
-    """At 100 /s of 8 kB the cache of 64 MiB has room for 82 s."""
-    buffered = {"d": {"kind": "local", "writes": "buffered"}}
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+@pytest.mark.parametrize(("flush_every", "pauses"), [(0, 2), (250, 4)])
+def test_what_a_page_cache_writes_back_is_one_event(engine, flush_every, pauses):
+    """At 100 /s of 8 kB the cache of 64 MiB has room for 82 s; it writes back after 5 s, or when a process waits."""
+    buffered = {"d": {"kind": "local", "writes": "buffered", "service": "10 us", "rate": "80 Gbit/s"}}
     vm = {
         "disks": buffered,
-        "applications": {"p": {**WRITER, "compute": "10 ms"}},
+        "applications": {"p": {**WRITER, "compute": "10 ms", "flush_every": flush_every}},
         "protection": {"kind": "event_sync", "memory": {"touch_rate": "0 /s"}},
     }
-    found = process_at_a_disk(WRITER, domains={"vm": vm})
-    assert found["domains.vm.applications.p"].transfers == pytest.approx(1000, abs=1)
-    assert found["domains.vm.protection"].stopped == 0.0
+    found = process_at_a_disk(WRITER, engine, domains={"vm": vm})
+    pause_ms = 0.5 + (65_536 + 64) * 8e-6 + 0.149
+    assert found["domains.vm.applications.p"].transfers == pytest.approx(1000, abs=6)
+    assert found["domains.vm.protection"].stopped == pytest.approx(100 * pauses * pause_ms / 10_000, rel=1e-6)
 
 
 @pytest.mark.parametrize("fault", ["primary_crash", "backup_crash", "channel_loss"])

@@ -166,6 +166,28 @@ def test_disk_operations_wait_for_acknowledgements_and_end_with_epochs(protocol,
     assert found["domains.vm.applications.p"].disk_operations == pytest.approx(len(told), abs=3)
 
 
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_what_a_page_cache_writes_back_waits_for_the_backup(engine):
+    """Each 20 ms of channel one way, after the last message: that of the end of an epoch, some 0.5 ms before.
+
+    The cache is written back 100 ms after the first write since.
+    """
+    disks = {
+        "d": {"kind": "local", "writes": "buffered", "flush_period": "100 ms", "service": "1 us", "rate": "8 Gbit/s"}
+    }
+    vm = {
+        "disks": disks,
+        "applications": {"p": {**DISK, "reads": 0, "compute": "3 ms"}},
+        "protection": {
+            "kind": "hypervisor_epoch",
+            "boundary": "0 us",
+            "channel": {"rate": "1 Gbit/s", "latency": "20 ms"},
+        },
+    }
+    found = with_disk("revised", DISK, engine, domains={"vm": vm})["domains.vm.protection"].stopped
+    assert found == pytest.approx(100 * 39.5 / (39.5 + 101.5), rel=0.02)
+
+
 @pytest.mark.parametrize(
     ("fault", "least"),
     [

@@ -25,7 +25,7 @@ from vftsim.outcome import Outcome, declare
 from vftsim.platform.cpu.jobs import continue_with, interrupt_from_outside, submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
-from vftsim.platform.io.disk import begin_wait, hold_request
+from vftsim.platform.io.disk import READ, begin_wait, hold_request
 from vftsim.platform.io.packet import Application, application, applications, lose_state, set_overhead
 from vftsim.platform.protection.guard import guarded_programs, guards, note_read, note_transfer, note_write
 from vftsim.spec.units import ByteCount, DurationNs, Percent
@@ -129,7 +129,7 @@ def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
         keep_computing(sim, batch, process, logging_ns(sim, batch, process))
         return
     guard = guarded_programs(sim)[batch.program].guard
-    if not hold_request(sim, guard, 0, batch.program, batch_process_row, batch.disk_size_bytes, process.is_read):
+    if not hold_request(sim, guard, 0, batch.program, batch_process_row, batch.disk_size_bytes, READ):
         plan_end_of_wait(sim, batch, process)
 
 

@@ -83,15 +83,20 @@ class GuardedDisk(Record):
 
 
 class WaitingRequest(Record):
-    """A request that a guard has not let go yet; ``disk`` 0: a program has only a waiting time to begin."""
+    """A request that a guard has not let go yet; ``disk`` 0: a program has only a waiting time to begin.
+
+    ``operation`` is :data:`READ`, :data:`WRITE`, or :data:`WRITE_BACK`: of all that is in the page cache.
+    """
 
     link: int
     disk: int
     program: int
     tag: int
     size_bytes: int
-    is_read: bool
+    operation: int
 
+
+READ, WRITE, WRITE_BACK = 1, 2, 3
 
 PAGE_BYTES = 4096
 """Of memory: what is read is written there (x86)."""
@@ -128,6 +133,12 @@ def flush(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
 
 
 @disk.slot
+def begin_write_back(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
+    """Write what memory has for the disk, and let a program, if any, wait as :func:`flush` does; answer as there."""
+    return True
+
+
+@disk.slot
 def forget(sim: Sim, disk: Disk) -> None:
     """Lose what the domain has in memory for the disk: nobody waits any more, and what is unwritten stays so."""
 
@@ -150,7 +161,7 @@ def begin_wait(sim: Sim, program: Application, tag: int) -> None:
 @part
 def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
     """Read for a program, which hears of it, as soon as the domain's guard, if any, lets the request go."""
-    if not hold_request(sim, disk.guard, disk.row, program, tag, size_bytes, True):
+    if not hold_request(sim, disk.guard, disk.row, program, tag, size_bytes, READ):
         begin_read(sim, disk, program, tag, size_bytes)
 
 
@@ -158,13 +169,13 @@ def read(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> None:
 def write(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -> bool:
     """Write likewise; True: done at once, False: the program will hear of it."""
     is_for_device = not takes_at_once(sim, disk, size_bytes)
-    if is_for_device and hold_request(sim, disk.guard, disk.row, program, tag, size_bytes, False):
+    if is_for_device and hold_request(sim, disk.guard, disk.row, program, tag, size_bytes, WRITE):
         return False
     return begin_write(sim, disk, program, tag, size_bytes)
 
 
 @part
-def hold_request(sim: Sim, guard: int, disk: int, program: int, tag: int, size_bytes: int, is_read: bool) -> bool:
+def hold_request(sim: Sim, guard: int, disk: int, program: int, tag: int, size_bytes: int, operation: int) -> bool:
     """Hold a request until the guard, if any, releases it; False: it may begin at once."""
     if guard == 0 or not must_wait(sim, guards(sim)[guard]):
         return False
@@ -174,7 +185,7 @@ def hold_request(sim: Sim, guard: int, disk: int, program: int, tag: int, size_b
     request.program = program
     request.tag = tag
     request.size_bytes = size_bytes
-    request.is_read = is_read
+    request.operation = operation
     waiting_list.push(sim, guards(sim)[guard].requests, row)
     return True
 
@@ -188,11 +199,19 @@ def release_requests(sim: Sim, guard: Guard) -> None:
         disk, program, tag = disks(sim)[request.disk], request.program, request.tag
         if request.disk == 0:
             begin_wait(sim, applications(sim)[program], tag)
-        elif request.is_read:
+        elif request.operation == READ:
             begin_read(sim, disk, program, tag, request.size_bytes)
-        elif begin_write(sim, disk, program, tag, request.size_bytes):
+        elif begin_change(sim, disk, request) and program != 0:
             interrupt_from_outside(sim, domains(sim)[disk.domain], 0, on_disk_interrupt, program, tag)
         waiting_requests.free(sim, row)
+
+
+@part
+def begin_change(sim: Sim, disk: Disk, request: WaitingRequest) -> bool:
+    """Begin with a request that changes what is on the disk; True: done at once."""
+    if request.operation == WRITE_BACK:
+        return begin_write_back(sim, disk, request.program, request.tag)
+    return begin_write(sim, disk, request.program, request.tag, request.size_bytes)
 
 
 @part
@@ -226,7 +245,7 @@ def replica_reads(sim: Sim, disk: Disk, size_bytes: int) -> int:
 
 @part
 def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, is_read: bool, replica_ns: int) -> None:
-    """Let a program hear of the end of a transfer; the domain's guard, if any, takes note of it."""
+    """Let a program hear of the end of a transfer, or only its kernel (0); a guard of the domain takes note of it."""
     domain = domains(sim)[disk.domain]
     demand_ns = disk.interrupt_ns
     # The guard first: what its entry costs is part of the interrupt's work.
@@ -247,8 +266,9 @@ def guard_disk(sim: Sim, guard: int, disk: int) -> int:
 
 @work_done
 def on_disk_interrupt(sim: Sim, application_row: int, argument: int) -> None:
-    """The domain has handled the interrupt: wake the program."""
-    transfer_done(sim, applications(sim)[application_row], argument)
+    """The domain has handled the interrupt: wake the program, if any waits for it."""
+    if application_row != 0:
+        transfer_done(sim, applications(sim)[application_row], argument)
 
 
 class DiskSpec(Spec):

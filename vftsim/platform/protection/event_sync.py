@@ -10,8 +10,8 @@ pages are sent while it is paused, not copied first.  All that a guest sends at 
 event channel, hence one event; what its timers send while it is paused is another event after it.
 
 A program's request to a disk begins when its event is passed on.  Further reads, those of programs that say nothing
-of a disk, are evenly spaced in running time (``read_rate``).  Left out: what a page cache writes back.  Heartbeats
-tell a silent guest from a dead host.
+of a disk, are evenly spaced in running time (``read_rate``).  What a page cache writes back at once is one event.
+Heartbeats tell a silent guest from a dead host.
 """
 
 from typing import Annotated, ClassVar, Literal

@@ -19,10 +19,14 @@ from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Tab
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.disk import (
     DISKS,
+    READ,
+    WRITE,
+    WRITE_BACK,
     Disk,
     DiskSpec,
     begin_read,
     begin_write,
+    begin_write_back,
     count_requests,
     count_served,
     disk,
@@ -30,6 +34,7 @@ from vftsim.platform.io.disk import (
     end_transfer,
     flush,
     forget,
+    hold_request,
     reached,
     replica_reads,
     takes_at_once,
@@ -42,7 +47,8 @@ local = disk.kind("local")
 ENTITY = 1 << 20
 """Orders disks behind network interfaces among devices at one instant."""
 
-READ, WRITE, BARRIER = 1, 2, 3
+BARRIER = 4
+"""Beside :data:`READ` and :data:`WRITE`: who asks it waits for all that was asked before."""
 
 
 @DISKS.register
@@ -100,7 +106,10 @@ class LocalDisk(Record):
 
 
 class Request(Record):
-    """Something a disk is asked for; ``program`` 0: nobody waits.  ``is_dirty``: it comes from the page cache."""
+    """Something a disk is asked for; ``program`` 0: nobody waits.
+
+    ``is_dirty``: it comes from the page cache; ``is_nobodys``: the domain was booted since.
+    """
 
     link: int
     operation: int
@@ -110,6 +119,7 @@ class Request(Record):
     asked_ns: int
     replica_ns: int
     is_dirty: bool
+    is_nobodys: bool
 
 
 local_disks = Table("local_disks", LocalDisk, beside=disks)
@@ -150,9 +160,24 @@ def write_local(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int) -
 
 @local.implements(flush)
 def flush_local(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
-    """Write what is dirty, and wait for all that was asked before."""
+    """Write what is dirty, when a guard lets it go, and wait for all that was asked before."""
+    return not must_hold(sim, disk, program, tag) and write_back_local(sim, disk, program, tag)
+
+
+@part
+def must_hold(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
+    """Tell whether what is dirty waits for the domain's guard: it goes to a device, as what programs write does."""
+    if local_disks(sim)[disk.row].dirty.length == 0:
+        return False
+    return hold_request(sim, disk.guard, disk.row, program, tag, 0, WRITE_BACK)
+
+
+@local.implements(begin_write_back)
+def write_back_local(sim: Sim, disk: Disk, program: int, tag: int) -> bool:
     local_disk = local_disks(sim)[disk.row]
     write_dirty(sim, disk, local_disk)
+    if program == 0:
+        return True
     if local_disk.in_service == 0 and local_disk.queue.length == 0:
         return True
     enqueue(sim, disk, new_request(sim, BARRIER, program, tag, 0))
@@ -174,6 +199,7 @@ def forget_local(sim: Sim, disk: Disk) -> None:
     count_requests(sim, disk, -lose_requests(sim, local_disk, local_disk.queue), 0)
     if local_disk.in_service != 0:
         requests(sim)[local_disk.in_service].program = 0
+        requests(sim)[local_disk.in_service].is_nobodys = True
 
 
 @part
@@ -209,6 +235,7 @@ def new_request(sim: Sim, operation: int, program: int, tag: int, size_bytes: in
     request.asked_ns = sim.now_ns
     request.replica_ns = 0
     request.is_dirty = False
+    request.is_nobodys = False
     return row
 
 
@@ -256,9 +283,10 @@ def on_served(sim: Sim, disk_row: int, token: int) -> None:
     # Read before the row is free: a program that hears of the end may ask again, and get this very row.
     program, tag, replica_ns = requests(sim)[row].program, requests(sim)[row].tag, requests(sim)[row].replica_ns
     size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].operation == READ
+    is_nobodys = requests(sim)[row].is_nobodys
     requests.free(sim, row)
     serve_next(sim, disk)
-    if program != 0:
+    if not is_nobodys:
         end_transfer(sim, disk, program, tag, size_bytes, is_read, replica_ns)
 
 
@@ -289,5 +317,5 @@ def write_dirty(sim: Sim, disk: Disk, local_disk: LocalDisk) -> None:
 @event
 def on_flush(sim: Sim, disk_row: int, token: int) -> None:
     """The oldest dirty data have waited long enough."""
-    if token == local_disks(sim)[disk_row].flushing:
+    if token == local_disks(sim)[disk_row].flushing and not must_hold(sim, disks(sim)[disk_row], 0, 0):
         write_dirty(sim, disks(sim)[disk_row], local_disks(sim)[disk_row])
