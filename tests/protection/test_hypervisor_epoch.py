@@ -207,6 +207,22 @@ def test_disk_operations_go_on_after_a_failure(fault, least):
     assert transfers > least
 
 
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"kind": "batch", "demand": "728 us", "think": "9672 us"},
+        {"kind": "cpu_bound", "duty": 7, "cycle": "10400 us", "cv": 0.0},
+    ],
+)
+def test_timers_of_processes_wait_for_the_end_of_their_epoch(engine, program):
+    """Epochs of 1 ms end in nothing: 0.728 ms of work begin with one, and the next is due 10.4 ms later: in 11."""
+    plain, epochs = ({"kind": "none"}, {"kind": "hypervisor_epoch", "boundary": "0 us"})
+    vm = [{"applications": {"p": program}, "protection": protection} for protection in (plain, epochs)]
+    found = [with_disk("revised", program, engine, domains={"vm": each})["domains.vm"].cpu for each in vm]
+    assert found == [pytest.approx(72.8 / 10.4, rel=1e-3), pytest.approx(72.8 / 11, rel=1e-3)]
+
+
 # The promise
 
 

@@ -22,7 +22,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.cpu.jobs import continue_with, interrupt_from_outside, submit
+from vftsim.platform.cpu.jobs import continue_with, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.disk import READ, begin_wait, hold_request
@@ -89,7 +89,7 @@ batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer pro
 def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
     """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
     demand_ns = logging_ns + next_share_ns(sim, batch, process)
-    submit(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
+    submit_from_outside(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
 
 
 @part
@@ -164,19 +164,7 @@ def on_disk(sim: Sim, batch_process_row: int, token: int) -> None:
     if token == process.planned:
         process.planned = 0
         batch = batches(sim)[process.batch]
-        cost_ns = logging_ns(sim, batch, process)
-        domain = domains(sim)[batch.domain]
-        if domain.buffers:
-            interrupt_from_outside(sim, domain, 0, on_interrupt, batch_process_row, cost_ns)
-        else:
-            compute(sim, batch, process, cost_ns)
-
-
-@work_done
-def on_interrupt(sim: Sim, batch_process_row: int, argument: int) -> None:
-    """The guest hears of the end of a disk operation when the hypervisor delivers it."""
-    process = batch_processes(sim)[batch_process_row]
-    compute(sim, batches(sim)[process.batch], process, argument)
+        compute(sim, batch, process, logging_ns(sim, batch, process))
 
 
 @part

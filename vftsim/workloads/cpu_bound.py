@@ -12,7 +12,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.platform.arithmetic import nearest
-from vftsim.platform.cpu.jobs import continue_with, submit
+from vftsim.platform.cpu.jobs import continue_with, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
 from vftsim.spec.units import Percent, PositiveDurationNs
@@ -68,9 +68,9 @@ def on_burst(sim: Sim, cpu_bound_row: int, token: int) -> None:
     demand_ns = begin_burst(sim, cpu_bound)
     domain = domains(sim)[cpu_bound.domain]
     if cpu_bound.by_clock:
-        submit(sim, domain, demand_ns, on_look, cpu_bound_row, 0)
+        submit_from_outside(sim, domain, demand_ns, on_look, cpu_bound_row, 0)
     else:
-        submit(sim, domain, demand_ns, on_burst_done, cpu_bound_row, 0)
+        submit_from_outside(sim, domain, demand_ns, on_burst_done, cpu_bound_row, 0)
 
 
 @part

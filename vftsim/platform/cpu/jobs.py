@@ -42,6 +42,22 @@ def submit_for(
     """Make a job of a process runnable; a process (0: one of its own) does its jobs one after the other."""
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
     works(sim)[row].process = process
+    add_job(sim, domain, row)
+
+
+@part
+def submit_from_outside(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
+    """Make a job runnable that a timer or a device wakes: at once, or when what is buffered is delivered."""
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
+    if domain.buffers:
+        work_list.push(sim, domain.woken, row)
+    else:
+        add_job(sim, domain, row)
+
+
+@part
+def add_job(sim: Sim, domain: Domain, row: int) -> None:
+    """Make a job runnable."""
     is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
     # A frozen domain only queues it: thaw() wakes as many vCPUs as there is work for.
     if is_new and not domain.frozen:
@@ -132,9 +148,11 @@ def interrupt_from_outside(sim: Sim, domain: Domain, demand_ns: int, on_done: in
 
 @part
 def deliver_buffered(sim: Sim, domain: Domain) -> None:
-    """Deliver the interrupts that are buffered."""
+    """Deliver the interrupts that are buffered, and wake the processes that they wake."""
     while domain.buffered.length > 0:
         add_interrupt(sim, domain, vcpus(sim)[domain.first_vcpu], work_list.pop(sim, domain.buffered))
+    while domain.woken.length > 0:
+        add_job(sim, domain, work_list.pop(sim, domain.woken))
 
 
 @part
@@ -173,6 +191,8 @@ def forget(sim: Sim, domain: Domain) -> None:
     guest_scheduler.forget_jobs(sim, domain)
     while domain.buffered.length > 0:
         works.free(sim, work_list.pop(sim, domain.buffered))
+    while domain.woken.length > 0:
+        works.free(sim, work_list.pop(sim, domain.woken))
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         vcpu = vcpus(sim)[row]
         # Interrupt work that is being done is the first of its list.

@@ -114,7 +114,8 @@ class Domain(Record):
     ``switches`` counts how often a vCPU went on with another process than the one it did last.
     ``cpu_speed`` is that of its host's pCPUs, as a multiple of the one that work is stated for.
     ``guest_scheduler`` is the kind of its process scheduler, 0 for the one by default.  While it ``buffers`` what its
-    devices and timers interrupt it with, that waits ``buffered`` until it is delivered.
+    devices and timers interrupt it with, that waits ``buffered`` until it is delivered, and jobs of processes
+    that are ``woken`` by it.
     """
 
     row: int
@@ -129,6 +130,7 @@ class Domain(Record):
     frozen: bool
     buffers: bool
     buffered: Fifo
+    woken: Fifo
     has_unlimited: bool
     switches: int
 

@@ -22,7 +22,7 @@ primary whose messages do not get through does: whether a host acts before it de
 
 Left out: the instructions of an idle guest are those of its idle loop, so epochs continue; the backup's speed equals
 the primary's; packets that wait for the end of an epoch when the primary fails are lost, and clients send them again;
-disk operations under way then go on, which the backup would begin anew; timers of programs are not buffered.
+disk operations under way then go on, which the backup would begin anew; timers of protocols are not buffered.
 """
 
 from typing import Annotated, ClassVar, Literal
