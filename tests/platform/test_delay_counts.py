@@ -2,9 +2,10 @@
 
 import pytest
 
+from vftsim.errors import RunFailure
 from vftsim.kernel import Sim, entry, link
 from vftsim.kernel.simpy_engine import SimpyEngine
-from vftsim.platform.delays import add_delay, delays, histogram, install_buckets
+from vftsim.platform.delays import LONGEST_NS, add_delay, delays, histogram, install_buckets
 from vftsim.stats import DelayHistogram
 
 VALUES = (
@@ -33,3 +34,14 @@ def test_the_same_values_give_the_same_histogram(values):
         expected.add(value_ns)
     assert histogram(engine, row).to_dict() == expected.to_dict()
     assert histogram(engine, row).max == max(values)
+
+
+def test_delays_that_add_up_to_more_than_64_bits_end_the_run():
+    engine = SimpyEngine(link([count], {}))
+    install_buckets(engine)
+    row, _ = engine.add(delays)
+    for _ in range(4):
+        engine.call(count, row, LONGEST_NS)
+    assert histogram(engine, row).to_dict()["sum_ns"] == 1 << 62
+    with pytest.raises(RunFailure, match="more than 146 years; measure for less"):
+        engine.call(count, row, 1)

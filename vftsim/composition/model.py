@@ -22,11 +22,11 @@ from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, WorkloadSpec
 from vftsim.workloads.ramp import RampSpec
 
 SHORTEST_NS = 100 * MS
-LONGEST_NS = 3600 * S
+LONGEST_NS = 31 * 86_400 * S
 FEWEST_CYCLES = 10
 """Where the measured time cuts the first and the last of so many, a mean is off by a tenth at most."""
 MeasuredNs = Annotated[int, replace(DURATION, upper=LONGEST_NS, example="2 s")]
-WarmUpNs = Annotated[int, replace(DURATION, upper=600 * S, example="500 ms")]
+WarmUpNs = Annotated[int, replace(DURATION, upper=LONGEST_NS, example="500 ms")]
 MOST_DOMAINS = 10_000
 WITH_HOSTS = {"hosts": "checked"}
 """Context of a validation that refuses what a scheduler cannot have, too; else a run does: of a study's points some may

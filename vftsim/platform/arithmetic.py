@@ -1,11 +1,22 @@
 """Arithmetic that is exact in 64 bits, where plain products would not fit, and rounding as Python rounds."""
 
-from vftsim.kernel import part
+from vftsim.kernel import Failure, Sim, fail, part
 
 SCALE_BITS = 20
 LARGEST = 1 << 61
 MOST_EXPONENT = 64.0
 TERMS = 16
+MOST_TIME_NS = 1 << 62
+TOO_MUCH_TIME = Failure("times that are added up come to more than 146 years; measure for less, or lower the load")
+
+
+@part
+def with_time(sim: Sim, sum_ns: int, more_ns: int) -> int:
+    """Return a sum of times with one more; where they pass 64 bits the run ends."""
+    if sum_ns + more_ns > MOST_TIME_NS:
+        fail(sim, TOO_MUCH_TIME)
+        return sum_ns
+    return sum_ns + more_ns
 
 
 @part

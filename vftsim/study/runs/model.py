@@ -15,7 +15,7 @@ from ruamel.yaml import YAML
 from vftsim.composition.model import FEWEST_CYCLES, LONGEST_NS, SHORTEST_NS, WITH_HOSTS, ModelSpec
 from vftsim.composition.views import protection_of
 from vftsim.errors import UsageError
-from vftsim.spec import Document, format_duration, json_schema, list_shipped, read_document
+from vftsim.spec import DURATION, Document, format_duration, json_schema, list_shipped, read_document
 from vftsim.study.figures.validity import as_fitted, with_changes, without_foreign_measure
 from vftsim.study.runs.estimate import events_of
 from vftsim.study.runs.workers import deferred_interrupts
@@ -205,8 +205,8 @@ def _measured_for(spec: ModelSpec, measured_ns: int) -> Scaled:
     measured_ns = max(measured_ns, min(SHORTEST_NS, before_ns))
     if measured_ns > LONGEST_NS:
         raise UsageError(
-            f"that would measure {format_duration(measured_ns)}; a steady state is measured for at most "
-            f"{format_duration(LONGEST_NS)}"
+            f"that would measure {format_duration(measured_ns)}; a run is measured for at most "
+            f"{DURATION.format(LONGEST_NS)}"
         )
     if measured_ns == before_ns:
         return spec, ""

@@ -21,6 +21,7 @@ from pydantic import Field
 from vftsim.errors import ConservationError
 from vftsim.kernel import Sim, part
 from vftsim.outcome import Outcome, declare
+from vftsim.platform.arithmetic import with_time
 from vftsim.platform.cpu.jobs import continue_or_submit
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, forget, read, transfer_done
@@ -259,7 +260,7 @@ def count_handled(sim: Sim, server: farm.FarmServer, visit: farm.Visit) -> None:
     """Count a message that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= server.warmup_ns:
         server.handled += 1
-        server.busy_ns += sim.now_ns - max(visit.begin_ns, server.warmup_ns)
+        server.busy_ns = with_time(sim, server.busy_ns, sim.now_ns - max(visit.begin_ns, server.warmup_ns))
 
 
 @part

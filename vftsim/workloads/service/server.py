@@ -4,6 +4,7 @@ Rules: :mod:`vftsim.workloads.service`.
 """
 
 from vftsim.kernel import EventKind, Sim, at, event, part
+from vftsim.platform.arithmetic import with_time
 from vftsim.platform.cpu.jobs import continue_or_submit, interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, add_delay_since
@@ -262,7 +263,7 @@ def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
 def count_request(sim: Sim, service: Service, visit: Visit) -> None:
     """Count a request that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= service.warmup_ns:
-        service.busy_ns += sim.now_ns - max(visit.begin_ns, service.warmup_ns)
+        service.busy_ns = with_time(sim, service.busy_ns, sim.now_ns - max(visit.begin_ns, service.warmup_ns))
         if visit.has_failed:
             service.failed += 1
         else:
