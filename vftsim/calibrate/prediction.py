@@ -255,10 +255,7 @@ def predict(
     structure_error : StructureError, optional
         What held-out rows tell of the model's errors.
 
-    Raises
-    ------
-    UsageError
-        Too few or too many runs, no fit, a key that the model lacks, no figure of that name.
+    Refuses too few or too many runs, no fit, a key that the model lacks, a figure that there is not.
     """
     if not fits and not others:
         raise UsageError("--fit: the fit that the model's values come from, e.g. --fit sip-lab/virtual")

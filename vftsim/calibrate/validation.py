@@ -134,10 +134,7 @@ class RunValidationSpec(Spec):
 def read_validation(name_or_path: str) -> tuple[ValidationSpec | RunValidationSpec, Node]:
     """Return a checked validation, one by runs where it names the model at its top, and its values with their places.
 
-    Raises
-    ------
-    ModelFileError, UsageError
-        The file is wrong; there is none.
+    Refuses a file that is wrong or missing.
     """
     if "model" in read_document(name_or_path, partial(find, "calibration")).plain():
         return read_definition(name_or_path, RunValidationSpec)

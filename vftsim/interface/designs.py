@@ -111,20 +111,20 @@ def sensitivity(
         Replications of each point.
     """
     from vftsim.calibrate.spans import spans_named
-    from vftsim.study.designs.sensitivity import COMMAND, Request
-    from vftsim.study.designs.sensitivity import sensitivity as sensitivity_study
+    from vftsim.study.designs import sensitivity as design
 
     base = as_model(model, overrides)
     spans = spans_named(base.spec, ranges, prices=prices, fit=fit)
-    request = Request(str(model), tuple(overrides), figure, spans, base, trajectories, samples, most, replications)
+    settings = tuple(overrides)
+    request = design.Request(str(model), settings, figure, spans, base, trajectories, samples, most, replications)
     request.check()
     request = request.first_look() if quick else request
     return Plan(
-        COMMAND,
+        design.COMMAND,
         f"sensitivity of {base.name}",
         [request.base],
         request.takes,
-        partial(sensitivity_study, request),
+        partial(design.sensitivity, request),
         "sensitivity.csv, answer.json, charts.png, manifest.json, vftsim.sqlite",
         directory=f"sensitivity-{Path(model).stem}",
     )

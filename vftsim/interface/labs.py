@@ -69,9 +69,8 @@ def predict(
     figures : --figure NAME
         Figures, e.g. 'cpu', 'SES1/p99', 'step_6*', '*' for all (default: the usual ones).
     """
+    from vftsim.calibrate import prediction
     from vftsim.calibrate.drawn import read_fit
-    from vftsim.calibrate.prediction import predict as predict_study
-    from vftsim.calibrate.prediction import usual
     from vftsim.calibrate.structure_error import read_held_out
     from vftsim.study.runs.estimate import total
 
@@ -80,13 +79,13 @@ def predict(
     chosen = as_model(model, quick=quick)
     points = draws * (bool(fits) + len(others))
 
-    study = partial(predict_study, chosen, fits, others, draws, replications)
+    study = partial(prediction.predict, chosen, fits, others, draws, replications)
     return Plan(
         "predict",
         f"predict {chosen.name}",
         [chosen],
         partial(total, [chosen.spec], points * replications),
-        lambda execution: study(execution, figures=tuple(figures) or usual(chosen), structure_error=error),
+        lambda execution: study(execution, figures=tuple(figures) or prediction.usual(chosen), structure_error=error),
     )
 
 

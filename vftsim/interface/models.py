@@ -50,10 +50,7 @@ def trace(
 
     Without begin or length the window is one in which something happens, as for ``vftsim trace``.
 
-    Raises
-    ------
-    UsageError
-        The window is not within the run, or above 10 s long.
+    Refuses a window that is not within the run, or above 10 s long.
     """
     from vftsim.tracing.chrome import write_chrome
     from vftsim.tracing.trace import window_traced

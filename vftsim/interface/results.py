@@ -21,10 +21,7 @@ def open(directory: str | Path) -> Printed:
 
     Of sweeps, studies, sensitivity, decisions, rare events and pilots it is what the directory says of itself.
 
-    Raises
-    ------
-    UsageError
-        The directory holds no result that is finished.
+    Refuses a directory that holds no finished result.
     """
     from importlib import import_module
 
@@ -39,10 +36,7 @@ def open(directory: str | Path) -> Printed:
 def report(directories: Sequence[str | Path], path: str | Path | None = None) -> str:
     """Return a page about one result, or about several beside each other; with ``path``, write it there.
 
-    Raises
-    ------
-    UsageError
-        A directory holds no result, or the extra ``report`` is not installed.
+    Refuses a directory that holds no result, and any where the extra ``report`` is not installed.
     """
     from vftsim.study.blocks.printed import page_of
     from vftsim.study.store.files import write_file
@@ -60,10 +54,7 @@ def report(directories: Sequence[str | Path], path: str | Path | None = None) ->
 def studies(directory: str | Path = ".") -> list[tuple[Path, dict[str, Any]]]:
     """Return the finished results in a directory and two levels below it, each with its manifest, the oldest first.
 
-    Raises
-    ------
-    UsageError
-        There is no such directory.
+    Refuses a missing directory.
     """
     from vftsim.study.designs.past import results_in
 
@@ -74,10 +65,7 @@ def studies(directory: str | Path = ".") -> list[tuple[Path, dict[str, Any]]]:
 def export(directory: str | Path) -> DataFrame:
     """Return every run of a study, a run or a comparison with all its figures, one row a run.
 
-    Raises
-    ------
-    UsageError
-        The result does not keep its points.
+    Refuses a result that does not keep its points.
     """
     from vftsim.study.designs.past import export as table_of
 
@@ -88,10 +76,7 @@ def export(directory: str | Path) -> DataFrame:
 def replay(directory: str | Path, run: int) -> bool | None:
     """Run one run of a result again; return whether it is what was kept, to the last bit, None if it was not kept.
 
-    Raises
-    ------
-    UsageError
-        There is no such run, or its model cannot be made again as it was.
+    Refuses a run that there is not, or whose model cannot be made again as it was.
     """
     from vftsim.study.designs.past import is_reproduced, stored_run
 
@@ -111,10 +96,7 @@ def check(directory: str | Path, *, repair: bool = False) -> CheckReport:
 def merge(directories: Sequence[str | Path], output: str | Path) -> Merged:
     """Put the finished replications of several shards into one directory; the whole command then writes its tables.
 
-    Raises
-    ------
-    UsageError
-        They are not of one command, model and seed, or one is no finished result.
+    Refuses those that are not of one command, model and seed, and one that is no finished result.
     """
     from vftsim.study.designs.past import merge as put_together
 

@@ -236,8 +236,7 @@ def decide(
         checkpoint_interval, dirty_rate, round_trip, load, or all; at values around their own, or at those given, e.g.
         'round_trip=100 us,1 ms,10 ms'. With --protection.
     """
-    from vftsim.study.designs.decision import decide as decide_study
-    from vftsim.study.designs.decision import decision_takes
+    from vftsim.study.designs import decision as design
     from vftsim.study.designs.decision_crossovers import DecisionRequest
     from vftsim.study.designs.protections import fitting, kinds_named, of_domain
     from vftsim.study.figures.objective import read_objective
@@ -253,8 +252,8 @@ def decide(
         "compare",
         "compare",
         [chosen],
-        lambda **more: decision_takes(fitting(chosen, kinds)[0], replications, replace(request, **more)),
-        lambda execution, **more: decide_study(chosen, kinds, replications, replace(request, **more), execution),
+        lambda **more: design.decision_takes(fitting(chosen, kinds)[0], replications, replace(request, **more)),
+        lambda execution, **more: design.decide(chosen, kinds, replications, replace(request, **more), execution),
     )
 
 
@@ -395,17 +394,16 @@ def simulated_years(
         Simulate so many years in which both hosts fail and the model's faults with 'repeat: {mean: ...}' come as often
         as they say, and put the Markov chain of all of them beside.
     """
+    from vftsim.study.designs import simulated_years as design
     from vftsim.study.designs.protections import kinds_named, of_domain
-    from vftsim.study.designs.simulated_years import simulated_years as study
-    from vftsim.study.designs.simulated_years import years_take
 
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
     return Plan(
         "simulated years",
         f"years of {chosen.name}",
         [chosen],
-        partial(years_take, chosen, kinds, mtbf_s, years, crashes),
-        partial(study, chosen, kinds, mtbf_s, years, crashes, restart_s=restart_s),
+        partial(design.years_take, chosen, kinds, mtbf_s, years, crashes),
+        partial(design.simulated_years, chosen, kinds, mtbf_s, years, crashes, restart_s=restart_s),
     )
 
 

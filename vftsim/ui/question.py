@@ -160,10 +160,7 @@ def checked(configuration: Configuration, document: Document, label: str) -> tup
 
     Only what is a knob of the model with its kinds of parts can be changed: no names, and nothing that holds a path.
 
-    Raises
-    ------
-    VftsimError
-        A change is of no knob, or the model cannot have it.
+    Refuses a change of no knob, and one that the model cannot have.
     """
     kinds = {key: value for key, value in configuration.changes.items() if key.endswith(_KIND)}
     model = model_of(document, label)

@@ -101,10 +101,7 @@ def _amount(spec: ModelSpec, key: str, unit: str) -> float:
 def cost_of(table: PriceTable, spec: ModelSpec, units: Mapping[str, str]) -> tuple[float, dict[str, float]]:
     """Return what a model costs in all, and the quantities that it pays for; numbers at keys in their ``units``.
 
-    Raises
-    ------
-    UsageError
-        A price is of a key that the model lacks, or of a kind of part that there is not.
+    Refuses a price of a key that the model lacks, or of a kind of part that there is not.
     """
     quantities = quantities_of(spec)
     cost = math.fsum(getattr(table, name) * amount for name, amount in quantities.items())

@@ -168,13 +168,7 @@ class Evaluator:
     """Runs that the points so far rest on."""
 
     def __call__(self, points: Sequence[Point], replications: int) -> Runner:
-        """Return the runs of points, which are numbered from 0.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            The user ends it; what has arrived is kept.
-        """
+        """Return the runs of points, which are numbered from 0; KeyboardInterrupt keeps what has arrived."""
         wanted = [replications] * len(points)
         runner = Runner(points, lambda *_: None, self.execution)
         runner.load(wanted)

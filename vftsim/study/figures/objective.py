@@ -98,10 +98,7 @@ def in_units(
 ) -> tuple[Objective, ...]:
     """Return objectives in the units of their figures, of models or of ``own_units``.
 
-    Raises
-    ------
-    UsageError
-        A figure is none of any model, or is ambiguous.
+    Refuses a figure that is none of any model, or ambiguous.
     """
     known, every = own_units or {}, [address for spec in specs for address in catalogue(spec)]
     return tuple(

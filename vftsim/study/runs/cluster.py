@@ -112,10 +112,7 @@ class Cluster:
     ) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result), each once, as results arrive; whoever stops taking them ends the rest.
 
-        Raises
-        ------
-        WorkerLostError
-            The scheduler is gone, or a task loses every worker that it is given to.
+        WorkerLostError: the scheduler is gone, or a task loses every worker that it is given to.
         """
         packed = pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
         left, losses = deque(range(len(tasks))), Counter[int]()

@@ -47,6 +47,7 @@ class Model:
 
     @property
     def description(self) -> str:
+        """Description of the system in the file."""
         return self.spec.description
 
     @property

@@ -111,6 +111,7 @@ class RunResult(Printed):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunResult:
+        """Rebuild what :meth:`to_dict` returned."""
         if data.get("format") != FORMAT:
             raise UsageError("the result is of another version of vftsim, which had another record; run it again")
         records = [(int(number), Record.from_dict(record)) for number, record in data["records"]]
@@ -153,6 +154,7 @@ class RunResult(Printed):
         return run_charts(self.figures_found, self.model.spec, self.records)
 
     def write_files(self, folder: Path) -> None:
+        """Write manifest, resolved model, tables and charts."""
         for name, table in {"summary": self.summary, **self.tables}.items():
             write_file(folder / f"{name}.csv", csv_text(table).encode())
         write_file(folder / "model.yaml", in_yaml(self.model.resolved()).encode())

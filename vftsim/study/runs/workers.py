@@ -104,10 +104,7 @@ class Workers(Generic[T, R]):
     def unordered(self, tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
         """Yield (index of the task, result), each once, as results arrive; whoever stops taking them ends the rest.
 
-        Raises
-        ------
-        WorkerLostError
-            Workers are lost again and again, or whoever leads them is, or there is not enough memory.
+        WorkerLostError: workers are lost again and again, or whoever leads them is, or there is not enough memory.
         """
         for numbered in self._done(tasks):
             if self.on_result is not None:
@@ -135,12 +132,8 @@ def in_processes(
     """Yield (index of the task, result) as results arrive from so many processes of this machine.
 
     They stay when idle: a capacity search comes back for more at once.  Ctrl-C ends them and is passed on.  Those that
-    somebody kills are replaced, and what they were at is computed again.
-
-    Raises
-    ------
-    WorkerLostError
-        They are killed again and again, or there is not enough memory.
+    somebody kills are replaced, and what they were at is computed again; WorkerLostError where they are killed again
+    and again, or there is not enough memory.
     """
     from loky.process_executor import BrokenProcessPool
 

@@ -173,10 +173,7 @@ class Store:
     def keep_all(self, replications: Iterable[tuple[Mapping[str, Any], int, Any]]) -> None:
         """Put replications, each with its study and number, on disk: all or none, for good when this returns.
 
-        Raises
-        ------
-        StorageError
-            They cannot be written; what was there before is kept.
+        StorageError: they cannot be written; what was there before is kept.
         """
         with self._writing():
             for identity, replication, data in replications:
@@ -196,12 +193,7 @@ class Store:
     def finish(self, write: Callable[[Path], None]) -> None:
         """Let ``write`` make the result's other files, put them in place, and drop what they replace.
 
-        Raises
-        ------
-        Interrupted
-            Ctrl-C meanwhile.
-        StorageError
-            A file cannot be written.
+        Interrupted: Ctrl-C meanwhile.  StorageError: a file cannot be written.
         """
         try:
             self._finish(write)
