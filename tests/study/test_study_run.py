@@ -17,13 +17,14 @@ from tests.study.tiny import tiny as tiny_text
 from vftsim.errors import UsageError
 from vftsim.spec.shipped import PACKAGE
 from vftsim.stats import DelayHistogram
+from vftsim.study.figures.frames import csv_text
 from vftsim.study.runs import estimate
 from vftsim.study.runs import replicate as replicate_module
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.replicate import replicate
-from vftsim.study.runs.results import RunResult, csv_text, run_answer
+from vftsim.study.runs.results import RunResult, run_answer
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import to_json
 

@@ -154,7 +154,7 @@ class Study(Work):
 
     def print(self, result: Any) -> None:
         if self.as_csv:
-            from vftsim.study.runs.results import csv_text
+            from vftsim.study.figures.frames import csv_text
 
             print(csv_text(result.to_pandas()), end="")
         else:

@@ -41,7 +41,7 @@ class Runs(ScaledStudy):
 
     def print(self, result: Any) -> None:
         from vftsim.report.screen import print_blocks
-        from vftsim.study.runs.results import csv_text
+        from vftsim.study.figures.frames import csv_text
 
         if self.as_csv:
             print(csv_text(result.summary), end="")

@@ -26,19 +26,17 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart
 from vftsim.report.blocks import in_words as words_of
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
-from vftsim.study.blocks.head import head, outside_notes, share_in_words
-from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.printed import Printed, head, outside_notes, share_in_words
 from vftsim.study.designs import failover
 from vftsim.study.designs.crash import BackupFailure
 from vftsim.study.designs.fault_chain import Shares
 from vftsim.study.designs.protections import fitting
-from vftsim.study.figures.frames import DataFrame, frame
+from vftsim.study.figures.frames import CONFIDENCE, DataFrame, frame, rows
 from vftsim.study.figures.protection_costs import cost_notes
 from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.opened import model_of, number, read_answer, read_manifest
 
 YEAR_S = 365.25 * 86_400.0

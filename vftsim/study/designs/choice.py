@@ -8,16 +8,14 @@ from typing import Any
 
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, with_unit
 from vftsim.spec.suggest import counted, listing
-from vftsim.study.blocks.head import head
-from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.printed import Printed, head
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs import optimize as searching
 from vftsim.study.designs.runner import Evaluator
-from vftsim.study.figures.frames import DataFrame, factor_columns, frame
+from vftsim.study.figures.frames import DataFrame, factor_columns, frame, rows
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import resting_on_some
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.results import rows
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from vftsim.stats import Estimate, bonferroni, mean_interval
 from vftsim.stats.intervals import FEWEST_RUNS, runs_range, runs_that_tell
-from vftsim.study.runs.results import CONFIDENCE
+from vftsim.study.figures.frames import CONFIDENCE
 
 CERTAIN = (
     "At the two values given the interval of the difference is on one side of 0, all values together; of fewer than "

@@ -18,8 +18,7 @@ from typing import Any, Literal
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, in_words, shown
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
-from vftsim.study.blocks.head import INTERVALS, head
-from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.printed import INTERVALS, Printed, head
 from vftsim.study.designs.axes import shared_knobs
 from vftsim.study.designs.decision_crossovers import (
     DecisionRequest,
@@ -49,7 +48,7 @@ from vftsim.study.designs.decision_figures import (
 )
 from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, lost_in_its_crash, protected_domain
 from vftsim.study.designs.protections import fitting
-from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.objective import Objective, in_units
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants, widened
 from vftsim.study.figures.protection_costs import cost_note, of_runs, own_channel
@@ -60,7 +59,6 @@ from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Replications, replicate
-from vftsim.study.runs.results import rows
 from vftsim.study.runs.workers import Interrupted
 
 Verdict = Literal["yes", "no", "open"]

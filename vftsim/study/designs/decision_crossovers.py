@@ -20,7 +20,7 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, in_words, plain
 from vftsim.stats import Estimate
-from vftsim.study.blocks.head import INTERVALS
+from vftsim.study.blocks.printed import INTERVALS
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_of
 from vftsim.study.designs.axes import SharedKnob
 from vftsim.study.designs.constant_load import at_load
@@ -28,14 +28,13 @@ from vftsim.study.designs.crossovers import CERTAIN, Crossover, crossovers
 from vftsim.study.designs.decision_figures import CAPACITY, NONE, PRICE, Protected, address_in, computed, is_of_failure
 from vftsim.study.designs.failover import Crashes, FailoverStudy, crashes_of_each
 from vftsim.study.designs.ramp import ramp_capacity_of
-from vftsim.study.figures.frames import estimate_columns
+from vftsim.study.figures.frames import CONFIDENCE, estimate_columns
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.replicate import Replications, replicate
-from vftsim.study.runs.results import CONFIDENCE
 
 DEFAULT_MTBF_S = 365 * 86_400.0
 

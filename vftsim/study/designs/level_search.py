@@ -16,9 +16,9 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
 from vftsim.report import blocks as page
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
-from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
+from vftsim.study.blocks.printed import estimate_of, marked, outside_notes, within
 from vftsim.study.designs import search_levels as searching
-from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
+from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.offered import Missing, rows_of
 from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
@@ -26,7 +26,6 @@ from vftsim.study.figures.validity import is_load, outside
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.results import rows
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import number
 from vftsim.study.store.resumable import RunCache

@@ -29,13 +29,12 @@ from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, 
 from vftsim.report.blocks import in_words as words_of
 from vftsim.spec.shipped import is_file
 from vftsim.stats import Estimate, binomial_interval, median_interval
-from vftsim.study.blocks.head import marked, missing_notes, outside_notes, within
-from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
+from vftsim.study.blocks.printed import marked, missing_notes, outside_notes, within
+from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import Missing, missing_in
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.results import CONFIDENCE
 from vftsim.workloads.ramp import RampEnd, StepOutcome, ramp_end
 
 

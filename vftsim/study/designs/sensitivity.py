@@ -23,19 +23,17 @@ from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Table, dot_ch
 from vftsim.spec.suggest import counted, listing
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.blocks.head import head
-from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.printed import Printed, head
 from vftsim.study.designs.points import Points, Span, source_of, values_outside
 from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.study_spec import Factor
-from vftsim.study.figures.frames import DataFrame, frame
+from vftsim.study.figures.frames import DataFrame, frame, rows
 from vftsim.study.figures.names import one_figure
 from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.extras import extra
 from vftsim.study.runs.model import Model, first_look_ns
-from vftsim.study.runs.results import rows
 
 COMMAND, EXTRA = "sensitivity", "sensitivity"
 LEVELS = 4

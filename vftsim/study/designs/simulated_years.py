@@ -27,18 +27,16 @@ from vftsim.sampling import Streams, renewals_ns
 from vftsim.spec.units import S
 from vftsim.stats import Estimate, mean_interval
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.blocks.head import INTERVALS, head
-from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.printed import INTERVALS, Printed, head
 from vftsim.study.designs import failover
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
 from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, simulate_episode
 from vftsim.study.designs.fault_chain import Effect, Kind, shares_of
 from vftsim.study.designs.protections import fitting
-from vftsim.study.figures.frames import DataFrame, estimate_columns, frame
+from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.results import CONFIDENCE, rows
 from vftsim.study.store.resumable import RunCache, together
 
 LEAD_NS = 5 * S

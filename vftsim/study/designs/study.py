@@ -19,11 +19,10 @@ from vftsim.study.designs.experiment import Experiment, Found, PointFigures, Rea
 from vftsim.study.designs.past import write_points
 from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.study_blocks import study_blocks
-from vftsim.study.figures.frames import DataFrame
+from vftsim.study.figures.frames import DataFrame, rows
 from vftsim.study.figures.names import only
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
-from vftsim.study.runs.results import rows
 from vftsim.study.store.resumable import write_result
 
 

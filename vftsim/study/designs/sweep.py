@@ -12,8 +12,8 @@ from vftsim.study.designs.experiment import Experiment
 from vftsim.study.designs.points import PROTECTION, SCHEDULER, Points, Source, refuse_many, source_of
 from vftsim.study.designs.protections import kinds_named, parts_named, protection_key
 from vftsim.study.designs.study_spec import Factor, has_twice
+from vftsim.study.figures.frames import CONFIDENCE
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.results import CONFIDENCE
 
 DEFAULT_MODEL = "xen-media"
 DEFAULT_GRID = ("weight=256,512,1024", "cap=0,60,30", "streams=400,600,800")

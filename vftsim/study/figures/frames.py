@@ -51,6 +51,8 @@ def _import_quietly(name: str) -> None:
         importlib.import_module(name)
 
 
+CONFIDENCE = 0.95
+"""Level of intervals, where nobody asks for another."""
 OF_ESTIMATES = ("estimate", "low", "high", "n", "confidence", "interval")
 """Columns of an estimate."""
 _ABOUT = {"unit", "point", "group", "crashes", "of_which_known"}
@@ -93,3 +95,14 @@ def estimate_columns(estimate: Estimate, prefix: str = "") -> dict[str, Any]:
     confidence = math.nan if interval in {"none", "range"} else estimate.confidence
     values = (estimate.mean, low, high, estimate.n, confidence, interval)
     return {f"{prefix}{name}": value for name, value in zip(OF_ESTIMATES, values, strict=True)}
+
+
+def rows(table: DataFrame) -> list[dict[str, Any]]:
+    """Return a table as plain rows; empty cells are None."""
+    plain = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [{str(name): value for name, value in row.items()} for row in plain]
+
+
+def csv_text(table: DataFrame) -> str:
+    """Return a table as CSV, every float with all its digits."""
+    return str(table.to_csv(index=False, lineterminator="\n"))

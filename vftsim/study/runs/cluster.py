@@ -29,7 +29,7 @@ from typing import Any, TypeVar, cast
 
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.kernel.choose import VARIABLE
-from vftsim.study.runs.executor import Notify, applied, clusters, silent
+from vftsim.study.runs.workers import Notify, applied, clusters, silent
 from vftsim.study.store.manifest import different, engine_of_here, versions
 
 try:

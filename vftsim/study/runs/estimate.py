@@ -39,8 +39,7 @@ from vftsim.platform.cpu.parameters import SchedulerSpec
 from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.spec import Spec
 from vftsim.spec.units import Quantity
-from vftsim.study.runs.executor import the_cluster
-from vftsim.study.runs.workers import available_cores
+from vftsim.study.runs.workers import available_cores, the_cluster
 from vftsim.workloads.parts import ApplicationSpec, RunProfile
 
 EVENTS_PER_S: Mapping[str, float] = {"compiled": 1.6e7, "simpy": 60_000.0}

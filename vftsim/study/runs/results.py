@@ -15,10 +15,9 @@ from vftsim.outcome.estimators import Percentile, Ratio
 from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table
 from vftsim.report.blocks import in_words as words_of
 from vftsim.spec.suggest import counted
-from vftsim.study.blocks.head import head, intervals, missing_notes, outside_notes, share_in_words, unseen
-from vftsim.study.blocks.printed import Printed
+from vftsim.study.blocks.printed import Printed, head, intervals, missing_notes, outside_notes, share_in_words, unseen
 from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
-from vftsim.study.figures.frames import DataFrame
+from vftsim.study.figures.frames import CONFIDENCE, DataFrame, csv_text, rows
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.offered import Missing, missing_in, rows_of
 from vftsim.study.figures.summary import Row, Summary
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from vftsim.stats import ReplicationResult
 
 
-CONFIDENCE = 0.95
 CHARTS = "charts.png"
 _FEW = 4
 FORMAT = 4
@@ -182,17 +180,6 @@ def write_figure(figure: Figure, path: Path) -> None:
 
     with saying_boxes():
         figure.savefig(path, dpi=110, metadata={"Software": None})
-
-
-def rows(table: DataFrame) -> list[dict[str, Any]]:
-    """Return a table as plain rows; empty cells are None."""
-    plain = table.astype(object).where(table.notna(), None).to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in plain]
-
-
-def csv_text(table: DataFrame) -> str:
-    """Return a table as CSV, every float with all its digits."""
-    return str(table.to_csv(index=False, lineterminator="\n"))
 
 
 _MOST_CARDS = 6

@@ -4,6 +4,9 @@ Each task is a pure function of its arguments, and results are put in the order 
 number of workers gives the same answer.  A result is handed over as soon as it arrives: what is done
 survives an interruption.  Ctrl-C ends the work under way at once.  Workers end with the process that
 started them, however it ends; workers that are killed are replaced.
+
+A study hands over a function and its tasks and takes results as they come; it never knows where they were made: here,
+or by the cluster that this process uses, if there is one (:mod:`.cluster`).
 """
 
 # ruff: noqa: PLC0415 - what manages processes takes 0.1 s to import, and most commands need none
@@ -22,15 +25,47 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from vftsim.composition.one_kernel import make_ready
 from vftsim.errors import UsageError, WorkerLostError
 from vftsim.study.figures.frames import import_meanwhile
-from vftsim.study.runs.executor import Notify, applied, silent, the_cluster
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+Notify = Callable[[str], None]
+
+
+class Executor(Protocol):
+    """A cluster (:class:`.cluster.Cluster`), as studies use it."""
+
+    def count(self) -> int: ...
+
+    def map_unordered(
+        self, function: Callable[[T], R], tasks: Sequence[T], notify: Notify
+    ) -> Iterator[tuple[int, R]]: ...
+
+
+clusters: list[Executor] = []
+"""Those that studies run on; the last one is used."""
+
+
+def silent(_: str) -> None:
+    """Notify nobody."""
+
+
+def applied(function: Callable[[Any], Any], task: Any) -> Any:
+    """Return a task's result, and leave none of its memory behind."""
+    result = function(task)
+    gc.collect(0)  # a run that is over holds megabytes in a circle, and few objects for Python to look for it
+    return result
+
+
+def the_cluster() -> Executor | None:
+    """Return the cluster that the studies of this process use; None: this machine."""
+    return clusters[-1] if clusters else None
+
 
 MOST_JOBS = 1024
 ENDING = tuple(

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Block
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.figures.frames import DataFrame
-from vftsim.study.runs.results import csv_text, rows, write_charts
+from vftsim.study.figures.frames import DataFrame, csv_text, rows
+from vftsim.study.runs.results import write_charts
 from vftsim.study.runs.workers import Interrupted, Workers, deferred_interrupts
 from vftsim.study.store.files import codec, write_file, write_json
 from vftsim.study.store.opened import read_answer, read_data, read_manifest
