@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from pydantic import ValidationError
@@ -355,11 +356,10 @@ def _factor(text: str) -> float:
 
 def _value_of(domain: DomainSpec, name: str) -> float | None:
     """Return a setting as a domain's mechanism holds it; None if it has none; 0 if that is another part's word."""
-    value: object = domain.protection
     if name == "round_trip" and domain.protection.channel_network is not None:
         return None
-    for part in KEYS[name].split("."):
-        if not hasattr(value, part):
-            return None
-        value = getattr(value, part)
+    try:
+        value = attrgetter(KEYS[name])(domain.protection)
+    except AttributeError:
+        return None
     return float(value) if isinstance(value, int | float) else 0.0

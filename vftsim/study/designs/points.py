@@ -481,20 +481,14 @@ def price_ranges(spec: ModelSpec) -> dict[str, Span]:
     for name, domain in spec.domains.items():
         for each in domain.protection.prices():
             key = f"domains.{name}.protection.{each.key}"
-            unit, size, is_whole = _unit_of(spec, key)
-            is_log = each.price.low > 0.0
-            ranges[key] = Span(each.price.low / size, each.price.high / size, unit, is_log, is_whole)
+            value = value_at(spec, key, "--prices")
+            _, unit = number_of(value) or (0.0, "")
+            quantity = quantity_of(unit)
+            size, is_log = float(quantity.units[unit]) if quantity else 1.0, each.price.low > 0.0
+            ranges[key] = Span(each.price.low / size, each.price.high / size, unit, is_log, isinstance(value, int))
     if not ranges:
         raise UsageError("--prices: no mechanism of this model has a price that it does not give itself")
     return ranges
-
-
-def _unit_of(spec: ModelSpec, key: str) -> tuple[str, float, bool]:
-    """Return the unit in which a model writes a key, its size in the base unit, and whether it is a whole number."""
-    value = value_at(spec, key, "--prices")
-    _, unit = number_of(value) or (0.0, "")
-    quantity = quantity_of(unit)
-    return unit, float(quantity.units[unit]) if quantity else 1.0, isinstance(value, int)
 
 
 def values_outside(spec: ModelSpec, spans: Mapping[str, Span]) -> list[str]:

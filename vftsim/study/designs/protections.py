@@ -4,10 +4,12 @@ Every mechanism with its defaults, but the model's own with the parameters that 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
-from vftsim.composition.model import MeasuredSpec, ModelSpec
+from vftsim.composition.model import MeasuredSpec
 from vftsim.composition.views import with_domain
 from vftsim.errors import UsageError
 from vftsim.platform.protection.mechanism import protections
@@ -45,7 +47,12 @@ def of_domain(model: Model, domain: str | None) -> Model:
     """
     if domain is None:
         return model
-    name = _entry_of(model.spec, domain)
+    try:
+        name = model.spec.entry_of(domain)
+    except KeyError:
+        every = model.spec.expanded()
+        hint = did_you_mean(domain, every) or ";"
+        raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {listing(sorted(every))}") from None
     return replace(model, chosen=name, notes=(*model.notes, f"mechanisms are of domain '{name}'"))
 
 
@@ -84,16 +91,6 @@ def fitting(model: Model, kinds: Sequence[str]) -> tuple[dict[str, Model], dict[
     return models, refused
 
 
-def _entry_of(spec: ModelSpec, domain: str) -> str:
-    """Return the entry of a model file that stands for a domain."""
-    try:
-        return spec.entry_of(domain)
-    except KeyError:
-        hint = did_you_mean(domain, spec.expanded()) or ";"
-        known = listing(sorted(spec.expanded()))
-        raise UsageError(f"--domain: no domain '{domain}'{hint} domains: {known}") from None
-
-
 MEANINGS = {
     "checkpoint_interval": "interval between checkpoints",
     "dirty_rate": "pages of the working set first touched, a second of guest CPU time",
@@ -118,12 +115,10 @@ def has_parameter(kind: str, name: str) -> bool:
     """Tell whether a mechanism has what a short name stands for; what is no mechanism has nothing."""
     if kind not in protections():
         return False
-    spec: object = protections()[kind]()
-    for part in KEYS[name].split("."):
-        if not hasattr(spec, part):
-            return False
-        spec = getattr(spec, part)
-    return True
+    with suppress(AttributeError):
+        attrgetter(KEYS[name])(protections()[kind]())
+        return True
+    return False
 
 
 def mechanism_of(model: Model) -> str:

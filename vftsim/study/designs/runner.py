@@ -152,8 +152,6 @@ class _Tasks(Sequence[Task]):
         return len(self.places)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
         number, n = self.places[index]
         return Task(self._runner.points[number].model.spec, self._runner.execution.seed, n)
 

@@ -224,7 +224,9 @@ def sensitivity(request: Request, execution: Execution) -> Sensitivity:
     evaluate = Evaluator(request.confidence, execution)
     in_use, ends, unit = _one_at_a_time(request, figure, evaluate)
     effects, outputs = _screened(request, figure, evaluate, ends)
-    matter = [each.name for each in _that_matter(effects)[: request.most]]
+    order = sorted(effects, key=lambda each: each.effect.mean, reverse=True)
+    largest = order[0].effect.mean
+    matter = [each.name for each in order if largest and each.effect.high >= MATTERS * largest][: request.most]
     indices: dict[str, tuple[Estimate, Estimate]] = {}
     if matter:
         indices, outputs = _indices(request, figure, evaluate, matter)
@@ -238,8 +240,8 @@ def sensitivity(request: Request, execution: Execution) -> Sensitivity:
         "samples": request.samples,
         "points": evaluate.runs,
     }
-    order = sorted(done, key=lambda each: each.weight, reverse=True)
-    return Sensitivity(request, figure, unit, in_use, order, _spread(outputs), manifest, evaluate.runs)
+    by_weight = sorted(done, key=lambda each: each.weight, reverse=True)
+    return Sensitivity(request, figure, unit, in_use, by_weight, _spread(outputs), manifest, evaluate.runs)
 
 
 def _one_at_a_time(
@@ -315,13 +317,6 @@ def _screened(
 def _around(value: float, low: float, high: float, n: int, request: Request) -> Estimate:
     """Return a measure of a factor with its interval by bootstrap."""
     return Estimate(value, (high - low) / 2.0, low, high, n, request.confidence, "t")
-
-
-def _that_matter(effects: Sequence[Effect]) -> list[Effect]:
-    """Return the factors that go on, the largest effect first; none if none has any."""
-    order = sorted(effects, key=lambda each: each.effect.mean, reverse=True)
-    most = order[0].effect.mean
-    return [each for each in order if most and each.effect.high >= MATTERS * most]
 
 
 def _indices(

@@ -32,7 +32,6 @@ class Replications:
     """Records of one model by replication."""
 
     model: Model
-    seed: int
     records: dict[int, Record] = field(default_factory=dict)
     """By number of the replication."""
     interrupted: bool = False
@@ -107,7 +106,7 @@ def replicate(
     execution.check(replications)
     identities = [identity(model, execution.seed) if execution.store is not None else {} for model in models]
     caches = [RunCache(execution.store, each, Record.to_dict, Record.from_dict) for each in identities]
-    results = [Replications(model, execution.seed, cache.known()) for model, cache in zip(models, caches, strict=True)]
+    results = [Replications(model, cache.known()) for model, cache in zip(models, caches, strict=True)]
     for result, records in zip(results, known, strict=False):
         result.records |= records
     for result in results:
