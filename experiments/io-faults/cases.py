@@ -244,11 +244,11 @@ def remember_simulations() -> None:
     from vftsim.calibrate import plays
     from vftsim.records import judge, runner
     from vftsim.study.designs import crash, failover, search_levels
-    from vftsim.study.runs import replicate
+    from vftsim.study.runs import execution
     from vftsim.tracing import trace
 
     for owner, name in (
-        (replicate, "_simulate"),
+        (execution, "_simulate"),
         (search_levels.JudgedLoad, "__call__"),
         (crash, "simulate_crash"),
         (failover, "simulate_crash"),

@@ -9,7 +9,7 @@ import pytest
 from tests.study.searches import search_study
 from vftsim.cli.main import main
 from vftsim.study.designs.search_levels import JudgedLoad, SearchSettings
-from vftsim.study.runs import replicate as replicate_module
+from vftsim.study.runs import execution as execution_module
 from vftsim.study.runs.workers import Interrupted, Workers
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.resumable import RunCache, resumable_store, write_answer
@@ -88,14 +88,14 @@ def test_commands_keep_their_replications(tiny_path, tmp_path, monkeypatch, caps
     words = [command, *models, "-n", "3", "-j", "1", "-q", "--json"]
     assert main(words) == 0
     whole = capsys.readouterr().out
-    simulate, ran = replicate_module._simulate, []
+    simulate, ran = execution_module._simulate, []
 
     def stops_at_two(task, tell=None):
         if task.replication == 2:
             raise KeyboardInterrupt
         return simulate(task)
 
-    monkeypatch.setattr(replicate_module, "_simulate", stops_at_two)
+    monkeypatch.setattr(execution_module, "_simulate", stops_at_two)
     assert main([*words, "-o", str(out)]) == 3
     assert f"'{out}', the same command goes on" in capsys.readouterr().err
 
@@ -103,7 +103,7 @@ def test_commands_keep_their_replications(tiny_path, tmp_path, monkeypatch, caps
         ran.append(task.replication)
         return simulate(task)
 
-    monkeypatch.setattr(replicate_module, "_simulate", counted)
+    monkeypatch.setattr(execution_module, "_simulate", counted)
     assert main([*words, "-o", str(out)]) == 0
     assert set(ran) == {2}
     assert answer(capsys.readouterr().out) == answer(whole)

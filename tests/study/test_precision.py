@@ -11,7 +11,7 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import in_words
 from vftsim.stats import mean_interval
 from vftsim.study.designs.run import precision_rule, watched_in
-from vftsim.study.runs import replicate
+from vftsim.study.runs import execution
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
@@ -70,13 +70,13 @@ def test_a_result_that_is_there_is_gone_on_with(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     run_study(tiny, 14, Execution(5, 1), directory=folder)
     asked = []
-    simulate = replicate._simulate
+    simulate = execution._simulate
 
     def counted(task, tell=None):
         asked.append(task.replication)
         return simulate(task)
 
-    monkeypatch.setattr(replicate, "_simulate", counted)
+    monkeypatch.setattr(execution, "_simulate", counted)
     rule = precision_rule(tiny, 60.0, [], 30)
     result = run_study(tiny, 1, Execution(5, 1), directory=folder, resume=True, rule=rule)
     assert asked == [14]

@@ -12,10 +12,9 @@ from vftsim.study.designs.study import run_experiment
 from vftsim.study.designs.sweep import plan_sweep
 from vftsim.study.runs import progress as shown
 from vftsim.study.runs.estimate import length_ns, share_by
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import Execution, replicate
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Bar, Lines, Silent
-from vftsim.study.runs.replicate import replicate
 
 
 def every(part_ns, told):

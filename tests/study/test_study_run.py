@@ -19,11 +19,10 @@ from vftsim.spec.shipped import PACKAGE
 from vftsim.stats import DelayHistogram
 from vftsim.study.figures.frames import csv_text
 from vftsim.study.runs import estimate
-from vftsim.study.runs import replicate as replicate_module
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs import execution as execution_module
+from vftsim.study.runs.execution import Execution, replicate
 from vftsim.study.runs.model import load_model
 from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.results import RunResult, run_answer
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import to_json
@@ -216,13 +215,13 @@ def test_resume_adds_replications_and_repeats_none(tiny, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     run_study(tiny, 2, Execution(7, 1), directory=folder)
     ran = []
-    simulate = replicate_module._simulate
+    simulate = execution_module._simulate
 
     def counted(task, tell=None):
         ran.append(task.replication)
         return simulate(task)
 
-    monkeypatch.setattr(replicate_module, "_simulate", counted)
+    monkeypatch.setattr(execution_module, "_simulate", counted)
     more = run_study(tiny, 3, Execution(7, 1), directory=folder, resume=True)
     assert ran == [2]
     assert csv_text(more.to_pandas("steps")) == csv_text(run_study(tiny, 3, Execution(7, 1)).to_pandas("steps"))
@@ -248,18 +247,18 @@ def test_resume_refuses_another_study(tiny, tmp_path):
 def test_a_killed_run_goes_on_from_what_had_arrived(tiny, tmp_path, monkeypatch):
     """The third replication dies of a bug: two are on disk, tables are not."""
     folder = tmp_path / "out"
-    simulate = replicate_module._simulate
+    simulate = execution_module._simulate
 
     def dies(task, tell=None):
         if task.replication == 2:
             raise RuntimeError("killed")
         return simulate(task)
 
-    monkeypatch.setattr(replicate_module, "_simulate", dies)
+    monkeypatch.setattr(execution_module, "_simulate", dies)
     with pytest.raises(RuntimeError, match="killed"):
         run_study(tiny, 4, Execution(7, 1), directory=folder)
     assert [path.name for path in folder.iterdir()] == ["vftsim.sqlite"]
-    monkeypatch.setattr(replicate_module, "_simulate", simulate)
+    monkeypatch.setattr(execution_module, "_simulate", simulate)
     with pytest.raises(UsageError, match="holds a run with 2 finished replications"):
         run_study(tiny, 4, Execution(7, 1), directory=folder)
     whole = run_study(tiny, 4, Execution(7, 1), directory=folder, resume=True)
@@ -271,7 +270,7 @@ def test_a_bug_before_the_first_replication_leaves_nothing(tiny, tmp_path, monke
     def dies(_, tell=None):
         raise RuntimeError("bug")
 
-    monkeypatch.setattr(replicate_module, "_simulate", dies)
+    monkeypatch.setattr(execution_module, "_simulate", dies)
     with pytest.raises(RuntimeError):
         run_study(tiny, 2, Execution(7, 1), directory=tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

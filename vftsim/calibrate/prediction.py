@@ -41,10 +41,9 @@ from vftsim.stats import Estimate, central_range, range_content
 from vftsim.study.blocks.printed import Printed, head, outside_notes
 from vftsim.study.figures.frames import DataFrame, frame, rows
 from vftsim.study.figures.validity import MARK, is_outside
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import Execution, Task
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.progress import Progress
-from vftsim.study.runs.replicate import Task
 from vftsim.study.runs.workers import Workers
 from vftsim.study.store.files import Number, codec, sha256_of
 from vftsim.study.store.opened import model_of, read_answer, read_manifest

@@ -28,9 +28,8 @@ from vftsim.study.figures.offered import rows_of
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants
 from vftsim.study.figures.validity import outside, varied
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import Execution, replicate
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import replicate
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
 from vftsim.study.store.resumable import together

@@ -31,9 +31,8 @@ from vftsim.study.figures.names import Address, check_names
 from vftsim.study.figures.summary import OF_PAIRS, Summary, of_no_run, without_value
 from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.figures.validity import outside
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import Execution, replicate
 from vftsim.study.runs.model import Model, labels_apart, measured_ns
-from vftsim.study.runs.replicate import replicate
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.opened import model_of, read_answer, read_manifest, records_of
 

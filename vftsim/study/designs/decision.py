@@ -56,9 +56,8 @@ from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import Execution, Replications, replicate
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import Replications, replicate
 from vftsim.study.runs.workers import Interrupted
 
 Verdict = Literal["yes", "no", "open"]

@@ -32,9 +32,8 @@ from vftsim.study.figures.frames import CONFIDENCE, estimate_columns
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import Execution, Replications, replicate
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import Replications, replicate
 
 DEFAULT_MTBF_S = 365 * 86_400.0
 

@@ -47,9 +47,8 @@ from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.figures.resources import ceiling_pcpus, handling_domains
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import DEFAULT_REPLICATIONS, Execution, replicate
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import DEFAULT_REPLICATIONS, replicate
 from vftsim.study.runs.workers import Interrupted
 
 PILOT_STREAMS = 100

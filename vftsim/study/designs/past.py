@@ -19,8 +19,8 @@ from vftsim.study.designs.runner import simulate
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import changes
+from vftsim.study.runs.execution import Task
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import Task
 from vftsim.study.store.database import DATABASE
 from vftsim.study.store.files import to_json, write_json
 from vftsim.study.store.manifest import different

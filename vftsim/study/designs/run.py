@@ -14,9 +14,8 @@ from vftsim.stats.replications import replicate as rounds_of
 from vftsim.study.figures.names import check_names, watched
 from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.figures.summary import figures_in
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import Execution, Replications, replicate
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import Replications, replicate
 from vftsim.study.runs.results import RunResult
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.manifest import identity

@@ -21,9 +21,8 @@ from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load
 from vftsim.study.figures.frames import DataFrame, frame
 from vftsim.study.runs.estimate import Needs, needs_of
-from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.execution import Execution, Task
 from vftsim.study.runs.model import Model
-from vftsim.study.runs.replicate import Task
 
 PILOTS = 20
 SERIES = {"cpu_percent": "cpu", "load": "load"}

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from vftsim.errors import StorageError, UsageError
@@ -91,9 +90,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the database and give the directory back; take away what was made for nothing."""
         empty = False
         with contextlib.suppress(sqlite3.Error):
