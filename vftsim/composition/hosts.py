@@ -64,7 +64,8 @@ class NetworkSpec(Spec):
     loss: Annotated[float, replace(PERCENT, upper=50)] = Field(
         0.0,
         description="Packets that are lost on the way, in each direction of a host's link, each by itself; one that "
-        "stands for several frames is lost as one.",
+        "stands for several frames is a datagram, of which no frame may be missing, a message over TCP, or a train of "
+        "segments.",
     )
     background: dict[str, BackgroundTrafficSpec] = Field(
         default_factory=dict, description="Traffic that a host sends beside the workloads, by what it is."

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
+from vftsim.platform.io.packet import Flow, delivered, flows, lost, packets, workload
 from vftsim.spec.units import BitRate, DurationNs, S, format_rate
 from vftsim.workloads.common import new_packet
 from vftsim.workloads.iperf_reports import UdpFlowResult
@@ -182,9 +182,10 @@ class BulkUdpSpec(BulkClientsSpec):
         """Add the clients, each with its flow."""
         gap_parts = self.payload * 8 * S * 1024 // self.rate
         bulk = target.add_clients(udp_bulks, self, frame_bytes=self.frame_bytes, gap_parts=gap_parts)
-        flows = self.add_stations(target, bulk.row, udp_flows, on_client_room)
-        bulk.first_flow = flows[0].row
-        return UdpDriver(target, bulk, start_bulk_udp, self, flows)
+        target.engine.rows(flows)[bulk.flow].frame_bytes = self.frame_bytes
+        clients = self.add_stations(target, bulk.row, udp_flows, on_client_room)
+        bulk.first_flow = clients[0].row
+        return UdpDriver(target, bulk, start_bulk_udp, self, clients)
 
 
 class UdpDriver(BulkDriver):

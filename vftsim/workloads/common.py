@@ -10,7 +10,7 @@ from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, part
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.kernel.record import fields
 from vftsim.platform.delays import delays, install_buckets
-from vftsim.platform.io.packet import Application, applications, drop, flows, packet_list, packets, ports
+from vftsim.platform.io.packet import DATAGRAM, Application, applications, drop, flows, packet_list, packets, ports
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
 from vftsim.sampling import Draws, Streams, gamma_ns, uniform_ns
@@ -160,9 +160,11 @@ class Assembly:
             values["warmup_ns"] = self.window_ns[0]
         return add_row(self.engine, table, spec, **values)
 
-    def add_flow(self, kind: Kind, state_row: int, port: int = 0) -> int:
+    def add_flow(self, kind: Kind, state_row: int, port: int = 0, transport: int = DATAGRAM) -> int:
         """Add the flow of a workload's row; return the flow's row."""
-        return int(add_row(self.engine, flows, workload=self.engine.number(kind), state_row=state_row, port=port).row)
+        number = self.engine.number(kind)
+        row = add_row(self.engine, flows, workload=number, state_row=state_row, port=port, transport=transport)
+        return int(row.row)
 
     def add_delays(self) -> int:
         """Add a distribution of delays; return its row."""

@@ -16,6 +16,7 @@ from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import Outcome, Phase
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
+from vftsim.platform.io.packet import DATAGRAM
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
@@ -321,7 +322,7 @@ class Target(Assembly):
     def add_clients(self, table: Table[RecordT], spec: "WorkloadSpec", **values: Any) -> RecordT:
         """Add a workload: its record, with ``row``, ``port`` and ``flow``, and its flow."""
         record: Any = self.add_record(table, spec, port=self.port, **values)
-        record.flow = self.add_flow(spec.part, int(record.row), self.port)
+        record.flow = self.add_flow(spec.part, int(record.row), self.port, spec.transport)
         return record  # type: ignore[no-any-return]
 
 
@@ -434,7 +435,6 @@ class RunProfile:
 FEWEST_SERVED = 2000
 """Requests by which it is judged whether answers keep up: by chance some dozens more are under way at the end."""
 
-
 UNANSWERED = "Without an answer by the end"
 MOST_UNANSWERED = 0.1
 """Share of what was offered that may be under way at the end before a word is said of it."""
@@ -452,6 +452,7 @@ class WorkloadSpec(Spec):
     """What its clients ask for, each as ``figure <= number``: what a capacity search judges a run by."""
     fewest_judged: ClassVar[int] = 0
     """So many of what it offers a run has to measure for these objectives; fewer differ by chance.  0: any number."""
+    transport: ClassVar[int] = DATAGRAM
     needs_link: ClassVar[bool] = False
     """Whether its packets are sent by events of the run, and so cross a modelled link."""
     agents_may_be_many: ClassVar[bool] = False

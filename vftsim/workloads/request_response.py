@@ -29,7 +29,7 @@ from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
-from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets, workload
+from vftsim.platform.io.packet import MESSAGE, Flow, delivered, discarded, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePerSecond, S
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
@@ -333,6 +333,7 @@ class _RequestsSpec(WorkloadSpec):
     """Clients that send requests, each of which is one packet there and back."""
 
     speaks = "request"
+    transport = MESSAGE
     needs_link = True
     entries = (start_exchange,)
 

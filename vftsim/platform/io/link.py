@@ -5,8 +5,17 @@ The backlog has what is left of the frame in transmission, as the memory of a ca
 frame until its last bit has left.  Linux's queueing disciplines (``bfifo``) count only what has not been handed to the
 card: of the same size they take one frame more.
 
-What has left may be lost on its way, one independent of another (:func:`set_loss`).  By default nothing is: the lab's
-switched gigabit network is not known to drop.  Left out: losses in rows, such as those of radio.
+What has left may be lost on its way, each frame independent of others (:func:`set_loss`).  By default nothing is: the
+lab's switched gigabit network is not known to drop.  Of a packet that stands for several frames
+
+* a datagram is lost if any is (RFC 791: fragments of an incomplete datagram are discarded);
+* a message over TCP comes a round trip of the network later if three frames or more follow the last that is lost
+  (fast retransmit, RFC 5681, 3.2; several losses at once, RFC 2018), and is lost otherwise: whoever waits for it asks
+  again after a time that stands for TCP's time-out;
+* a train of TCP's segments goes on without those that are lost.
+
+Assumption: what TCP sends again is not lost a second time.  Left out: losses in rows, such as those of radio; TCP's
+window for a message.
 """
 
 import math
@@ -16,7 +25,18 @@ import numpy as np
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, part
 from vftsim.kernel.inputs import Feeder, draw
-from vftsim.platform.io.packet import drop, drops, packets
+from vftsim.platform.io.packet import (
+    DATAGRAM,
+    FULL_FRAME_BYTES,
+    TRAIN,
+    Flow,
+    copy,
+    cut,
+    drop,
+    drops,
+    flows,
+    packets,
+)
 from vftsim.sampling import Draws
 from vftsim.sampling.draws import FloatArray, IntArray
 from vftsim.spec.units import BYTE_COUNT
@@ -26,6 +46,9 @@ BITS_NS = 8_000_000_000
 
 _LOSSES_AT_ONCE = 1024
 """Losses that may fall on one instant, as of outputs that leave together."""
+
+_DUPLICATES = 3
+"""Duplicate acknowledgements after which TCP sends a segment again (RFC 5681, 3.2)."""
 
 LONGEST_NS = 1 << 61
 """Stands for any longer time, so that sums of times stay within 64 bits."""
@@ -174,12 +197,27 @@ def reserve(sim: Sim, link: Link, size_bytes: int, duration_ns: int) -> None:
 
 
 @part
-def is_lost(sim: Sim, link: Link) -> bool:
-    """Tell whether the next frame of a link is lost on its way."""
+def next_lost(sim: Sim, link: Link, frames: int) -> int:
+    """Let frames of a link go as far as to the first that is lost on its way; return its number, 0 if none is."""
     if link.until_lost == 0:
         link.until_lost = draw(sim, link.losses)
-    link.until_lost -= 1
-    return link.until_lost == 0
+    if link.until_lost > frames:
+        link.until_lost -= frames
+        return 0
+    number = link.until_lost
+    link.until_lost = 0
+    return number
+
+
+@part
+def last_lost(sim: Sim, link: Link, frames: int) -> int:
+    """Let frames of a link go; return the number of the last that is lost on its way, 0 if none is."""
+    last = 0
+    number = next_lost(sim, link, frames)
+    while number > 0:
+        last += number
+        number = next_lost(sim, link, frames - last)
+    return last
 
 
 @part
@@ -189,7 +227,48 @@ def transmit(sim: Sim, link: Link, packet: int, on_arrival: int) -> None:
     arrival_ns = occupy(sim, link, frame.size_bytes)
     if arrival_ns < 0:
         drop(sim, packet, link.queue_full)
-    elif link.losses != 0 and is_lost(sim, link):
-        drop(sim, packet, link.lost)
+    elif link.losses != 0:
+        transmit_lossy(sim, link, flows(sim)[frame.flow], packet, arrival_ns, on_arrival)
     else:
         at(sim, arrival_ns, EventKind.DELIVERY, frame.entity, on_arrival, packet)
+
+
+@part
+def transmit_lossy(sim: Sim, link: Link, flow: Flow, packet: int, arrival_ns: int, on_arrival: int) -> None:
+    """Let a packet arrive as far as its frames do; if all do, at ``arrival_ns``."""
+    frame_bytes = flow.frame_bytes if flow.frame_bytes > 0 else FULL_FRAME_BYTES
+    frames = max(1, -(-packets(sim)[packet].size_bytes // frame_bytes))
+    if flow.transport == TRAIN and frames > 1:
+        transmit_train(sim, link, flow, packet, frames, arrival_ns, on_arrival)
+        return
+    last = last_lost(sim, link, frames)
+    if last > 0 and (flow.transport == DATAGRAM or frames - last < _DUPLICATES):
+        drop(sim, packet, link.lost)
+    else:
+        again_ns = 2 * link.latency_ns if last > 0 else 0
+        at(sim, arrival_ns + again_ns, EventKind.DELIVERY, packets(sim)[packet].entity, on_arrival, packet)
+
+
+@part
+def transmit_train(
+    sim: Sim, link: Link, flow: Flow, packet: int, frames: int, arrival_ns: int, on_arrival: int
+) -> None:
+    """Let what is left of a train between the frames that it loses arrive as packets, and drop each of those."""
+    entity = packets(sim)[packet].entity
+    frame_ns = transmission_ns(link, packets(sim)[packet].size_bytes) // frames
+    number = next_lost(sim, link, frames)
+    while number > 0:
+        if number > 1:
+            head = copy(sim, packet)
+            cut(sim, flow, head, 0, number - 1)
+            head_ns = arrival_ns - (frames - number + 1) * frame_ns
+            at(sim, head_ns, EventKind.DELIVERY, entity, on_arrival, head)
+        gone = packet if number == frames else copy(sim, packet)
+        cut(sim, flow, gone, number - 1, 1)
+        drop(sim, gone, link.lost)
+        if gone == packet:
+            return
+        cut(sim, flow, packet, number, frames - number)
+        frames -= number
+        number = next_lost(sim, link, frames)
+    at(sim, arrival_ns, EventKind.DELIVERY, entity, on_arrival, packet)

@@ -70,6 +70,9 @@ class Flow(Record):
     ``size_bytes`` is the size on the wire of packets that are drawn beforehand.  Gaps between packets that come out are
     watched from ``watched_ns`` (0: never) until ``unwatched_ns``: ``seen_ns`` is when the last one came, ``gap_ns`` the
     longest gap that ended in that time, and ``gap_end_ns`` its end.
+
+    A packet stands for frames of ``frame_bytes`` (0: :data:`FULL_FRAME_BYTES`); how the ``transport`` makes up for one
+    that is lost, :mod:`.link` says.
     """
 
     row: int
@@ -82,6 +85,8 @@ class Flow(Record):
     seen_ns: int
     gap_ns: int
     gap_end_ns: int
+    transport: int
+    frame_bytes: int
 
 
 class Application(Record):
@@ -109,6 +114,12 @@ flows = Table("flows", Flow, 4096)
 applications = Table("applications", Application, 4096)
 drops = Table("drops", Drops, 4096)
 packet_list = Chain(packets, "link")
+
+DATAGRAM, MESSAGE, TRAIN = 0, 1, 2
+"""Transports: UDP; TCP that carries a whole message; TCP whose segments are handled together."""
+
+FULL_FRAME_BYTES = 1538
+"""Of Ethernet on the wire: 1500 bytes of data, 14 + 4 of header and check sequence, 20 of preamble and gap."""
 
 REFUSED = -1
 """Answer of :func:`reserve` for a packet that finds no place."""
@@ -217,6 +228,11 @@ def go_on(sim: Sim, program: Application, packet: int) -> None:
 @workload.slot
 def delivered(sim: Sim, flow: Flow, packet: int) -> None:
     """Take back a packet that has left the host, or has crossed the network; the flow frees it."""
+
+
+@workload.slot
+def cut(sim: Sim, flow: Flow, packet: int, first: int, count: int) -> None:
+    """Let a packet of a train stand for so many of its frames, from number ``first`` (0: the first) on."""
 
 
 @workload.slot

@@ -8,6 +8,7 @@ from pydantic import Field
 from vftsim.errors import ConservationError
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.delays import histogram
+from vftsim.platform.io.packet import MESSAGE
 from vftsim.spec.base import Items, Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent
 from vftsim.stats import DelayHistogram
@@ -289,5 +290,5 @@ class ServiceSpec(ApplicationSpec):
             wait=context.add_delays(),
         )
         if self.calls:
-            record.flow = context.add_flow(service_call, int(record.row))
+            record.flow = context.add_flow(service_call, int(record.row), transport=MESSAGE)
         return ServiceProgram(context, self, record)

@@ -16,7 +16,7 @@ from vftsim.kernel import EventKind, Sim, at, entry, event, part
 from vftsim.kernel.inputs import draw
 from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.io.link import links, transmit
-from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
+from vftsim.platform.io.packet import TRAIN, Flow, cut, delivered, flows, lost, packets, workload
 from vftsim.sampling import Draws, uniform_ns
 from vftsim.spec.units import BYTE_COUNT, ByteCount, DurationNs, PeriodNs, PositiveDurationNs, S
 from vftsim.workloads.iperf_reports import TcpConnectionResult, iperf2_of_tcp
@@ -192,6 +192,14 @@ def on_client_delay(sim: Sim, connection_row: int, token: int) -> None:
         send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
 
 
+@bulk_tcp.implements(cut)
+def cut_segments(sim: Sim, flow: Flow, packet: int, first: int, count: int) -> None:
+    """Let a packet carry so many of its segments."""
+    carried = packets(sim)[packet]
+    carried.message = (carried.message // COUNTS + first) * COUNTS + count
+    carried.size_bytes = count * flow.frame_bytes
+
+
 @bulk_tcp.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
     bulks(sim)[flow.state_row].dropped += 1
@@ -285,6 +293,7 @@ class BulkTcpSpec(BulkClientsSpec):
     part = bulk_tcp
     products = ("iperf", "iperf3")
     speaks = "tcp"
+    transport = TRAIN
     entries = (start_bulk_tcp,)
     actions = (on_client_room,)
     outcomes = (TcpTest,)
@@ -371,6 +380,7 @@ class BulkTcpSpec(BulkClientsSpec):
             most_segments=self.most_segments,
             window_segments=self.window_segments,
         )
+        target.engine.rows(flows)[bulk.flow].frame_bytes = self.mss + HEADER_BYTES
         added = self.add_stations(target, bulk.row, connections, on_client_room)
         bulk.first_connection = added[0].row
         if self.reaction:

@@ -47,13 +47,18 @@ def mark_beyond(sim: Sim, connection: Connection, first: int, end: int) -> None:
 
 
 @part
+def is_marked(connection: Connection, segment: int) -> bool:
+    """Tell whether a segment has come too early."""
+    word = segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)
+    return connection.beyond[word] & (1 << (segment % WORD_BITS)) != 0
+
+
+@part
 def unmark(connection: Connection, segment: int) -> bool:
     """Forget that a segment came too early; tell whether it had."""
-    word = segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)
-    bit = 1 << (segment % WORD_BITS)
-    if connection.beyond[word] & bit == 0:
+    if not is_marked(connection, segment):
         return False
-    connection.beyond[word] -= bit
+    connection.beyond[segment // WORD_BITS % (MOST_IN_WINDOW // WORD_BITS)] -= 1 << (segment % WORD_BITS)
     connection.beyond_count -= 1
     return True
 

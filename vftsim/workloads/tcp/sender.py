@@ -12,11 +12,16 @@ Rules, in segments:
   that follow for the same segment leave it (RFC 5681, 3.1).  Round trips come from time stamps (RFC 7323), so
   retransmissions need no exception.
 
-Left out: selective acknowledgement (several losses in one window take a round trip each), CUBIC, window scaling by the
-receiver's buffer use (the receive window is constant), the Nagle algorithm, connection set-up and close.
+* **Segments handled together** (offload) are acknowledged together: how many have come beyond a missing one, and which,
+  selective acknowledgements tell (RFC 6675, 4).  Simplification: as the receiver knows it when the sender asks, half a
+  round trip early.
+
+Left out: other uses of selective acknowledgement (several losses in one window take a round trip each), CUBIC, window
+scaling by the receiver's buffer use (the receive window is constant), the Nagle algorithm, connection set-up and close.
 """
 
 from vftsim.kernel import EventKind, Sim, at, part
+from vftsim.workloads.tcp.receiver import is_marked
 from vftsim.workloads.tcp.records import COUNTS, NO_SEGMENT, Bulk, Connection
 
 DUPLICATES = 3
@@ -36,14 +41,23 @@ def start_sender(bulk: Bulk, connection: Connection) -> None:
 def next_segments(sim: Sim, bulk: Bulk, connection: Connection) -> int:
     """Return what may be sent now (as :mod:`.records` writes it), 0 if nothing; it stays to be sent."""
     if connection.resend != NO_SEGMENT:
-        count = max(1, min(bulk.most_segments, connection.recover - connection.resend))
-        return connection.resend * COUNTS + count
+        return connection.resend * COUNTS + missing_segments(bulk, connection)
     open_segments = connection.una + min(connection.window, bulk.window_segments) - connection.nxt
     # Beyond what was sent before the last loss there is nothing new to send once time is up.
     is_new = connection.nxt >= connection.recover
     if open_segments <= 0 or (is_new and sim.now_ns >= connection.end_ns):
         return 0
     return connection.nxt * COUNTS + min(open_segments, bulk.most_segments)
+
+
+@part
+def missing_segments(bulk: Bulk, connection: Connection) -> int:
+    """Return how many segments are sent again at once: those up to the next that has arrived."""
+    count = 1
+    most = min(bulk.most_segments, connection.recover - connection.resend)
+    while count < most and not is_marked(connection, connection.resend + count):
+        count += 1
+    return count
 
 
 @part
@@ -90,7 +104,7 @@ def take_acknowledgement(
         if connection.nxt > connection.una:
             set_timer(sim, connection, on_due)
     elif expected == connection.una and connection.nxt > connection.una:
-        duplicated(connection)
+        duplicated(bulk, connection)
 
 
 @part
@@ -128,13 +142,17 @@ def grow(connection: Connection, count: int) -> None:
 
 
 @part
-def duplicated(connection: Connection) -> None:
-    """Take in a duplicate acknowledgement."""
+def duplicated(bulk: Bulk, connection: Connection) -> None:
+    """Take in a duplicate acknowledgement; of segments handled together it tells how many have come."""
     connection.duplicates += 1
+    if bulk.most_segments > 1:
+        connection.duplicates = max(connection.duplicates, connection.beyond_count)
     if connection.is_recovering:
         connection.window += 1
+        if bulk.most_segments > 1:
+            connection.window = max(connection.window, connection.threshold + connection.beyond_count)
     # Not for what was sent before the last recovery or time-out (RFC 6582, 3.2).
-    elif connection.duplicates == DUPLICATES and connection.una >= connection.recover:
+    elif connection.duplicates >= DUPLICATES and connection.una >= connection.recover:
         connection.is_recovering = True
         connection.recoveries += 1
         connection.recover = connection.nxt

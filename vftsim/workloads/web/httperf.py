@@ -25,7 +25,7 @@ from vftsim.outcome import Outcome, attribute, declare
 from vftsim.platform.delays import add_delay, histogram
 from vftsim.platform.io.host_cards import send_to_host
 from vftsim.platform.io.link import never_fits
-from vftsim.platform.io.packet import Flow, delivered, lost, packets, workload
+from vftsim.platform.io.packet import MESSAGE, Flow, delivered, lost, packets, workload
 from vftsim.spec.units import ByteCount, DurationNs, PeriodNs, PositiveDurationNs, RatePerSecond
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
@@ -367,6 +367,7 @@ class HttperfSpec(LoadProfileSpec, WorkloadSpec):
 
     part = httperf
     speaks = "http"
+    transport = MESSAGE
     load_key = "rate"
     objectives = ("answered >= 90",)
     needs_link = True
