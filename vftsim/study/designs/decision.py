@@ -47,6 +47,7 @@ from vftsim.study.designs.decision_figures import (
     undeclared_units,
 )
 from vftsim.study.designs.failover import ALL, FEWER, FEWER_FAILED, Crashes, lost_in_its_crash, protected_domain
+from vftsim.study.designs.points import PROTECTION
 from vftsim.study.designs.protections import fitting
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.objective import Objective, in_units
@@ -273,6 +274,7 @@ def decide(
     manifest = execution.manifest(
         list(models.values()), "compare", common, wanted=replications, interrupted=interrupted
     )
+    manifest["compare"] = {PROTECTION: list(models)}
     bands = _bands(models, name, play, done) if request.bands and not interrupted else {}
     over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []
     return Decision(

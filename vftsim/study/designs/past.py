@@ -14,7 +14,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.spec.suggest import with_article
-from vftsim.study.designs.points import Point
+from vftsim.study.designs.points import PROTECTION, Point
 from vftsim.study.designs.runner import simulate
 from vftsim.study.figures.frames import DataFrame, factor_columns, frame
 from vftsim.study.figures.summary import Summary
@@ -124,12 +124,15 @@ def _command(folder: Path) -> str:
 
 
 def _points(folder: Path) -> list[StoredPoint]:
-    """Return the points of a result; those of a run or a comparison are its models."""
+    """Return the points of a result; those of a run or a comparison are its models, or one under each mechanism."""
     if (folder / NAME).is_file() or _command(folder) in ("study", "sweep"):
         return read_points(folder)
+    manifest = read_manifest(folder)
+    kinds = design_of(manifest).get(PROTECTION)
+    values = [{PROTECTION: kind} for kind in kinds] if kinds else [{}] * len(manifest["models"])
     return [
-        StoredPoint(number, model["label"], {}, ModelSpec.model_validate(model["resolved"]), model["sha256"])
-        for number, model in enumerate(read_manifest(folder)["models"])
+        StoredPoint(n, model["label"], of_model, ModelSpec.model_validate(model["resolved"]), model["sha256"])
+        for n, (model, of_model) in enumerate(zip(manifest["models"], values, strict=True))
     ]
 
 

@@ -13,6 +13,7 @@ from vftsim.errors import UsageError, VftsimError
 from vftsim.study.runs.model import Model
 from vftsim.study.store.database import DATABASE, check_directory, damage, reading, unsound
 from vftsim.study.store.files import Ledger
+from vftsim.study.store.manifest import identity_of
 from vftsim.study.store.store import ANSWER, MANIFEST, unpacked
 
 
@@ -84,6 +85,9 @@ def model_of(manifest: Mapping[str, Any], number: int = 0) -> Model:
     return Model(about["label"], spec, tuple(about["set"]), tuple(about["notes"]))
 
 
+_OF_RUNS = identity_of("", 0).keys()
+
+
 def records_of(folder: Path, manifest: Mapping[str, Any], number: int = 0) -> list[tuple[int, RunRecord]]:
     """Return the replications that a manifest names, those of one model; refuse damaged or foreign ones, and a gap."""
     found = [(n, _record(data)) for n, data in stored(folder, manifest["models"][number]["sha256"], manifest)]
@@ -103,7 +107,8 @@ def stored(folder: Path, model_sha256: str, manifest: Mapping[str, Any]) -> list
 def stored_of(folder: Path, models: Collection[str], manifest: Mapping[str, Any]) -> Iterator[tuple[str, int, Any]]:
     """Yield what is in the store of models, as far as the manifest names it: the model's hash, number, data.
 
-    The database is read at once, for all models; refuses a damaged replication.
+    Runs alone: what more than a model determines, as a crash of it, is another study.  The database is read at once,
+    for all models; refuses a damaged replication.
     """
     with reading(folder) as connection:
         studies = {study: json.loads(text) for study, text in connection.execute("SELECT id, identity FROM studies")}
@@ -114,7 +119,8 @@ def stored_of(folder: Path, models: Collection[str], manifest: Mapping[str, Any]
     wanted, kept = set(manifest["replications"]), dict[tuple[str, int], tuple[str, bytes, str]]()
     for study, key, number, data, sha256 in rows:
         model, seed = studies[study].get("model"), studies[study].get("seed")
-        if number in wanted and model in models and seed == manifest["seed"]:
+        is_of_runs = studies[study].keys() <= _OF_RUNS
+        if is_of_runs and number in wanted and model in models and seed == manifest["seed"]:
             kept[model, number] = key, data, sha256
     for (model, number), (key, data, sha256) in sorted(kept.items()):
         if (whole := unpacked(key, number, data, sha256)) is None:
