@@ -254,10 +254,13 @@ def test_a_winner_that_fails_with_fresh_seeds_is_out(monkeypatch):
     assert [each.failed_again for each in search.candidates] == [False, True, False]
 
 
-def test_a_budget_ends_the_search_and_that_is_said(monkeypatch):
-    search, winner, _ = searched(monkeypatch, lambda x: 0.1, choices=WIDE, looks=1, budget=45)
-    assert winner is None or search.unknown_below(winner)
-    assert search.runs <= 45
+@pytest.mark.parametrize("looks", [1, 500])
+def test_a_budget_ends_the_search_and_that_is_said(monkeypatch, looks):
+    """Looks leave runs to close with: of 96 configurations two are looked at where 46 runs are all there are."""
+    search, winner, _ = searched(monkeypatch, lambda x: 0.1, choices=WIDE, looks=looks, budget=46)
+    assert winner is not None
+    assert search.unknown_below(winner) or winner is search.candidates[0]
+    assert search.runs <= 46
 
 
 def test_nothing_is_chosen_where_nothing_does(monkeypatch):

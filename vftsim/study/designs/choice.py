@@ -193,23 +193,25 @@ def _answers(choice: Choice) -> list[str]:
 def _why_nothing_cheaper(choice: Choice, winner: searching.Candidate) -> str:
     """Return what is known of the configurations that would be chosen instead if they met the objectives."""
     preferred = choice.preferred
-    named = "cheaper" if all(each.cost < winner.cost for each in preferred) else "cheaper or equally cheap"
+    is_cheaper = all(each.cost < winner.cost for each in preferred)
+    named = "cheaper {}" if is_cheaper else "{} at a lower cost, or named before it at the same,"
+    one, several = map(named.format, ("configuration", "configurations"))
     if not choice.is_settled:
         unseen = sum(each.is_new for each in preferred)
         unclear = sum(bool(each.n) and each.verdict == searching.OPEN for each in preferred)
         return (
-            f"More runs may change that: of {len(preferred)} {named} configurations {unseen} were not looked at "
-            f"(--budget) and {unclear} stay open, most after {searching.STEPS[-1]} runs."
+            f"More runs may change that: of {len(preferred)} {several} {unseen} were not looked "
+            f"at (--budget) and {unclear} stay open, most after {searching.STEPS[-1]} runs."
         )
     if not preferred:
         return "Nothing is cheaper."
     counts = Counter(each.verdict for each in preferred)
     if len(counts) == 1:
         (verdict, count), *_ = counts.items()
-        which = f"all {count} {named} configurations" if count > 1 else f"the one {named} configuration"
-        return f"More runs cannot change that: {which} {_WHY_NOT[verdict][count > 1]}."
+        they = f"all {count} {several}" if count > 1 else f"the one {one}"
+        return f"More runs cannot change that: {they} {_WHY_NOT[verdict][count > 1]}."
     reasons = listing([f"{count} {_WHY_NOT[verdict][count > 1]}" for verdict, count in counts.items()])
-    return f"More runs cannot change that: of {len(preferred)} {named} configurations {reasons}."
+    return f"More runs cannot change that: of {len(preferred)} {several} {reasons}."
 
 
 def _evidence(choice: Choice) -> Table:

@@ -189,8 +189,9 @@ class Search:
     # Look
 
     def _explore(self) -> None:
+        """Run configurations a few times each, as far as the budget leaves runs to close with."""
         if len(self.candidates) <= self.request.looks:
-            self._look(self.candidates)
+            self._look(self.candidates[: (self.request.budget - STEPS[-1]) // FEW])
             return
         optuna = extra("optuna", EXTRA, COMMAND)
         by_values = {tuple(each.point.values.values()): each for each in self.candidates}
@@ -200,7 +201,7 @@ class Search:
             study = optuna.create_study(directions=directions, sampler=sampler)
             spaces = {n: optuna.distributions.CategoricalDistribution(v) for n, v in self.request.choices.items()}
             seen = 0
-            while seen < self.request.looks and self._has_room(BATCH * FEW):
+            while seen < self.request.looks and self._has_room(BATCH * FEW + STEPS[-1]):
                 proposals, new = list[tuple[Any, Candidate | None]](), list[Candidate]()
                 for _ in range(BATCH * _MOST_ASKED):
                     trial = study.ask(spaces)
