@@ -1,6 +1,7 @@
 """The package's own functions: what the commands do, as objects that print themselves."""
 
 import math
+import pickle
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from tests.report.conftest import SERVER
 from vftsim.errors import UsageError
 from vftsim.interface.common import plan_of
 from vftsim.stats import t_interval
+from vftsim.study.designs import failover
 from vftsim.study.figures.frames import as_dataset, estimate_columns, frame
 from vftsim.tracing.trace import usual_window_ns
 
@@ -173,6 +175,28 @@ def test_a_study_is_kept_listed_exported_run_again_and_checked(tmp_path):
     assert vftsim.replay(folder, 3) is True
     assert not vftsim.check(folder).damage
     assert str(vftsim.open(folder)) == str(result)
+
+
+def test_runs_of_mechanisms_are_exported_and_run_again_beside_crashes_of_the_same_models(tmp_path, monkeypatch):
+    monkeypatch.setattr(failover, "STEADY_AFTER_NS", 2_000_000_000)
+    model, folder = vftsim.load("job-database", SHORT[:2]), tmp_path / "out"
+    vftsim.decide(model, "none,checkpoint", replications=2, prices=False, directory=folder)
+    table = vftsim.export(folder)
+    assert list(table.protection) == ["none", "checkpoint"] * 2
+    assert list(table["domains.vm.protection.states"].notna()) == [False, True] * 2
+    assert [vftsim.replay(folder, run) for run in range(4)] == [True] * 4
+
+
+def test_results_go_to_other_processes_before_and_after_somebody_reads_them(model):
+    results = [
+        vftsim.run(model, 2),
+        vftsim.compare([model, model], 2),
+        vftsim.sweep("xen-media-native", ["streams=10,20"], replications=1, overrides=SHORT[:2]),
+    ]
+    for result in results:
+        sent = pickle.dumps(result)
+        assert str(pickle.loads(sent)) == str(result)
+        assert str(pickle.loads(pickle.dumps(result))) == str(result)
 
 
 def test_calls_of_nothing_are_refused_in_words(model, tmp_path):

@@ -21,8 +21,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
+from operator import attrgetter
 from statistics import fmean
 from typing import Any, Literal
 
@@ -166,8 +167,12 @@ class Figure(ABC):
         self.observed_as = observed_as
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.owner, self.name = owner, name
         self.label = self.label or name.replace("_", " ")
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[type, str]]:
+        """Pickle where it is declared: what computes it may be a function without a name."""
+        return getattr, (self.owner, self.name)
 
     @property
     def metric(self) -> str:
@@ -298,14 +303,13 @@ class Rate(Figure):
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the whole and its parts."""
         for path, take in self.of.parts(outcome):
-            yield Entry((self.name, *path), self, Mean(), self._observe(take), bool(self.headline) and not path)
+            yield Entry(
+                (self.name, *path), self, Mean(), partial(self._observe, take), bool(self.headline) and not path
+            )
 
-    def _observe(self, take: Callable[[Any], Any]) -> Callable[[Any], float]:
-        def observe(outcome: Any) -> float:
-            held, seconds = self.of.held(outcome), outcome.seconds
-            return self.factor * take(held) / seconds if held is not None and seconds > 0 else math.nan
-
-        return observe
+    def _observe(self, take: Callable[[Any], Any], outcome: Any) -> float:
+        held, seconds = self.of.held(outcome), outcome.seconds
+        return self.factor * take(held) / seconds if held is not None and seconds > 0 else math.nan
 
 
 class Quotient(Figure):
@@ -322,19 +326,15 @@ class Quotient(Figure):
         """Yield the whole and its parts; of shares of the whole only the parts."""
         for path, take in self.top.parts(outcome):
             if path or not self.of_whole:
-                yield Entry(
-                    (self.name, *path), self, self.estimator, self._observe(take), bool(self.headline) and not path
-                )
+                observe, leads = partial(self._observe, take), bool(self.headline) and not path
+                yield Entry((self.name, *path), self, self.estimator, observe, leads)
 
-    def _observe(self, take: Callable[[Any], Any]) -> Callable[[Any], tuple[float, float]]:
-        def observe(outcome: Any) -> tuple[float, float]:
-            is_whole = self.of_whole or self.top.by is None
-            bottom = math.fsum(
-                (_whole_of(each) if is_whole or not each.by else take)(each.held(outcome)) for each in self.bottoms
-            )
-            return float(take(self.top.held(outcome))), bottom
-
-        return observe
+    def _observe(self, take: Callable[[Any], Any], outcome: Any) -> tuple[float, float]:
+        is_whole = self.of_whole or self.top.by is None
+        bottom = math.fsum(
+            (_whole_of(each) if is_whole or not each.by else take)(each.held(outcome)) for each in self.bottoms
+        )
+        return float(take(self.top.held(outcome))), bottom
 
 
 class Delays(Figure):
@@ -355,7 +355,7 @@ class Delays(Figure):
         """Yield the statistics, and the listed percentiles."""
         for name, take in _OF_DELAYS.items():
             of_runs = Median() if name in _EXTREMES else Mean()
-            yield Entry((self.name, name), self, of_runs, self._statistic(take), name in self._leading)
+            yield Entry((self.name, name), self, of_runs, partial(self._statistic, take), name in self._leading)
         led = [percent_of(word) for word in self._leading]
         for percent in dict.fromkeys((*self.percents, *(each for each in led if each is not None))):
             yield self._percentile(percent)
@@ -378,12 +378,9 @@ class Delays(Figure):
         distribution = self.held(outcome)
         return distribution if distribution.count else None
 
-    def _statistic(self, take: Callable[[Any], float]) -> Callable[[Any], float]:
-        def observe(outcome: Any) -> float:
-            distribution = self.held(outcome)
-            return take(distribution) / self.unit_ns if distribution.count else math.nan
-
-        return observe
+    def _statistic(self, take: Callable[[Any], float], outcome: Any) -> float:
+        distribution = self.held(outcome)
+        return take(distribution) / self.unit_ns if distribution.count else math.nan
 
 
 class Series(Figure):
@@ -400,14 +397,12 @@ class Series(Figure):
         """Yield the mean under the figure's name, and the other statistics below it."""
         for name, take in _OF_SERIES.items():
             path = (self.name,) if name == "mean" else (self.name, name)
-            yield Entry(path, self, Mean(), self._statistic(take), bool(self.headline) and name == "mean")
+            observe, leads = partial(self._statistic, take), bool(self.headline) and name == "mean"
+            yield Entry(path, self, Mean(), observe, leads)
 
-    def _statistic(self, take: Callable[[list[float]], float]) -> Callable[[Any], float]:
-        def observe(outcome: Any) -> float:
-            samples = self.held(outcome)
-            return float(take(samples)) if samples else math.nan
-
-        return observe
+    def _statistic(self, take: Callable[[list[float]], float], outcome: Any) -> float:
+        samples = self.held(outcome)
+        return float(take(samples)) if samples else math.nan
 
 
 def total(**about: Any) -> Any:
@@ -515,11 +510,15 @@ class _Taken:
         return None if held is None else self.take(held)
 
 
+def _sd(distribution: DelayHistogram) -> float:
+    return distribution.sd if distribution.count > 1 else math.nan
+
+
 _OF_DELAYS: dict[str, Callable[[Any], float]] = {
-    "mean": lambda found: found.mean,
-    "sd": lambda found: found.sd if found.count > 1 else math.nan,
-    "min": lambda found: found.min,
-    "max": lambda found: found.max,
+    "mean": attrgetter("mean"),
+    "sd": _sd,
+    "min": attrgetter("min"),
+    "max": attrgetter("max"),
 }
 _EXTREMES = ("min", "max")
 """One observation of a run, which may be far off in a few: their mean is that of what few runs have shown."""
@@ -529,29 +528,29 @@ def _variance(samples: list[float]) -> float:
     return float(np.var(samples, ddof=1)) if len(samples) > 1 else math.nan
 
 
-def _percentile_of(percent: float) -> Callable[[list[float]], float]:
-    """Return what takes a percentile as :func:`numpy.percentile` does, which takes sixty times as long for 40 samples.
+def _sd_of_samples(samples: list[float]) -> float:
+    return math.sqrt(_variance(samples)) if len(samples) > 1 else math.nan
+
+
+def _percentile_of(percent: float, samples: list[float]) -> float:
+    """Return a percentile as :func:`numpy.percentile` does, which takes sixty times as long for 40 samples.
 
     A result has four of each series, phase and replication.
     """
-
-    def percentile(samples: list[float]) -> float:
-        ordered = sorted(samples)
-        place = (len(ordered) - 1) * (percent / 100.0)
-        below = math.floor(place)
-        low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
-        past = place - below
-        # From the nearer end, which is then given exactly.
-        return float(low + (high - low) * past if past < 0.5 else high - (high - low) * (1.0 - past))
-
-    return percentile
+    ordered = sorted(samples)
+    place = (len(ordered) - 1) * (percent / 100.0)
+    below = math.floor(place)
+    low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
+    past = place - below
+    # From the nearer end, which is then given exactly.
+    return float(low + (high - low) * past if past < 0.5 else high - (high - low) * (1.0 - past))
 
 
 _OF_SERIES: dict[str, Callable[[list[float]], float]] = {
-    "mean": lambda samples: math.fsum(samples) / len(samples),
+    "mean": fmean,
     "variance": _variance,
-    "sd": lambda samples: math.sqrt(_variance(samples)) if len(samples) > 1 else math.nan,
+    "sd": _sd_of_samples,
     "min": min,
     "max": max,
-    **{f"p{percent}": _percentile_of(percent) for percent in PERCENTS},
+    **{f"p{percent}": partial(_percentile_of, percent) for percent in PERCENTS},
 }

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -271,16 +271,17 @@ class Points(Sequence[Point]):
         return self.rows[number % len(self.rows)]
 
     @cached_property
-    def _model(self) -> Callable[[int], Model]:
-        """Makes the model of a point.
+    def _made(self) -> dict[int, Model]:
+        """Models of points: all of a design that people look at; of a larger one, where the next is made, the last."""
+        return {}
 
-        Those of a design that people look at are kept; of a larger one, where the next is made, the last.
-        """
-        return lru_cache(len(self) if len(self) <= MOST_DRAWN else 1)(self._made)
-
-    def _made(self, number: int) -> Model:
-        model = self._source(number).model(self._values(number))
-        return model if self.least_ns is None else model.quick(self.least_ns)
+    def _model(self, number: int) -> Model:
+        if number not in self._made:
+            model = self._source(number).model(self._values(number))
+            if len(self) > MOST_DRAWN:
+                self._made.clear()
+            self._made[number] = model if self.least_ns is None else model.quick(self.least_ns)
+        return self._made[number]
 
 
 def refuse_many(count: int) -> None:
