@@ -8,6 +8,8 @@ import pytest
 
 from tests.composition.media_systems import MS, host, run
 from tests.tracing.slices import slices
+from vftsim.report.charts import empty_figure
+from vftsim.study.runs.results import write_figure
 from vftsim.tracing.chrome import write_chrome
 from vftsim.tracing.explain import explain, format_parts, total_ns
 from vftsim.tracing.gantt import draw_gantt
@@ -115,6 +117,18 @@ def test_gantt_of_a_window_in_which_nothing_ran_has_its_pcpus(traced):
     ax = Figure().subplots()
     draw_gantt(replace(traced[1], slices=[]), ax)
     assert [t.get_text() for t in ax.get_yticklabels()] == ["pCPU 0", "pCPU 1"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_gantt_of_many_domains_names_them_within_the_figure_in_colours_of_their_own(traced, tmp_path):
+    figure, ax = empty_figure(10.0, 3.0)
+    names = tuple(f"generator-{n}.0" for n in range(24))
+    slices = [replace(traced[1].slices[0], vcpu=n) for n in range(24)]
+    draw_gantt(replace(traced[1], vcpu_names=names, slices=slices), ax)
+    write_figure(figure, tmp_path / "gantt.png")
+    legend = ax.get_legend()
+    assert legend.get_window_extent().width < figure.bbox.width
+    assert len({patch.get_facecolor() for patch in legend.get_patches()}) == 24
 
 
 def test_gantt_draws_every_pcpu(traced):
