@@ -119,6 +119,7 @@ def test_attempts_of_the_benchmark_follow_the_profile_in_each_step_anew(engine: 
     spec = load_model("lab-native", [f"workloads.calls.{setting}" for setting in settings]).spec
     for step, load in zip(run_model(spec, 1, 0, engine).steps(), (50, 60), strict=True):
         assert step.samples("load") == pytest.approx([load, load, 3 * load, 0, load, load], abs=1)
+        assert (step.effective, step.carried) == (pytest.approx(load * 7 / 6, abs=1), pytest.approx(load, abs=1))
 
 
 def test_a_load_whose_peak_is_above_what_was_fitted_is_outside():

@@ -151,16 +151,15 @@ class LoadProfileSpec(Spec):
             due_ns += stretch.duration
         return due_ns
 
-    def load_before_ns(self, length_ns: int) -> float:
-        """Return in what time at the usual rate as much comes as in so long before the start, profile after profile."""
+    def load_ns(self, end_ns: int) -> float:
+        """Return in what time at the usual rate as much comes as from the start to ``end_ns``; below 0 before it."""
         if not self.load_profile:
-            return length_ns
-        whole, left_ns = divmod(length_ns, self.profile_ns)
+            return end_ns
+        whole, left_ns = divmod(end_ns, self.profile_ns)
         loads_ns = [whole * self.mean_share * self.profile_ns]
-        for stretch in reversed(self.load_profile):
-            part_ns = min(left_ns, stretch.duration)
-            loads_ns.append(part_ns * stretch.rate / 100.0)
-            left_ns -= part_ns
+        for stretch in self.load_profile:
+            loads_ns.append(min(left_ns, stretch.duration) * stretch.rate / 100.0)
+            left_ns -= min(left_ns, stretch.duration)
         return fsum(loads_ns)
 
     def add_profile(self, engine: Engine) -> list[int]:

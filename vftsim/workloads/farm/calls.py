@@ -542,7 +542,7 @@ class FarmCallsSpec(LoadProfileSpec, WorkloadSpec):
             farm.loads,
             self,
             # Of calls that end now: they began as long ago as one is held, so many gaps, to the nearest.
-            held=math.floor(self.load_before_ns(self.hold) / S * self.rate + 0.5),
+            held=math.floor(-self.load_ns(-self.hold) / S * self.rate + 0.5),
             earlier_ns=self.hold if self.established else 0,
             responses=target.add_delays(),
             registrations=target.add_delays(),

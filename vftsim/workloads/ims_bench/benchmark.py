@@ -107,8 +107,9 @@ class Manager:
         self._draws = None
         self.finished = True
 
-    def _begun(self, name: str, index: int, saps: float) -> PhaseRecord:
-        return PhaseRecord.begun(name, index, saps, self.spec.steps.stop_above_ihs, self.spec.sample_period)
+    def _begun(self, name: str, index: int, saps: float, load_share: float = 1.0) -> PhaseRecord:
+        limit_percent, period_ns = self.spec.steps.stop_above_ihs, self.spec.sample_period
+        return PhaseRecord.begun(name, index, saps, limit_percent, period_ns, load_share)
 
     def _begin(self, record: PhaseRecord, number: int, shares: list[float], transient_ns: int) -> int:
         engine, spec = self.engine, self.spec
@@ -194,7 +195,9 @@ class Manager:
 
     def _step(self, step: int) -> None:
         spec = self.spec.steps
-        record = self._begun(f"step_{step + 1}", step + 1, spec.load_of(step))
+        counted_ns = spec.load_ns(spec.duration) - spec.load_ns(spec.transient)
+        load_share = counted_ns / (spec.duration - spec.transient)
+        record = self._begun(f"step_{step + 1}", step + 1, spec.load_of(step), load_share)
         row = self._begin(record, 2 + step, self.spec.mix.shares(), spec.transient)
         spec.begin_profile(self.engine.rows(benches)[self.bench].gaps, self._profile)
         self._arrive_at(record.requested_saps, spec.duration)

@@ -83,6 +83,8 @@ class PhaseRecord(StepOutcome):
     start_ns: int = attribute()
     measure_from_ns: int = attribute()
     end_ns: int = attribute()
+    load_share: float = attribute()
+    """Attempts that its load profile lets begin while it is counted, as a share of those at the load asked for."""
     judged_until_ns: int = attribute()
     judged_attempts: list[int] = attribute()
     judged_inadequate: list[int] = attribute()
@@ -183,7 +185,13 @@ class PhaseRecord(StepOutcome):
 
     @classmethod
     def begun(
-        cls, name: str, index: int, requested_saps: float, limit_percent: float = 100.0, sample_period_ns: int = 0
+        cls,
+        name: str,
+        index: int,
+        requested_saps: float,
+        limit_percent: float = 100.0,
+        sample_period_ns: int = 0,
+        load_share: float = 1.0,
     ) -> PhaseRecord:
         """Return the empty record of a phase that begins."""
         none = [0] * len(Scenario)
@@ -196,6 +204,7 @@ class PhaseRecord(StepOutcome):
             start_ns=0,
             measure_from_ns=0,
             end_ns=0,
+            load_share=load_share,
             judged_until_ns=0,
             judged_attempts=[*none],
             judged_inadequate=[*none],
@@ -269,8 +278,8 @@ class PhaseRecord(StepOutcome):
 
     @property
     def carried(self) -> float:
-        """Attempts begun a second."""
-        return float(self.effective)
+        """Attempts begun a second, as of a load without a profile."""
+        return float(self.effective) / self.load_share if self.load_share else 0.0
 
     @property
     def failed(self) -> dict[str, int]:
