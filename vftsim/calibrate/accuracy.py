@@ -105,18 +105,10 @@ def rows_of(
 ) -> list[Row]:
     """Return a row for every measured number that the runs have too.
 
-    Parameters
-    ----------
-    data : Observations
-        Measured, in the order of the rows; phases are called ``environment/phase`` here and in the runs.
-    runs : sequence of Observations
-        One for each replication; a replication that stopped early lacks the later phases.
-    wanted : callable
-        Whether a quantity is compared.
-    sample_of : callable
-        What a run was used for (:attr:`Row.sample`).
-    nulls_of : callable
-        What null models give of a run and quantity.
+    Phases are called ``environment/phase`` in the measured data, which have the order of the rows, and in the runs,
+    one for each replication; one that stopped early lacks the later phases.  ``wanted`` tells whether a quantity is
+    compared, ``sample_of`` what a run was used for (:attr:`Row.sample`), ``nulls_of`` what null models give of a run's
+    quantity.
     """
     rows = []
     for (run, quantity), measured in data.items():

@@ -87,20 +87,9 @@ def search_for(
 ) -> Fitted:
     """Fit the free parameters, or stay where an earlier fit ended.
 
-    Parameters
-    ----------
-    spec : ModelSpec, or mapping of str to ModelSpec
-        The model, with the definition's overrides already applied; or one for each run, by its name.
-    data : Observations
-        Measured numbers.
-    jobs : int
-        Worker processes; the result does not depend on it.
-    progress : callable, optional
-        Called with the number of simulations so far and the best cost.
-    cache : RunCache, optional
-        Where evaluations are that were made already, and where each goes as it arrives.
-    at : mapping of str to float, optional
-        Values of an earlier fit, in base units: nothing is searched.
+    The model has the definition's overrides already, or is one for each run, by its name.  ``progress`` is called with
+    the number of simulations so far and the best cost; evaluations that the cache has are not made again.  ``at`` are
+    values of an earlier fit, in base units: nothing is searched.
     """
     keys = chosen(definition, data)
     if not keys:

@@ -238,17 +238,9 @@ def fit_at(
 ) -> Fit:
     """Return the fit at the point where a search has ended.
 
-    Parameters
-    ----------
-    keys : list of (str, str)
-        Phase and quantity of each residual.
-    found : object
-        Where it ended, as SciPy says it: ``x`` (in shares of the box), ``fun``, ``jac``, ``cost`` and ``nfev``.
-    low, span : array
-        Lower bounds of the parameters, and widths of their box.
-    apart : sequence of array
-        Residuals of each replication there, at least :data:`CHANCE_RUNS`; of one or none, the intervals leave the
-        chance of runs out.
+    Keys are phase and quantity of each residual.  The end is as SciPy says it: ``x`` (in shares of the box, which has
+    lower bounds and widths), ``fun``, ``jac``, ``cost`` and ``nfev``.  ``apart`` are the residuals of each replication
+    there, at least :data:`CHANCE_RUNS`; of one or none, the intervals leave the chance of runs out.
     """
     parameters = definition.parameters
     names = [p.path for p in parameters]

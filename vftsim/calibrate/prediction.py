@@ -239,20 +239,10 @@ def predict(
 ) -> Prediction:
     """Play a model at parameters drawn from the fits that its values come from.
 
-    Parameters
-    ----------
-    fits : sequence of DrawableFit
-        Fits of the model's own values, drawn independently of each other.
-    others : sequence of DrawableFit
-        Fits of other structures: each one's settings of the system and its values replace the model's.
-    draws, runs : int
-        Points of each structure, and runs of each.
-    figures : sequence of str
-        Which to keep, ``*`` for any part of a name.
-    structure_error : StructureError, optional
-        What held-out rows tell of the model's errors.
-
-    Refuses too few or too many runs, no fit, a key that the model lacks, a figure that there is not.
+    Fits are of the model's own values, drawn independently of each other; others are of other structures: each one's
+    settings of the system and its values replace the model's.  There are ``draws`` points of each structure and
+    ``runs`` of each point.  Figures to be kept are named with ``*`` for any part.  The structure error is what held-out
+    rows tell.  Refuses too few or too many runs, no fit, a key that the model lacks, a figure that there is not.
     """
     if not fits and not others:
         raise UsageError("--fit: the fit that the model's values come from, e.g. --fit sip-lab/virtual")

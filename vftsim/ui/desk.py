@@ -40,21 +40,9 @@ class Posed:
 
 
 class Desk:
-    """Models, store and answers.
+    """Models, by the names under which the page shows them, the store where studies are kept, and answers.
 
-    Parameters
-    ----------
-    models : mapping
-        Path by name as the page shows it; the first one is shown first.
-    store : Path
-        Where studies are kept.
-    options : sequence of str
-        What every command line is given beside.
-
-    Attributes
-    ----------
-    token : str
-        What a request has to bring along that changes anything.
+    Options are what every command line is given beside.  A request that changes anything has to bring the token along.
     """
 
     def __init__(self, models: Mapping[str, str], store: Path, options: Sequence[str] = ()) -> None:

@@ -65,19 +65,9 @@ class Study:
 class Runs:
     """The studies of a store, and the one process that works for them.
 
-    Parameters
-    ----------
-    store : Path
-        Made if it is not there; locked as long as this is open.
-    options : sequence of str
-        What every command line is given beside: workers, a limit of time.
-    name_now : callable
-        Gives the name of the folder that an address has now: another one if the model's file was changed since.
-
-    Raises
-    ------
-    UsageError
-        Another page uses the store, or it cannot be written.
+    The store is made if it is not there, and locked as long as this is open; one that another page uses, or that
+    cannot be written, is refused.  Options are what every command line is given beside: workers, a limit of time.
+    ``name_now`` gives the name of the folder that an address has now: another one if the model's file was changed.
     """
 
     def __init__(self, store: Path, options: Sequence[str], name_now: Callable[[str], str]) -> None:

@@ -18,23 +18,8 @@ def serve(
 ) -> None:
     """Serve the page of the shipped models and of those named, the first of these first, until Ctrl-C.
 
-    Parameters
-    ----------
-    named : sequence of str
-        Shipped models, or paths of model files.
-    store : Path
-        Where studies are kept; nothing else is written.
-    port : int
-        0: a free one.
-    options : sequence of str
-        What each command line is given beside.
-    notify : callable
-        Is told the address.
-
-    Raises
-    ------
-    UsageError
-        The extra is not installed, a model is wrong, or the store or the port is in use.
+    Nothing but the store is written.  Port 0 is a free one; ``notify`` is told the address.  Options are what each
+    command line is given beside.  Refuses a wrong model, a store or a port in use, and all without the extra.
     """
     try:
         import uvicorn  # noqa: PLC0415 - of the extra

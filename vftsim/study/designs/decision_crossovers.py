@@ -213,13 +213,7 @@ class _Played:
 def orders(
     models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], play: Playing, replications: int
 ) -> list[Order]:
-    """Play mechanisms over settings; return who is the cheapest where.
-
-    Returns
-    -------
-    list of Order
-        Empty where the user ended it.
-    """
+    """Play mechanisms over settings; return who is the cheapest where; none where the user ended it."""
     base, played = _steady(models, play.request), _Played(play, replications, watched_ns(models))
     wanted = (
         list(models)

@@ -37,18 +37,10 @@ def plan_sweep(
 ) -> Experiment:
     """Return what a sweep asks.
 
-    Parameters
-    ----------
-    name : str, optional
-        Model; by default the shipped Xen media host, with :data:`DEFAULT_TIMES` where nothing else is said.
-    scheduler : str, optional
-        A registered scheduler, several with commas, or ``all``; by default the model's own.
-    grid : sequence of str
-        Axes such as ``weight=256,512``; by default those of the default study.
-    overrides : sequence of str
-        Assignments that hold at every point.
-    protection : str, optional
-        A mechanism, several with commas, or ``all``, each without the model's faults; by default the model's own.
+    By default it is of the shipped Xen media host, with :data:`DEFAULT_TIMES` where nothing else is said.  Schedulers
+    and mechanisms are several with commas, or ``all``, else the model's own; mechanisms come without the model's
+    faults.  Axes of the grid are such as ``weight=256,512``, else those of the default study; overrides hold at every
+    point.
     """
     settings = (*_default_times(name, grid, overrides), *overrides)
     name = name or DEFAULT_MODEL
