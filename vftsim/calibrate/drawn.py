@@ -115,10 +115,8 @@ class DrawableFit:
         matrix = np.eye(len(names))
         for i, first in enumerate(names):
             for j, second in enumerate(names[:i]):
-                correlation = self.correlations.get(
-                    f"{second} ~ {first}", self.correlations.get(f"{first} ~ {second}", 0.0)
-                )
-                matrix[i, j] = matrix[j, i] = correlation
+                of_pair = (self.correlations.get(key) for key in (f"{second} ~ {first}", f"{first} ~ {second}"))
+                matrix[i, j] = matrix[j, i] = next((each for each in of_pair if each is not None), 0.0)
         values, vectors = np.linalg.eigh(matrix)
         root: np.ndarray[Any, np.dtype[np.float64]] = vectors * np.sqrt(np.clip(values, 0.0, None))
         # What was cut off must not make any coordinate wider or narrower.

@@ -193,9 +193,8 @@ def sections(validated: Iterable[Row]) -> list[str]:
     if not (rows := held_out(validated)):
         return []
     judged = [astuple(each) for each in each_left_out(rows)]
-    totals = [
-        _total(name, [each for each in judged if each[0] == name]) for name in dict.fromkeys(e[0] for e in judged)
-    ]
+    names = dict.fromkeys(each[0] for each in judged)
+    totals = [_total(name, [each for each in judged if each[0] == name]) for name in names]
     lines = [*judged, *totals, _total("all", judged)]
     return [
         "## Structure error, each run left out",

@@ -53,9 +53,8 @@ def differences(manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]) -
     """Return the keys in which the first models of results differ, a column a result, and nothing else."""
     flat = [dict(_flat(_own(manifest["models"][0]["resolved"]))) for manifest in manifests]
     keys = dict.fromkeys(key for each in flat for key in each)
-    rows = [
-        [key, *(each.get(key, "-") for each in flat)] for key in keys if len({each.get(key, "-") for each in flat}) > 1
-    ]
+    values_of = {key: [each.get(key, "-") for each in flat] for key in keys}
+    rows = [[key, *values] for key, values in values_of.items() if len(set(values)) > 1]
     seeds = [str(manifest["seed"]) for manifest in manifests]
     if len(set(seeds)) > 1:
         rows.append(["seed", *seeds])

@@ -296,12 +296,10 @@ def _bands(
     """
     base = {kind: _shorter(model) for kind, model in models.items()}
     ends = {kind: list(variants(model, entry)) for kind, model in base.items()}
-    of_run = [*base.values(), *(v.model for priced in ends.values() for v in priced if not v.is_of_failure)]
-    failing = [kind for kind, priced in ends.items() if any(v.is_of_failure for v in priced)]
-    of_crash = [
-        *(base[kind] for kind in failing),
-        *(v.model for priced in ends.values() for v in priced if v.is_of_failure),
-    ]
+    every = [variant for priced in ends.values() for variant in priced]
+    of_run = [*base.values(), *(each.model for each in every if not each.is_of_failure)]
+    failing = [kind for kind, priced in ends.items() if any(each.is_of_failure for each in priced)]
+    of_crash = [*(base[kind] for kind in failing), *(each.model for each in every if each.is_of_failure)]
     known = [played[kind].records if each.spec == models[kind].spec else {} for kind, each in base.items()]
     done = replicate(of_run, 1, play.execution, known=known)
     if any(each.interrupted for each in done):

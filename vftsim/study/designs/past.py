@@ -232,9 +232,10 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
         raise UsageError(f"'{target}' is to be made of the others: name a directory of its own with -o")
     manifests = {source: _finished_manifest(source) for source in sources}
     first, expected = next(iter(manifests.items()))
+    command = expected["command"]
     for source, manifest in manifests.items():
-        if manifest["command"] != expected["command"]:
-            one, other = with_article(manifest["command"]), with_article(expected["command"])
+        if manifest["command"] != command:
+            one, other = with_article(manifest["command"]), with_article(command)
             raise UsageError(f"'{source}' holds {one} and '{first}' {other}")
         if wrong := different(expected[VERSIONS], manifest[VERSIONS]):
             raise UsageError(f"'{source}' was made by other versions than '{first}' ({wrong}); nothing is mixed")
@@ -242,15 +243,13 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
             raise UsageError(f"'{source}' is of another study than '{first}' ({wrong}); nothing is mixed")
     new = already = 0
     remarks = list[str]()
-    with Store(target, expected["command"], Opening.CONTINUE) as store:
+    with Store(target, command, Opening.CONTINUE) as store:
         for source in sources:
             missing, there = _missing(source, store, remarks)
             store.keep_all(missing)
             new, already = new + len(missing), already + there
         remarks += store.remarks
-    return Merged(
-        expected["command"], new, already, _next(expected["command_line"], expected["command"], target), remarks
-    )
+    return Merged(command, new, already, _next(expected["command_line"], command, target), remarks)
 
 
 def design_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
