@@ -23,8 +23,7 @@ from statistics import fmean
 from typing import Any
 
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart
-from vftsim.report.blocks import in_words as words_of
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart, in_words
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
 from vftsim.study.blocks.printed import Printed, head, outside_notes, share_in_words
 from vftsim.study.designs import failover
@@ -103,7 +102,7 @@ class AvailabilityStudy(Printed):
             *(Note(f"Costs of {costs}") for costs in _costs(self)),
             Note(assumed),
             Answer(
-                f"least with {best['mechanism']}: {words_of(_of_year(best, 'downtime', 'downtime_s_per_year'), 's')}",
+                f"least with {best['mechanism']}: {in_words(_of_year(best, 'downtime', 'downtime_s_per_year'), 's')}",
                 f"How long is {self.model.name} down in a year?",
             ),
             Cards([_card(row) for row in self.rows]),

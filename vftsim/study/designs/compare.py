@@ -26,11 +26,10 @@ from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate, median_interval
 from vftsim.study.blocks.printed import Printed, head, intervals, outside_notes
 from vftsim.study.designs.ramp import RampCapacity, doc_of, ramp_capacity_of, unfailed_notes
+from vftsim.study.figures import validity
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.names import Address, check_names
 from vftsim.study.figures.summary import OF_PAIRS, Summary, of_no_run, without_value
-from vftsim.study.figures.validity import marked as marked_text
-from vftsim.study.figures.validity import outside
 from vftsim.study.runs.execution import Execution, replicate
 from vftsim.study.runs.model import Model, labels_apart, measured_ns
 from vftsim.study.runs.workers import Interrupted
@@ -146,7 +145,7 @@ class Comparison(Printed):
         return {
             "manifest": self.manifest,
             "asked": list(self.figures),
-            "outside_calibration": {c.model.label: outside(c.model.spec, c.loads) for c in self.capacities},
+            "outside_calibration": {c.model.label: validity.outside(c.model.spec, c.loads) for c in self.capacities},
             "comparison": rows(self.to_pandas()),
             "figures": rows(self.figures_to_pandas()),
             "replications": [row for c in self.capacities for row in rows(c.to_pandas())],
@@ -240,8 +239,8 @@ def _capacities(comparison: Comparison) -> list[page.Block]:
 def _ends(ramp: RampCapacity) -> tuple[page.Cell, page.Cell]:
     passes, fails, n, spec = ramp.passes, ramp.fails, len(ramp.runs), ramp.model.spec
     return (
-        page.Counted(marked_text(spec, passes.saps), f"({passes.passed} of {n})") if passes else "none",
-        page.Counted(marked_text(spec, fails.saps), f"({n - fails.passed} of {n})") if fails else "none",
+        page.Counted(validity.marked(spec, passes.saps), f"({passes.passed} of {n})") if passes else "none",
+        page.Counted(validity.marked(spec, fails.saps), f"({n - fails.passed} of {n})") if fails else "none",
     )
 
 

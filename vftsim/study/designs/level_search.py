@@ -18,12 +18,11 @@ from vftsim.report import blocks as page
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
 from vftsim.study.blocks.printed import estimate_of, marked, outside_notes, within
 from vftsim.study.designs import search_levels as searching
+from vftsim.study.figures import validity
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.offered import Missing, rows_of
 from vftsim.study.figures.price_bands import Band
 from vftsim.study.figures.resources import Uses, WatchedRun, limit_in_words, resource_table, watch
-from vftsim.study.figures.validity import is_load, outside
-from vftsim.study.figures.validity import marked as marked_text
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.store.files import codec
@@ -100,7 +99,7 @@ class LevelSearch:
     def of_load(self) -> ModelSpec | None:
         """The model, where the levels are attempts a second of its benchmark."""
         spec, key = self.model.spec, self.names.key
-        return spec if key == SAPS or is_load(spec, key) else None
+        return spec if key == SAPS or validity.is_load(spec, key) else None
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -236,7 +235,7 @@ def level_blocks(search: LevelSearch) -> list[page.Block]:
     if names.key == SAPS and result.answer == "between":
         blocks.append(page.Note(_beside_the_ramp(search)))
     blocks += _curves(search)
-    if of_load and outside(of_load, search.loads):
+    if of_load and validity.outside(of_load, search.loads):
         blocks += outside_notes(search.model)
     if search.resources.empty:
         return blocks
@@ -257,7 +256,7 @@ def _answer(search: LevelSearch) -> page.Answer:
 
     def load(value: float, form: str = "g") -> str:
         text = f"{value:{form}}"
-        return text if of_load is None else marked_text(of_load, value, text)
+        return text if of_load is None else validity.marked(of_load, value, text)
 
     unit, is_counted, bounded = names.unit, names.is_counted, search.result.is_bounded
     last = f", and the model can have no {'lower' if e.high < math.inf else 'higher'} one" if bounded else ""

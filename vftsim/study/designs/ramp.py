@@ -25,15 +25,13 @@ from vftsim.composition.views import ramp_key, ramp_of
 from vftsim.composition.without_effect import running_vcpus
 from vftsim.errors import UsageError
 from vftsim.labs import ramps as of_labs
-from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table
-from vftsim.report.blocks import in_words as words_of
+from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, in_words
 from vftsim.spec.shipped import is_file
 from vftsim.stats import Estimate, binomial_interval, median_interval
 from vftsim.study.blocks.printed import marked, missing_notes, outside_notes, within
+from vftsim.study.figures import validity
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import Missing, missing_in
-from vftsim.study.figures.validity import marked as marked_text
-from vftsim.study.figures.validity import outside
 from vftsim.study.runs.model import Model
 from vftsim.workloads.ramp import RampEnd, StepOutcome, ramp_end
 
@@ -243,7 +241,7 @@ class RampCapacity:
     @property
     def ends_outside(self) -> bool:
         """Whether a step by which the capacity is shown is outside of what the model was fitted to."""
-        return bool(outside(self.model.spec, (step.saps for step in (self.passes, self.fails) if step)))
+        return bool(validity.outside(self.model.spec, (step.saps for step in (self.passes, self.fails) if step)))
 
     @property
     def passes(self) -> Step | None:
@@ -373,7 +371,7 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
     if ramp.passes and ramp.fails:
         blocks.append(Note("Between the two steps nothing was tried; --method search looks there."))
     doc = doc_of(ramp)
-    blocks.append(Note(f"DOC of the middle ramp: {words_of(doc, 'SAPS')}; of single ramps {_spread(ramp)}"))
+    blocks.append(Note(f"DOC of the middle ramp: {in_words(doc, 'SAPS')}; of single ramps {_spread(ramp)}"))
     shares = [binomial_interval(step.passed, n).times(100.0) for step in ramp.steps]
     body: list[list[Cell]] = [
         [str(step.number), marked(spec, step.saps), str(step.passed), share, str(step.stopped)]
@@ -398,7 +396,7 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
         *_limits(ramp),
         *_tipping(ramp),
     ]
-    if outside(spec, ramp.loads):
+    if validity.outside(spec, ramp.loads):
         blocks += outside_notes(ramp.model)
     return [*blocks, *unfailed_notes(ramp)]
 
@@ -470,14 +468,12 @@ def _answer(ramp: RampCapacity) -> str:
     """Return between which load steps the capacity lies, and in how many ramps."""
     n, passes, fails, spec = len(ramp.runs), ramp.passes, ramp.fails, ramp.model.spec
     if fails is None:
-        last = ramp.steps[-1]
-        return (
-            f"at least {marked_text(spec, last.saps)} SAPS: {last.passed} of {n} ramps pass the last step of the model"
-        )
-    failing = f"fails {marked_text(spec, fails.saps)} ({n - fails.passed} of {n} ramps)"
+        last, of_model = ramp.steps[-1], "ramps pass the last step of the model"
+        return f"at least {validity.marked(spec, last.saps)} SAPS: {last.passed} of {n} {of_model}"
+    failing = f"fails {validity.marked(spec, fails.saps)} ({n - fails.passed} of {n} ramps)"
     if passes is None:
         return f"{failing}, the first step: lower {ramp_key(spec, ramp_of(spec).first_load_key)}"
-    return f"passes {marked_text(spec, passes.saps)} SAPS ({passes.passed} of {n} ramps), {failing}"
+    return f"passes {validity.marked(spec, passes.saps)} SAPS ({passes.passed} of {n} ramps), {failing}"
 
 
 def _spread(ramp: RampCapacity) -> str:

@@ -12,8 +12,7 @@ from vftsim.composition.record import RunRecord as Record
 from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import Percentile, Ratio
-from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table
-from vftsim.report.blocks import in_words as words_of
+from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table, in_words
 from vftsim.spec.suggest import counted
 from vftsim.study.blocks.printed import Printed, head, intervals, missing_notes, outside_notes, share_in_words, unseen
 from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
@@ -212,9 +211,9 @@ def _precision_note(precision: ReplicationResult, summary: Summary) -> Note:
     texts = []
     for name, known in precision.estimates.items():
         address = summary.find(name)[0]
-        texts.append(f"{name} = {words_of(known, address.entry.unit)}")
+        texts.append(f"{name} = {in_words(known, address.entry.unit)}")
         if isinstance(address.entry.estimator, Percentile | Ratio):
-            together = words_of(summary.estimate(address.text), address.entry.unit)
+            together = in_words(summary.estimate(address.text), address.entry.unit)
             texts[-1] += f" as the mean of the replications' own; of all together it is {together}"
     advice = "" if precision.reached else "; more --replications, or a longer --scale"
     spent = counted(precision.n, "replication")
@@ -233,7 +232,7 @@ def run_answer(result: RunResult) -> Answer:
     texts = []
     for address, e in _led(result)[:_MOST_SAID]:
         whose = ", ".join(filter(None, (address.owner.rpartition(".")[2], address.step)))
-        texts.append(f"{whose}: {words(address)} {words_of(e, address.entry.unit)}")
+        texts.append(f"{whose}: {words(address)} {in_words(e, address.entry.unit)}")
     count = len(result.records)
     who = f"{'does' if count == 1 else 'do'} {counted(count, 'replication')}"
     question = f"What {who} of {result.model.name} show?"
