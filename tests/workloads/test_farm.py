@@ -469,3 +469,37 @@ def test_calls_come_through_a_network_that_loses():
     assert calls.offered > 2800
     for percent, waits in ((80.5, 0), (82.4, 1), (96.3, 1), (98.6, 2)):
         assert calls.response.percentile(percent) == pytest.approx((4 + 500 * waits) * 1e6, rel=0.1), percent
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+@pytest.mark.parametrize(("t1_ms", "messages"), [(700, 7), (500, 9), (200, 13)])
+def test_a_server_forwards_an_invite_again_whose_answer_is_late(engine, t1_ms, messages):
+    """One call, 300 ms from anywhere to the server, which answers and forwards at once.
+
+    At 700 ms its 100, INVITE, 180, 200, ACK, and 200 and ACK again: the 200 of 0.6 s is repeated at 1.3 s, before its
+    ACK comes at 1.8 s.  At 500 ms a second INVITE of the caller calls for a second 100 at 0.8 s, when the server
+    repeats its own; the answer comes to it at 0.9 s.  At 200 ms there are three INVITEs from each, three 100, 200, ACK.
+    """
+    data = {
+        "networks": {"lan": {"latency": "300 ms"}},
+        "domains": {
+            "proxy": {
+                "interfaces": {"eth0": {"path": {"kind": "moderated"}}},
+                "applications": {"sip": {"kind": "farm_server", "demand": "0 us"}},
+            }
+        },
+        "workloads": {
+            "calls": {
+                "kind": "farm_calls",
+                "to": "proxy",
+                "rate": "0.01 /s",
+                "gap_cv": 0,
+                "hold": "10 s",
+                "established": False,
+                "t1": t1_ms * MS,
+            }
+        },
+        "measure": {"warm_up": "0 s", "duration": "105 s"},
+    }
+    record = run_model(ModelSpec.model_validate(data), 1, 0, engine)
+    assert record.whole.outcomes["networks.lan.from_host"].sent_bytes == 500 * messages

@@ -36,7 +36,7 @@ from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePer
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import new_packet
 from vftsim.workloads.farm import records as farm
-from vftsim.workloads.farm.forwarding import plan_retransmission
+from vftsim.workloads.farm.forwarding import end_forwarding, look_after_forwarded
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
 from vftsim.workloads.gaps import LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import Offer
@@ -102,7 +102,6 @@ def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     call.is_answered = False
     call.is_acknowledged = False
     call.callee_timer = 0
-    call.forward_wait_ns = 0
     load.active += 1
     load.most_active = max(load.most_active, load.active)
     return row
@@ -115,7 +114,7 @@ def close_call(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
     call.stage = 0
     call.timer = 0
     call.callee_timer = 0
-    call.forward_timer = 0
+    end_forwarding(call)
     load.active -= 1
     load.ended += 1
     farm.calls.free(sim, call.row)
@@ -153,7 +152,6 @@ def send_message(sim: Sim, load: farm.FarmLoad, call: farm.Call, message: int, p
         load.messages += 1
     tagged = farm.KINDS * call.uses + message
     row = new_packet(sim, load.flow, port, call.row, call.row, tagged, load.message_size_bytes)
-    farm.visits(sim)[row].is_forwarded = False
     if load.message_cost_ns > 0:
         agent = agent_of(load, call, is_from_callee(message))
         submit(sim, domains(sim)[agent], load.message_cost_ns, on_sent, row, 0)
@@ -197,6 +195,7 @@ def on_caller(sim: Sim, call_row: int, token: int) -> None:
         return
     call.timer = 0
     load = farm.loads(sim)[call.load]
+    look_after_forwarded(sim, call)
     if call.due_ns > sim.now_ns:
         recheck_at(sim, call, call.due_ns)
     elif call.stage == farm.ESTABLISHED:
@@ -341,14 +340,7 @@ def handle_ok(sim: Sim, load: farm.FarmLoad, call: farm.Call) -> None:
 
 @farm.farm_calls.implements(lost)
 def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
-    """Count a message that was dropped; of an INVITE that a server has forwarded it hears no answer."""
-    load = farm.loads(sim)[flow.state_row]
-    load.dropped += 1
-    dropped = packets(sim)[packet]
-    call = farm.calls(sim)[dropped.stream]
-    is_invite = dropped.message == farm.KINDS * call.uses + farm.Message.INVITE
-    if is_invite and farm.visits(sim)[packet].is_forwarded and load.retransmits and call.stage != 0:
-        plan_retransmission(sim, load, call, farm.visits(sim)[packet].server)
+    farm.loads(sim)[flow.state_row].dropped += 1
 
 
 @entry

@@ -134,8 +134,7 @@ class Ask(Record):
 class Visit(Record):
     """A packet in a server's hand: how far it is.  ``serial`` 0: it is in nobody's hand.
 
-    ``forward_to`` is the port of the server to which a balancer sends it on; ``is_forwarded``: ``server`` has forwarded
-    it to the other user agent.
+    ``forward_to`` is the port of the server to which a balancer sends it on.
     """
 
     begin_ns: int
@@ -147,7 +146,6 @@ class Visit(Record):
     ask: int
     ask_left: int
     forward_to: int
-    is_forwarded: bool
 
 
 class Request(Record):
@@ -224,8 +222,8 @@ class Call(Record):
     ``due_ns``; an event is planned for ``timer_ns``.  ``number`` counts a workload's calls as they began, from 1 for
     the first of the run, 0 for the last before it: their turns among the user agents' domains, and of those from before
     the run among a balancer's servers.
-    An INVITE that was lost behind the server ``forwarded_by``, which forwarded it first at ``forwarded_ns``, is sent
-    again by ``forward_timer``, ``forward_wait_ns`` after the last time (0: it has not been lost).
+    An INVITE that the server ``forwarded_by`` forwarded first at ``forwarded_ns`` is sent again by ``forward_timer``,
+    ``forward_wait_ns`` after the last time (0: it is answered).
     """
 
     row: int

@@ -56,12 +56,12 @@ from vftsim.workloads.common import (
     send_or_wait,
 )
 from vftsim.workloads.farm import records as farm
+from vftsim.workloads.farm.forwarding import begin_forwarding, boot_of, end_forwarding
 from vftsim.workloads.farm.requests import end_request, is_over, is_taken, make_request, on_repeat
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, PeerRoute, Program, Wiring
 
 BLOCK_BYTES = 4096
 """A disk operation: a block of the shared file system (the record's mkfs.xfs, 4 kB)."""
-BOOTS = 1 << 20
 
 
 @farm.farm_server.implements(receive)
@@ -118,8 +118,18 @@ def begin(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> N
     visit.operation = operation.row
     is_invite = message == farm.Message.INVITE and server.routes == 0
     visit.is_repeat = is_invite and was_taken_before(sim, server, packet)
+    if message == farm.Message.RINGING or message == farm.Message.OK:
+        note_answer(sim, server, packet)
     demand_ns = demand_of(sim, server, operation, visit.is_repeat)
     continue_or_submit(sim, domains(sim)[server.domain], is_running, demand_ns, on_worked, packet, server.row)
+
+
+@part
+def note_answer(sim: Sim, server: farm.FarmServer, packet: int) -> None:
+    """Note that an INVITE is answered which the server has forwarded."""
+    call = farm.calls(sim)[packets(sim)[packet].stream]
+    if call.forwarded_by == server.row and farm.serial_of(packets(sim)[packet].message) == call.uses:
+        end_forwarding(call)
 
 
 @part
@@ -130,12 +140,6 @@ def demand_of(sim: Sim, server: farm.FarmServer, operation: farm.Operation, is_r
     if is_repeat:
         demand_ns *= server.repeat_share
     return int(demand_ns + operation.send_ns + operation.outputs * overhead.output_ns)
-
-
-@part
-def boot_of(server: farm.FarmServer) -> int:
-    """Return what tells a server and its present boot from all others."""
-    return server.row * BOOTS + server.boots + 1
 
 
 @part
@@ -276,8 +280,8 @@ def send_result(sim: Sim, server: farm.FarmServer, packet: int) -> None:
         made.message = -made.message
     elif message == farm.Message.REGISTER:
         made.message += farm.Message.REGISTERED - farm.Message.REGISTER
-    else:
-        farm.visits(sim)[packet].is_forwarded = True
+    elif message == farm.Message.INVITE:
+        begin_forwarding(sim, server, packet)
     send_or_wait(sim, packet)
 
 
