@@ -146,6 +146,7 @@ class BuiltModel:
 
     def _add_domain(self, host: BuiltHost, name: str, spec: DomainSpec, number: int) -> None:
         row = cpu.add_domain(self.engine, host.row, spec, spec.vcpus, spec.affinity, spec.quantum, spec.guest_scheduler)
+        self.engine.rows(domains)[row].cpu_inflation = spec.cpu_inflation
         self.domains[name] = row
         host.domains.append(name)
         own_disks = {key: add_disk(self.engine, row, disk) for key, disk in spec.disks.items()}

@@ -36,7 +36,7 @@ class HostSpec(Spec):
         ge=0.001,
         le=1000.0,
         description="Speed of its pCPUs, and of those of a mechanism's second host, as a multiple of the one that CPU "
-        "work of the model is stated for. Switches, and pauses of a mechanism, take as long at any speed.",
+        "work of the model is stated for: that of a mechanism in its pauses, too. Switches take as long at any speed.",
     )
     scheduler: Annotated[SchedulerSpec, OneOf(schedulers())] = Field(
         default_factory=of_bare_metal, description="CPU scheduler of the hypervisor; `native` on bare metal."

@@ -112,7 +112,8 @@ class Domain(Record):
     """A domain: its vCPUs stand in consecutive rows and share its jobs.
 
     ``switches`` counts how often a vCPU went on with another process than the one it did last.
-    ``cpu_speed`` is that of its host's pCPUs, as a multiple of the one that work is stated for.
+    ``cpu_speed`` is that of its host's pCPUs, as a multiple of the one that work is stated for; ``cpu_inflation`` times
+    as much CPU work its applications do for the same (0: 1).
     ``guest_scheduler`` is the kind of its process scheduler, 0 for the one by default.  While it ``buffers`` what its
     devices and timers interrupt it with, that waits ``buffered`` until it is delivered, and jobs of processes
     that are ``woken`` by it.
@@ -127,6 +128,7 @@ class Domain(Record):
     cpu_speed: float
     jobs: Fifo
     background: Fifo
+    cpu_inflation: float
     frozen: bool
     buffers: bool
     buffered: Fifo

@@ -66,8 +66,8 @@ class DiskMirrorSpec(Spec):
     )
     write_rate: ByteCount = Field(
         0,
-        description="Bytes that the guest writes in a second of its CPU time beside those of programs; they go with "
-        "the state.",
+        description="Bytes that the guest writes in a second of its CPU time (as `memory.touch_rate`) beside those of "
+        "programs; they go with the state.",
     )
     apply_rate: _PositiveBytes = Field(
         60_000_000, description="Bytes a second that the backup's disk takes. Assumption: a disk of 2008."
@@ -226,8 +226,8 @@ class ReplicationFields(ChannelFields):
         stream = engine.rows(state_streams)[guard]
         stream.fixed_bytes = self.state.fixed
         stream.page_bytes = self.state.page / self.state.compression
-        stream.page_ns = float(self.state.compression_cost)
-        stream.disk_bytes_per_ns = self.disk.write_rate / S
+        stream.page_ns = self.state.compression_cost / machine.cpu_speed(engine, guard)
+        stream.disk_bytes_per_ns = self.disk.write_rate * machine.work_speed(engine, guard) / S
         stream.disk_rate = self.disk.apply_rate
 
     def _install_takeover(self, engine: Engine, guard: int) -> None:

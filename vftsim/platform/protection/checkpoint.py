@@ -142,8 +142,8 @@ class IntervalFields(ReplicationFields):
         ckpt = engine.rows(checkpoints)[guard]
         ckpt.interval_ns = self.interval
         ckpt.rule = SUSPEND
-        ckpt.fixed_pause_ns = self.pause.fixed
-        ckpt.page_pause_ns = float(self.pause.page)
+        ckpt.fixed_pause_ns = machine.on_host_ns(engine, guard, self.pause.fixed)
+        ckpt.page_pause_ns = self.pause.page / machine.cpu_speed(engine, guard)
 
     def draw(self, engine: Engine, guard: int, feeder: Feeder | None, streams: Streams | None) -> None:
         """Have each guest but the first of this mechanism begin at an instant of its own within an interval."""

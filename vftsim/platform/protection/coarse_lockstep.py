@@ -103,7 +103,7 @@ class CoarseLockstepFields(HeartbeatFields):
         coarse.period_ns = self.period
         coarse.timeout_ns = self.packet_timeout
         coarse.missing_millionths = round(self.missing * _MILLION / 100)
-        coarse.suspend_ns = self.suspend
+        coarse.suspend_ns = machine.on_host_ns(engine, guard, self.suspend)
         coarse.secondary_speed = 1.0
         if self.state.receive_ring == "by_path":
             engine.rows(replications)[guard].rings = machine.SAVED_RINGS

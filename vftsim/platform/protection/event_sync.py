@@ -74,7 +74,7 @@ class EventSyncFields(HeartbeatFields):
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         super().install(engine, guard, vm_link)
         sync = engine.rows(event_syncs)[guard]
-        sync.suspend_ns = self.suspend
+        sync.suspend_ns = machine.on_host_ns(engine, guard, self.suspend)
         sync.read_period_ns = round(1e9 / self.read_rate) if self.read_rate else 0
 
 

@@ -134,7 +134,8 @@ class HypervisorEpochFields(HeartbeatFields):
         epoch.epoch_ns = max(1, round(self.epoch_instructions * 1e9 / instructions_per_s))
         # Those simulated are instructions of the guest: as many an epoch, whatever the speed.
         simulated = self.simulated_rate * self.epoch_instructions / self.instruction_rate
-        epoch.boundary_ns = self.boundary + round(simulated * self.simulated_cost)
+        work_ns = self.boundary + simulated * self.simulated_cost
+        epoch.boundary_ns = machine.on_host_ns(engine, guard, work_ns)
         epoch.message_bytes = self.message
         epoch.entry_bytes = self.entry
         epoch.limit_ns = NEVER_NS

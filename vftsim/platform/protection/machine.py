@@ -41,6 +41,16 @@ def cpu_speed(engine: Engine, guard: int) -> float:
     return float(engine.rows(domains)[engine.rows(guards)[guard].domain].cpu_speed)
 
 
+def work_speed(engine: Engine, guard: int) -> float:
+    """Return how much of its programs' work the guest does in a time of its CPU, relative to bare metal of speed 1."""
+    return cpu_speed(engine, guard) / (engine.rows(domains)[engine.rows(guards)[guard].domain].cpu_inflation or 1.0)
+
+
+def on_host_ns(engine: Engine, guard: int, stated_ns: float) -> int:
+    """Return what CPU work of the hypervisor takes on the guest's host, of which the time at speed 1 is stated."""
+    return round(stated_ns / cpu_speed(engine, guard))
+
+
 @part
 def stop(sim: Sim, guard: Guard, reason: int) -> None:
     """Stop the guest at once."""

@@ -11,8 +11,9 @@ packet that enters, or one number for all; transactions without packets add the 
 reads from a disk is written to memory too (Xen marks a page that was mapped to be written when it is unmapped,
 ``common/grant_table.c``).  D is the mean of that model, not a whole number.
 
-Guest time is CPU time: a guest that waits for the network writes nothing.  What writes are instructions: r is stated
-for a pCPU of speed 1, and one of twice the speed writes in half the CPU time.
+Guest time is CPU time: a guest that waits for the network writes nothing.  What writes is work: r is stated for bare
+metal of speed 1, a pCPU of twice the speed writes in half the CPU time, and a guest whose work a hypervisor stretches
+(``cpu_inflation``) writes no more for that.  Assumption: it stretches all of the guest's CPU time.
 
 Left out: pages that one epoch dirties and no later one does (a growing heap); a working set that wanders.  Assumption:
 the default values, which are those of a small server, can be replaced by counts of a real guest's dirty bitmap.
@@ -26,7 +27,7 @@ from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import exp_minus
 from vftsim.platform.io.packet import applications
 from vftsim.platform.protection.guard import Guard, guarded_programs, guards
-from vftsim.platform.protection.machine import cpu_speed, run_ns
+from vftsim.platform.protection.machine import run_ns, work_speed
 from vftsim.platform.protection.prices import assumed
 from vftsim.spec.base import Spec
 from vftsim.spec.units import RatePerSecond
@@ -43,8 +44,8 @@ class MemorySpec(Spec):
     touch_rate: Annotated[RatePerSecond, assumed(2_000, 50_000)] = Field(
         10_000.0,
         le=1e12,
-        description="Pages of the working set first touched, a second of guest CPU time at speed 1, while few are "
-        "dirty. Assumption.",
+        description="Pages of the working set first touched, a second of guest CPU time at speed 1 and without "
+        "`cpu_inflation`, while few are dirty. Assumption.",
     )
     per_request: float | None = Field(
         None,
@@ -79,7 +80,7 @@ def install(engine: Engine, guard: int, spec: MemorySpec) -> None:
     """Write the parameters into the record of a guard."""
     memory = engine.rows(memories)[guard]
     memory.working_set = float(spec.working_set)
-    memory.touched_per_ns = float(spec.touch_rate) * cpu_speed(engine, guard) / _S
+    memory.touched_per_ns = float(spec.touch_rate) * work_speed(engine, guard) / _S
     memory.per_request = -1.0 if spec.per_request is None else float(spec.per_request)
 
 
