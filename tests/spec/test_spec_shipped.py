@@ -55,6 +55,15 @@ def test_an_unknown_name_lists_what_there_is(rooms, name):
     assert ("did you mean 'lab-virtual'?" in str(caught.value)) == (name in ("lab-virtul", "../models/lab-virtual"))
 
 
+def test_a_name_of_a_file_without_its_suffix_is_told_the_file(rooms, monkeypatch):
+    (rooms / "shop.yaml").write_text("name: shop\n")
+    monkeypatch.chdir(rooms)
+    with pytest.raises(UsageError, match=r"no file 'shop' and none shipped by that name; did you mean 'shop\.yaml'\?$"):
+        find("models", "shop")
+    with pytest.raises(UsageError, match="'vftsim' is a directory or a pipe; name a file"):
+        find("models", "vftsim")
+
+
 def test_a_missing_room(rooms):
     with pytest.raises(UsageError, match="lacks its 'calibration' files"):
         shipped_dir("calibration")

@@ -248,6 +248,7 @@ def test_what_clients_ask_for_is_one_figure_of_every_shipped_model(name):
         ({"objectives": ("latency_p95_ms",)}, "is not of the form"),
         ({"objectives": ("latency_p95_ms <= 1.2.3",)}, "is not of the form"),
         ({"objectives": ("latency_p59_ms <= 3",)}, "there is no figure 'latency_p59_ms'; nearest: "),
+        ({"vary": "load.clients"}, r"no 'load' in 'the model'; did you mean 'workloads\.load\.clients'\?$"),
         ({"vary": "workloads.load.client"}, "no 'client' in 'workloads.load'; did you mean 'clients'"),
         ({"vary": "workloads.load.kind"}, "begins at 'request_response', not at a number"),
         ({"vary": "workloads.load.clients.more"}, "nothing below 'workloads.load.clients'"),

@@ -455,7 +455,8 @@ def test_an_objective_is_in_the_unit_that_is_written():
 @pytest.mark.parametrize(
     ("choose", "message"),
     [
-        (["nope=1,2"], "no short name 'nope'"),
+        (["nope=1,2"], "no short name 'nope'; short names: weight, .*; or a dotted key of the model"),
+        (["pcpus=1,2"], r"no short name 'pcpus'; did you mean 'hosts\.host\.pcpus'\?$"),
         (["calls=1,2"], r"'calls' \(.*\) means nothing"),
         (["checkpoint_interval=5 ms,9 ms"], r"'checkpoint_interval' \(.*\) means nothing under none"),
         (["domains.dom0.weight=1,2", "domains.dom0={weight: 3},{weight: 4}"], "undoes 'domains.dom0.weight'"),

@@ -17,7 +17,7 @@ from pydantic_core import PydanticUndefined
 from vftsim.errors import ModelFileError
 from vftsim.spec.extends import changes_kind
 from vftsim.spec.shape import Key, Shape
-from vftsim.spec.suggest import instead, shown
+from vftsim.spec.suggest import instead, or_below, shown
 from vftsim.spec.written import WrittenFloat, WrittenInt
 from vftsim.spec.yaml_source import Node, parse_yaml
 
@@ -40,6 +40,8 @@ def apply_override(root: type[BaseModel], tree: Node, assignment: str, number: i
         value = _value_of(text.strip())
     except ModelFileError as error:
         change.refuse(f"the value {error.message}")
+    if keys[0] not in {*Shape(root).fields({}), *_outline(tree)} and (meant := or_below(keys, tree.plain())):
+        change.refuse(f"unknown key '{path.strip()}'{meant}")
     return change.assign(tree, keys, [], Shape(root), change.placed(value.plain()))
 
 

@@ -5,6 +5,7 @@ an installed wheel carries the same rooms under ``vftsim/_shipped/``.  A shipped
 path in the room without suffix: ``lab-virtual``, ``xen-media/mixed-d``.
 """
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -53,7 +54,10 @@ def find(room: Room, name_or_path: str, suffixes: tuple[str, ...] = SUFFIXES) ->
             shipped = shipped_dir(room) / (bare + suffix)
             if is_file(shipped):
                 return shipped
-    others = instead(bare, names, f"shipped {room}:")
+    if name_or_path and os.path.lexists(path):
+        raise UsageError(f"{shown(name_or_path)} is a directory or a pipe; name a file, which can be read twice")
+    beside = [text for suffix in suffixes if is_file(Path(text := f"{name_or_path}{suffix}"))]
+    others = f"; did you mean '{beside[0]}'?" if beside else instead(bare, names, f"shipped {room}:")
     raise UsageError(f"no file {shown(name_or_path)} and none shipped by that name{others}")
 
 

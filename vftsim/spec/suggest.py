@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 MAX_LISTED = 20
+_MOST_MEANT = 3
 
 
 def close_match(name: str, choices: Iterable[str]) -> str | None:
@@ -25,6 +27,24 @@ def instead(name: str, choices: Iterable[str], what: str) -> str:
     """Return the end of a message about a name that is none: the nearest one, and ``what`` all of them are."""
     names = list(choices)
     return f"{did_you_mean(name, names) or ';'} {what} {listing(names)}"
+
+
+def or_below(words: Sequence[str], data: Any) -> str:
+    """Return ``"; did you mean 'x.y'?"`` with keys below which words stand in their order, the last one at the end."""
+    keys = [f"'{'.'.join(key)}'" for key in _keys_of(data) if key[-1] == words[-1] and _is_within(words, key)]
+    return f"; did you mean {' or '.join(keys[:_MOST_MEANT])}?" if keys else ""
+
+
+def _keys_of(data: Any) -> Iterator[tuple[str, ...]]:
+    for key, below in data.items() if isinstance(data, Mapping) else ():
+        yield (str(key),)
+        yield from ((str(key), *further) for further in _keys_of(below))
+
+
+def _is_within(words: Iterable[str], name: Iterable[str]) -> bool:
+    """Return whether words stand in a name in their order."""
+    rest = iter(name)
+    return all(word in rest for word in words)
 
 
 def counted(number: int, noun: str) -> str:

@@ -27,7 +27,7 @@ from vftsim.composition.model import WITH_HOSTS, ModelSpec
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.spec import DURATION
 from vftsim.spec.overrides import ORIGIN
-from vftsim.spec.suggest import instead, shown
+from vftsim.spec.suggest import instead, or_below, shown
 from vftsim.spec.units import RATE, Quantity, number_and_unit, quantity_of
 from vftsim.study.designs.protections import KEYS, MEANINGS, WRITTEN, has_parameter, protection_key
 from vftsim.study.runs.model import Model
@@ -81,9 +81,8 @@ def axis_of(model: Model, name: str, kinds: Sequence[str], option: str) -> Axis:
             raise UsageError(f"{option}: {means}; say a protection that has it")
         return Axis(name, (f"{protection_key(model)}.{KEYS[name]}",), is_short=True)
     if name not in SHORT_NAMES:
-        known = (*SHORT_NAMES, *MEANINGS)
-        there = instead(name, known, "short names:")
-        raise UsageError(f"{option}: no short name '{name}'{there}; or a dotted key of the model")
+        others = f"{instead(name, (*SHORT_NAMES, *MEANINGS), 'short names:')}; or a dotted key of the model"
+        raise UsageError(f"{option}: no short name '{name}'{or_below([name], model.spec.model_dump()) or others}")
     keys = short_keys(model, name)
     if not keys:
         raise UsageError(f"{option}: '{name}' ({SHORT_MEANINGS[name]}) means nothing in '{model.label}'")
@@ -223,7 +222,9 @@ def value_at(spec: ModelSpec, key: str, option: str) -> Any:
                 text = f"there is nothing below '{where}', which is {shown(value)}"
                 raise UsageError(f"{option} {key}: {text}") from None
             known = list(value) if isinstance(value, dict) else list(map(str, range(len(value))))
-            raise UsageError(f"{option} {key}: no '{part}' in '{where}'{instead(part, known, 'it has:')}") from None
+            meant = "" if done else or_below(key.split("."), value)
+            there = meant or instead(part, known, "it has:")
+            raise UsageError(f"{option} {key}: no '{part}' in '{where}'{there}") from None
         done.append(part)
     return value
 
