@@ -146,11 +146,11 @@ def without_foreign_measure(document: Document, spec: ModelSpec) -> ModelSpec:
 
 
 def _system(spec: ModelSpec) -> dict[str, Any]:
-    """Return what figures of a real system depend on: all but for how long and in which steps it is measured."""
+    """Return what figures of a real system depend on: all but for how long, and at which loads, it is measured."""
     system = spec.model_dump(mode="json", include={*COVERED, "workloads"})
     for workload in system["workloads"].values():
-        for key in _PROCEDURE:
-            workload.pop(key, None)
+        procedure = {key: workload.pop(key, None) for key in _PROCEDURE}
+        workload["profile_of_steps"] = (procedure["steps"] or {}).get("load_profile")
     return system
 
 
