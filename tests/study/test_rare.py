@@ -87,6 +87,21 @@ def test_a_run_stops_where_the_level_reaches_its_limit_and_goes_on_from_there(pa
     assert all(not is_there and after > events for is_there, after in ways)
 
 
+def test_losses_by_chance_count_and_each_branch_has_its_own(path):
+    """Of 30 requests in a run 5 % are lost: none with exp(-1.5); the second after the first comes, or does not."""
+    lossy = load_model(path, ["networks.lan.loss=5 %"]).spec
+    one = Branches(lossy, 1, 1, "networks.lan.to_host.lost")
+    start, loss = one.state(), 1 << 40
+    reached = [n for n in range(1, 401) if (start.put_back(), one.go_on(n, loss))[1]]
+    assert len(reached) / 400 == pytest.approx(1 - np.exp(-1.5), abs=4 * (0.17 / 400) ** 0.5)
+    start.put_back()
+    one.go_on(reached[0], loss)
+    first = one.state()
+    ways = {(first.put_back(), one.go_on(n, 2 * loss), one.events)[1:] for n in range(1, 30)}
+    assert {is_there for is_there, _ in ways} == {True, False}
+    assert len(ways) > 10
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("event", "settings", "exact"),

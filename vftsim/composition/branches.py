@@ -12,6 +12,7 @@ from vftsim.errors import RunFailure, UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.engine import RewindableEngine
 from vftsim.platform import levels
+from vftsim.platform.io.link import links
 from vftsim.platform.protection.passes import cuts_found
 
 HELD, BACKLOG, LOST = "held", "backlog", "lost"
@@ -65,6 +66,9 @@ class Branches:
         Refuses a run that comes to a crash that rolls a guest back.
         """
         self._run.branch_off(branch)
+        for _, _, row in self._run.built.link_ends():
+            # Drawn for all frames up to the next that is lost; how many have come says nothing of how many will.
+            self._engine.rows(links)[row].until_lost = 0
         try:
             if self._is_watched(limit):
                 return True

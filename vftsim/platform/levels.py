@@ -40,9 +40,10 @@ def queued(sim: Sim, watched: Watched) -> int:
 
 @part
 def lost_by_now(sim: Sim, watched: Watched) -> int:
-    """Return how many packets have found no room in it."""
+    """Return how many packets have found no room in it, or were lost on the way behind it."""
     if watched.kind == LINK:
-        return drops(sim)[links(sim)[watched.row].queue_full].count
+        link = links(sim)[watched.row]
+        return drops(sim)[link.queue_full].count + (drops(sim)[link.lost].count if link.losses != 0 else 0)
     return refused(sim, applications(sim)[watched.row])
 
 
