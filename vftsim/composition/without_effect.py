@@ -56,8 +56,9 @@ def remarks(spec: ModelSpec) -> list[str]:
     )
     of_crashes = (lost_beside(spec, domain) for domain in crashing)
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
+    of_guests = (_turns_of_work(name, domain) for name, domain in spec.domains.items())
     of_interfaces = _second_interfaces(spec)
-    texts = (*of_vcpus, *of_drivers, *of_interfaces, *of_tests, *of_crashes)
+    texts = (*of_vcpus, *of_drivers, *of_guests, *of_interfaces, *of_tests, *of_crashes)
     return [*filter(None, texts), *_of_faults(spec), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
 
 
@@ -173,6 +174,18 @@ def _of_one_vcpu(name: str, domain: DomainSpec) -> str:
     if domain.driver is None or domain.driver.placement != "spread" or domain.vcpus > 1:
         return ""
     return f"domains.{name}.driver.placement: spread is one here, as the domain has one vCPU"
+
+
+def _turns_of_work(name: str, domain: DomainSpec) -> str:
+    """Return that a guest without processes gives programs with short work little beside jobs."""
+    programs = [*domain.applications.values()]
+    jobs = [key for key, program in domain.applications.items() if not program.speaks]
+    if not jobs or all(program == programs[0] for program in programs) or domain.guest_scheduler.has_slices:
+        return ""
+    return (
+        f"domains.{name}: its guest_scheduler gives turns to pieces of work, whatever the process, so that short ones "
+        f"wait for those of {listing(jobs)} each time; {{kind: cfs}} or {{kind: eevdf}} shares the CPU among processes"
+    )
 
 
 def _second_interfaces(spec: ModelSpec) -> Iterator[str]:

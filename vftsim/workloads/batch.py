@@ -22,7 +22,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.cpu.jobs import continue_with, submit_from_outside
+from vftsim.platform.cpu.jobs import continue_or_submit_for, known_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.disk import READ, begin_wait, hold_request
@@ -67,9 +67,13 @@ class Batch(Record):
 
 
 class BatchProcess(Record):
-    """One process: ``left`` disk operations of its transaction, ``planned`` the event that it waits for."""
+    """One process: ``left`` disk operations of its transaction, ``planned`` the event that it waits for.
+
+    It is ``known_as`` a process of the guest.
+    """
 
     row: int
+    known_as: int
     batch: int
     begin_ns: int
     left: int
@@ -89,7 +93,9 @@ batch_processes = Table("batch_processes", BatchProcess, 1 << 16, "use fewer pro
 def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> None:
     """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
     demand_ns = logging_ns + next_share_ns(sim, batch, process)
-    submit_from_outside(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
+    domain, is_on_disk = domains(sim)[batch.domain], batch.disk_operations > 0 and batch.think_ns == 0
+    process.known_as = known_process(sim, domain, process.known_as, is_on_disk)
+    submit_from_outside(sim, domain, process.known_as, demand_ns, on_computed, process.row, batch.row)
 
 
 @part
@@ -99,7 +105,8 @@ def keep_computing(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: in
     Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
     """
     demand_ns = logging_ns + next_share_ns(sim, batch, process)
-    continue_with(sim, domains(sim)[batch.domain], demand_ns, on_computed, process.row, batch.row)
+    domain = domains(sim)[batch.domain]
+    continue_or_submit_for(sim, domain, process.known_as, True, demand_ns, on_computed, process.row, batch.row)
 
 
 @part

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.platform.arithmetic import nearest
-from vftsim.platform.cpu.jobs import continue_with, submit_from_outside
+from vftsim.platform.cpu.jobs import continue_or_submit_for, known_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
 from vftsim.spec.units import Percent, PositiveDurationNs
@@ -35,6 +35,7 @@ class CpuBound(Record):
     row: int
     program: int
     domain: int
+    process: int
     serial: int
     busy_ns: int
     bursts: int
@@ -67,10 +68,11 @@ def on_burst(sim: Sim, cpu_bound_row: int, token: int) -> None:
         return
     demand_ns = begin_burst(sim, cpu_bound)
     domain = domains(sim)[cpu_bound.domain]
+    cpu_bound.process = known_process(sim, domain, cpu_bound.process, False)
     if cpu_bound.by_clock:
-        submit_from_outside(sim, domain, demand_ns, on_look, cpu_bound_row, 0)
+        submit_from_outside(sim, domain, cpu_bound.process, demand_ns, on_look, cpu_bound_row, 0)
     else:
-        submit_from_outside(sim, domain, demand_ns, on_burst_done, cpu_bound_row, 0)
+        submit_from_outside(sim, domain, cpu_bound.process, demand_ns, on_burst_done, cpu_bound_row, 0)
 
 
 @part
@@ -96,16 +98,17 @@ def until_look_ns(sim: Sim, cpu_bound: CpuBound, left_ns: int) -> int:
 def on_look(sim: Sim, cpu_bound_row: int, argument: int) -> None:
     """Look at the clock: go on until the burst's time is over."""
     cpu_bound = cpu_bounds(sim)[cpu_bound_row]
-    domain = domains(sim)[cpu_bound.domain]
+    domain, process = domains(sim)[cpu_bound.domain], cpu_bound.process
     left_ns = cpu_bound.until_ns - sim.now_ns
     if left_ns > 0:
-        continue_with(sim, domain, until_look_ns(sim, cpu_bound, left_ns), on_look, cpu_bound_row, 0)
+        demand_ns = until_look_ns(sim, cpu_bound, left_ns)
+        continue_or_submit_for(sim, domain, process, True, demand_ns, on_look, cpu_bound_row, 0)
         return
     cpu_bound.done += 1
     if cpu_bound.idle_ns > 0:
         pause(sim, cpu_bound, 0)
     else:
-        continue_with(sim, domain, begin_burst(sim, cpu_bound), on_look, cpu_bound_row, 0)
+        continue_or_submit_for(sim, domain, process, True, begin_burst(sim, cpu_bound), on_look, cpu_bound_row, 0)
 
 
 @work_done
@@ -117,8 +120,8 @@ def on_burst_done(sim: Sim, cpu_bound_row: int, argument: int) -> None:
         pause(sim, cpu_bound, 0)
         return
     # Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
-    demand_ns = begin_burst(sim, cpu_bound)
-    continue_with(sim, domains(sim)[cpu_bound.domain], demand_ns, on_burst_done, cpu_bound_row, 0)
+    domain, demand_ns = domains(sim)[cpu_bound.domain], begin_burst(sim, cpu_bound)
+    continue_or_submit_for(sim, domain, cpu_bound.process, True, demand_ns, on_burst_done, cpu_bound_row, 0)
 
 
 cpu_bound.implements(set_overhead)(apply_overhead)

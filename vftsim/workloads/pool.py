@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import Fifo, Kind, Record, Sim, Table, part
-from vftsim.platform.cpu.jobs import continue_or_submit
+from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
@@ -40,6 +40,7 @@ from vftsim.platform.io.ring import Ring, keep_slot
 from vftsim.spec.units import DurationNs
 from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, send_or_wait, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
+from vftsim.workloads.threads import hands, let_all_idle, let_idle, take_thread
 
 
 class Pool(Record):
@@ -58,6 +59,7 @@ class Pool(Record):
     packet_cost_ns: int
     socket: Ring
     in_hand: Fifo
+    idle: Fifo
     lost: int
 
 
@@ -72,6 +74,7 @@ def receive_packet(sim: Sim, program: Application, packet: int) -> None:
         drop(sim, packet, pool.socket.drop_row)
     elif pool.active < pool.threads:
         pool.active += 1
+        take_thread(sim, domains(sim)[pool.domain], pool.idle, packet)
         start_packet(sim, pool, packet, False)
     else:
         packet_list.push(sim, pool.socket.packets, packet)
@@ -84,7 +87,8 @@ def start_packet(sim: Sim, pool: Pool, packet: int, is_running: bool) -> None:
     plain_ns = pool.packet_cost_ns + ports(sim)[packets(sim)[packet].port].transmit_ns
     demand_ns = with_overhead_ns(sim, pool.program, plain_ns, 1)
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-    continue_or_submit(sim, domains(sim)[pool.domain], is_running, demand_ns, on_answer_ready, packet, pool.row)
+    domain, process = domains(sim)[pool.domain], hands(sim)[packet].process
+    continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_answer_ready, packet, pool.row)
 
 
 @work_done
@@ -93,8 +97,10 @@ def on_answer_ready(sim: Sim, packet: int, argument: int) -> None:
     pool = pools(sim)[argument]
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     packet_list.remove(sim, pool.in_hand, packet)
+    # Read before it is sent: then it belongs to its path.
+    process = hands(sim)[packet].process
     if send_or_wait(sim, packet):
-        take_next(sim, pool, True)
+        take_next(sim, pool, process, True)
     else:
         pool.blocked += 1
 
@@ -103,20 +109,23 @@ def on_answer_ready(sim: Sim, packet: int, argument: int) -> None:
 def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send the answer of a thread that slept with it, and resume the thread."""
     pool = pools(sim)[program.state_row]
+    process = hands(sim)[packet].process
     if send_or_wait(sim, packet):
         pool.blocked -= 1
-        take_next(sim, pool, False)
+        take_next(sim, pool, process, False)
 
 
 @part
-def take_next(sim: Sim, pool: Pool, is_running: bool) -> None:
+def take_next(sim: Sim, pool: Pool, process: int, is_running: bool) -> None:
     """Let a thread that is done with a packet take the next, or sleep."""
     # The slot is free only now: a packet in a thread's hands still fills the buffer.
     pool.socket.occupied -= 1
     packet = packet_list.pop(sim, pool.socket.packets)
     if packet == 0:
         pool.active -= 1
+        let_idle(sim, pool.idle, process)
     else:
+        hands(sim)[packet].process = process
         start_packet(sim, pool, packet, is_running)
 
 
@@ -137,6 +146,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
     pool = pools(sim)[program.state_row]
     drop_all(sim, pool.socket.packets, pool.lost)
+    let_all_idle(sim, pool.idle, pool.in_hand)
     drop_all(sim, pool.in_hand, pool.lost)
     pool.active = 0
     pool.blocked = 0

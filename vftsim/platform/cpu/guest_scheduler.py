@@ -18,6 +18,12 @@ JOB, NEXT, BACKGROUND = 0, 1, 2
 
 
 @guest_scheduler.slot
+def new_process(sim: Sim, domain: Domain, sleeps_on_disk: bool) -> int:
+    """Return a new process, which sleeps for now; 0 where the scheduler knows jobs only."""
+    return 0
+
+
+@guest_scheduler.slot
 def enqueue(sim: Sim, domain: Domain, row: int, where: int) -> bool:
     """Take in a job; tell whether an idle vCPU is to be woken for it."""
     if where == BACKGROUND:

@@ -46,9 +46,12 @@ def submit_for(
 
 
 @part
-def submit_from_outside(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
-    """Make a job runnable that a timer or a device wakes: at once, or when what is buffered is delivered."""
+def submit_from_outside(
+    sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
+) -> None:
+    """Do as :func:`submit_for` for a job that a timer or a device wakes: when what is buffered is delivered."""
     row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
+    works(sim)[row].process = process
     if domain.buffers:
         work_list.push(sim, domain.woken, row)
     else:
@@ -64,6 +67,12 @@ def add_job(sim: Sim, domain: Domain, row: int) -> None:
         # First: an idle vCPU may take the job at once, and then nobody has to give way.
         wake_idle_vcpu(sim, domain)
         make_room(sim, domain)
+
+
+@part
+def known_process(sim: Sim, domain: Domain, process: int, sleeps_on_disk: bool) -> int:
+    """Return a program's process as its guest's scheduler knows it, a new one for 0; 0 where that knows jobs only."""
+    return process if process != 0 else guest_scheduler.new_process(sim, domain, sleeps_on_disk)
 
 
 @part

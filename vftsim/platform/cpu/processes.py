@@ -71,7 +71,7 @@ WEIGHTS = (
 
 
 class Process(Record):
-    """A process; ``jobs`` it has to do, the first being done.
+    """A process; ``jobs`` it has to do, the first being done.  ``idle`` links those of a program that wait for any.
 
     ``is_single``: it ends with its job.  ``sleeps_on_disk``: its sleeps are waits for a disk, which no signal
     ends.
@@ -86,6 +86,7 @@ class Process(Record):
     is_single: bool
     sleeps_on_disk: bool
     jobs: Fifo
+    idle: int
 
 
 class ProcessDomain(Record):
@@ -125,8 +126,8 @@ def add_process(engine: Engine, domain: int, spec: GuestSchedulerSpec, nice: int
 
 
 @guest_scheduler.slot
-def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
-    """Set what a process that is a job by itself begins with."""
+def begin_process(sim: Sim, domain: Domain, process: Process) -> None:
+    """Set what a process begins with that comes while a run goes on."""
 
 
 @guest_scheduler.slot
@@ -178,20 +179,27 @@ def preempts(sim: Sim, domain: Domain, newcomer: Process, process: Process) -> b
 @part
 def process_of(sim: Sim, domain: Domain, row: int) -> int:
     """Return the process of a job; made for it if it names none."""
-    if works(sim)[row].process != 0:
-        return works(sim)[row].process
-    made = processes.new(sim)
-    process = processes(sim)[made]
-    process.row = made
+    if works(sim)[row].process == 0:
+        made = new_process(sim, domain, False)
+        processes(sim)[made].is_single = True
+        works(sim)[row].process = made
+    return works(sim)[row].process
+
+
+@part
+def new_process(sim: Sim, domain: Domain, sleeps_on_disk: bool) -> int:
+    """Return a new process, which sleeps for now."""
+    row = processes.new(sim)
+    process = processes(sim)[row]
+    process.row = row
     process.domain = domain.row
     process.state = ASLEEP
     process.nice = 0
     process.weight = NICE_0
-    process.is_single = True
-    process.sleeps_on_disk = False
-    works(sim)[row].process = made
-    begin_single(sim, domain, process)
-    return made
+    process.is_single = False
+    process.sleeps_on_disk = sleeps_on_disk
+    begin_process(sim, domain, process)
+    return row
 
 
 @part
@@ -372,6 +380,7 @@ def forget_jobs(sim: Sim, domain: Domain) -> None:
 def share_processes(kind: Kind) -> Kind:
     """Give a kind of guest scheduler what schedulers of processes have in common; return it."""
     shared: tuple[tuple[Any, Any], ...] = (
+        (slots.new_process, new_process),
         (slots.enqueue, enqueue),
         (slots.go_on, go_on),
         (slots.charge_job, charge_job),

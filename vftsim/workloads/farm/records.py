@@ -85,6 +85,7 @@ class FarmServer(Record):
     backlog: int
     waiting: Fifo
     in_hand: Fifo
+    idle: Fifo
     operations: Annotated[list[int], KINDS]
     first_route: int
     routes: int

@@ -22,7 +22,7 @@ from vftsim.errors import ConservationError
 from vftsim.kernel import Sim, part
 from vftsim.outcome import Outcome, declare
 from vftsim.platform.arithmetic import with_time
-from vftsim.platform.cpu.jobs import continue_or_submit
+from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, forget, read, transfer_done
 from vftsim.platform.io.packet import (
@@ -59,6 +59,7 @@ from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.forwarding import begin_forwarding, boot_of, end_forwarding
 from vftsim.workloads.farm.requests import end_request, is_over, is_taken, make_request, on_repeat
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, PeerRoute, Program, Wiring
+from vftsim.workloads.threads import hands, let_all_idle, let_idle, take_thread
 
 BLOCK_BYTES = 4096
 """A disk operation: a block of the shared file system (the record's mkfs.xfs, 4 kB)."""
@@ -96,6 +97,7 @@ def messages_refused(sim: Sim, program: Application) -> int:
 def take_or_queue(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     """Let a thread begin, or wait for one; a full socket drops."""
     if server.active < server.threads:
+        take_thread(sim, domains(sim)[server.domain], server.idle, packet)
         begin(sim, server, packet, False)
     elif server.waiting.length < server.backlog:
         packet_list.push(sim, server.waiting, packet)
@@ -121,7 +123,8 @@ def begin(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> N
     if message == farm.Message.RINGING or message == farm.Message.OK:
         note_answer(sim, server, packet)
     demand_ns = demand_of(sim, server, operation, visit.is_repeat)
-    continue_or_submit(sim, domains(sim)[server.domain], is_running, demand_ns, on_worked, packet, server.row)
+    domain, process = domains(sim)[server.domain], hands(sim)[packet].process
+    continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_worked, packet, server.row)
 
 
 @part
@@ -249,14 +252,18 @@ def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> 
     server.active -= 1
     count_handled(sim, server, farm.visits(sim)[packet])
     # Before it leaves: the packet belongs to its path then, and its visit to whoever takes it next.
-    is_repeat = farm.visits(sim)[packet].is_repeat
+    is_repeat, process = farm.visits(sim)[packet].is_repeat, hands(sim)[packet].process
     farm.visits(sim)[packet].serial = 0
     if is_repeat:
         discard(sim, packet)
     else:
         send_result(sim, server, packet)
-    if server.waiting.length > 0 and server.active < server.threads:
-        begin(sim, server, packet_list.pop(sim, server.waiting), is_running)
+    following = packet_list.pop(sim, server.waiting) if server.active < server.threads else 0
+    if following == 0:
+        let_idle(sim, server.idle, process)
+    else:
+        hands(sim)[following].process = process
+        begin(sim, server, following, is_running)
 
 
 @part
@@ -328,6 +335,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
     server.boots += 1
     server.active = 0
     drop_all(sim, server.waiting, server.lost_in_boot)
+    let_all_idle(sim, server.idle, server.in_hand)
     while server.in_hand.length > 0:
         packet = packet_list.pop(sim, server.in_hand)
         farm.visits(sim)[packet].serial = 0

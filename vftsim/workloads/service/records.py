@@ -34,6 +34,7 @@ class Service(Record):
     backlog: int
     waiting: Fifo
     in_hand: Fifo
+    idle: Fifo
     reads: float
     reads_due: float
     writes: float

@@ -5,7 +5,7 @@ Rules: :mod:`vftsim.workloads.service`.
 
 from vftsim.kernel import EventKind, Sim, at, event, part
 from vftsim.platform.arithmetic import with_time
-from vftsim.platform.cpu.jobs import continue_or_submit, interrupt_from_outside
+from vftsim.platform.cpu.jobs import continue_or_submit_for, interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, add_delay_since
 from vftsim.platform.io.disk import disks, forget, read, transfer_done, write
@@ -48,6 +48,7 @@ from vftsim.workloads.service.records import (
     services,
     visits,
 )
+from vftsim.workloads.threads import hands, let_all_idle, let_idle, take_thread
 
 
 @service.implements(receive)
@@ -61,6 +62,7 @@ def take_packet(sim: Sim, program: Application, packet: int) -> None:
     visits(sim)[packet].came_ns = sim.now_ns
     if server.active < server.threads:
         server.active += 1
+        take_thread(sim, domains(sim)[server.domain], server.idle, packet)
         begin(sim, server, packet, False)
     elif server.waiting.length < server.backlog:
         packet_list.push(sim, server.waiting, packet)
@@ -100,7 +102,8 @@ def begin(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     demand_ns = with_overhead_ns(sim, service.program, duration_ns(sim, service.demands, service.demand_ns), 1)
     demand_ns += ports(sim)[packets(sim)[packet].port].transmit_ns
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-    continue_or_submit(sim, domains(sim)[service.domain], is_running, demand_ns, on_computed, packet, service.row)
+    domain, process = domains(sim)[service.domain], hands(sim)[packet].process
+    continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_computed, packet, service.row)
 
 
 @work_done
@@ -123,8 +126,8 @@ def continue_request(sim: Sim, service: Service, packet: int, is_running: bool) 
     demand_ns = making_ns(sim, service, visit)
     if demand_ns > 0:
         mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-        domain = domains(sim)[service.domain]
-        continue_or_submit(sim, domain, is_running, demand_ns, on_calls_made, packet, service.row)
+        domain, process = domains(sim)[service.domain], hands(sim)[packet].process
+        continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_calls_made, packet, service.row)
     else:
         send_planned(sim, service, visit)
 
@@ -253,8 +256,10 @@ def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     answer.size_bytes = service.answer_size_bytes
     if visit.has_failed:
         answer.message = -answer.message
+    # Read before it is sent: then it belongs to its path.
+    process = hands(sim)[packet].process
     if send_or_wait(sim, packet):
-        take_next(sim, service, is_running)
+        take_next(sim, service, process, is_running)
     else:
         service.blocked += 1
 
@@ -275,13 +280,15 @@ def count_request(sim: Sim, service: Service, visit: Visit) -> None:
 
 
 @part
-def take_next(sim: Sim, service: Service, is_running: bool) -> None:
+def take_next(sim: Sim, service: Service, process: int, is_running: bool) -> None:
     """Let a thread that has sent its answer take the next request, or sleep."""
     service.answered += 1
     packet = packet_list.pop(sim, service.waiting)
     if packet == 0:
         service.active -= 1
+        let_idle(sim, service.idle, process)
     else:
+        hands(sim)[packet].process = process
         begin(sim, service, packet, is_running)
 
 
@@ -291,9 +298,10 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
     server = services(sim)[program.state_row]
     # Read before it is sent: then it belongs to its path.
     is_call = packets(sim)[packet].flow == server.flow
+    process = hands(sim)[packet].process
     if send_or_wait(sim, packet) and not is_call:
         server.blocked -= 1
-        take_next(sim, server, False)
+        take_next(sim, server, process, False)
 
 
 service.implements(set_overhead)(apply_overhead)
@@ -305,6 +313,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
     server = services(sim)[program.state_row]
     server.lost += server.waiting.length + server.active
     drop_all(sim, server.waiting, server.lost_in_boot)
+    let_all_idle(sim, server.idle, server.in_hand)
     while server.in_hand.length > 0:
         packet = packet_list.pop(sim, server.in_hand)
         close_all(sim, visits(sim)[packet])

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, event, part
-from vftsim.platform.cpu.jobs import continue_or_submit
+from vftsim.platform.cpu.jobs import continue_or_submit_for, known_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
@@ -93,16 +93,18 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection,
     """Let a process do what is next, or sleep: one that is running continues."""
     connection.is_busy = True
     domain = domains(sim)[tcp_program.domain]
+    connection.process = known_process(sim, domain, connection.process, False)
+    process, argument = connection.process, tcp_program.row
     if connection.queue.length > 0:
         connection.packet = packet_list.pop(sim, connection.queue)
         demand_ns = taking_ns(sim, tcp_program, bulk, connection)
         mark(sim, connection.packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-        continue_or_submit(sim, domain, is_running, demand_ns, on_taken, connection.row, tcp_program.row)
+        continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_taken, connection.row, argument)
         return
     # What has come goes first: it may change what is owed and what may be sent.
     if connection.owes:
         demand_ns = sending_ns(sim, tcp_program, bulk, tcp_program.ack_cost_ns)
-        continue_or_submit(sim, domain, is_running, demand_ns, on_acknowledged, connection.row, tcp_program.row)
+        continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_acknowledged, connection.row, argument)
         return
     segments = 0
     if not bulk.is_upload:
@@ -110,7 +112,7 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection,
     # Only asked here: on_written() asks again, and takes it, when the work is done.
     if segments > 0:
         demand_ns = sending_ns(sim, tcp_program, bulk, data_ns(tcp_program, bulk, segments))
-        continue_or_submit(sim, domain, is_running, demand_ns, on_written, connection.row, tcp_program.row)
+        continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_written, connection.row, argument)
     else:
         connection.is_busy = False
 

@@ -58,13 +58,14 @@ class Connection(Record):
     acknowledged; ``echo_ns`` is the time stamp to echo.
 
     Client: ``reactions`` is a feed of the times it needs before it reacts (0: none), ``is_reacting`` while it does.
-    Process at the server's end: packets wait in ``queue``, ``packet`` is in work.
+    ``process`` at the server's end: packets wait in ``queue``, ``packet`` is in work.
     """
 
     row: int
     bulk: int
     station: int
     program: int
+    process: int
     link: int
     first_ns: int
     end_ns: int

@@ -79,8 +79,8 @@ class CfsGuest(GuestSchedulerSpec):
         cfs_guest_domain.wakeup_ns = self.wakeup_granularity
 
 
-@cfs_guest.implements(shared.begin_single)
-def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
+@cfs_guest.implements(shared.begin_process)
+def begin_process(sim: Sim, domain: Domain, process: Process) -> None:
     """Begin at the least virtual run time."""
     cfs_guest_process = cfs_guest_processes(sim)[process.row]
     cfs_guest_process.virtual_ns = cfs_guest_domains(sim)[domain.row].least_ns

@@ -76,8 +76,8 @@ class EevdfGuest(GuestSchedulerSpec):
         eevdf_domain.slice_ns, eevdf_domain.runs_to_parity = self.slice, self.run_to_parity
 
 
-@eevdf.implements(shared.begin_single)
-def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
+@eevdf.implements(shared.begin_process)
+def begin_process(sim: Sim, domain: Domain, process: Process) -> None:
     """Begin without lag."""
     eevdf_process = eevdf_processes(sim)[process.row]
     eevdf_process.lag_ns = 0

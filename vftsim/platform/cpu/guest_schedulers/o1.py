@@ -133,8 +133,8 @@ def slice_of(base_ns: int, nice: int) -> int:
     return max(longest_ns * (WORST + 1 - MIDDLE - nice) // 20, SHORTEST_SLICE_NS)
 
 
-@o1.implements(shared.begin_single)
-def begin_single(sim: Sim, domain: Domain, process: Process) -> None:
+@o1.implements(shared.begin_process)
+def begin_process(sim: Sim, domain: Domain, process: Process) -> None:
     """Begin in the middle."""
     ours = o1_domains(sim)[domain.row]
     o1_process = o1_processes(sim)[process.row]
