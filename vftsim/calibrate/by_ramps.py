@@ -205,20 +205,15 @@ def _cpu(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> Verdic
     if not held:
         return Verdict("CPU of held-out steps", False, "no held-out step below the limit was reached")
     worst = max(held, key=lambda r: abs(r.error))
-    return Verdict(
-        f"CPU of held-out steps up to {targets.cpu_up_to:g} % within {spec.cpu_points:g} points",
-        abs(worst.error) <= spec.cpu_points,
-        f"worst {worst.error:+.2f} ({worst.phase}), {len(held)} steps",
-    )
+    text = f"CPU of held-out steps up to {targets.cpu_up_to:g} % within {spec.cpu_points:g} points"
+    found = f"worst {worst.error:+.2f} ({worst.phase}), {len(held)} steps"
+    return Verdict(text, abs(worst.error) <= spec.cpu_points, found)
 
 
 def _median(what: str, limit: float, rows: list[Row]) -> Verdict:
     median = 100.0 * float(np.median([abs(row.error) for row in rows])) if rows else float("nan")
-    return Verdict(
-        f"median error of the delay percentiles, {what}, at most {limit:g} %",
-        median <= limit,
-        f"{median:.1f} % over {len(rows)} percentiles",
-    )
+    text = f"median error of the delay percentiles, {what}, at most {limit:g} %"
+    return Verdict(text, median <= limit, f"{median:.1f} % over {len(rows)} percentiles")
 
 
 def _worst(what: str, limit: float, rows: list[Row]) -> Verdict:
@@ -226,11 +221,8 @@ def _worst(what: str, limit: float, rows: list[Row]) -> Verdict:
         return Verdict(f"worst error of the delay percentiles, {what}", False, "no rows")
     worst = max(rows, key=lambda r: abs(r.error))
     error = 100.0 * worst.error
-    return Verdict(
-        f"worst error of the delay percentiles, {what}, at most {limit:g} %",
-        abs(error) <= limit,
-        f"{error:+.0f} % ({worst.quantity})",
-    )
+    text = f"worst error of the delay percentiles, {what}, at most {limit:g} %"
+    return Verdict(text, abs(error) <= limit, f"{error:+.0f} % ({worst.quantity})")
 
 
 def _stop(phase: str, targets: TargetsSpec, rows: list[Row]) -> Verdict:

@@ -122,11 +122,8 @@ def run_models(
 
 def _set(file: Path, tree: Node, environment: str | None, phase: str | None, further: Sequence[str] = ()) -> ModelSpec:
     """Return the model with its settings; one that does not fit is told by its place in the definition."""
-    settings = [
-        *_settings(tree, "overrides"),
-        *_settings(tree, "environments", environment),
-        *_settings(tree, "phases", phase),
-    ]
+    places = (("overrides",), ("environments", environment), ("phases", phase))
+    settings = [each for keys in places for each in _settings(tree, *keys)]
     try:
         return load_model(file, [*(str(node.value) for _, node in settings), *further]).spec
     except ModelFileError as error:

@@ -395,16 +395,8 @@ def _predicted(figure: Figure, several: bool, learned: bool, is_outside: bool) -
     count = f"{figure.runs}" if figure.runs == figure.of else f"{figure.runs} of {figure.of}"
     parts = [None if math.isnan(sd) else sd for sd in (figure.replications_sd, figure.parameters_sd)]
     wider: list[Cell] = [f"{figure.learned_low:.4g} to {figure.learned_high:.4g}" if figure.learned_from else None]
-    return [
-        name,
-        figure.unit,
-        figure.mean,
-        *parts,
-        *means,
-        f"{figure.low:.4g} to {figure.high:.4g}",
-        *wider[: int(learned)],
-        count,
-    ]
+    spread = f"{figure.low:.4g} to {figure.high:.4g}"
+    return [name, figure.unit, figure.mean, *parts, *means, spread, *wider[: int(learned)], count]
 
 
 def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:

@@ -82,6 +82,7 @@ class Calibrated(Printed):
             else "fitted before intervals of one replication held the chance of runs"
         )
         determined = len(fit.values) - len(fit.undetermined)
+        columns = ["parameter", "value", "2.5 %", "97.5 %", *shares]
         return [
             *head(self.record["manifest"]["models"], definition.seed),
             Answer(
@@ -90,12 +91,7 @@ class Calibrated(Printed):
                 f"{count} observations, scaled residual {rms:.2f} rms",
             ),
             _residuals(fit.residuals),
-            Table(
-                ["parameter", "value", "2.5 %", "97.5 %", *shares],
-                rows,
-                f"Fitted parameters: {definition.name}",
-                caption,
-            ),
+            Table(columns, rows, f"Fitted parameters: {definition.name}", caption),
             *([_ends(self)] if fit.ends else []),
             *(_profile(self, each) for each in fit.profiles),
             *([_coverage(self)] if fit.coverage else []),
@@ -170,12 +166,8 @@ def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec |
         model = _model(named, "model", definition.overrides)
         data, specs = measured_runs(dataset, definition.runs), run_models(tree, definition, definition.runs)
         check_cpu(dataset, specs)
-    check_measured(
-        tree.at("quantities"),
-        set(definition.quantities) - {"delays"},
-        [*read_dataset(dataset).units(), "touches"],
-        definition.in_sample,
-    )
+    wanted, there = set(definition.quantities) - {"delays"}, [*read_dataset(dataset).units(), "touches"]
+    check_measured(tree.at("quantities"), wanted, there, definition.in_sample)
     _check_phases(definition, tree, data, dataset)
     _check_ratios(definition, tree, data)
     return model, specs, data
@@ -232,11 +224,8 @@ def _identity(
     models = specs if isinstance(specs, dict) else {"": specs}
     settings = definition.model_dump(mode="json", exclude={"most_evaluations", "replications", "starts"})
     of_models = sha256_of({name: Model("", each).digest() for name, each in models.items()})
-    return {
-        **identity_of(of_models, definition.seed),
-        "calibration": sha256_of(settings),
-        "data": sha256_of(from_observations(data)),
-    }
+    of_definition = {"calibration": sha256_of(settings), "data": sha256_of(from_observations(data))}
+    return {**identity_of(of_models, definition.seed), **of_definition}
 
 
 # As blocks

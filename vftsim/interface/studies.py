@@ -476,10 +476,5 @@ def pilot(
     from vftsim.study.designs.warm_up import pilots_take, warm_up_study
 
     chosen = as_model(model, quick=quick)
-    return Plan(
-        "pilot",
-        f"pilots of {chosen.name}",
-        [chosen],
-        partial(pilots_take, chosen, load),
-        partial(warm_up_study, chosen, load_saps=load),
-    )
+    takes, study = partial(pilots_take, chosen, load), partial(warm_up_study, chosen, load_saps=load)
+    return Plan("pilot", f"pilots of {chosen.name}", [chosen], takes, study)

@@ -51,11 +51,8 @@ class Knob:
 
 def knobs_of(spec: ModelSpec) -> dict[str, Knob]:
     """Return the knobs of a model by key, in the order of its file."""
-    prices = {
-        f"domains.{name}.protection.{each.key}": each.price
-        for name, domain in spec.domains.items()
-        for each in domain.protection.prices()
-    }
+    priced = [(name, each) for name, domain in spec.domains.items() for each in domain.protection.prices()]
+    prices = {f"domains.{name}.protection.{each.key}": each.price for name, each in priced}
     knobs = {}
     data = spec.model_dump(mode="json", exclude=set(_APART))
     for key, shape, value, kinds in _leaves(Shape(ModelSpec), data):

@@ -76,11 +76,8 @@ class Question:
     def configurations(self) -> list[Configuration]:
         """Today's, and the variants that differ from it."""
         today, *others = self.columns
-        variants = [
-            Configuration(label, {**today, **settings})
-            for label, settings in zip(COLUMNS[1:], others, strict=True)
-            if settings
-        ]
+        changed = [(label, settings) for label, settings in zip(COLUMNS[1:], others, strict=True) if settings]
+        variants = [Configuration(label, {**today, **settings}) for label, settings in changed]
         return [Configuration(COLUMNS[0], today), *variants]
 
     def alone(self, configuration: Configuration) -> Question:

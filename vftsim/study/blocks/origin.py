@@ -116,18 +116,12 @@ def beside(
     named = list(zip(labels, parts, strict=True))
     notes = [(label, [each for each in _of(blocks, Note) if not each.warns]) for label, blocks in named]
     behind = _told_apart([(label, note.text) for label, each in notes for note in each[1:]], len(named))
+    cards = [(label, card) for label, blocks in named for each in _of(blocks, Cards) for card in each.cards]
     page: list[Block] = [
         *(Note(f"{label}: {note.text}") for label, each in notes for note in each[:1]),
         *(replace(a, question=f"{label}: {a.question}") for label, blocks in named for a in _of(blocks, Answer)),
         *(Note(f"{label}: {note.text}", True) for label, blocks in named for note in _of(blocks, Note) if note.warns),
-        Cards(
-            [
-                replace(card, label=f"{label}: {card.label}")
-                for label, blocks in named
-                for cards in _of(blocks, Cards)
-                for card in cards.cards
-            ]
-        ),
+        Cards([replace(card, label=f"{label}: {card.label}") for label, card in cards]),
         *_charts(named),
         differences(manifests, labels),
     ]

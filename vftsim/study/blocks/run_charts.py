@@ -175,15 +175,11 @@ def _over_time(number: int, record: RunRecord) -> list[Chart]:
                     times_s = ((phase.begin_ns + (n + 1) * every_ns) / 1e9 for n in range(len(samples)))
                     title = f"{figure.label}, {short_owner(owner)}, replication {number}"
                     sampled.setdefault(title, (figure, []))[1].append(list(zip(times_s, samples, strict=True)))
-    return [
-        Chart(
-            title,
-            "simulated time (s)",
-            f"{figure.label} ({figure.unit})",
-            [Series(figure.label, _sliced(stretches), "curve")],
-        )
-        for title, (figure, stretches) in sampled.items()
-    ]
+    charts = []
+    for title, (figure, stretches) in sampled.items():
+        curve = Series(figure.label, _sliced(stretches), "curve")
+        charts.append(Chart(title, "simulated time (s)", f"{figure.label} ({figure.unit})", [curve]))
+    return charts
 
 
 def _sliced(stretches: Sequence[Sequence[tuple[float, float]]]) -> list[Point]:

@@ -202,12 +202,8 @@ def rate_of(model: Model, domain: str) -> float:
     if spec.ramp is not None:
         return spec.ramp.first_load
     serving = spec.serving()
-    rates = [
-        workload.attempts_per_s
-        for name, workload in spec.workloads.items()
-        for driver in spec.drivers_of(name)
-        if domain in serving[driver]
-    ]
+    driven = [(each, driver) for name, each in spec.workloads.items() for driver in spec.drivers_of(name)]
+    rates = [workload.attempts_per_s for workload, driver in driven if domain in serving[driver]]
     return math.fsum(rates) if rates else math.nan
 
 
@@ -365,12 +361,9 @@ def year_columns(
     of failures).  It exists where the guest came back after every crash: what somebody restarts by hand is an
     assumption, and how often that is needed a share of the crashes with its own interval.
     """
-    outages_s = [
-        each.away_s + (each.of_backup.outage_s if each.of_backup else 0.0)
-        for each in study.failovers
-        if math.isfinite(each.away_s)
-    ]
-    crashes, back = len(study.failovers), len(outages_s)
+    ended = [each for each in study.failovers if math.isfinite(each.away_s)]
+    outages_s = [each.away_s + (each.of_backup.outage_s if each.of_backup else 0.0) for each in ended]
+    crashes, back = len(study.failovers), len(ended)
     came_back = binomial_interval(back, crashes, CONFIDENCE)
     outage = stratified_interval(outages_s, CONFIDENCE) if back == crashes else None
     has_lost = any(lost) and all(map(math.isfinite, lost))

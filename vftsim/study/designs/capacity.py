@@ -77,11 +77,8 @@ class CapacityStudy(Printed):
         return frame(table)
 
     def for_machines(self) -> dict[str, Any]:
-        data: dict[str, Any] = {
-            "manifest": self.manifest,
-            "capacity": rows(self.to_pandas()),
-            "outside_calibration": self.outside,
-        }
+        data: dict[str, Any] = {"manifest": self.manifest, "capacity": rows(self.to_pandas())}
+        data["outside_calibration"] = self.outside
         if self.ramp is not None:
             data["ramp"] = {
                 "ihs_limit_percent": self.ramp.limit_percent,

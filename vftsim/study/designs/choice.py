@@ -121,10 +121,8 @@ def optimize(request: searching.Request, execution: Execution) -> Choice:
     """
     request.check()
     execution.check()
-    first, fresh = (
-        Evaluator(request.interval, replace(execution, seed=seed))
-        for seed in (execution.seed, searching.fresh_seed(execution.seed))
-    )
+    seeds = execution.seed, searching.fresh_seed(execution.seed)
+    first, fresh = (Evaluator(request.interval, replace(execution, seed=seed)) for seed in seeds)
     search = searching.Search(request, first, fresh)
     winner = search.run()
     manifest = execution.manifest([request.base], searching.COMMAND, 0)
@@ -258,12 +256,8 @@ def _notes(choice: Choice) -> list[str]:
         f"meets: of each figure the {100 * request.interval:g} % interval of {searching.STEPS[0]} runs or more is on "
         "the right side; where runs are alike and there is no interval, all of them are."
     )
-    shown = [
-        each
-        for candidate in (choice.winner, choice.runner_up)
-        if candidate
-        for each in (candidate, choice.again.get(candidate.number))
-    ]
+    both = [candidate for candidate in (choice.winner, choice.runner_up) if candidate]
+    shown = [each for candidate in both for each in (candidate, choice.again.get(candidate.number))]
     notes += resting_on_some((f"{e.name}: {name}", e.figures[name].n, e.n) for e in shown if e for name in e.figures)
     prices = request.prices
     source = f" ({prices.source})" if prices.source else ""

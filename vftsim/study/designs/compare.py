@@ -214,10 +214,8 @@ def _capacities(comparison: Comparison) -> list[page.Block]:
         for position, each in enumerate(comparison.capacities)
         if each.model.spec.measured.capacity is not None
     ]
-    series = [
-        page.Series("simulated", points, "dots"),
-        *([page.Series("measured", measured, "measured")] if measured else []),
-    ]
+    series = [page.Series("simulated", points, "dots")]
+    series += [page.Series("measured", measured, "measured")] if measured else []
     names = [each.model.label for each in comparison.capacities]
     ratio = comparison.ratio(1) if len(names) == 2 else None
     answer = f"{page.in_words(ratio)} times as much as {first}" if ratio else f"{len(names)} systems beside each other"

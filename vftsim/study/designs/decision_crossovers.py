@@ -222,19 +222,13 @@ def orders(
     )
     models_at = {knob: {value: _at(base, entry, knob, value) for value in knob.values} for knob in knobs}
     for left in range(HALVINGS, -1, -1):
-        if not played.add(
-            model for at_values in models_at.values() for each in at_values.values() for model in each.values()
-        ):
+        every = (model for by_value in models_at.values() for each in by_value.values() for model in each.values())
+        if not played.add(every):
             return []
-        found_orders = [
-            order_of(
-                knob,
-                {value: played.figures_at(by_value[value]) for value in sorted(by_value)},
-                wanted,
-                play.request.objectives,
-            )
-            for knob, by_value in models_at.items()
-        ]
+        found_orders = []
+        for knob, by_value in models_at.items():
+            figures = {value: played.figures_at(by_value[value]) for value in sorted(by_value)}
+            found_orders.append(order_of(knob, figures, wanted, play.request.objectives))
         for order in found_orders if left else ():
             middles = [math.sqrt(a * b) for a, b in pairwise(order.cheapest) if order.cheapest[a] != order.cheapest[b]]
             models_at[order.knob] |= {value: _at(base, entry, order.knob, value) for value in middles}
@@ -392,11 +386,8 @@ def _name(order: Order) -> str:
 def _stretch(order: Order, kind: str, begin: float, end: float, ending: Change | None) -> str:
     who = kind or "no mechanism"
     if end == max(order.points):
-        return (
-            f"{who} throughout ({plain(begin)} to {plain(end)})"
-            if begin == min(order.points)
-            else f"{who} to {plain(end)}"
-        )
+        from_the_first = begin == min(order.points)
+        return f"{who} throughout ({plain(begin)} to {plain(end)})" if from_the_first else f"{who} to {plain(end)}"
     if ending is not None:
         return f"{who} to {in_words(ending.at)} ({_reason(ending)})"
     after = min(value for value in order.points if value > end)

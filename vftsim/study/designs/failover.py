@@ -498,11 +498,7 @@ def _row(study: FailoverStudy, name: str, values: list[float]) -> list[page.Cell
     words = _WORDS.get(name, name.replace("failed_", "failed more: ").replace("lost_", "packets lost: "))
     known = sorted(value for value in values if math.isfinite(value))
     share = study.share(name)
-    any_in = (
-        ()
-        if share is None
-        else (page.Counted(str(sum(value > 0.0 for value in values)), f"({share_in_words(share)})"),)
-    )
+    any_in = [page.Counted(str(sum(value > 0.0 for value in values)), f"({share_in_words(share)})")] if share else []
     if known and known[0] < 0.0:
         words += " (below 0: fewer)"
     if not known:

@@ -452,11 +452,6 @@ def _resources(resources: DataFrame, title: str) -> list[page.Block]:
     body: list[Sequence[page.Cell]] = [[name, use, unit] for name, use, unit in of_resources]
     n = of_resources[0][1].n
     busy = {name: use for name, use, unit in of_resources if unit == "%"}
-    charts: list[page.Block] = (
-        [page.dot_chart(title, "busy (%)", list(busy), {"use": list(busy.values())})] if busy else []
-    )
-    only = "Only one vCPU or pCPU that stands out is shown by itself."
-    return [
-        *charts,
-        page.Table(("resource", "use", "unit"), body, title, f"n={n} runs; ± or [..]: 95 % interval. {only}"),
-    ]
+    chart = page.dot_chart(title, "busy (%)", list(busy), {"use": list(busy.values())})
+    caption = f"n={n} runs; ± or [..]: 95 % interval. Only one vCPU or pCPU that stands out is shown by itself."
+    return [*([chart] if busy else []), page.Table(("resource", "use", "unit"), body, title, caption)]

@@ -367,16 +367,9 @@ def _charts(result: Sensitivity, short: Mapping[str, str]) -> list[Chart]:
     """Return what each factor does by itself, and its share of the variance."""
     ends = {f"at its {end} end": [getattr(effect, end) for effect in result.effects] for end in ("low", "high")}
     totals = [effect.total for effect in result.effects]
-    names, difference = [short[effect.name] for effect in result.effects], "difference from the model as it is"
-    charts = [
-        dot_chart(
-            f"{result.figure}, one factor at a time",
-            with_unit(difference, result.unit),
-            names,
-            ends,
-            limits=[(0.0, "")],
-        )
-    ]
+    names = [short[effect.name] for effect in result.effects]
+    axis = with_unit("difference from the model as it is", result.unit)
+    charts = [dot_chart(f"{result.figure}, one factor at a time", axis, names, ends, limits=[(0.0, "")])]
     if any(totals):
         charts.append(dot_chart("Total share of the variance", "share", names, {"total share": totals}))
     return charts

@@ -378,15 +378,8 @@ class SimulatedYears(Printed):
             verdict = "within" if each.agrees else "beyond"
             row: list[Cell] = [kind, each.chain, each.down_s, verdict, f"{deaths:.3g}"]
             years.append([*row, beside, plain(each.unprotected_s.mean / 3600.0)])
-        columns = [
-            "a year",
-            "chain: down, s",
-            "simulated: down, s",
-            "it is",
-            "brought back",
-            "unprotected, h: chain",
-            "simulated",
-        ]
+        columns = ["a year", "chain: down, s", "simulated: down, s", "it is", "brought back"]
+        columns += ["unprotected, h: chain", "simulated"]
         names = [rate.name for rate in self.rates]
         parts: list[list[Cell]] = []
         for kind, each in self.found.items():

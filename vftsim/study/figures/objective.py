@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vftsim.composition.model import ModelSpec
@@ -17,12 +17,7 @@ _NUMBER = r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?"
 _FORM = re.compile(
     rf"\s*(?P<figure>[^<>=]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<value>{_NUMBER})\s*(?P<unit>[a-zA-Z%/][a-zA-Z%/]*)?\s*"
 )
-_RELATIONS: Mapping[str, Callable[[float, float], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
+_RELATIONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ class Objective:
 
     def holds(self, figure: float) -> bool:
         """Tell whether a run with this figure met it; one without a number in its place did not."""
-        return _RELATIONS[self.relation](figure, self.value)
+        return bool(_RELATIONS[self.relation](figure, self.value))
 
     def worst(self, figures: Sequence[float]) -> float:
         """Return the figure that is hardest to hold; nan where there is none, or one without a number."""

@@ -28,11 +28,8 @@ def cost_note(domain: DomainSpec) -> str:
     if not protection.protects:
         return ""
     if protection.calibrated_costs:
-        return (
-            f"{protection.calibrated_costs}; {uncounted_exits(domain)}"
-            if protection.counts_exits
-            else protection.calibrated_costs
-        )
+        exits = f"; {uncounted_exits(domain)}" if protection.counts_exits else ""
+        return f"{protection.calibrated_costs}{exits}"
     given = "" if protection == type(protection)() else "; but for what the model gives"
     pages = f"; {pages_of_requests(domain, protection.pages_a_packet)}" if protection.sends_pages else ""
     return f"{protection.uncalibrated}{given}{pages}"

@@ -132,10 +132,8 @@ def _transmitters(run: Run) -> dict[str, tuple[float, int]]:
             record = rows(cards)[card]
             for link, way in ((record.to_host, "to"), (record.from_host, "from")):
                 end = rows(links)[link]
-                transmitters[f"link of {network} {way} {host.name}"] = (
-                    float(carried_bytes(end, run.now_ns)),
-                    int(end.rate_bits_per_s),
-                )
+                carried = float(carried_bytes(end, run.now_ns))
+                transmitters[f"link of {network} {way} {host.name}"] = carried, int(end.rate_bits_per_s)
     for name, guard in built.guards.items():
         for channel, (sent_bytes, rate) in built.protection_of(name).transmitters(run.engine, guard).items():
             transmitters[f"{name}: {channel}"] = sent_bytes, rate

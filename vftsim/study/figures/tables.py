@@ -135,13 +135,8 @@ def _series_rows(number: int, phase: Phase, owner: str, outcome: Outcome) -> Ite
         if samples := figure.held(outcome):
             entries: list[Entry] = list(figure.entries(outcome))
             statistics = {entry.path[1] if entry.path[1:] else "mean": entry.value(outcome) for entry in entries}
-            yield {
-                "replication": number,
-                **_key(phase),
-                "quantity": figure.metric,
-                "seconds": float(len(samples)),
-                **statistics,
-            }
+            row = {"replication": number, **_key(phase), "quantity": figure.metric}
+            yield {**row, "seconds": float(len(samples)), **statistics}
 
 
 def _samples(number: int, phase: Phase, owner: str, outcome: Outcome) -> Iterator[DataFrame]:

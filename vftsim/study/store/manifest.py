@@ -122,12 +122,8 @@ def engine_of_here() -> str:
 
 def different(expected: Mapping[str, str], used: Mapping[str, str]) -> str:
     """Return in words what is not as expected; empty if all is."""
-    wrong = [
-        f"{name}: {used.get(name)}, not {version_expected}"
-        for name, version_expected in expected.items()
-        if used.get(name) != version_expected
-    ]
-    return "; ".join(wrong)
+    wrong = {name: known for name, known in expected.items() if used.get(name) != known}
+    return "; ".join(f"{name}: {used.get(name)}, not {known}" for name, known in wrong.items())
 
 
 @cache
