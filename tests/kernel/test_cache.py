@@ -1,5 +1,6 @@
 """Compiled kernels in the user's cache: made once, shared by processes, never in the way of a run."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -97,6 +98,18 @@ def test_a_kernel_is_compiled_once_and_a_damaged_one_anew(tmp_path: Path):
     code.write_bytes(b"damaged")
     assert start(tmp_path).communicate()[0] == "compiled 999 True\n"
     assert start(tmp_path).communicate()[0] == "compiled 999 False\n"
+
+
+def test_code_that_cannot_be_kept_is_said_to_be_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+    def fail(path: Path, made_of: str, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("VFTSIM_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache_files, "write_made", fail)
+    assert code_cache.cached("made of", lambda often: often.encode()) == b"once"
+    text = capsys.readouterr().err
+    assert text.startswith(f"vftsim: it cannot be kept ('{tmp_path}")
+    assert text.endswith("No space left on device), and is made again in each process\n")
 
 
 def test_code_is_taken_only_whole_and_for_the_source_it_was_made_of(tmp_path: Path):

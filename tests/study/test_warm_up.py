@@ -6,7 +6,7 @@ import pytest
 from vftsim.cli.main import main
 from vftsim.errors import UsageError
 from vftsim.stats import warm_up
-from vftsim.study.designs.warm_up import PILOTS, WarmUpStudy, warm_up_study
+from vftsim.study.designs.warm_up import PILOTS, WarmUpStudy, pilots_take, warm_up_study
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import load_model
 
@@ -58,3 +58,10 @@ def test_a_first_look_has_as_many_pilots_of_shorter_steps(tiny_path, capsys):
     """The rule needs twenty; a quarter of them was refused, whatever the model."""
     assert main(["pilot", str(tiny_path), "--set", LONG[0], "--quick", "-j", "1", "-q"]) == 0
     assert "20 pilots averaged" in capsys.readouterr().out
+
+
+def test_a_model_without_steps_is_called_what_the_user_called_it(tmp_path):
+    path = tmp_path / "unnamed.yaml"
+    path.write_text("domains: {vm: {applications: {job: {kind: cpu_bound}}}}\n")
+    with pytest.raises(UsageError, match=f"'{path}' has no workload that plays steps"):
+        pilots_take(load_model(path), None)

@@ -84,8 +84,8 @@ def source_of(folder: Path, *rooms: str, begin: bytes = b"") -> str:
     return digest.hexdigest()
 
 
-def _make() -> bytes:
-    code_cache.announce("building the engine, once, about 12 s")
+def _make(often: str) -> bytes:
+    code_cache.announce(f"building the engine, {often}, about 12 s")
     return _made("", "")
 
 

@@ -22,10 +22,12 @@ def loaded_by(spec: ModelSpec, key: str) -> str | None:
     return next((name for name, workload in spec.workloads.items() if workload.load_key == key), None)
 
 
-def ramp_of(spec: ModelSpec) -> RampSpec:
+def ramp_of(spec: ModelSpec, label: str = "") -> RampSpec:
     """Return the workload of a model that plays a ramp; refuse a model without one: it has no steps to speak of."""
     if spec.ramp is None:
-        raise UsageError(f"'{spec.name or 'the model'}' has no workload that plays steps of load, such as ims_bench")
+        name = label or spec.name
+        called = f"'{name}'" if name else "the model"
+        raise UsageError(f"{called} has no workload that plays steps of load, such as ims_bench")
     return spec.ramp
 
 

@@ -19,6 +19,8 @@ from vftsim.kernel.object_code import Call, Loaded
 
 CODE, _LOCK = "kernel.o", "lock"
 
+ONCE, AGAIN = "once", "again in each process"
+
 _in_memory: dict[str, bytes] = {}
 """Code of this process that no file keeps."""
 
@@ -43,8 +45,8 @@ def entry_of(source: str, layout: Layout, *, checks: bool = False) -> Call:
     """
     made_of = f"{object_code.identity()} {checks} {layout.text()} {source}"
 
-    def make() -> bytes:
-        announce("compiling what this model's own parts need, once, 2 to 5 s")
+    def make(often: str) -> bytes:
+        announce(f"compiling what this model's own parts need, {often}, 2 to 5 s")
         return translated(source, layout, checks=checks)
 
     return called(cached(made_of, make), source, checks=checks)
@@ -58,14 +60,17 @@ def translated(source: str, layout: Layout, *, checks: bool = False, triple: str
         return object_code.made(Program(source, layout, checks=checks).text(), triple, cpu)
 
 
-def cached(made_of: str, make: Callable[[], bytes]) -> bytes:
-    """Return what was made of something: from the cache, or made now, by one process while others wait."""
+def cached(made_of: str, make: Callable[[str], bytes]) -> bytes:
+    """Return what was made of something: from the cache, or made now, by one process while others wait.
+
+    ``make`` is told how often, in words: once, or again in each process, where nothing is kept.
+    """
     name = hashlib.sha256(made_of.encode()).hexdigest()[:32]
     if name in _in_memory:
         return _in_memory[name]
     folder = cache_files.kernel_folder(name)
     if folder is None:
-        _in_memory[name] = make()
+        _in_memory[name] = make(AGAIN)
         return _in_memory[name]
     path = folder / CODE
     known = cache_files.read_made(path, made_of)
@@ -73,9 +78,11 @@ def cached(made_of: str, make: Callable[[], bytes]) -> bytes:
         with alone(folder / _LOCK):
             known = cache_files.read_made(path, made_of)
             if known is None:
-                known = make()
-                with suppress(OSError):  # a full disk: it is made again next time
+                known = make(ONCE)
+                try:
                     cache_files.write_made(path, made_of, known)
+                except OSError as error:
+                    announce(f"it cannot be kept ('{path}': {error.strerror}), and is made {AGAIN}")
     return known
 
 

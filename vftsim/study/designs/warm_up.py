@@ -106,7 +106,7 @@ class WarmUpStudy(Printed):
 
 def warm_up_study(model: Model, execution: Execution, load_saps: float | None = None) -> WarmUpStudy:
     """Run the pilots of a SIP lab at a load, by default that of its first step; refuse a step too short to tell."""
-    ramp = ramp_of(model.spec)
+    ramp = ramp_of(model.spec, model.label)
     execution.check(PILOTS)
     pilot, load = _pilot(model, load_saps)
     tasks = {n: Task(pilot, execution.seed, n) for n in range(PILOTS)}
@@ -124,7 +124,7 @@ def pilots_take(model: Model, load_saps: float | None) -> Needs:
 
 def _pilot(model: Model, load_saps: float | None) -> tuple[ModelSpec, float]:
     """Return the model of a pilot, its one step measured from the start, and its load."""
-    ramp = ramp_of(model.spec)
+    ramp = ramp_of(model.spec, model.label)
     load = ramp.first_load if load_saps is None else load_saps
     if not load > 0.0:
         raise UsageError(f"--load: above 0, got {load:g}")
