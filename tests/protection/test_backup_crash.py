@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from vftsim.composition.model import ModelSpec
+from vftsim.composition.run import run_model
 from vftsim.spec.units import MS, US
 from vftsim.testing.plant import play
 
@@ -109,3 +111,35 @@ def test_a_secondary_that_dies_before_it_would_live_beside_its_primary_never_doe
         alone_ns = world.run.moments["primary goes on alone"]
         issued = [number for at_ns, number in world.run.seen if at_ns >= alone_ns]
         assert (len(issued) > len(set(issued))) <= (time_ns > live_ns), "twice by nobody"
+
+
+KINDS = ("lockstep", "checkpoint", "micro_checkpoint", "event_sync", "hypervisor_epoch", "coarse_lockstep")
+
+
+def left_by(kind, rate, crash_ms, until_ms):
+    """Bytes that have left the primary's host by an instant; its backup has died at 500 ms, and it dies later."""
+    own = {"interval": "25 ms"} if kind == "checkpoint" else {"shipped": True} if kind == "micro_checkpoint" else {}
+    protection = {"kind": kind, "channel": {"rate": rate, "latency": "20 ms"}, "reprotection": None, **own}
+    faults = [{"kind": "backup_crash", "at": "500 ms"}, {"kind": "primary_crash", "at": f"{crash_ms} ms"}]
+    data = {
+        "networks": {"lan": {"latency": "10 us"}},
+        "domains": {
+            "vm": {
+                "interfaces": {"eth0": {"path": {"kind": "moderated"}}},
+                "applications": {"server": {"kind": "service", "demand": "50 us", "threads": 4}},
+                "protection": protection,
+            }
+        },
+        "workloads": {"load": {"kind": "open_requests", "to": "vm", "rate": "900 /s", "retries": 0}},
+        "faults": faults,
+        "measure": {"warm_up": "0 s", "duration": until_ms * MS},
+    }
+    found = run_model(ModelSpec.model_validate(data), 1, 0).whole.outcomes
+    assert found["domains.vm.protection"].breaches == 0
+    return found["networks.lan.from_host"].sent_bytes
+
+
+@pytest.mark.parametrize(("kind", "rate"), [*((kind, "100 Mbit/s") for kind in KINDS), ("lockstep", "1500 kbit/s")])
+def test_nothing_leaves_a_primary_that_has_crashed(kind, rate):
+    """Acknowledgements are 20 ms under way when it does, and its log, on the slower line, has waited for long."""
+    assert left_by(kind, rate, 505, 600) == left_by(kind, rate, 505, 506)

@@ -16,7 +16,7 @@ look at how that instant was computed.
 from vftsim.kernel import EventKind, Failure, Fifo, Sim, at, event, fail, part
 from vftsim.platform.io.packet import copy, discard, packet_list
 from vftsim.platform.protection import replay
-from vftsim.platform.protection.guard import release
+from vftsim.platform.protection.guard import guards, release
 from vftsim.platform.protection.pair import NEVER_NS, Output, Pair, output_list, outputs, pairs
 
 _ENTITY = 1
@@ -100,10 +100,10 @@ def expect(sim: Sim, pair: Pair, row: int, depart_ns: int, arrival_ns: int, ack_
 
 @event
 def on_acknowledged(sim: Sim, output_row: int, token: int) -> None:
-    """An output's acknowledgement has arrived."""
+    """An output's acknowledgement has arrived, if its host lives."""
     output = outputs(sim)[output_row]
-    if token == output.alarm:
-        pair = pairs(sim)[output.pair]
+    pair = pairs(sim)[output.pair]
+    if token == output.alarm and not guards(sim)[pair.guard].dead:
         # The last output that waits of a pair that is over frees the pair.
         release_output(sim, pair, output)
         if pair.is_over and pair.waiting == 0:

@@ -195,7 +195,10 @@ def crash_backup(sim: Sim, guard: Guard) -> None:
         machine.kill(sim, guard)
         # Nobody is left to issue them.
         discard_all(sim, vlockstep.pending)
-    elif vlockstep.state != FAILING_OVER:
+    elif vlockstep.state == FAILING_OVER:
+        # The guest is cut for a crash to come, its primary lives: it hears of what had arrived by now, and no more.
+        commit.lose_channel(sim, pairs(sim)[vlockstep.pair], True)
+    else:
         if vlockstep.state == PROTECTED:
             # The channel works: acknowledgements that are on the wire still arrive.
             break_pair(sim, vlockstep, True)
