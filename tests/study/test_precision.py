@@ -111,7 +111,7 @@ def test_the_command_says_whether_it_was_reached(tiny_path, capsys):
     [
         (["--figure", "step_1.cpu_percent"], "goes with --precision"),
         (["--precision", "0"], "above 0 and below 100"),
-        (["--precision", "5", "-n", "12"], "below the 10 initial ones"),
+        (["--precision", "5", "-n", "12"], "a precision takes 15 replications at least"),
     ],
 )
 def test_mistakes_are_explained(tiny_path, capsys, arguments, message):

@@ -456,7 +456,7 @@ def test_a_dry_run_lists_and_writes_nothing(tmp_path, capsys):
 # What ships
 
 
-@pytest.mark.parametrize("model", ["xen-media", "lab-virtual", "net-kvm"])
+@pytest.mark.parametrize("model", ["xen-media", "lab-virtual", "net-kvm", "job-compile"])
 def test_the_file_to_begin_with_is_complete(tmp_path, model):
     path = tmp_path / "own.yaml"
     path.write_text(template(model))

@@ -56,8 +56,8 @@ class StoppingRule:
             raise UsageError(f"look-ahead {self.look_ahead} or batch {self.batch} is too small")
         if self.budget < self.initial + self.look_ahead:
             raise UsageError(
-                f"a budget of {self.budget} replications is below the {self.initial} initial ones "
-                f"and {self.look_ahead} to confirm"
+                f"a precision takes {self.initial + self.look_ahead} replications at least, {self.look_ahead} of which "
+                f"confirm; {self.budget} are allowed"
             )
         if self.relative_half_width < 0.0 or self.absolute_half_width < 0.0:
             raise UsageError("a target half width cannot be negative")

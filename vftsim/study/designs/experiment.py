@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import Any
 
 from vftsim.composition.record import RunRecord
-from vftsim.errors import UsageError
 from vftsim.outcome.declare import Verdict
 from vftsim.spec.units import numbers_of
 from vftsim.stats import Estimate, StoppingRule
@@ -400,7 +399,7 @@ _TEXT = """\
 # yaml-language-server: $schema=study.schema.json
 # vftsim study FILE --dry-run lists the runs; vftsim study FILE makes them; the same command goes on.
 name: my-study
-description: What does {label} do under more and less load?
+description: What does {label} do {under}?
 
 models: [{name}]            # files relative to this one, or shipped names; several are compared
 # set: ["measure.duration=1 s"]    # holds at every point
@@ -422,16 +421,17 @@ seed: 1
 
 
 def template(name: str) -> str:
-    """Return a study file for a model, complete and ready to run; refuse a model that declares no load."""
+    """Return a study file for a model, complete and ready to run: over its load, or its processors if it has none."""
     model = load_model(name)
-    keys = load_keys(model.spec)
+    under, keys = "under more and less load", load_keys(model.spec)
     if not keys:
-        raise UsageError("--gen-config: no workload of this model declares its load; write the factors yourself")
+        under, keys = "on slower and faster processors", [f"hosts.{next(iter(model.spec.hosts))}.cpu_speed"]
     knob = knob_of(model.spec, keys[0])
     values = [str(written(knob.value * share, knob.unit, knob.is_whole)) for share in (0.5, 1.0, 1.5)]
     leading = list(dict.fromkeys(a.text for a in catalogue(model.spec) if a.leads and "*" not in a.text))[:_FEW]
     return _TEXT.format(
         label=model.name,
+        under=under,
         name=name,
         key=knob.key,
         values=", ".join(values),

@@ -186,7 +186,8 @@ def without_value(names: Iterable[str], addresses: Sequence[Address]) -> list[st
 
 def of_no_run(names: Iterable[str]) -> list[str]:
     """Say of figures that no run has them."""
-    return [f"{name}: no run has it: a step that none reaches, or beyond what its rule holds for" for name in names]
+    why = "a step that none reaches, nothing of it in the measured time, or beyond what its rule holds for"
+    return [f"{name}: no run has it: {why}" for name in names]
 
 
 def figures_in(record: RunRecord, names: Sequence[str]) -> dict[str, float]:
