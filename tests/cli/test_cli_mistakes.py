@@ -74,7 +74,7 @@ def test_a_malformed_file_is_refused(mutation, tmp_path, capsys):
         (["calibrate", "sip-lab/ft", "--jobs", "0"], "jobs"),
         (["calibrate", "sip-lab/ft", "-o", "nowhere/x.json"], "no such directory"),
         (["validate", "--jobs", "-3"], "jobs"),
-        (["validate", "--report", "."], "--force replaces"),
+        (["validate", "--report", "."], "is a directory"),
         (["validate", "--report", "nowhere/x.md"], "no such directory"),
         (["validate", "--report", "x.pdf"], "'x.pdf' must end in .html (a page) or .md (every row)"),
         (["trace", "xen-media", "-o", "x.png", "--gantt", "x.png"], "two files"),

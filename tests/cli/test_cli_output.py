@@ -152,6 +152,19 @@ def test_a_target_with_an_absurd_name_is_refused(tmp_path):
             check_target(path, force=True)
 
 
+def test_a_page_may_lie_in_the_directory_of_its_result_and_be_no_directory(tiny_path, tmp_path, capsys):
+    out, short = tmp_path / "out", ("--set", "workloads.calls.steps.most=1", "-n", "1", "-j", "1", "-q")
+    named = ("run", str(tiny_path), *short, "-o", str(out), "--report")
+    assert main([*named, f"{out}.html", "-o", f"{out}.html"]) == 2
+    assert "is a directory; name a file" in capsys.readouterr().err
+    assert main([*named, str(out / "page.html")]) == 0
+    assert (out / "page.html").is_file()
+    assert main([*named, str(out), "--force"]) == 2
+    assert "must end in .html" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="is a directory; name a file"):
+        check_target(out, force=True)
+
+
 def test_a_disk_that_fills_meanwhile_leaves_nothing_half_written(tmp_path):
     def fills(path):
         path.write_text("half")

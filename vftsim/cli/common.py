@@ -128,7 +128,7 @@ class Study(Work):
         """Refuse two formats at once, and a page that cannot be written."""
         if self.as_json and self.as_csv:
             raise UsageError("--json and --csv: choose one")
-        super().check_formats()
+        options.check_report(self.report, self.force, self.output)
 
     def check_force(self, *others: object) -> None:
         """Refuse to force nothing: neither a directory nor a page, nor any of the files that a command writes."""

@@ -190,14 +190,14 @@ def say_remarks(remarks: Iterable[str]) -> None:
         say(remark)
 
 
-def check_report(report: Path | None, force: bool) -> None:
-    """Refuse a page that cannot be written, before the work."""
+def check_report(report: Path | None, force: bool, folder: Path | None = None) -> None:
+    """Refuse a page that cannot be written, before the work; it may lie in the folder that the command makes."""
     if report is not None:
         from vftsim.cli.files import check_target
         from vftsim.report.html import check_extra
 
         check_extra()
-        check_target(report, force, ".html")
+        check_target(report, force, ".html", folder)
 
 
 def write_report(path: Path, text: str) -> None:

@@ -19,7 +19,7 @@ def failover(call: StudyCall, plot: Path | None = None, *, common: ModelStudy) -
     from vftsim.cli.files import check_target, write_whole
 
     if plot is not None:
-        check_target(plot, common.force, ".png")
+        check_target(plot, common.force, ".png", common.output)
     result = common.conduct(call.plan(), plot)
     if plot is not None:
         from vftsim.report.charts import figure_of
