@@ -12,7 +12,7 @@ from vftsim.study.blocks.printed import Printed, head
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs import optimize as searching
 from vftsim.study.designs.runner import Evaluator
-from vftsim.study.figures.frames import DataFrame, factor_columns, frame, rows
+from vftsim.study.figures.frames import DataFrame, factor_columns, frame, interval_columns, rows
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import resting_on_some
 from vftsim.study.runs.execution import Execution
@@ -78,13 +78,7 @@ class Choice(Printed):
         row |= {f"units_{name}": amount for name, amount in candidate.quantities.items()}
         row |= {"n": candidate.n, "verdict": candidate.verdict}
         for name in self.request.figures:
-            estimate = candidate.figures.get(name)
-            row |= {
-                name: estimate.mean if estimate else None,
-                f"{name}_low": estimate.low if estimate else None,
-                f"{name}_high": estimate.high if estimate else None,
-                f"{name}_unit": self.unit_of(name),
-            }
+            row |= {**interval_columns(name, candidate.figures.get(name)), f"{name}_unit": self.unit_of(name)}
         return row
 
     def blocks(self) -> list[Block]:

@@ -36,7 +36,6 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
-from vftsim.study.store.resumable import together
 
 DEFAULT_CRASHES = 20
 SPAN_NS = 1 * S
@@ -323,11 +322,8 @@ def crashes_of_each(models: Sequence[Model], crashes: Crashes, execution: Execut
     """Let the host of each model crash so often, at the same instants; all in one go, and without a manifest."""
     plans = [_planned(model, crashes, execution.seed) for model in models]
     caches = [execution.cache(plan.model, Failover, failover=plan.determinants) for plan in plans]
-    execution.progress.total(
-        sum(crashes.count - cache.count_stored(plan.tasks) for cache, plan in zip(caches, plans, strict=True))
-    )
     jobs = worthwhile_jobs(execution.worker_count, [plan.spec for plan in plans for _ in plan.tasks])
-    failovers = together(caches, execution.workers(simulate_crash, jobs), [plan.tasks for plan in plans])
+    failovers = execution.play(simulate_crash, caches, [plan.tasks for plan in plans], jobs)
     return [plan.study(each) for plan, each in zip(plans, failovers, strict=True)]
 
 

@@ -27,7 +27,7 @@ from vftsim.study.blocks.printed import Printed, head
 from vftsim.study.designs.points import Points, Span, source_of, values_outside
 from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.study_spec import Factor
-from vftsim.study.figures.frames import DataFrame, frame, rows
+from vftsim.study.figures.frames import DataFrame, frame, interval_columns, rows
 from vftsim.study.figures.names import one_figure
 from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.runs.estimate import Needs, needs_of
@@ -161,7 +161,7 @@ class Sensitivity(Printed):
         """Return one row a factor."""
         table = []
         for rank, effect in enumerate(self.effects, 1):
-            row: dict[str, Any] = {
+            row = {
                 "rank": rank,
                 "factor": effect.name,
                 "from": effect.span.at(0.0),
@@ -169,17 +169,11 @@ class Sensitivity(Printed):
                 "unit": self.unit,
                 "difference_at_from": effect.low.mean if effect.low else None,
                 "difference_at_to": effect.high.mean if effect.high else None,
-                "mu_star": effect.effect.mean,
-                "mu_star_low": effect.effect.low,
-                "mu_star_high": effect.effect.high,
+                **interval_columns("mu_star", effect.effect),
                 "sigma": effect.sigma,
+                **interval_columns("first_order", effect.first),
+                **interval_columns("total", effect.total),
             }
-            for name, index in (("first_order", effect.first), ("total", effect.total)):
-                row |= {
-                    name: index.mean if index else None,
-                    f"{name}_low": index.low if index else None,
-                    f"{name}_high": index.high if index else None,
-                }
             table.append(row)
         return frame(table)
 

@@ -37,7 +37,7 @@ from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns,
 from vftsim.study.runs.estimate import Needs, needs_of
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.store.resumable import RunCache, together
+from vftsim.study.store.resumable import RunCache
 
 LEAD_NS = 5 * S
 """Of an episode before its first fault: checkpoints and heartbeats are on their way."""
@@ -457,38 +457,21 @@ def simulated_years(
     def cache(kind: str, result: type, what: list[Any]) -> RunCache:
         return execution.cache(chosen[kind], result, years=[*determinants, what], faults=model.digest())
 
-    def play(function: Any, caches: dict[str, RunCache], tasks: dict[str, dict[int, Any]]) -> dict[str, list[Any]]:
-        execution.progress.total(
-            sum(len(missing) - caches[kind].count_stored(missing) for kind, missing in tasks.items())
-        )
-        results = together(list(caches.values()), execution.workers(function), list(tasks.values()))
-        return dict(zip(tasks, results, strict=True))
-
-    effects = play(
-        partial(measure, crashes=crashes),
-        {kind: cache(kind, Measured, ["effects", crashes]) for kind in machines},
-        {kind: {0: machine} for kind, machine in machines.items()},
-    )
-    measured: dict[str, Measured] = {kind: effect for kind, (effect,) in effects.items()}
-    played = play(
-        simulate_year,
-        {kind: cache(kind, Year, ["year", list(effect.quiet_s)]) for kind, effect in measured.items()},
-        {
-            kind: {year: YearTask(machines[kind], effect.quiet_s, year) for year in range(years)}
-            for kind, effect in measured.items()
-        },
-    )
-    years_by_kind = {}
-    for kind, machine in machines.items():
-        of_faults = measured[kind].kinds
-        shares = shares_of(of_faults, restart_s, machine.reprotection_ns / S)
+    caches = [cache(kind, Measured, ["effects", crashes]) for kind in machines]
+    effects = execution.play(partial(measure, crashes=crashes), caches, [{0: each} for each in machines.values()])
+    measured = {kind: effect for kind, (effect,) in zip(machines, effects, strict=True)}
+    caches = [cache(kind, Year, ["year", list(effect.quiet_s)]) for kind, effect in measured.items()]
+    tasks = [{n: YearTask(machines[kind], each.quiet_s, n) for n in range(years)} for kind, each in measured.items()]
+    played = execution.play(simulate_year, caches, tasks)
+    found = {}
+    for (kind, effect), of_years in zip(measured.items(), played, strict=True):
+        machine = machines[kind]
+        shares = shares_of(effect.kinds, restart_s, machine.reprotection_ns / S)
         down_s, waits_s = shares.down * YEAR_S, shares.unprotected * YEAR_S
         has_backup = machine.protection.has_backup
-        years_by_kind[kind] = MachineYears(
-            of_faults, crashes, restart_s, has_backup, down_s, waits_s, tuple(played[kind])
-        )
+        found[kind] = MachineYears(effect.kinds, crashes, restart_s, has_backup, down_s, waits_s, tuple(of_years))
     manifest = execution.manifest([model], "simulated years", years)
-    return SimulatedYears(model, mtbf_s, restart_s, rates, years_by_kind, refused, manifest)
+    return SimulatedYears(model, mtbf_s, restart_s, rates, found, refused, manifest)
 
 
 def _machines(

@@ -110,9 +110,7 @@ def warm_up_study(model: Model, execution: Execution, load_saps: float | None = 
     execution.check(PILOTS)
     pilot, load = _pilot(model, load_saps)
     tasks = {n: Task(pilot, execution.seed, n) for n in range(PILOTS)}
-    cache = execution.cache(model, pilot=load)
-    execution.progress.total(PILOTS - cache.count_stored(tasks))
-    runs = cache.in_order(execution.workers(_samples), tasks)
+    (runs,) = execution.play(_samples, [execution.cache(model, pilot=load)], [tasks])
     cuts = {name: _cut([run[name] for run in runs]) for name in SERIES}
     manifest = execution.manifest([model], "pilot", PILOTS)
     return WarmUpStudy(model, load, ramp.sample_period_ns, ramp.transient_ns, cuts, manifest)

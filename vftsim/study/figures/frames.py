@@ -97,6 +97,12 @@ def estimate_columns(estimate: Estimate, prefix: str = "") -> dict[str, Any]:
     return {f"{prefix}{name}": value for name, value in zip(OF_ESTIMATES, values, strict=True)}
 
 
+def interval_columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    """Return an estimate as ``NAME``, ``NAME_low`` and ``NAME_high``, beside others of the same row; None for none."""
+    values = (estimate.mean, estimate.low, estimate.high) if estimate else (None,) * 3
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+
+
 def rows(table: DataFrame) -> list[dict[str, Any]]:
     """Return a table as plain rows; empty cells are None."""
     plain = table.astype(object).where(table.notna(), None).to_dict("records")

@@ -9,7 +9,7 @@ nothing and miss nothing, and each goes on where it was ended.
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from vftsim.study.runs.progress import Progress, Silent
 from vftsim.study.runs.workers import Workers, checked_jobs, deferred_interrupts, is_here
 from vftsim.study.store.files import codec
 from vftsim.study.store.manifest import BIT_GENERATOR, about, git_state, here, identity, utc_now
-from vftsim.study.store.resumable import RunCache
+from vftsim.study.store.resumable import RunCache, together
 from vftsim.study.store.store import Store
 
 T = TypeVar("T")
@@ -108,6 +108,14 @@ class Execution:
     def cache(self, model: Model, kind: Any = None, **determinants: Any) -> RunCache:
         """Return the cache of a model's results of one kind, and of all else that determines them."""
         return RunCache(self.store, {**identity(model, self.seed), **determinants}, *(codec(kind) if kind else ()))
+
+    def play(
+        self, function: Callable[[T], R], caches: Sequence[RunCache], tasks: Sequence[Mapping[int, T]], jobs: int = 0
+    ) -> list[list[R]]:
+        """Return the results of the tasks of several studies, done in one go; those in the store are not done again."""
+        missing = (len(each) - cache.count_stored(each) for cache, each in zip(caches, tasks, strict=True))
+        self.progress.total(sum(missing))
+        return together(caches, self.workers(function, jobs), tasks)
 
     def manifest(
         self,
