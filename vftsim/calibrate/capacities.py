@@ -48,7 +48,10 @@ class CapacityRow:
 
     def verdict(self, loads: Sequence[float]) -> Verdict:
         """Hold the middle replication against the record: it must end at the same of the steps with these loads."""
-        (low, high), n, apart = self.range, len(self.replications), _apart_at(self.measured, loads)
+        (low, high), n = self.range, len(self.replications)
+        nearest = int(np.argmin(np.abs(np.array(loads) - self.measured)))
+        # How far that step is from the nearer of its neighbours.
+        apart = float(np.min(np.abs(np.diff(loads))[max(nearest - 1, 0) : nearest + 1], initial=np.inf))
         return Verdict(
             f"capacity at {self.limit_percent:g} % in the load step of the record ({self.measured})",
             abs(self.predicted - self.measured) < apart / 2.0,
@@ -58,23 +61,7 @@ class CapacityRow:
 
     def as_data(self) -> dict[str, Any]:
         low, high = self.range
-        return {
-            "environment": self.environment,
-            "limit_percent": self.limit_percent,
-            "measured": self.measured,
-            "predicted": self.predicted,
-            "low": low,
-            "high": high,
-            "n": len(self.replications),
-            "nulls": dict(self.nulls),
-            "replications": list(self.replications),
-        }
-
-
-def _apart_at(load: float, loads: Sequence[float]) -> float:
-    """Return how far the step at a load is from the nearer of its neighbours."""
-    nearest = int(np.argmin(np.abs(np.array(loads) - load)))
-    return float(np.min(np.abs(np.diff(loads))[max(nearest - 1, 0) : nearest + 1], initial=np.inf))
+        return {**asdict(self), "predicted": self.predicted, "low": low, "high": high, "n": len(self.replications)}
 
 
 @dataclass(frozen=True, slots=True)

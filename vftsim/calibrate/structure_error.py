@@ -117,12 +117,9 @@ def held_out(rows: Iterable[Row]) -> list[HeldOut]:
 
 def as_file(rows: Iterable[Row]) -> bytes:
     """Return the held-out rows of a validation as they are read again, one a line, to four digits."""
-    lines = (json.dumps({key: _short(value) for key, value in row}) for row in held_out(rows))
+    short = [{k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row} for row in held_out(rows)]
+    lines = map(json.dumps, short)
     return ('{"rows": [\n' + ",\n".join(lines) + "\n]}\n").encode()
-
-
-def _short(value: str | float) -> str | float:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def _has_error(quantity: str, measured: float, predicted: float) -> bool:

@@ -21,7 +21,7 @@ from vftsim.records.definition import Expression, Judged, Statement
 from vftsim.records.definition import Table as TableSpec
 from vftsim.records.expressions import Names, evaluate, write
 from vftsim.records.runner import Record, Results
-from vftsim.report.blocks import Answer, Block, Facts, Note, Table
+from vftsim.report.blocks import Answer, Block, Facts, Note, Table, across
 from vftsim.report.markdown import markdown_table
 from vftsim.report.screen import print_table, print_text
 from vftsim.spec.suggest import shown
@@ -199,12 +199,6 @@ class Judgement(Printed):
     def for_machines(self) -> dict[str, Any]:
         tables = [{"title": each.title, "columns": each.columns, "rows": each.rows} for each in self.tables()]
         return {"budget": dict(self.record.budget), "results": self.results, "tables": tables, "scores": self.scores()}
-
-
-def across(values: Sequence[float], digits: int) -> str:
-    """Return the least and the greatest value as text."""
-    low, high = f"{min(values):.{digits}g}", f"{max(values):.{digits}g}"
-    return low if low == high else f"{low} to {high}"
 
 
 def in_counts(rows: Iterable[Row]) -> str:

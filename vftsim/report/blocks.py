@@ -255,6 +255,12 @@ def plain(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def across(values: Sequence[float], digits: int) -> str:
+    """Return the least and the greatest value, once where they are alike."""
+    low, high = f"{min(values):.{digits}g}", f"{max(values):.{digits}g}"
+    return low if low == high else f"{low} to {high}"
+
+
 def _short(value: float) -> str:
     """Return a number with three digits, as a bound is known."""
     return fixed(value, _decimals(value) + 1) if value else "0"

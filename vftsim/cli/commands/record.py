@@ -78,7 +78,7 @@ def _experiments(record: Record, output: Path | None, jobs: int, common: Work) -
 
 def _curve(record: Record, name: str, output: Path | None, jobs: int, *, as_json: bool, quiet: bool) -> None:
     from vftsim.cli.files import write_whole
-    from vftsim.records.judge import across
+    from vftsim.report.blocks import across
     from vftsim.report.charts import figure_of
     from vftsim.report.screen import print_json, print_table, print_text
     from vftsim.study.runs.progress import make_progress

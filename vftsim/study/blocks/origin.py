@@ -9,6 +9,8 @@ from vftsim.report.blocks import Answer, Bars, Block, Cards, Chart, Facts, Listi
 from vftsim.study.runs.model import in_yaml
 
 _DIGITS = 16
+_OF_SOURCES = {"measured", "calibrated"}
+"""Keys of a model that say what was measured on it, or fitted to: not what it is."""
 
 
 def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
@@ -19,7 +21,7 @@ def origin_blocks(manifest: Mapping[str, Any]) -> list[Block]:
         ("vftsim", _version(manifest)),
         ("seed, streams", f"{manifest['seed']}, {manifest['stream_scheme']}"),
         *([("replications", f"{len(manifest['replications'])} of {wanted}")] if wanted else []),
-        *(_model(model) for model in manifest["models"]),
+        *(("model", f"{each['label']}, sha256 {_short(each)}, {_changed(each)}") for each in manifest["models"]),
         ("state", f"{manifest['state']}, {manifest['started_utc']} to {manifest['ended_utc']}"),
         ("Python", f"{manifest['python']} on {manifest['os']}"),
         ("packages", ", ".join(f"{name} {version}" for name, version in manifest["packages"].items() if version)),
@@ -51,7 +53,8 @@ def command_of(manifest: Mapping[str, Any]) -> str:
 
 def differences(manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]) -> Table:
     """Return the keys in which the first models of results differ, a column a result, and nothing else."""
-    flat = [dict(_flat(_own(manifest["models"][0]["resolved"]))) for manifest in manifests]
+    firsts = [manifest["models"][0]["resolved"] for manifest in manifests]
+    flat = [dict(_flat({key: value for key, value in first.items() if key not in _OF_SOURCES})) for first in firsts]
     keys = dict.fromkeys(key for each in flat for key in each)
     values_of = {key: [each.get(key, "-") for each in flat] for key in keys}
     rows = [[key, *values] for key, values in values_of.items() if len(set(values)) > 1]
@@ -60,11 +63,6 @@ def differences(manifests: Sequence[Mapping[str, Any]], labels: Sequence[str]) -
         rows.append(["seed", *seeds])
     title = "What differs" if rows else "What differs: nothing but how they were asked"
     return Table(("key", *labels), rows, title, texts=1 + len(labels))
-
-
-def _own(resolved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a model is, without what its file says that was measured on it, or fitted to."""
-    return {key: value for key, value in resolved.items() if key not in {"measured", "calibrated"}}
 
 
 def _flat(data: Any, path: str = "") -> list[tuple[str, str]]:
@@ -80,9 +78,8 @@ def _version(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['vftsim']}, commit {git['commit'][:12]}{', changed since' if git['dirty'] else ''}"
 
 
-def _model(model: Mapping[str, Any]) -> tuple[str, str]:
-    changed = ", ".join([*model["set"], *model["notes"]]) or "nothing changed"
-    return "model", f"{model['label']}, sha256 {_short(model)}, {changed}"
+def _changed(model: Mapping[str, Any]) -> str:
+    return ", ".join([*model["set"], *model["notes"]]) or "nothing changed"
 
 
 def _short(model: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ by interrupts, by other threads and by what its own code takes.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from vftsim.report.blocks import Answer, Block, Cell, Note, Table
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table, across
 from vftsim.spec.suggest import counted
 from vftsim.tracing.scheduled import Scheduled, scheduled
 from vftsim.tracing.trace import Trace
@@ -67,13 +67,8 @@ def _gap(pairs: Sequence[tuple[Scheduled, Scheduled]]) -> Iterator[str]:
         if (ours := simulated.wait_ms(95.0)) is not None and (theirs := real.wait_ms(95.0))
     ]
     ratios = (("switches", switches), ("wait p95", waits))
-    parts += [f"{_range(ratio)} times the {what}" for what, ratio in ratios if ratio]
+    parts += [f"{across(ratio, 2)} times the {what}" for what, ratio in ratios if ratio]
     yield ", ".join(parts)
-
-
-def _range(ratios: Sequence[float]) -> str:
-    low, high = f"{min(ratios):.2g}", f"{max(ratios):.2g}"
-    return low if low == high else f"{low} to {high}"
 
 
 def _span(trace: Trace) -> str:

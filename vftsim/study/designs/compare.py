@@ -244,7 +244,8 @@ def _ends(ramp: RampCapacity) -> tuple[page.Cell, page.Cell]:
 
 def _figures(comparison: Comparison) -> list[page.Block]:
     """Return an answer where one figure was asked for, the table, and notes."""
-    names = _columns(comparison)
+    labels = [model.label for model in comparison.models]
+    names = [label if len(label) <= _LONGEST_LABEL else chr(ord("A") + n) for n, label in enumerate(labels)]
     others = range(1, len(names))
     heads = ["", *names, *(f"{names[n]} less {names[0]}" if len(names) > 2 else "difference" for n in others)]
     table: list[list[page.Cell]] = []
@@ -272,11 +273,6 @@ def _differences(comparison: Comparison, names: list[str]) -> list[page.Block]:
             axis = address.entry.unit or address.entry.figure.label
             charts.append(page.dot_chart(address.text, axis, names, {address.text: estimates}))
     return charts
-
-
-def _columns(comparison: Comparison) -> list[str]:
-    labels = [model.label for model in comparison.models]
-    return [label if len(label) <= _LONGEST_LABEL else chr(ord("A") + n) for n, label in enumerate(labels)]
 
 
 def _answer(comparison: Comparison, names: list[str]) -> list[page.Block]:

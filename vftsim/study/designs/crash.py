@@ -334,6 +334,7 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
     known = [instant for instant in instants if instant is not None]
     recovered = gap is not None and len(known) == len(instants)
     seen, of_none = _of_domain(task, record), _of_domain(task, undisturbed)
+    of_none_dropped = _dropped(of_none)
     parts = parts_of(gap, known) if gap is not None and recovered else [math.nan] * len(PARTS)
     before_s, detection_s, takeover_s, announcement_s, first_s = parts
     return Failover(
@@ -346,7 +347,8 @@ def _judged(task: CrashTask, crashed: _Watched, undisturbed: RunRecord) -> Failo
         outage_s=(gap.end_ns - gap.begin_ns) / S if gap is not None and recovered else math.inf,
         unprotected_s=_unprotected_s(task, crashed, live_ns),
         failed=_more_failed(seen, of_none),
-        lost=_lost(seen, of_none),
+        # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
+        lost={owner.partition(".")[2]: dropped - of_none_dropped[owner] for owner, dropped in _dropped(seen).items()},
         retransmissions=_repeated(seen) - _repeated(of_none),
         figures=record.whole.outcomes[f"domains.{task.domain}.protection"].columns(),
         timeline=[((time_ns - task.crash_ns) / S, what) for time_ns, what in crashed.timeline],
@@ -413,12 +415,6 @@ def _done(record: RunRecord) -> dict[str, int]:
         for figure in outcome.declared.values()
         if isinstance(figure, Rate) and figure.headline and figure.better == "higher" and figure.by is None
     }
-
-
-def _lost(record: RunRecord, undisturbed: RunRecord) -> dict[str, int]:
-    # Not by what was delivered: at the end of a run a protected guest's outputs wait, an unprotected one's do not.
-    of_none = _dropped(undisturbed)
-    return {owner.partition(".")[2]: dropped - of_none[owner] for owner, dropped in _dropped(record).items()}
 
 
 def _dropped(record: RunRecord) -> dict[str, int]:

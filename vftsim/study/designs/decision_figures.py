@@ -315,8 +315,10 @@ def _work(summary: Summary, unprotected: Summary, word: str, workers: Collection
         for number in sorted(mine.keys() & its.keys()):
             if its[number] > 0:
                 shares.setdefault(number, []).append(min(100.0, 100.0 * mine[number] / its[number]))
-    numbers = shares or {number: [100.0] for number in _numbers(summary)}
-    return {number: fmean(each) for number, each in numbers.items()}
+    if not shares:
+        cpu = next((each.text for each in summary.addresses if each.entry.path == ("cpu",)), "")
+        return dict.fromkeys(summary.values(cpu), 100.0)
+    return {number: fmean(each) for number, each in shares.items()}
 
 
 def _rates(summary: Summary, word: str, workers: Collection[str]) -> Iterator[str]:
@@ -331,8 +333,3 @@ def _rates(summary: Summary, word: str, workers: Collection[str]) -> Iterator[st
             if address.phase == word and figure.better == "higher" and is_told and address.owner not in done:
                 done.add(address.owner)
                 yield address.text
-
-
-def _numbers(summary: Summary) -> Sequence[int]:
-    texts = (each.text for each in summary.addresses if each.entry.path == ("cpu",))
-    return list(summary.values(next(texts, "")))

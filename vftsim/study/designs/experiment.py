@@ -167,13 +167,9 @@ def _of_pair(
     common = sorted(set.intersection(*(set(of_point) for line in lines for of_point in line)))
     names = dict.fromkeys(name for line in lines for of_point in line for found in of_point.values() for name in found)
     for name in names if common else ():
-        first, second = ([[_value(line[n][r], name) for r in common] for n in order] for line in lines)
+        otherwise = 0.0 if _PROTECTION in name else math.nan  # without a mechanism those of protection are 0
+        first, second = ([[line[n][r].get(name, otherwise) for r in common] for n in order] for line in lines)
         yield Curves(name, kinds, axis, unit, held, [numbers[n] for n in order], (first, second))
-
-
-def _value(figures: Figures, name: str) -> float:
-    """Return a figure of a replication; without a mechanism those of protection are 0."""
-    return figures.get(name, 0.0 if _PROTECTION in name else math.nan)
 
 
 @dataclass(frozen=True)

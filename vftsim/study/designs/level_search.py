@@ -426,17 +426,14 @@ def _of_copies_the_busiest(resources: Iterable[Mapping[str, Any]]) -> list[tuple
     alike: dict[str, list[Mapping[str, Any]]] = {}
     for row in (every := list(resources)):
         alike.setdefault(_alike(row["resource"]), []).append(row)
-    many = {name: max(copies, key=_use) for name, copies in alike.items() if len(copies) >= _MANY_COPIES}
+    of_many = {name: copies for name, copies in alike.items() if len(copies) >= _MANY_COPIES}
+    many = {name: max(copies, key=lambda row: float(row["estimate"])) for name, copies in of_many.items()}
     found = [(many.get(_alike(row["resource"])), row) for row in every]
     return [
         (row, row["resource"] if busiest is None else f"{row['resource']}, most of the copies")
         for busiest, row in found
         if busiest is None or busiest is row
     ]
-
-
-def _use(row: Mapping[str, Any]) -> float:
-    return float(row["estimate"])
 
 
 def _alike(resource: str) -> str:

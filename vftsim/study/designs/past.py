@@ -97,9 +97,11 @@ def export(folder: Path) -> DataFrame:
     numbers_of: dict[str, list[int]] = {}
     for point in points:
         numbers_of.setdefault(point.sha256, []).append(point.number)
-    figures_of: dict[tuple[int, int], Mapping[str, float | None]] = {}
+    figures_of: dict[tuple[int, int], dict[str, float | None]] = {}
     for model, n, data in stored_of(folder, numbers_of, read_manifest(folder)):
-        figures_of |= dict.fromkeys(((n, number) for number in numbers_of[model]), _figures(n, data))
+        summary = Summary([(n, RunRecord.from_dict(data))])
+        figures = {address.text: summary.values(address.text).get(n) for address in summary.addresses}
+        figures_of |= dict.fromkeys(((n, number) for number in numbers_of[model]), figures)
     texts = {text for figures in figures_of.values() for text in figures}
     table = []
     for (n, number), figures in sorted(figures_of.items()):
@@ -107,11 +109,6 @@ def export(folder: Path) -> DataFrame:
         about = {"run": n * len(points) + number, "point": number, "model": point.label}
         table.append({**about, **factor_columns(point.values, texts), "replication": n, **figures})
     return frame(table)
-
-
-def _figures(n: int, data: Any) -> dict[str, float | None]:
-    summary = Summary([(n, RunRecord.from_dict(data))])
-    return {address.text: summary.values(address.text).get(n) for address in summary.addresses}
 
 
 def _command(folder: Path) -> str:

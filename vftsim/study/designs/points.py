@@ -31,7 +31,7 @@ from vftsim.study.designs.axes import (
     written,
 )
 from vftsim.study.designs.protections import mechanism_of, protection_key, switch_of
-from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, ModelEntry, Paired, Sobol, StudySpec
+from vftsim.study.designs.study_spec import Factor, Grid, LatinHypercube, Listed, Paired, Sobol, StudySpec
 from vftsim.study.figures.validity import as_fitted, not_covered, with_changes
 from vftsim.study.runs.estimate import Needs, total
 from vftsim.study.runs.model import Model, first_look_ns, labels_apart, load_model
@@ -413,11 +413,13 @@ def points_of(spec: StudySpec, folder: Path, *, quick: bool = False) -> Points:
     """Return the points of a study whose models are relative to a folder, models first, then as the design has them."""
     refuse_many(size_of(spec))
     labels = labels_apart([each.label or each.model for each in spec.entries], [each.set for each in spec.entries])
+    files = [(folder / each.model, each.model) for each in spec.entries]
+    names = [str(file) if is_file(file) else shipped for file, shipped in files]
     rows = list(rows_of(spec))
     points = Points(
         tuple(
-            source_of(_named(entry, folder), label, (*spec.set, *entry.set), rows, spec.factor_of)
-            for entry, label in zip(spec.entries, labels, strict=True)
+            source_of(name, label, (*spec.set, *entry.set), rows, spec.factor_of)
+            for name, entry, label in zip(names, spec.entries, labels, strict=True)
         ),
         rows,
     )
@@ -437,10 +439,6 @@ def source_of(
     is_switched = PROTECTION in factors and not _keys(factors[PROTECTION])
     kinds = tuple(dict.fromkeys(row[PROTECTION] for row in rows)) if is_switched else ()
     return Source(document, plain, settings, factors, kinds, option)
-
-
-def _named(entry: ModelEntry, folder: Path) -> str:
-    return str(folder / entry.model) if is_file(folder / entry.model) else entry.model
 
 
 def _keys(factor: Factor) -> Sequence[str]:

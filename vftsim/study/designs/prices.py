@@ -133,14 +133,9 @@ def _has(data: Mapping[str, Any], text: str) -> bool:
             names = here if isinstance(here, Mapping) else ()
             raise UsageError(f"prices: parts: '{text}': there is no '{key}'{instead(key, names, 'it has')}")
         here, shape = here[key], shape.child(key, here) if shape is not None else None
-    return _is_same(here, value)
-
-
-def _is_same(here: object, value: str) -> bool:
-    """Tell whether a value of a model is what is written so: 25ms and 25000 us are 25 ms."""
     if (both := numbers_of([str(here), value])) is None:
         return str(here).replace(" ", "") == value.replace(" ", "")
-    return both[0][0] == both[0][1]
+    return both[0][0] == both[0][1]  # 25ms and 25000 us are 25 ms
 
 
 def _channel_bit_s(protection: ProtectionSpec) -> float:

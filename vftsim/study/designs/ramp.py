@@ -370,8 +370,8 @@ def ramp_blocks(ramp: RampCapacity) -> list[Block]:
         blocks.append(Note(f"Measured on the real system: {measured:g} SAPS"))
     if ramp.passes and ramp.fails:
         blocks.append(Note("Between the two steps nothing was tried; --method search looks there."))
-    doc = doc_of(ramp)
-    blocks.append(Note(f"DOC of the middle ramp: {in_words(doc, 'SAPS')}; of single ramps {_spread(ramp)}"))
+    doc, of_single = doc_of(ramp), f"{min(ramp.docs):g} to {max(ramp.docs):g}{' or more' if ramp.unfailed else ''}"
+    blocks.append(Note(f"DOC of the middle ramp: {in_words(doc, 'SAPS')}; of single ramps {of_single}"))
     shares = [binomial_interval(step.passed, n).times(100.0) for step in ramp.steps]
     body: list[list[Cell]] = [
         [str(step.number), marked(spec, step.saps), str(step.passed), share, str(step.stopped)]
@@ -474,8 +474,3 @@ def _answer(ramp: RampCapacity) -> str:
     if passes is None:
         return f"{failing}, the first step: lower {ramp_key(spec, ramp_of(spec).first_load_key)}"
     return f"passes {validity.marked(spec, passes.saps)} SAPS ({passes.passed} of {n} ramps), {failing}"
-
-
-def _spread(ramp: RampCapacity) -> str:
-    spread = f"{min(ramp.docs):g} to {max(ramp.docs):g}"
-    return f"{spread} or more" if ramp.unfailed else spread
