@@ -109,6 +109,12 @@ def test_what_a_lost_channel_keeps_back_is_sent_once_and_before_the_state(tmp_pa
     assert [each.states for each in found] == [1, 1, 2]
 
 
+def test_a_write_on_the_wire_is_counted_as_far_as_it_has_left_beside_compressed_states(tmp_path: Any) -> None:
+    """That of 106 ms has left by half at 110 ms; the state of 100 ms has left."""
+    found = protection_of(tmp_path, f"{P}.state.compression_cost=1 us", "measure.duration=110 ms")
+    assert found.channel_bytes == pytest.approx(6.5 * WRITE_BYTES + 5 * STATE_BYTES, abs=10)
+
+
 def test_what_is_behind_a_state_follows_it_over_a_channel_at_half_the_rate(tmp_path: Any) -> None:
     """A state of 8 ms is taken at 150 ms, 1 MB written at 152; from 154 on what is left takes twice as long.
 

@@ -339,16 +339,16 @@ def last_byte_ns(sim: Sim, guard: Guard) -> int:
 def left_bytes(engine: Engine, guard: int) -> int:
     """Return what has left by now: a state counts as written when its transmission begins."""
     stream, channel = engine.rows(state_streams)[guard], engine.rows(channels)[guard]
-    written_ns = int(engine.rows(disk_mirrors)[guard].depart_ns)
-    rest_ns = max(int(stream.depart_ns), written_ns) - engine.now_ns
-    if rest_ns <= 0 or channel.shared:
+    if channel.shared:
         return int(channel.sent_bytes)
+    rest_ns = max(0, int(stream.depart_ns) - engine.now_ns)
     # At the channel's rate what a lost channel has kept back leaves; a share of the state, what compression stretches.
-    of_rate = product_quotient(rest_ns, channel.rate_bits_per_s, BITS_NS)
-    if stream.page_ns == 0.0:
-        return int(channel.sent_bytes - of_rate)
-    of_state = product_quotient(state_bytes(stream), rest_ns, int(stream.depart_ns) - int(stream.sent_from_ns))
-    return int(channel.sent_bytes - min(of_rate, of_state))
+    rest_bytes = product_quotient(rest_ns, channel.rate_bits_per_s, BITS_NS)
+    if rest_ns > 0 and stream.page_ns > 0.0:
+        of_state = product_quotient(state_bytes(stream), rest_ns, int(stream.depart_ns) - int(stream.sent_from_ns))
+        rest_bytes = min(rest_bytes, of_state)
+    behind_ns = max(0, int(engine.rows(disk_mirrors)[guard].depart_ns) - max(engine.now_ns, int(stream.depart_ns)))
+    return int(channel.sent_bytes - rest_bytes) - product_quotient(behind_ns, channel.rate_bits_per_s, BITS_NS)
 
 
 def holds(engine: Engine, guard: int) -> dict[str, int | float]:
