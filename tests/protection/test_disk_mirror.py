@@ -128,6 +128,20 @@ def test_what_is_behind_a_state_follows_it_over_a_channel_at_half_the_rate(tmp_p
     assert found.channel_bytes == pytest.approx(1.5 * WRITE_BYTES, abs=10)
 
 
+@pytest.mark.parametrize("kind", ["lockstep", "checkpoint", "event_sync", "hypervisor_epoch", "coarse_lockstep"])
+@pytest.mark.parametrize("channel", ["{rate: 50 Mbit/s}", "{network: san}"])
+def test_a_channel_of_its_own_is_a_resource_that_may_be_full(tmp_path: Any, kind: str, channel: str) -> None:
+    runs: list[Any] = []
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    settings = [WRITES, f"{P}=null", f"{P}={{kind: {kind}, channel: {channel}}}"]
+    found = run_model(load_model(path, settings).spec, 1, 0, prepare=runs.append).whole.outcomes[P]
+    built = runs[-1].built
+    transmitters = built.protection_of("vm").transmitters(runs[-1].engine, built.guards["vm"])
+    name = "logging channel" if kind == "lockstep" else "channel to the backup"
+    assert transmitters == ({name: (found.channel_bytes, 50_000_000)} if "rate" in channel else {})
+
+
 @pytest.mark.parametrize(
     ("protection", "is_mirrored"),
     [

@@ -71,6 +71,7 @@ class ChannelSpec(Spec):
 class ChannelFields(ProtectionSpec):
     """Parameters of every mechanism that has a channel to a backup."""
 
+    channel_name: ClassVar[str] = "channel to the backup"
     card_rate_bits_per_s: ClassVar[int] = 1_000_000_000
     """Rate of a channel with a card of its own, if the model gives none."""
     card_latency_ns: ClassVar[int] = 74_500
@@ -95,6 +96,13 @@ class ChannelFields(ProtectionSpec):
     def channel_rate_bits_per_s(self) -> int:
         """Rate of its card, where no network carries it."""
         return self.card_rate_bits_per_s if self.channel.rate is None else self.channel.rate
+
+    def transmitters(self, engine: Engine, guard: int) -> dict[str, tuple[float, int]]:
+        """Return bytes sent and rate of the channel, if there is one with a card of its own."""
+        channel = engine.rows(channels)[guard]
+        if channel.shared or not self.has_backup:
+            return {}
+        return {self.channel_name: (float(self.holds(engine, guard)["channel_bytes"]), int(channel.rate_bits_per_s))}
 
     @property
     def copy_again(self) -> ReprotectionSpec | None:

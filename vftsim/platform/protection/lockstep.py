@@ -86,6 +86,7 @@ class LockstepFields(LockstepParameters):
     backup_executes: ClassVar[bool] = True
     most_vcpus: ClassVar[int] = 1
     outcome: ClassVar[type[Protection]] = Replay
+    channel_name: ClassVar[str] = "logging channel"
 
     @property
     def calibrated_costs(self) -> str:
@@ -123,13 +124,6 @@ class LockstepFields(LockstepParameters):
     @property
     def slowdown(self) -> tuple[float, float]:
         return self.cost.slowdown
-
-    def transmitters(self, engine: Engine, guard: int) -> dict[str, tuple[float, int]]:
-        """Return bytes sent and rate of the logging channel, if it is its own."""
-        channel = engine.rows(channels)[guard]
-        if channel.shared:
-            return {}
-        return {"logging channel": (float(channel.sent_bytes), int(channel.rate_bits_per_s))}
 
     def install(self, engine: Engine, guard: int, vm_link: int) -> None:
         install(engine, guard, self, vm_link)
