@@ -10,7 +10,7 @@ from typing import Any
 from vftsim.composition.hosts import DomainSpec, HostSpec, InterfaceSpec
 from vftsim.composition.link import guarded
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import is_linked, protection_of, struck_by
+from vftsim.composition.views import is_linked, protection_of, struck_by, talks_inside
 from vftsim.errors import UsageError
 from vftsim.kernel import Engine
 from vftsim.kernel.agenda import Agenda
@@ -23,6 +23,7 @@ from vftsim.platform.io.build import Site
 from vftsim.platform.io.disk import add_disk
 from vftsim.platform.io.host_cards import add_card, cards, start_background
 from vftsim.platform.io.link import frames_to_loss, links, set_loss
+from vftsim.platform.io.loopback import INSIDE, loopback
 from vftsim.platform.io.outside import comings, start_sending
 from vftsim.platform.io.packet import ports
 from vftsim.platform.protection import build as protect
@@ -78,6 +79,8 @@ class BuiltModel:
         """Applications as ``domain.application``."""
         self.ports: dict[tuple[str, str], int] = {}
         """Rows of the ports by application and interface."""
+        self.inside: dict[str, int] = {}
+        """Rows of the ports for what programs of one domain send each other, by application."""
         self.guards: dict[str, int] = {}
         """Rows of the guards by domain."""
         self.disks: dict[str, tuple[int, ...]] = {}
@@ -138,6 +141,8 @@ class BuiltModel:
         for each, domain in own_domains.items():
             for key, interface in domain.interfaces.items():
                 self._connect(host, each, key, domain, interface, transmit)
+            if talks_inside(self.spec, self.spec.entry_of(each)):
+                self._connect_inside(host, each, domain)
 
     def _add_loss(self, link: int, name: str, share: float) -> None:
         """Let a share of what a link carries be lost, drawn by network, direction and the number of the host."""
@@ -219,6 +224,16 @@ class BuiltModel:
         path.connect(host.io, Site(name, self.domains[name], nic, rows, driver, transmit, stub))
         for program in programs:
             self.programs[program].connected(self.ports[program, label])
+
+    def _connect_inside(self, host: BuiltHost, name: str, spec: DomainSpec) -> None:
+        """Give each program of a domain a port for what it is sent by others there."""
+        for key, application in spec.applications.items():
+            program, domain = f"{name}.{key}", self.domains[name]
+            if application.speaks:
+                row = host.io.add_port(name, domain, 0, self.programs[program].row, loopback, saves_ring=False)
+                port = self.engine.rows(ports)[row]
+                port.is_inside, port.pages_in = True, application.pages_a_packet or 0.0
+                self.inside[program] = row
 
     def protection_of(self, name: str) -> ProtectionSpec:
         """Return the mechanism of a domain, with the rate and latency of the network that it names."""
@@ -330,12 +345,14 @@ class BuiltModel:
 
     def _doors(self, program: str) -> dict[str, int]:
         """Return the ports of an application by network."""
-        domain = self.specs[program.rpartition(".")[0]]
+        name = program.rpartition(".")[0]
+        domain = self.specs[name]
+        inside = {f"{INSIDE}{name}": self.inside[program]} if program in self.inside else {}
         return {
             self.spec.network_of(domain, interface): self.ports[program, key]
             for key, interface in domain.interfaces.items()
             if (program, key) in self.ports
-        }
+        } | inside
 
     def _start_background(self, host: BuiltHost) -> None:
         traffics = [

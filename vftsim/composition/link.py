@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
-from vftsim.composition.views import struck_by
+from vftsim.composition.views import struck_by, talks_inside
 from vftsim.kernel import Kind, Linked, Sort, Table, link
 from vftsim.kernel.agenda import Agenda, agenda_due
 from vftsim.kernel.inputs import feeds
@@ -20,6 +20,7 @@ from vftsim.platform.io import outside
 from vftsim.platform.io.disk import disk, disk_kinds
 from vftsim.platform.io.driver_domain import TASKS as DRIVER_TASKS
 from vftsim.platform.io.host_cards import cards, on_burst, on_reaching_host
+from vftsim.platform.io.loopback import loopback
 from vftsim.platform.io.packet import application, path, workload
 from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.io.stage import task
@@ -68,6 +69,7 @@ def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
         if domain.driver is not None:
             kinds |= set(DRIVER_TASKS)
         kinds |= {disk_spec.part for disk_spec in domain.disks.values()}
+    kinds |= {loopback for name in spec.domains if talks_inside(spec, name)}
     for name in guarded(spec):
         kinds.add(spec.expanded()[name].protection.part)
     if guarded(spec):
@@ -109,7 +111,7 @@ def all_parts() -> Linked:
     found: dict[str, dict[Any, None]] = {}
     for name in ("tasks", "kinds", "entries", "actions", "tables"):
         found[name] = dict.fromkeys(each for part in parts for each in getattr(part, name, ()))
-    kinds = {*DRIVER_TASKS, *found["tasks"], *found["kinds"], *(part.part for part in parts)}
+    kinds = {loopback, *DRIVER_TASKS, *found["tasks"], *found["kinds"], *(part.part for part in parts)}
     actions = (*found["actions"], on_reaching_host)
     return _linked(frozenset(kinds), tuple(found["entries"]), actions, tuple(found["tables"]))
 

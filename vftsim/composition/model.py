@@ -379,6 +379,8 @@ class ModelSpec(Spec):
                 yield f"{where}: '{peer}' does not take {program.speaks} traffic"
                 continue
             shared = self._shared_networks(domain, peer)
+            if via is None and self.copies(peer.partition(".")[0]) == [where.split(".")[1]]:
+                continue  # inside the domain
             if not shared:
                 networks = sorted({self.network_of(domain, interface) for interface in domain.interfaces.values()})
                 yield f"{where}: '{peer}' is on none of its networks: {listing(networks) or 'it has none'}"

@@ -59,6 +59,12 @@ def protection_of(spec: ModelSpec, domain: DomainSpec) -> ProtectionSpec:
     return domain.protection.on_network(wire.rate, wire.latency)
 
 
+def talks_inside(spec: ModelSpec, name: str) -> bool:
+    """Tell whether programs of a domain ask each other."""
+    programs = spec.domains[name].applications.values()
+    return any(peer.partition(".")[0] == name for program in programs for peer in program.peers)
+
+
 def paths_to(spec: ModelSpec, host: str, network: str) -> list[IoPathSpec]:
     """Return the paths by which domains of a host reach a network."""
     return [

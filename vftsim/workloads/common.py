@@ -10,7 +10,17 @@ from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, part
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.kernel.record import fields
 from vftsim.platform.delays import delays, install_buckets
-from vftsim.platform.io.packet import DATAGRAM, Application, applications, drop, flows, packet_list, packets, ports
+from vftsim.platform.io.packet import (
+    DATAGRAM,
+    Application,
+    Port,
+    applications,
+    drop,
+    flows,
+    packet_list,
+    packets,
+    ports,
+)
 from vftsim.platform.io.ring import wait_for_slot
 from vftsim.platform.protection.guard import put_out
 from vftsim.sampling import Draws, Streams, gamma_ns, uniform_ns
@@ -72,6 +82,12 @@ def with_overhead_ns(sim: Sim, program: int, demand_ns: int, outputs: int) -> in
     """Return what work of ``demand_ns`` that sends ``outputs`` packets costs now; demands below 10**15 ns are exact."""
     overhead = overheads(sim)[program]
     return int(demand_ns * overhead.execution) + outputs * overhead.output_ns
+
+
+@part
+def outputs_of(port: Port) -> int:
+    """Return how many outputs of the domain a packet sent by a port is: what stays inside is none."""
+    return 0 if port.is_inside else 1
 
 
 @part

@@ -45,7 +45,8 @@ class Port(Record):
     ring its packets enter (0: there is always room).  ``exits_in`` and ``exits_out`` are exits to the hypervisor for
     each packet, as far as the path counts them; ``pages_in`` are pages that its application dirties for each it takes.
     ``dead_card`` is the row of ``drops`` where packets end while the host's card does not carry them; 0: it works.
-    ``saves_ring``: what stands in its receive ring goes with a state of the guest.
+    ``saves_ring``: what stands in its receive ring goes with a state of the guest.  ``is_inside``: it leads to programs
+    of the domain itself (:mod:`.loopback`).
     """
 
     row: int
@@ -61,6 +62,7 @@ class Port(Record):
     exits_out: int
     pages_in: float
     saves_ring: bool
+    is_inside: bool
     dead_card: int
 
 

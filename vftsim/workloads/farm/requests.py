@@ -6,7 +6,7 @@ is ignored.  Left out: segments, acknowledgements, windows.
 """
 
 from vftsim.kernel import EventKind, Sim, at, event, part
-from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.loopback import send_across
 from vftsim.platform.io.packet import Flow, delivered, discarded, lost, packets
 from vftsim.workloads.common import new_packet, routes, send_or_wait
 from vftsim.workloads.farm import records as farm
@@ -56,7 +56,7 @@ def take_across(sim: Sim, flow: Flow, packet: int) -> None:
     request = farm.requests(sim)[packets(sim)[packet].stream]
     is_answer = farm.message_of(packets(sim)[packet].message) == farm.Message.ANSWER
     packets(sim)[packet].port = request.from_port if is_answer else request.to_port
-    send_to_host(sim, packet)
+    send_across(sim, packet)
 
 
 @farm.farm_request.implements(lost)

@@ -12,7 +12,6 @@ whole numbers are made up by whole ones in turn, not drawn; the answer to a requ
 A machine that is booted again has lost what was in its socket and in its threads' hands, and which INVITEs it had.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -25,6 +24,7 @@ from vftsim.platform.arithmetic import with_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, forget, read, transfer_done
+from vftsim.platform.io.loopback import INSIDE
 from vftsim.platform.io.packet import (
     Application,
     discard,
@@ -375,20 +375,23 @@ class FarmProgram(Program):
             self._server.first_route, self._server.routes = add_routes(self.engine, pairs)
 
     def _add_operation(self, wiring: Wiring, message: farm.Message, spec: "OperationSpec") -> int:
-        demand_ns, asked = self._context.inflated(spec.demand), math.fsum(ask.times for ask in spec.asks)
+        demand_ns = self._context.inflated(spec.demand)
         entity = 16 * int(self._server.row) + message
         demands = self._context.gamma_feed(
             "farm_server.demand", entity, demand_ns, self._spec.demand_cv, at_once=self._spec.threads
         )
         operation = add_row(self.engine, farm.operations, spec, demand_ns=demand_ns, demands=demands)
         is_front = message == farm.Message.INVITE and self._spec.passes_to is None
-        operation.outputs = (2.0 if is_front else 1.0) + asked
-        answers_by = wiring.ports[list(wiring.ports)[-1 if message >= farm.Message.LOOKUP else 0]]
-        operation.send_ns = (operation.outputs - asked) * self._transmit_ns(answers_by)
+        operation.outputs = 2.0 if is_front else 1.0
+        doors = [port for network, port in wiring.ports.items() if not network.startswith(INSIDE)]
+        answers_by = doors[-1 if message >= farm.Message.LOOKUP else 0]
+        operation.send_ns = operation.outputs * self._transmit_ns(answers_by)
         before = None
         for ask in spec.asks:
             pairs = wiring.port_pairs(ask.to, ask.via)
             operation.send_ns += ask.times * self._transmit_ns(pairs[0][0])
+            if not self.engine.rows(ports)[pairs[0][0]].is_inside:
+                operation.outputs += ask.times
             row, made = self._add_ask(ask, pairs)
             if before is None:
                 operation.first_ask = row
@@ -456,7 +459,9 @@ class AskSpec(Spec):
         description="Mean number of such requests, one after the other; 0.25 asks every fourth time. What a cache of "
         "the asker's own answers is taken off here.",
     )
-    via: str | None = Field(None, description="Network of the request; the last that both are on if not given.")
+    via: str | None = Field(
+        None, description="Network of the request; the last that both are on if not given, none in one domain."
+    )
     size: ByteCount = Field(512, ge=64, le=1 << 20, description="Request and answer on the wire. Assumption.")
 
 

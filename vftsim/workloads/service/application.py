@@ -51,7 +51,9 @@ class CallSpec(Spec):
     """Calls of another service, for each request."""
 
     to: str = Field(description="Who is asked: `domain` or `domain.application`; copies of a domain take turns.")
-    via: str | None = Field(None, description="Network of the calls; the last that both are on if not given.")
+    via: str | None = Field(
+        None, description="Network of the calls; the last that both are on if not given, none in one domain."
+    )
     probability: Percent = Field(100.0, description="Of requests that make these calls.")
     count: int = Field(1, ge=1, le=MOST_CALLS, description="Calls of a request that makes them: fan-out.")
     when: Literal["sequential", "parallel"] = Field(

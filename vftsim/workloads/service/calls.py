@@ -6,9 +6,9 @@ Nobody is told of one that is lost: its asker waits for the time-out.
 
 from vftsim.kernel import Sim, part
 from vftsim.kernel.inputs import draw
-from vftsim.platform.io.host_cards import send_to_host
+from vftsim.platform.io.loopback import send_across
 from vftsim.platform.io.packet import Flow, delivered, packets, ports
-from vftsim.workloads.common import new_packet, routes, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import new_packet, outputs_of, routes, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.records import (
     Call,
     Plan,
@@ -174,8 +174,9 @@ def making_ns(sim: Sim, service: Service, visit: Visit) -> int:
     row = visit.planned.first
     while row != 0:
         call = calls(sim)[row]
-        demand_ns += with_overhead_ns(sim, service.program, plans(sim)[call.plan].cost_ns, 1)
-        demand_ns += ports(sim)[routes(sim)[call.route].from_port].transmit_ns
+        port = ports(sim)[routes(sim)[call.route].from_port]
+        demand_ns += with_overhead_ns(sim, service.program, plans(sim)[call.plan].cost_ns, outputs_of(port))
+        demand_ns += port.transmit_ns
         row = call.link
     return demand_ns
 
@@ -202,4 +203,4 @@ def take_across(sim: Sim, flow: Flow, packet: int) -> None:
     made = packets(sim)[packet]
     route = routes(sim)[made.entity]
     made.port = route.to_port if made.port == route.from_port else route.from_port
-    send_to_host(sim, packet)
+    send_across(sim, packet)

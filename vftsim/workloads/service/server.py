@@ -24,7 +24,7 @@ from vftsim.platform.io.packet import (
     refused,
     set_overhead,
 )
-from vftsim.workloads.common import apply_overhead, drop_all, duration_ns, send_or_wait, with_overhead_ns
+from vftsim.workloads.common import apply_overhead, drop_all, duration_ns, outputs_of, send_or_wait, with_overhead_ns
 from vftsim.workloads.service.calls import (
     asker_of,
     close_all,
@@ -99,8 +99,9 @@ def begin(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     visit.writes_left = int(service.writes_due)
     service.writes_due -= visit.writes_left
     packet_list.push(sim, service.in_hand, packet)
-    demand_ns = with_overhead_ns(sim, service.program, duration_ns(sim, service.demands, service.demand_ns), 1)
-    demand_ns += ports(sim)[packets(sim)[packet].port].transmit_ns
+    port = ports(sim)[packets(sim)[packet].port]
+    plain_ns = duration_ns(sim, service.demands, service.demand_ns)
+    demand_ns = with_overhead_ns(sim, service.program, plain_ns, outputs_of(port)) + port.transmit_ns
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
     domain, process = domains(sim)[service.domain], hands(sim)[packet].process
     continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_computed, packet, service.row)
