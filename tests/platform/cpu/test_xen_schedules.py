@@ -1,5 +1,7 @@
 """Schedules of the Xen schedulers worked out by hand from their rules; those of credit2 have a file of their own."""
 
+import pytest
+
 from tests.platform.cpu.host_lab import Lab
 from vftsim.platform.cpu.schedulers.credit import Credit
 from vftsim.platform.cpu.schedulers.rtds import Rtds
@@ -134,3 +136,34 @@ def test_rtds():
         (53, "C"),
         (58, "B"),
     ]
+
+
+def test_rtds_lets_one_that_runs_go_on_at_the_end_of_a_period():
+    """1 pCPU, two with 4 of 10 ms and extra time: A and B in turn, and an end of all periods pre-empts nobody.
+
+    0: A.  4: B.  8: A on level 1.  10: both are refilled, and A goes on, as B is no more urgent; its slice of 4 ms
+    ends at 12 (Xen, ``repl_timer_handler`` and ``rt_schedule``).  12: B, as urgent, goes first.  16: A's last 2 ms.
+    18: B on level 1.  20: B goes on.  22: A.  26: B's last 2 ms.  28: A on level 1, and so on.
+    """
+    lab = Lab(Rtds())
+    for name in "AB":
+        lab.domain(name)
+    lab.hog("A", "B")
+    lab.run(49)
+    instants = (0, 4, 8, 12, 16, 18, 22, 26, 28, 32, 36, 38, 42, 46, 48)
+    assert lab.decisions() == [(instant, "AB"[n % 2]) for n, instant in enumerate(instants)]
+
+
+def test_rtds_shares_of_equal_vcpus():
+    """Three on 2 pCPUs: a period has 8 ms for one and 6 for the others, by turns.
+
+    That the same one had it each time gave it 80 % of a pCPU, and the others 60; a model of the code's lists and timers
+    has 65, 70 and 65 in a second.
+    """
+    lab = Lab(Rtds(), pcpus=2)
+    names = "ABC"
+    for name in names:
+        lab.domain(name)
+    lab.hog(*names)
+    lab.run(1000)
+    assert [lab.percent(name) for name in names] == pytest.approx([65, 70, 65], abs=0.5)

@@ -63,8 +63,21 @@ def on_period_end(sim: Sim, vcpu_row: int, token: int) -> None:
         return
     vcpu = vcpus(sim)[vcpu_row]
     host = hosts(sim)[vcpu.host]
-    # Charged first: what has run is of the old period.  Refilled next: without time no pCPU would be looked for.
+    # Charged first: what has run is of the old period.
     sync_running(sim, host)
+    end_period(sim, host, vcpu)
+
+
+@scheduler.scheduler.slot
+def end_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Begin the next period of a vCPU; its pCPU chooses again, or one is looked for."""
+    begin_next_period(sim, host, vcpu)
+
+
+@part
+def begin_next_period(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Refill a vCPU, and have its pCPU, or one that is found for it, choose again."""
+    # Refilled first: without time no pCPU would be looked for.
     on_deadline(sim, host, vcpu)
     begin_period(sim, host, vcpu)
     pcpu = vcpu.pcpu if vcpu.state == RUNNING else shared.find_pcpu(sim, host, vcpu)

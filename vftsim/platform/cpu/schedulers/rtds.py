@@ -5,8 +5,10 @@ Rules (Xen ``sched_rt.c``, since 4.7 driven by events):
 * Every vCPU has a budget in every period (10 ms and 4 ms by default).  The budget is used up only while
   it runs, kept while it idles inside the period, discarded and refilled at its end, which is also the
   deadline.
-* One run queue: the earliest deadline runs first, on any pCPU of its affinity; a waking or refilled vCPU
-  takes an idle pCPU, else it pre-empts the latest deadline.
+* One run queue: the earliest deadline runs first, on any pCPU of its affinity; a vCPU that wakes, or is refilled
+  without budget, takes an idle pCPU, else it pre-empts the latest deadline.
+* At the end of a period all vCPUs that are due are refilled, and then one that runs goes on, unless the first that
+  waits is more urgent (``repl_timer_handler``).  When a pCPU chooses, one that waits and is as urgent goes first.
 * Without budget a vCPU waits for its next period.  With ``extratime`` it goes on instead, one priority
   level lower, with its budget refilled; all at a higher level go first.  The level returns to 0 at the
   period's end.
@@ -23,9 +25,10 @@ from vftsim.kernel import Engine, Kind, Record, Sim, Table, part
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
+from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.notes import PRIORITY, note
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
-from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
 from vftsim.spec.units import DURATION, MS
@@ -43,12 +46,17 @@ class RtdsHost(Record):
 
 
 class RtdsVcpu(Record):
-    """A vCPU's server; ``level`` 0 is the highest."""
+    """A vCPU's server; ``level`` 0 is the highest.
+
+    ``is_due``: its period has just ended, and ``had_none``: it had no budget.
+    """
 
     period_ns: int
     budget_ns: int
     has_extratime: bool
     level: int
+    is_due: bool
+    had_none: bool
 
 
 rtds_hosts = Table("rtds_hosts", RtdsHost, beside=hosts)
@@ -150,6 +158,50 @@ def refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     period.deadline_ns += ((sim.now_ns - period.deadline_ns) // rtds_vcpu.period_ns + 1) * rtds_vcpu.period_ns
     period.left_ns = rtds_vcpu.budget_ns
     set_level(sim, host, vcpu, 0)
+
+
+@rtds.implements(_deadlines.end_period)
+def refill_all(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Refill all vCPUs that are due, and then look where others are to run."""
+    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
+        rtds_vcpu = rtds_vcpus(sim)[row]
+        period = deadlines(sim)[row]
+        rtds_vcpu.is_due = period.alarm != 0 and period.deadline_ns <= sim.now_ns
+        rtds_vcpu.had_none = period.left_ns == 0
+        if rtds_vcpu.is_due:
+            begin_period(sim, host, vcpus(sim)[row])
+    for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
+        if rtds_vcpus(sim)[row].is_due:
+            look_around(sim, host, vcpus(sim)[row])
+
+
+@part
+def look_around(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+    """Let the first that waits pre-empt if it is more urgent than one that runs; let one that had no budget run."""
+    candidate = vcpu
+    if shared_queue.queue_vcpus(sim)[vcpu.row].current_on != 0:
+        first = first_waiting(sim, host)
+        if first == 0 or not shared_queue.is_more_urgent(sim, host, vcpus(sim)[first], vcpu):
+            return
+        candidate = vcpus(sim)[first]
+    elif not rtds_vcpus(sim)[vcpu.row].had_none:
+        return
+    pcpu = shared_queue.find_pcpu(sim, host, candidate)
+    if pcpu != 0:
+        request_reschedule(sim, pcpus(sim)[pcpu])
+
+
+@part
+def first_waiting(sim: Sim, host: Host) -> int:
+    """Return the most urgent vCPU that waits with a budget, wherever it may run; 0 for none."""
+    best = 0
+    row = shared_queue.queue_hosts(sim)[host.row].waiting.first
+    while row != 0:
+        is_first = best == 0 or shared_queue.is_more_urgent(sim, host, vcpus(sim)[row], vcpus(sim)[best])
+        if deadlines(sim)[row].left_ns > 0 and is_first:
+            best = row
+        row = shared_queue.queue_vcpus(sim)[row].next_waiting
+    return best
 
 
 @part
