@@ -64,6 +64,13 @@ def test_above_the_line_the_socket_blocks():
     assert result.sent_bits_per_s == pytest.approx(LINE, rel=0.015)
 
 
+@pytest.mark.parametrize(("payload", "frame"), [(16, 84), (18, 84), (19, 85), (100, 166)])
+def test_a_small_datagram_is_padded_to_the_smallest_frame(payload, frame):
+    """IEEE 802.3: 46 bytes of data in a frame of 84 with all around it, 1,488,095 a second of a gigabit."""
+    found = Bulk(20 * MS, rate=10**9, payload=payload)
+    assert found.results[0].received_bits_per_s == pytest.approx(1e9 * payload / frame, rel=5e-3)
+
+
 def test_a_slow_client_sends_less_than_it_offers():
     """The printed example: 900 Mbit/s asked for, 814 sent; a datagram each 14.4 us."""
     found = Bulk(100 * MS, rate=900_000_000, send_cost=14_447)

@@ -35,6 +35,8 @@ bulk_udp = workload.kind("bulk_udp")
 
 HEADER_BYTES = 66
 """Of a datagram on the wire: 28 UDP/IP, 18 Ethernet, 20 preamble and gap."""
+SMALLEST_FRAME_BYTES = 84
+"""46 bytes of data, padded if there are fewer (IEEE 802.3), 18 of Ethernet, 20 of preamble and gap."""
 
 _MBIT = 1e-6
 
@@ -167,7 +169,7 @@ class BulkUdpSpec(BulkClientsSpec):
     @property
     def frame_bytes(self) -> int:
         """A datagram on the wire."""
-        return self.payload + HEADER_BYTES
+        return max(self.payload + HEADER_BYTES, SMALLEST_FRAME_BYTES)
 
     def packets(self, profile: RunProfile) -> float:
         """What is offered, or what the line carries."""
