@@ -165,6 +165,20 @@ def test_a_page_may_lie_in_the_directory_of_its_result_and_be_no_directory(tiny_
         check_target(out, force=True)
 
 
+def test_the_same_command_goes_on_with_its_page_and_takes_no_other_file_for_it(tiny_path, tmp_path, capsys):
+    page, short = tmp_path / "page.html", ("--set", "workloads.calls.steps.most=1", "-j", "1", "-q")
+    compare = ["compare", str(tiny_path), f"{tiny_path}+domains.sut.weight=2", *short, "--report", str(page)]
+    kept = [*compare, "-o", str(tmp_path / "out")]
+    assert [main([*kept, "-n", n]) for n in ("1", "2")] == [0, 0]
+    assert "2 of 2 ramps" in page.read_text(encoding="utf-8")
+    assert main(["check", str(tmp_path / "out")]) == 0
+    for command in ([*compare, "-n", "1"], [*compare, "-n", "1", "-o", str(tmp_path / "other")]):
+        assert main(command) == 2, "a page of another result"
+        assert "exists; --force replaces a file" in capsys.readouterr().err
+    page.write_text(page.read_text(encoding="utf-8") + "<!-- mine -->", encoding="utf-8")
+    assert main([*kept, "-n", "2"]) == 2, "somebody has edited it"
+
+
 def test_a_disk_that_fills_meanwhile_leaves_nothing_half_written(tmp_path):
     def fills(path):
         path.write_text("half")

@@ -51,6 +51,10 @@ class Work:
     engine: options.EngineName = options.EngineName.auto
     strict: bool = False
 
+    def __post_init__(self) -> None:
+        self.folder: Path | None = None
+        """Where the result is kept, when that is known."""
+
     def begin(self) -> None:
         """Choose the engine and the cluster, start the clock of ``--max-time``, refuse wrong values and formats."""
         options.use_engine(self.engine, self.cluster, strict=self.strict)
@@ -97,7 +101,7 @@ class Work:
         else:
             self.print(result)
         if self.report is not None:
-            options.write_report(self.report, result.report())
+            options.write_report(self.report, result.report(), self.folder)
 
     def print(self, result: Any) -> None:
         result.print_tables()
@@ -125,10 +129,9 @@ class Study(Work):
         return options.read_limits(self.max_time, self.max_memory, self.yes)
 
     def check_formats(self) -> None:
-        """Refuse two formats at once, and a page that cannot be written."""
+        """Refuse two formats at once; of a page the directory tells, which is known when the study is planned."""
         if self.as_json and self.as_csv:
             raise UsageError("--json and --csv: choose one")
-        options.check_report(self.report, self.force, self.output)
 
     def check_force(self, *others: object) -> None:
         """Refuse to force nothing: neither a directory nor a page, nor any of the files that a command writes."""
@@ -139,6 +142,8 @@ class Study(Work):
         """Return the answer of a study; ``others`` are files that the command writes."""
         if not plan.files:
             self.check_force(*others)
+        self.folder = plan.folder
+        options.check_report(self.report, self.force, plan.folder)
         return super().conduct(plan, **more)
 
     @contextmanager

@@ -6,16 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vftsim.errors import StorageError, UsageError
+from vftsim.study.store.database import is_noted, note
 
 
 def check_target(path: Path, force: bool, suffix: str = "", folder: Path | None = None) -> None:
-    """Refuse a file that exists, lies nowhere, or does not end as what is written; ``folder`` is made before it."""
+    """Refuse a file that exists, lies nowhere, or does not end as what is written.
+
+    ``folder`` is that of the result, which is made before it; a file that its last command wrote may be written again.
+    """
     if suffix and path.suffix.lower() != suffix:
         raise UsageError(f"'{path}' must end in {suffix}")
     try:
         if path.is_dir() or path == folder:
             raise UsageError(f"'{path}' is a directory; name a file")
-        if path.exists() and not force:
+        if path.exists() and not (force or (folder and is_noted(folder, path))):
             raise UsageError(f"'{path}' exists; --force replaces a file")
         if path.parent == folder and not path.parent.exists():
             return
@@ -28,12 +32,14 @@ def check_target(path: Path, force: bool, suffix: str = "", folder: Path | None 
     temporary.unlink()
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` make the file beside its place, then put it there."""
+def write_whole(path: Path, write: Callable[[Path], None], folder: Path | None = None) -> None:
+    """Let ``write`` make the file beside its place, then put it there; the ``folder`` of its result notes it."""
     temporary = path.with_name(f"{path.stem}.tmp-{os.getpid()}{path.suffix}")
     try:
         write(temporary)
         temporary.replace(path)
+        if folder is not None:
+            note(folder, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -191,7 +191,7 @@ def say_remarks(remarks: Iterable[str]) -> None:
 
 
 def check_report(report: Path | None, force: bool, folder: Path | None = None) -> None:
-    """Refuse a page that cannot be written, before the work; it may lie in the folder that the command makes."""
+    """Refuse a page that cannot be written, before the work; the folder is that of its result."""
     if report is not None:
         from vftsim.cli.files import check_target
         from vftsim.report.html import check_extra
@@ -200,12 +200,12 @@ def check_report(report: Path | None, force: bool, folder: Path | None = None) -
         check_target(report, force, ".html", folder)
 
 
-def write_report(path: Path, text: str) -> None:
+def write_report(path: Path, text: str, folder: Path | None = None) -> None:
     """Write a page whole or not at all, and say so on standard error: standard output is the result's."""
     from vftsim.cli.files import write_whole
     from vftsim.study.store.files import write_file
 
-    write_whole(path, lambda to: write_file(to, text.encode()))
+    write_whole(path, lambda to: write_file(to, text.encode()), folder)
     say(f"written: {path}")
 
 

@@ -27,5 +27,5 @@ def failover(call: StudyCall, plot: Path | None = None, *, common: ModelStudy) -
         from vftsim.study.runs.results import write_figure
 
         figure = figure_of(failover_charts(result))
-        write_whole(plot, lambda path: write_figure(figure, path))
+        write_whole(plot, lambda path: write_figure(figure, path), common.output)
     common.show(result)

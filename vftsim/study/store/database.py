@@ -12,7 +12,7 @@ from typing import Any
 
 from vftsim._version import __version__
 from vftsim.errors import UsageError
-from vftsim.study.store.files import SCRATCH, sha256_of, sync_directory
+from vftsim.study.store.files import SCRATCH, sha256_of, sha256_of_file, sync_directory
 from vftsim.study.store.lock import HOLDER, LOCK, DirectoryLock
 
 DATABASE = "vftsim.sqlite"
@@ -132,6 +132,26 @@ def unchanged(folder: Path) -> Iterator[sqlite3.Connection]:
         (place / DATABASE).open("rb").close()  # says why it cannot be read; SQLite does not
         uri = f"{(place / DATABASE).resolve().as_uri()}?{how}"
         yield opened.enter_context(contextlib.closing(sqlite3.connect(uri, uri=True)))
+
+
+def is_noted(folder: Path, file: Path) -> bool:
+    """Return whether a file, wherever it lies, is as a command of this result noted it."""
+    digest = sha256_of_file(file) if (folder / DATABASE).is_file() else None
+    if digest is None:
+        return False
+    with contextlib.suppress(*DAMAGED, OSError), unchanged(folder) as connection:
+        return connection.execute("SELECT 1 FROM about WHERE name = ?", (digest,)).fetchone() is not None
+    return False
+
+
+def note(folder: Path, file: Path) -> None:
+    """Note a file that a command of this result has just written elsewhere, so that it may take its place again.
+
+    Not where there is no result, or another program has it: the file stays one to be asked about.
+    """
+    if (folder / DATABASE).is_file() and (digest := sha256_of_file(file)) is not None:
+        with contextlib.suppress(*DAMAGED, OSError), contextlib.closing(connect(folder / DATABASE)) as connection:
+            connection.execute("INSERT OR IGNORE INTO about (name, value) VALUES (?, 'a file beside')", (digest,))
 
 
 @contextmanager
