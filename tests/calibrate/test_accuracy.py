@@ -78,7 +78,7 @@ def test_the_usual_step_must_be_the_right_one():
 def test_a_capacity_is_held_in_its_own_load_step(middle, met):
     verdict = CapacityRow("e", 5.0, 100, (middle - 30, middle, middle + 1)).verdict([80.0, 90.0, 100.0, 110.0])
     assert verdict.passed == met
-    assert verdict.text == "capacity at 5 % in the load step of the record (100)"
+    assert verdict.target == "capacity at 5 % in the load step of the record (100)"
 
 
 def test_a_step_of_given_loads_is_as_wide_as_they_are_apart():
@@ -122,7 +122,7 @@ def test_an_edge_step_of_which_nothing_was_measured_is_missed():
     ],
 )
 def test_shares_that_were_not_measured_are_told_from_a_step_that_was_not_reached(rows, found):
-    (stop,) = (each for each in verdicts(ENVIRONMENT, TargetsSpec(), rows) if each.text.startswith("IHS"))
+    (stop,) = (each for each in verdicts(ENVIRONMENT, TargetsSpec(), rows) if each.target.startswith("IHS"))
     assert (stop.passed, stop.found.startswith(found)) == (False, True)
 
 

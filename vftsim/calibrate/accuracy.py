@@ -74,21 +74,13 @@ class Row:
 class Verdict:
     """One declared target and what came out."""
 
-    text: str
+    target: str
+    """In words."""
     passed: bool
     found: str
     by_nulls: tuple[str, ...] = ()
     """Null models that meet it too: then it says nothing for the model."""
     environment: str = ""
-
-    def to_plain(self) -> dict[str, Any]:
-        return {
-            "environment": self.environment,
-            "target": self.text,
-            "passed": self.passed,
-            "found": self.found,
-            "by_nulls": list(self.by_nulls),
-        }
 
 
 def labelled(environment: str, seen: Observations) -> Observations:

@@ -107,7 +107,7 @@ def _warnings(validated: Validated) -> list[str]:
 def _declared(validated: Validated, first: Columns) -> list[str]:
     columns: Columns = {
         **first,
-        "target": lambda v: v.text,
+        "target": lambda v: v.target,
         "result": result,
         "found": lambda v: v.found,
         "null models that meet it": lambda v: ", ".join(v.by_nulls),

@@ -45,7 +45,7 @@ from vftsim.study.runs.execution import Execution, Task
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.runs.progress import Progress
 from vftsim.study.runs.workers import Workers
-from vftsim.study.store.files import Number, codec, sha256_of
+from vftsim.study.store.files import Number, read_back, sha256_of
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 from vftsim.study.store.resumable import RunCache
 from vftsim.workloads.ramp import ramp_end
@@ -164,17 +164,7 @@ class Prediction(Printed):
     @classmethod
     def opened(cls, folder: Path) -> Prediction:
         how, data = read_manifest(folder), read_answer(folder)
-        return cls(
-            model_of(how),
-            tuple(data["structures"]),
-            codec(tuple[Figure, ...])[1](data["figures"]),
-            data["draws"],
-            data["runs"],
-            how,
-            tuple(data["undetermined"]),
-            data["refused"],
-            {key: (pair[0], pair[1]) for key, pair in data["otherwise"].items()},
-        )
+        return read_back(cls, data, model=model_of(how), manifest=how)
 
     def blocks(self) -> list[Block]:
         """Return the figures with what makes them uncertain."""

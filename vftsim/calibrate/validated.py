@@ -16,7 +16,7 @@ from vftsim.calibrate.validation import RunValidationSpec, ValidationSpec
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.stats import Estimate
 from vftsim.study.blocks.printed import Printed
-from vftsim.study.store.files import codec
+from vftsim.study.store.files import read_back
 from vftsim.study.store.opened import read_answer, read_manifest
 
 _MOST_CHARTS = 6
@@ -55,25 +55,14 @@ class Validated(Printed):
     def opened(cls, folder: Path) -> Validated:
         how, data = read_manifest(folder), read_answer(folder)
         form = RunValidationSpec if "model" in data["validation"] else ValidationSpec
-
-        return cls(
-            form.model_validate(data["validation"]),
-            codec(list[Row])[1](data["rows"]),
-            codec(list[Row])[1](data["edge_rows"]),
-            codec(list[Verdict])[1]([{**verdict, "text": verdict["target"]} for verdict in data["verdicts"]]),
-            data["warnings"],
-            codec(list[CapacityRow])[1](data["capacities"]),
-            codec(list[RatioRow])[1](data["ratios"]),
-            codec(list[LeftOut])[1](data["left_out"]),
-            collapse={name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()},
-            manifest=how,
-        )
+        collapse = {name: (each["collapsed"], each["n"]) for name, each in data["collapse"].items()}
+        return read_back(cls, data, spec=form.model_validate(data["validation"]), collapse=collapse, manifest=how)
 
     def for_machines(self) -> dict[str, Any]:
         return {
             "validation": self.spec.model_dump(mode="json"),
             "warnings": self.warnings,
-            "verdicts": [verdict.to_plain() for verdict in self.verdicts],
+            "verdicts": [asdict(verdict) for verdict in self.verdicts],
             "collapse": {n: {"collapsed": bad, "n": total} for n, (bad, total) in self.collapse.items()},
             "capacities": [row.as_data() for row in self.capacities],
             "ratios": [asdict(row) for row in self.ratios],
@@ -88,7 +77,7 @@ class Validated(Printed):
         """Return whether the declared accuracy is met, and what was predicted for every measured row."""
         spec, verdicts = self.spec, self.verdicts
         sample, share = f"n={spec.replications}, seed {spec.seed}", share_that_cannot_tell(self.rows)
-        declared = [[v.text, result(v, "MISSED"), v.found] for v in verdicts]
+        declared = [[v.target, result(v, "MISSED"), v.found] for v in verdicts]
         if isinstance(spec, RunValidationSpec):
             tables: list[Block] = [
                 *_against_charts(self.rows),
@@ -130,7 +119,7 @@ def rows_table(rows: Iterable[Row], title: str, caption: str) -> Table:
 
 def _verdict(name: str, verdicts: Sequence[Verdict]) -> Answer:
     met = sum(verdict.passed for verdict in verdicts)
-    missed = [verdict.text for verdict in verdicts if not verdict.passed]
+    missed = [verdict.target for verdict in verdicts if not verdict.passed]
     return Answer(
         f"{met} of {len(verdicts)} declared targets are met",
         f"How well does the model predict {name}?",

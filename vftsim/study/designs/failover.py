@@ -34,7 +34,7 @@ from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs, needs_of, worthwhile_jobs
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.store.files import codec
+from vftsim.study.store.files import read_back
 from vftsim.study.store.opened import model_of, read_answer, read_manifest
 
 DEFAULT_CRASHES = 20
@@ -155,18 +155,8 @@ class FailoverStudy(Printed):
     @classmethod
     def opened(cls, folder: Path) -> FailoverStudy:
         manifest, answer = read_manifest(folder), read_answer(folder)
-        failovers = codec(tuple[Failover, ...])[1](answer["failovers"])
-        bands = codec(dict[str, Band])[1](answer["bands"])
-        return cls(
-            model_of(manifest),
-            answer["mechanism"],
-            answer["load"],
-            failovers,
-            manifest,
-            answer["outside_calibration"],
-            bands,
-            answer.get("struck", ""),
-        )
+        outside = answer["outside_calibration"]
+        return read_back(cls, answer, model=model_of(manifest), manifest=manifest, outside=outside)
 
     def blocks(self) -> list[page.Block]:
         """Return what clients saw of the crashes, in parts, and what the middle one was like."""

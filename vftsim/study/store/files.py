@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import BeforeValidator, TypeAdapter
 
@@ -48,6 +48,7 @@ def _dumped(data: Any, indent: int | None) -> str:
     return json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=False)
 
 
+T = TypeVar("T")
 Number = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 Endless = Annotated[float, BeforeValidator(lambda value: math.inf if value is None else value)]
 """Of a class that is read back: a number that may be none, or infinite, where JSON has null."""
@@ -58,6 +59,12 @@ def codec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return what makes plain data of a dataclass, or of another type with its parts, and what reads it back."""
     adapter: TypeAdapter[Any] = TypeAdapter(kind)
     return adapter.dump_python, adapter.validate_python
+
+
+def read_back(kind: type[T], data: Mapping[str, Any], **known: Any) -> T:
+    """Return a dataclass of what is known, and of those other fields that are in plain data under their names."""
+    kinds = {name: each for name, each in get_type_hints(kind).items() if name in data and name not in known}
+    return kind(**known, **{name: codec(each)[1](data[name]) for name, each in kinds.items()})
 
 
 def write_json(path: Path, data: Any, indent: int | None = 2) -> None:
