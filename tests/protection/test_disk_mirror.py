@@ -62,6 +62,18 @@ def test_what_is_written_and_no_read_goes_over_the_channel(tmp_path: Any, engine
     assert every.most_uncommitted_bytes == 2 * WRITE_BYTES
 
 
+@pytest.mark.parametrize(
+    "protection", ["{kind: checkpoint, interval: 20 ms}", "{kind: coarse_lockstep, period: 20 ms, jitter: 0 s}"]
+)
+def test_each_page_that_is_written_costs_the_driver_domain_as_one_of_memory(tmp_path: Any, protection: str) -> None:
+    """At 6 us a page; of six writes the last is covered by a state of 100 ms, which is not sent within the run."""
+    changes = (f"{P}=null", f"{P}={protection}", f"{P}.memory.working_set=0", f"{P}.sender.state=0 s")
+    host = ("domains.dom0={driver: {}}", "hosts.host.scheduler={kind: credit}", "hosts.host.pcpus=2")
+    found = protection_of(tmp_path, *changes, *host)
+    assert found.backup_disk_bytes == 6 * WRITE_BYTES
+    assert found.sender_cpu_ns == pytest.approx(5 * 6_000 * WRITE_BYTES / 4096, rel=1e-3)
+
+
 def test_a_stated_rate_is_beside_what_programs_write(tmp_path: Any) -> None:
     """By 80 ms, when the last state is taken whose bytes are counted, the guest has computed for 60 ms."""
     found = protection_of(tmp_path, f"{P}.disk.write_rate=100 MB")

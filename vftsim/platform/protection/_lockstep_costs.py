@@ -10,7 +10,7 @@ from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection._lockstep_parameters import LockstepParameters
 from vftsim.platform.protection.guard import Guard, guards
-from vftsim.platform.protection.machine import cpu_speed
+from vftsim.platform.protection.machine import work_speed
 from vftsim.spec.units import S
 
 
@@ -69,7 +69,7 @@ def install(engine: Engine, guard: int, spec: LockstepParameters) -> None:
     recording.switch_ns = cost.context_switch
     recording.exit_ns = cost.exit
     recording.clock_read_ns = cost.clock_read
-    recording.clock_reads_a_ns = spec.log.clock_read_rate * cpu_speed(engine, guard) / S
+    recording.clock_reads_a_ns = spec.log.clock_read_rate * work_speed(engine, guard) / S
 
 
 def counts(engine: Engine, guard: int) -> dict[str, int]:

@@ -64,8 +64,8 @@ class LogSpec(Spec):
     clock_read_rate: RatePerSecond = Field(
         0.0,
         le=1e7,
-        description="Clock and counter reads logged for each second of the guest's own CPU time at speed 1; 0 turns "
-        "them off. Only in the form `counted`.",
+        description="Clock and counter reads logged for each second of the guest's own CPU time at speed 1 and without "
+        "`cpu_inflation`; 0 turns them off. Only in the form `counted`.",
     )
     timer_rate: RatePerSecond = Field(
         1000.0,

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine
 from vftsim.outcome import declare
+from vftsim.platform.io.disk import PAGE_BYTES
 from vftsim.platform.protection import disk_mirror, machine, memory, output_buffer, reprotection, sender, state_stream
 from vftsim.platform.protection._replication_records import UNPROTECTED, replications
 from vftsim.platform.protection.channel import ChannelFields
@@ -48,7 +49,9 @@ class StateSpec(Spec):
     page: _PositiveBytes = Field(4104, description="A page with its number (Xen: 4096 B and 8 B).")
     compression: float = Field(1.0, ge=1.0, le=1000.0, description="Ratio by which pages shrink; 1: none.")
     receive_cost: Annotated[DurationNs, assumed(2 * US, 12 * US)] = Field(
-        6_000, description="CPU time of the second host for a page received. Assumption: that of `sender.page`."
+        6_000,
+        description="CPU time of the second host for a page received, or for 4 KiB of disk writes. Assumption: that of "
+        "`sender.page`.",
     )
     compression_cost: DurationNs = Field(0, description="Time to compress a page, while the guest runs. Assumption.")
     receive_ring: Literal["by_path", "lost", "saved"] = Field(
@@ -246,7 +249,8 @@ class ReplicationFields(ChannelFields):
     def holds(self, engine: Engine, guard: int) -> dict[str, Any]:
         stream, of_states = engine.rows(state_streams)[guard], state_stream.holds(engine, guard)
         state_mb = int(stream.most_bytes) / _MB
-        received_ns = self.state.receive_cost * float(stream.pages_taken) / machine.cpu_speed(engine, guard)
+        pages = float(stream.pages_taken) + of_states["backup_disk_bytes"] / PAGE_BYTES
+        received_ns = self.state.receive_cost * pages / machine.cpu_speed(engine, guard)
         there = {
             "backup_cpu_ns": round(received_ns) + self.executed_ns(engine, guard),
             "backup_memory": self._guest_mb + state_mb + int(stream.most_uncommitted_bytes) / _MB,

@@ -15,6 +15,7 @@ state's transmission.
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import nearest, product_quotient
+from vftsim.platform.io.disk import PAGE_BYTES
 from vftsim.platform.io.link import BITS_NS
 from vftsim.platform.protection import audit, disk_mirror
 from vftsim.platform.protection.account import count, word
@@ -44,7 +45,8 @@ class StateStream(Record):
     On a channel that other traffic shares, ``rest_bytes`` of the state have not been put on the wire, and the last
     piece, of ``piece_bytes``, leaves at ``piece_ns``; ``depart_ns`` is when the rest has left if nobody else sends.
     The largest state had ``most_bytes``.  All states together carried ``carried_taken_bytes`` of disk writes; the
-    backup's disk has ``disk_bytes`` to apply with the last one, of which ``carried_bytes`` travel with it.
+    backup's disk has ``disk_bytes`` to apply with the last one.  With it travel ``carried_bytes``, and by themselves
+    went ``written_bytes`` of programs.
     ``taken_ns`` and ``ran_ns`` are when a state was taken and how much CPU time the guest had used.
     """
 
@@ -63,6 +65,7 @@ class StateStream(Record):
     pages: float
     disk_bytes: int
     carried_bytes: int
+    written_bytes: int
     sent_from_ns: int
     depart_ns: int
     latency_ns: int
@@ -118,7 +121,8 @@ def take_state(sim: Sim, guard: Guard) -> None:
     stream.pages_taken += stream.pages
     stream.carried_bytes = nearest(stream.disk_bytes_per_ns * run_since_ns(sim, guard))
     stream.carried_taken_bytes += stream.carried_bytes
-    stream.disk_bytes = stream.carried_bytes + disk_mirror.cover(sim, guard)
+    stream.written_bytes = disk_mirror.cover(sim, guard)
+    stream.disk_bytes = stream.carried_bytes + disk_mirror.buffered(disk_mirrors(sim)[guard.row], stream.written_bytes)
     stream.most_bytes = max(stream.most_bytes, state_bytes(stream))
     audit.replace(sim, guard.audit)
     if stream.disk_rate > 0:
@@ -162,7 +166,7 @@ def send(sim: Sim, guard: Guard) -> None:
         audit.send(sim, guard.audit, state_bytes(stream), depart_ns, stream.latency_ns)
         stream.depart_ns = compressed_ns(stream, depart_ns)
     stream.is_sent = True
-    charge(sim, guard, stream.pages)
+    charge(sim, guard, stream.pages + (stream.carried_bytes + stream.written_bytes) / PAGE_BYTES)
     # Kept for a state that does not get through (applied_by_ns()).
     stream.applied_before_ns = stream.applied_ns
     plan_apply(stream, arrival_ns(sim, guard))
@@ -217,7 +221,8 @@ def acknowledge(sim: Sim, guard: Guard) -> None:
     stream = state_streams(sim)[guard.row]
     stream.is_open = False
     uncommitted_bytes = stream.disk_bytes + nearest(stream.disk_bytes_per_ns * run_since_ns(sim, guard))
-    uncommitted_bytes += disk_mirrors(sim)[guard.row].written_bytes
+    mirror = disk_mirrors(sim)[guard.row]
+    uncommitted_bytes += disk_mirror.buffered(mirror, mirror.written_bytes)
     stream.most_uncommitted_bytes = max(stream.most_uncommitted_bytes, uncommitted_bytes)
 
 
