@@ -100,6 +100,8 @@ def test_an_ascii_terminal_gets_plain_characters_and_whole_json(tiny_path):
     tables = run(tiny_path, env=plain, stdout=subprocess.PIPE)
     assert tables.returncode == 0
     assert "+- or [..]: 95 % interval" in tables.stdout
+    assert "\n----------" in tables.stdout
+    assert "??" not in tables.stdout
 
 
 def test_json_that_a_stream_cannot_show_is_escaped():

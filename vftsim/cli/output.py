@@ -15,7 +15,7 @@ from typer.exceptions import Exit
 
 OK, OUTSIDE, USAGE, INTERRUPTED = 0, 1, 2, 3
 _LONGEST_WORD = 120
-_PLAIN = {"±": "+-", "µ": "u", "…": "...", "–": "-", "—": "-", "×": "x", "≤": "<=", "≥": ">="}
+_PLAIN = {"±": "+-", "µ": "u", "…": "...", "–": "-", "—": "-", "─": "-", "×": "x", "≤": "<=", "≥": ">="}
 _ERRORS = "vftsim-plain"
 STANDARD_OUTPUT = "standard output"
 

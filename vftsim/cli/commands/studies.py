@@ -1,5 +1,6 @@
 """``vftsim studies``: what results there are."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,14 @@ def studies(directory: Path = Path(), as_json: bool = False) -> None:
         print_text(f"No finished result of vftsim in '{directory}' or two levels below it.")
         return
     columns = ("directory", "what", "models", "points", "n", "seed", "state", "begun (UTC)")
-    rows = [(str(folder), *(str(value) for value in _about(manifest).values())) for folder, manifest in results]
+    rows = [(str(folder), *(_in_words(value) for value in _about(manifest).values())) for folder, manifest in results]
     print_table("Results", columns, rows, "n: replications asked for.", texts=len(columns))
+
+
+def _in_words(value: Any) -> str:
+    """Return a value, an instant to the minute and in two words, which a narrow column holds."""
+    text = str(value)
+    return text[:16].replace("T", " ") if re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]+Z", text) else text
 
 
 def _about(manifest: dict[str, Any]) -> dict[str, Any]:
