@@ -346,14 +346,14 @@ def left_bytes(engine: Engine, guard: int) -> int:
     stream, channel = engine.rows(state_streams)[guard], engine.rows(channels)[guard]
     if channel.shared:
         return int(channel.sent_bytes)
-    rest_ns = max(0, int(stream.depart_ns) - engine.now_ns)
+    rate_bits_per_s, rest_ns = int(channel.rate_bits_per_s), max(0, int(stream.depart_ns) - engine.now_ns)
     # At the channel's rate what a lost channel has kept back leaves; a share of the state, what compression stretches.
-    rest_bytes = product_quotient(rest_ns, channel.rate_bits_per_s, BITS_NS)
+    rest_bytes = product_quotient(rest_ns, rate_bits_per_s, BITS_NS)
     if rest_ns > 0 and stream.page_ns > 0.0:
         of_state = product_quotient(state_bytes(stream), rest_ns, int(stream.depart_ns) - int(stream.sent_from_ns))
         rest_bytes = min(rest_bytes, of_state)
     behind_ns = max(0, int(engine.rows(disk_mirrors)[guard].depart_ns) - max(engine.now_ns, int(stream.depart_ns)))
-    return int(channel.sent_bytes - rest_bytes) - product_quotient(behind_ns, channel.rate_bits_per_s, BITS_NS)
+    return int(channel.sent_bytes) - int(rest_bytes) - product_quotient(behind_ns, rate_bits_per_s, BITS_NS)
 
 
 def holds(engine: Engine, guard: int) -> dict[str, int | float]:
