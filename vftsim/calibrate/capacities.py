@@ -82,18 +82,11 @@ def capacity_rows(
     environment: str, data: Observations, runs: list[Observations], nulls: Mapping[str, float]
 ) -> list[CapacityRow]:
     """Return the capacities of an environment under each limit; none where the record has no shares of its steps."""
-    steps = load_steps(data)
-    return [
-        CapacityRow(
-            environment,
-            limit,
-            capacity_at(steps, limit),
-            tuple(float(capacity_at(load_steps(run), limit)) for run in runs),
-            nulls,
-        )
-        for limit in LIMITS_PERCENT
-        if steps
-    ]
+    steps, rows = load_steps(data), list[CapacityRow]()
+    for limit in LIMITS_PERCENT if steps else ():
+        replications = tuple(float(capacity_at(load_steps(run), limit)) for run in runs)
+        rows.append(CapacityRow(environment, limit, capacity_at(steps, limit), replications, nulls))
+    return rows
 
 
 def null_capacities(cpu: Base, loads: Sequence[float]) -> dict[str, float]:
@@ -121,19 +114,9 @@ def ratio_rows(rows: Iterable[CapacityRow]) -> list[RatioRow]:
         pairs = zip(row.replications, first.replications, strict=True)
         ratios = [mine / other for mine, other in pairs if other > 0]
         if first is not row and ratios and first.measured:
-            low, high = central_range(ratios)
-            found.append(
-                RatioRow(
-                    row.environment,
-                    first.environment,
-                    row.limit_percent,
-                    row.measured / first.measured,
-                    float(np.median(ratios)),
-                    low,
-                    high,
-                    len(ratios),
-                )
-            )
+            measured, predicted = row.measured / first.measured, float(np.median(ratios))
+            environments, (low, high) = (row.environment, first.environment), central_range(ratios)
+            found.append(RatioRow(*environments, row.limit_percent, measured, predicted, low, high, len(ratios)))
     return found
 
 

@@ -60,10 +60,8 @@ def played(plays: Mapping[str, Play], execution: Execution) -> dict[str, list[Ob
     """Return what was observed in every replication of each play; what the store has is not played again."""
     seed, progress = execution.seed, execution.progress
     tasks = [{r: (name, play.model, seed, r) for r in range(play.replications)} for name, play in plays.items()]
-    cache = [
-        replace(execution.cache(Model("", play.model), part=name), encode=from_observations, decode=to_observations)
-        for name, play in plays.items()
-    ]
+    cache = [execution.cache(Model("", play.model), part=name) for name, play in plays.items()]
+    cache = [replace(each, encode=from_observations, decode=to_observations) for each in cache]
     total = sum(map(len, tasks))
     count = itertools.count(1)
 

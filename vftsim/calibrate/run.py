@@ -240,14 +240,8 @@ def _residuals(residuals: Mapping[tuple[str, str], float]) -> Chart:
     names = list(dict.fromkeys(phase for phase, _ in sorted(residuals)))
     # A place is the number of its name: here the phase.
     points = [Point(float(names.index(phase)), value) for (phase, _), value in sorted(residuals.items())]
-    return Chart(
-        "Residuals by phase",
-        "",
-        "simulated less measured, in units of the scatter",
-        [Series("observations", points, "dots")],
-        [(0.0, "")],
-        names=names,
-    )
+    axis, series = "simulated less measured, in units of the scatter", Series("observations", points, "dots")
+    return Chart("Residuals by phase", "", axis, [series], [(0.0, "")], names=names)
 
 
 def _profile(done: Calibrated, profile: Profile) -> Chart:

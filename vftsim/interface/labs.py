@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from vftsim.calibrate.run import Calibrated
     from vftsim.calibrate.validated import Validated
     from vftsim.records.judge import Judgement
+    from vftsim.study.runs.execution import Execution
     from vftsim.study.runs.model import Model
 
 
@@ -112,13 +113,11 @@ def record(
 
     chosen = read(str(name_or_path)).with_models(models)
     chosen = chosen.quick() if quick else chosen
-    return Plan(
-        "record",
-        f"record {chosen.name}",
-        [],
-        None,
-        lambda execution: judge(chosen, chosen.run(execution.worker_count, execution.progress)),
-    )
+
+    def study(execution: Execution) -> Judgement:
+        return judge(chosen, chosen.run(execution.worker_count, execution.progress))
+
+    return Plan("record", f"record {chosen.name}", [], None, study)
 
 
 @conducted

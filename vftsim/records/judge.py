@@ -87,19 +87,13 @@ class Judgement(Printed):
     def blocks(self) -> list[Block]:
         """Return scores and tables as blocks."""
         first, *further = [*self.scores(), ""]
+        budget = [(name, f"{value:g}") for name, value in self.record.budget.items()]
         return [
             *([Answer(first, "Predicted against stated")] if first else []),
             *(Note(each) for each in further if each),
             Note(self.ran),
             *self.tables(),
-            Facts(
-                "How to get it again",
-                [
-                    ("command", self.record.command),
-                    ("vftsim", __version__),
-                    *((name, f"{value:g}") for name, value in self.record.budget.items()),
-                ],
-            ),
+            Facts("How to get it again", [("command", self.record.command), ("vftsim", __version__), *budget]),
         ]
 
     def print_tables(self) -> None:
@@ -112,15 +106,8 @@ class Judgement(Printed):
     @cached_property
     def names(self) -> Names:
         """Return what an expression may name once everything was run."""
-        names: dict[str, Any] = {
-            **self.record.names,
-            "mean": self.mean,
-            "each": self.each,
-            "means": self.means,
-            "results": self.results,
-            "span": self.span,
-        }
-        return with_values(names, self.record.spec.values)
+        of_runs = {"mean": self.mean, "each": self.each, "means": self.means, "results": self.results}
+        return with_values({**self.record.names, **of_runs, "span": self.span}, self.record.spec.values)
 
     def each(self, run: str, figure: str) -> np.ndarray:
         """Return a figure of an experiment by replication."""
@@ -151,10 +138,8 @@ class Judgement(Printed):
 
     def tables(self) -> list[Table]:
         """Return the whole record."""
-        return [
-            table_of(write(table.title, self.names), table.columns, list(self._rows(table)))
-            for table in self.record.spec.tables
-        ]
+        titled = [(write(table.title, self.names), table) for table in self.record.spec.tables]
+        return [table_of(title, table.columns, list(self._rows(table))) for title, table in titled]
 
     def _rows(self, table: TableSpec) -> Iterable[tuple[str, ...]]:
         if table.call is not None:
@@ -175,12 +160,8 @@ class Judgement(Printed):
 
     def count(self, group: str, verdict: str = "*", null: str = "*", note: str = "") -> int:
         """Return how many statements of a group have a verdict, and their null model, or a note."""
-        return sum(
-            fnmatch.fnmatch(row.verdict, verdict)
-            and fnmatch.fnmatch(row.null, null)
-            and (not note or bool(row.notes.get(note)))
-            for row in self.groups[group]
-        )
+        noted = [row for row in self.groups[group] if not note or row.notes.get(note)]
+        return sum(fnmatch.fnmatch(row.verdict, verdict) and fnmatch.fnmatch(row.null, null) for row in noted)
 
     def by_verdict(self, group: str) -> str:
         return in_counts(self.groups[group])

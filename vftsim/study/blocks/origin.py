@@ -122,13 +122,10 @@ def beside(
         *_charts(named),
         differences(manifests, labels),
     ]
-    for title in dict.fromkeys(table.title for _, blocks in named for table in _of(blocks, Table)):
-        page += [
-            replace(table, title=f"{title}, {label}" if title else label)
-            for label, blocks in named
-            for table in _of(blocks, Table)
-            if table.title == title
-        ]
+    tables = [(label, table) for label, blocks in named for table in _of(blocks, Table)]
+    for title in dict.fromkeys(table.title for _, table in tables):
+        alike = [(f"{title}, {label}" if title else label, table) for label, table in tables if table.title == title]
+        page += [replace(table, title=whole) for whole, table in alike]
     page += [Note(whose + text) for whose, text in behind]
     page += [replace(each, title=f"{label}: {each.title}") for label, blocks in named for each in _of(blocks, Timeline)]
     origins = [(label, origin_blocks(manifest)) for label, manifest in zip(labels, manifests, strict=True)]

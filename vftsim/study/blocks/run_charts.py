@@ -149,18 +149,11 @@ def _distributions(records: Sequence[tuple[int, RunRecord]]) -> list[Chart]:
                     name = f"{short_owner(owner)}, {figure.label}"
                     pooled.setdefault(name, DelayHistogram()).merge(figure.held(outcome))
     percents = [0.0, *(100.0 - 100.0 * 10 ** (-k / 10) for k in range(51))]
-    series = [
-        Series(
-            name,
-            [
-                Point(delays.percentile(percent) / 1e6, 100.0 - percent)
-                for percent in percents
-                if delays.samples_beyond(percent) >= _FEWEST_BEYOND
-            ],
-            "curve",
-        )
-        for name, delays in pooled.items()
-    ]
+    series = []
+    for name, delays in pooled.items():
+        told = [percent for percent in percents if delays.samples_beyond(percent) >= _FEWEST_BEYOND]
+        points = [Point(delays.percentile(percent) / 1e6, 100.0 - percent) for percent in told]
+        series.append(Series(name, points, "curve"))
     return [Chart("Delays longer than this", "delay (ms)", "share (%)", series, scale="log")] if series else []
 
 

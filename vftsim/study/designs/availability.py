@@ -177,18 +177,12 @@ def availability_study(
         raise UsageError("--mtbf: above 0, and --restart: 0 or above")
     chosen, refused = fitting(model, kinds)
     crashes = replace(crashes, of_backup=True)
-    years = tuple(
-        year_of(
-            failover.failover_study(each, crashes, execution),
-            kind,
-            mtbf_s,
-            restart_s,
-            rate_of(each, crashes.domain_of(each)),
-        )
-        for kind, each in chosen.items()
-    )
+    years = []
+    for kind, each in chosen.items():
+        study, rate = failover.failover_study(each, crashes, execution), rate_of(each, crashes.domain_of(each))
+        years.append(year_of(study, kind, mtbf_s, restart_s, rate))
     manifest = execution.manifest([model], "availability", crashes.count)
-    return AvailabilityStudy(model, mtbf_s, restart_s, years, refused, manifest)
+    return AvailabilityStudy(model, mtbf_s, restart_s, tuple(years), refused, manifest)
 
 
 def year_takes(model: Model, kinds: Sequence[str], crashes: failover.Crashes) -> Needs:

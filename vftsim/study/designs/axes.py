@@ -315,10 +315,8 @@ def shared_knobs(texts: Sequence[str], models: Mapping[str, Model], entry: str) 
             raise UsageError(f"--crossovers {name}: neither the model nor one of these mechanisms has one")
     wanted = [name for name in having if name in named or ALL in named]
     given = {name: _read(name, named[name]) for name in wanted if named.get(name)}
-    return [
-        SharedKnob(name, _SORTS[name].unit, given.get(name) or _around(name, list(models.values()), entry))
-        for name in wanted
-    ]
+    values_of = {name: given.get(name) or _around(name, list(models.values()), entry) for name in wanted}
+    return [SharedKnob(name, _SORTS[name].unit, values) for name, values in values_of.items()]
 
 
 def _has(name: str, model: Model, entry: str) -> bool:

@@ -183,10 +183,8 @@ def ramp_band(model: Model, execution: Execution, ihs_limit_percent: float | Non
     done = replicate(models, 1, execution)
     if any(each.interrupted for each in done):
         return None
-    in_use, *at_ends = (
-        ramp_capacity_of(played, each.ordered(), ihs_limit_percent).estimate.mean
-        for played, each in zip(models, done, strict=True)
-    )
+    ramps = [ramp_capacity_of(each.model, each.ordered(), ihs_limit_percent) for each in done]
+    in_use, *at_ends = (ramp.estimate.mean for ramp in ramps)
     return band_of(effects_of(zip(ends, at_ends, strict=True), in_use))
 
 

@@ -285,11 +285,8 @@ def _answer(comparison: Comparison, names: list[str]) -> list[page.Block]:
         return []
     is_clear = gap.kind != "range" and (gap.low > 0.0 or gap.high < 0.0)
     chance = "" if is_clear or gap.low == gap.high else ", which may be chance"
-    return [
-        page.Answer(
-            f"{address.text}: {names[1]} differs from {names[0]} by {page.in_words(gap, address.entry.unit)}{chance}."
-        )
-    ]
+    words = page.in_words(gap, address.entry.unit)
+    return [page.Answer(f"{address.text}: {names[1]} differs from {names[0]} by {words}{chance}.")]
 
 
 def _notes(comparison: Comparison, names: list[str]) -> list[str]:

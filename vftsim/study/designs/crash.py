@@ -385,10 +385,8 @@ def _of_domain(task: CrashTask, record: RunRecord) -> RunRecord:
     owners = {f"workloads.{name}" for name, domains in spec.serving().items() if task.domain in domains}
     applications = spec.domains[spec.entry_of(task.domain)].applications
     owners |= {f"domains.{task.domain}.applications.{key}" for key in applications}
-    phases = (
-        replace(phase, outcomes={owner: each for owner, each in phase.outcomes.items() if owner in owners})
-        for phase in record.phases
-    )
+    kept = [{owner: each for owner, each in phase.outcomes.items() if owner in owners} for phase in record.phases]
+    phases = (replace(phase, outcomes=each) for phase, each in zip(record.phases, kept, strict=True))
     return replace(record, phases=tuple(phases))
 
 
@@ -474,10 +472,9 @@ def simulate_episode(task: EpisodeTask) -> Episode:
     if task.protected_from_ns:
         begins = {"active_from": Instant("run", task.protected_from_ns)}
         spec = with_domain(spec, entry, protection=spec.domains[entry].protection.model_copy(update=begins))
-    faults = tuple(
-        fault.model_copy(update={"at": Instant("run", at_ns), "repeat": None, "domain": task.domain})
-        for at_ns, fault in task.timed_faults
-    )
+    once = {"repeat": None, "domain": task.domain}
+    timed = ((fault, Instant("run", at_ns)) for at_ns, fault in task.timed_faults)
+    faults = tuple(fault.model_copy(update={"at": at, **once}) for fault, at in timed)
     watched = _watched(task, spec, faults, task.from_ns, lambda _: (task.from_ns, _NEVER_NS))
     gap, back_ns = common_gap(list(watched.gaps.values())), watched.reachable_ns
     after = [(at_ns, what) for at_ns, what in watched.timeline if at_ns >= task.from_ns]

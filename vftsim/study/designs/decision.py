@@ -393,26 +393,21 @@ def _priced(decision: Decision, kind: str) -> str:
 
 def _asked(decision: Decision) -> Table:
     """Return a verdict and the figure for each mechanism and objective."""
-    rows: list[list[Cell]] = []
+    asked, rows = decision.request.objectives, list[list[Cell]]()
     for kind in decision.ordered:
-        verdicts = (
-            f"{decision.verdict(kind, objective)}: {in_words(_cell(decision, kind, decision.figure_of(objective)))}"
-            for objective in decision.request.objectives
-        )
+        cells = [_cell(decision, kind, decision.figure_of(each)) for each in asked]
+        verdicts = (f"{decision.verdict(kind, a)}: {in_words(cell)}" for a, cell in zip(asked, cells, strict=True))
         rows.append([kind, *verdicts, _cell(decision, kind, PRICE)])
-    return Table(["asked", *(str(objective) for objective in decision.request.objectives), "price, % of a pCPU"], rows)
+    return Table(["asked", *map(str, asked), "price, % of a pCPU"], rows)
 
 
 def _tables(
     decision: Decision, title: str, figures: Sequence[Quantity], *, with_differences: bool = False
 ) -> list[Block]:
     """Return tables of figures, as many columns in each as fit; what nobody has any of is left out."""
-    rows = [
-        (kind, is_less)
-        for kind in decision.ordered
-        for is_less in (False, True)
-        if not is_less or (with_differences and kind != decision.first)
-    ]
+    rows = []
+    for kind in decision.ordered:
+        rows += [(kind, False), (kind, True)] if with_differences and kind != decision.first else [(kind, False)]
     labels = [f"{_LESS}{decision.first}" if is_less else kind for kind, is_less in rows]
     beyond = {name for _, name in decision.outside or ()}
     room = _WIDTH - max(map(len, (title, *labels)))

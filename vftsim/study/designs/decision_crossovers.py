@@ -215,11 +215,8 @@ def orders(
 ) -> list[Order]:
     """Play mechanisms over settings; return who is the cheapest where; none where the user ended it."""
     base, played = _steady(models, play.request), _Played(play, replications, watched_ns(models))
-    wanted = (
-        list(models)
-        if play.request.objectives
-        else [kind for kind, model in models.items() if model.spec.domains[entry].protection.has_backup]
-    )
+    with_backup = [kind for kind, model in models.items() if model.spec.domains[entry].protection.has_backup]
+    wanted = list(models) if play.request.objectives else with_backup
     models_at = {knob: {value: _at(base, entry, knob, value) for value in knob.values} for knob in knobs}
     for left in range(HALVINGS, -1, -1):
         every = (model for by_value in models_at.values() for each in by_value.values() for model in each.values())
@@ -277,14 +274,12 @@ def order_of(
     objectives: Sequence[Objective],
 ) -> Order:
     """Return the order of those mechanisms that are wanted, over values of a setting, ascending."""
-    meeting = {
-        value: frozenset(kind for kind in wanted if all(_meets(by_kind[kind], objective) for objective in objectives))
-        for value, by_kind in points.items()
-    }
-    cheapest = {
-        value: min(sorted(meeting[value]), key=lambda kind: _mean(by_kind[kind], PRICE), default="")
-        for value, by_kind in points.items()
-    }
+    meeting, cheapest = dict[float, frozenset[str]](), dict[float, str]()
+    for value, by_kind in points.items():
+        meet = [kind for kind in wanted if all(_meets(by_kind[kind], objective) for objective in objectives)]
+        meeting[value] = frozenset(meet)
+        prices = {kind: _mean(by_kind[kind], PRICE) for kind in sorted(meet)}
+        cheapest[value] = min(prices, key=prices.__getitem__, default="")
     changes = [*_of_objectives(points, wanted, objectives), *_of_prices(points, wanted, meeting)]
     changing = [(a, b) for a, b in pairwise(cheapest) if cheapest[a] != cheapest[b]]
     marked = [replace(each, is_of_cheapest=any(each.ends(cheapest, *pair) for pair in changing)) for each in changes]

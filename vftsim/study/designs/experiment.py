@@ -146,11 +146,8 @@ def _groups(points: Sequence[Point], axis: str) -> dict[str, dict[str, dict[str,
     several = len({point.label for point in points}) > 1
     groups: dict[str, dict[str, dict[str, int]]] = {}
     for point in points:
-        others = [
-            value if name == SCHEDULER else f"{name}={value}"
-            for name, value in point.values.items()
-            if name not in (axis, PROTECTION)
-        ]
+        fixed = {name: value for name, value in point.values.items() if name not in (axis, PROTECTION)}
+        others = [value if name == SCHEDULER else f"{name}={value}" for name, value in fixed.items()]
         held = ", ".join([*([point.label] if several else []), *others])
         by_kind = groups.setdefault(held, {})
         by_kind.setdefault(point.values[PROTECTION], {})[point.values[axis]] = point.number

@@ -455,16 +455,10 @@ def failover_charts(study: FailoverStudy) -> list[page.Chart | page.Bars]:
     seen = sorted(study.recovered, key=lambda each: each.outage_s)
     total = len(study.failovers)
     rows = [(str(rank), [float(getattr(each, part)) for part in PARTS]) for rank, each in enumerate(seen, 1)]
-    steps = [
-        page.Point(0.0, 0.0),
-        *(page.Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(seen, 1)),
-    ]
-    shares = page.Chart(
-        "Outages no longer than this",
-        "outage as clients see it (s)",
-        "share of crashes (%)",
-        [page.Series("crashes", steps, "steps")],
-    )
+    steps = [page.Point(0.0, 0.0)]
+    steps += [page.Point(each.outage_s, 100.0 * rank / total) for rank, each in enumerate(seen, 1)]
+    x, y, series = "outage as clients see it (s)", "share of crashes (%)", page.Series("crashes", steps, "steps")
+    shares = page.Chart("Outages no longer than this", x, y, [series])
     bars = page.Bars("Outages in their parts, a bar a crash", "seconds since the last packet", _PARTS, rows)
     return [bars, shares] if seen else [shares]
 

@@ -416,13 +416,9 @@ def points_of(spec: StudySpec, folder: Path, *, quick: bool = False) -> Points:
     files = [(folder / each.model, each.model) for each in spec.entries]
     names = [str(file) if is_file(file) else shipped for file, shipped in files]
     rows = list(rows_of(spec))
-    points = Points(
-        tuple(
-            source_of(name, label, (*spec.set, *entry.set), rows, spec.factor_of)
-            for name, entry, label in zip(names, spec.entries, labels, strict=True)
-        ),
-        rows,
-    )
+    settings = [(*spec.set, *each.set) for each in spec.entries]
+    of_each = zip(names, labels, settings, strict=True)
+    points = Points(tuple(source_of(*each, rows, spec.factor_of) for each in of_each), rows)
     return points.quick() if quick else points
 
 

@@ -91,12 +91,8 @@ class Tipping:
 
     def columns(self) -> dict[str, Any]:
         low, high = self.seen_saps
-        return {
-            "full_saps": self.full_saps,
-            "tipped_from_saps": low,
-            "tipped_to_saps": high,
-            "safe_saps": self.safe_saps,
-        }
+        tipped = {"tipped_from_saps": low, "tipped_to_saps": high}
+        return {"full_saps": self.full_saps, **tipped, "safe_saps": self.safe_saps}
 
     def for_machines(self) -> dict[str, Any]:
         low, high = self.shares
@@ -221,18 +217,13 @@ class RampCapacity:
     @property
     def steps(self) -> list[Step]:
         """Every load step that a ramp came to."""
-        ends, loads = [end for _, end in self.runs], ramp_of(self.model.spec).step_loads()
+        stops, loads = [end.stop_step for _, end in self.runs], ramp_of(self.model.spec).step_loads()
         # One that never failed has played all of them.
-        most = max(end.stop_step or len(loads) for end in ends)
-        return [
-            Step(
-                number,
-                saps,
-                sum(not end.stop_step or number < end.stop_step for end in ends),
-                sum(end.stop_step == number for end in ends),
-            )
-            for number, saps in enumerate(loads[:most], 1)
-        ]
+        most, steps = max(stop or len(loads) for stop in stops), list[Step]()
+        for number, saps in enumerate(loads[:most], 1):
+            passed = sum(not stop or number < stop for stop in stops)
+            steps.append(Step(number, saps, passed, stops.count(number)))
+        return steps
 
     @property
     def loads(self) -> list[float]:

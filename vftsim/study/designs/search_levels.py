@@ -207,14 +207,8 @@ def answer_columns(result: CapacityResult) -> dict[str, Any]:
     columns = estimate_columns(result.estimate)
     if result.answer != "between":
         columns["estimate"] = math.nan
-    return {
-        **columns,
-        "answer": result.answer,
-        "resolved": result.resolved,
-        "non_monotone": result.non_monotone,
-        "budget_ended": result.budget_ended,
-        "eases": result.eases,
-    }
+    names = ("answer", "resolved", "non_monotone", "budget_ended", "eases")
+    return {**columns, **{name: getattr(result, name) for name in names}}
 
 
 def _round_step(value: float) -> float:
@@ -290,10 +284,8 @@ def short_offer(record: RunRecord, names: Collection[str], judged: Collection[st
 def _of_judged(record: RunRecord, name: str, judged: Collection[str]) -> Offer:
     """Return a workload's offer, of a ramp that of the steps whose figures are judged, if only such are."""
     steps = [(phase, step) for phase, owner, step in record.of_kind(StepOutcome) if owner == f"workloads.{name}"]
-    of_each = [
-        [step for phase, step in steps if not {phase.name, phase.word}.isdisjoint(address.split("."))]
-        for address in judged
-    ]
+    words = [address.split(".") for address in judged]
+    of_each = [[step for phase, step in steps if phase.name in each or phase.word in each] for each in words]
     if not of_each or not all(of_each):
         return record.offers[name]
     played = {step.index: step for found in of_each for step in found}.values()

@@ -87,10 +87,8 @@ class Request:
         """
         ends = [{name: span.at(share)} for name, span in self.spans.items() for share in (0.0, 1.0)]
         needed_ns = [first_look_ns([point.model]) for point in self.points(ends)]
-        at_most = {
-            name: span.at(float(low < high))
-            for (name, span), low, high in zip(self.spans.items(), needed_ns[::2], needed_ns[1::2], strict=True)
-        }
+        is_high = [low < high for low, high in zip(needed_ns[::2], needed_ns[1::2], strict=True)]
+        at_most = {name: self.spans[name].at(float(more)) for name, more in zip(self.spans, is_high, strict=True)}
         points, _ = self.points([{}, at_most]).possible()
         least_ns = first_look_ns(point.model for point in points)
         return replace(self, base=self.base.quick(least_ns), least_ns=least_ns)

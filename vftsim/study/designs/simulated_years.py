@@ -479,11 +479,11 @@ def _machines(
 ) -> dict[str, Machine]:
     """Return a model's machine under each mechanism, with those faults that can strike it there."""
     entry = failover.protected_domain(model)
-    machines = {kind: Machine(model, model.spec.copies(entry)[0], seed, restart_s) for kind, model in chosen.items()}
-    return {
-        kind: replace(machine, rates=tuple(rate for rate in rates if machine.can_meet(rate.fault)))
-        for kind, machine in machines.items()
-    }
+    machines = {}
+    for kind, each in chosen.items():
+        machine = Machine(each, each.spec.copies(entry)[0], seed, restart_s)
+        machines[kind] = replace(machine, rates=tuple(rate for rate in rates if machine.can_meet(rate.fault)))
+    return machines
 
 
 def years_take(model: Model, kinds: Sequence[str], mtbf_s: float, years: int, crashes: int) -> Needs:

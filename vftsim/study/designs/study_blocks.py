@@ -236,10 +236,8 @@ def _crossovers(found: Found, caption: str) -> list[Block]:
     rows = [_crossover(row, in_table[row.figure], found) for row in crossings if row.figure in in_table]
     open_orders = _open_orders(found, in_table)
     if not rows:
-        return [
-            Note("Crossovers: no two mechanisms surely change their order on an axis in a figure shown"),
-            *open_orders,
-        ]
+        none = "Crossovers: no two mechanisms surely change their order on an axis in a figure shown"
+        return [Note(none), *open_orders]
     about = (
         "Crossovers: where the order of two mechanisms changes on an axis, linear between its values. "
         f"{CERTAIN} {caption}"
@@ -249,11 +247,9 @@ def _crossovers(found: Found, caption: str) -> list[Block]:
 
 def _open_orders(found: Found, in_table: Mapping[str, Address]) -> list[Block]:
     """Return in which figures shown means change their order and may do so by chance, and what would tell."""
-    needed = {name: runs for name, runs in found.open_orders.items() if name in in_table}
-    told = [
-        f"{_with_owner(in_table[name])} ({f'about {runs:.0f}' if math.isfinite(runs) else f'more than {MOST_NEEDED}'})"
-        for name, runs in needed.items()
-    ]
+    needed = [(in_table[name], runs) for name, runs in found.open_orders.items() if name in in_table]
+    counts = [f"about {runs:.0f}" if math.isfinite(runs) else f"more than {MOST_NEEDED}" for _, runs in needed]
+    told = [f"{_with_owner(address)} ({count})" for (address, _), count in zip(needed, counts, strict=True)]
     more = f", and {len(told) - _MOST_LISTED} more" if len(told) > _MOST_LISTED else ""
     text = f"{', '.join(told[:_MOST_LISTED])}{more}"
     means = "Means of mechanisms change their order, which may be chance, in (replications that would tell, -n):"

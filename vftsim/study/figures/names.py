@@ -68,14 +68,9 @@ class Address:
         """Every way to say it in full: with either name of the phase and every name of the figure."""
         phases = list(dict.fromkeys((self.phase, self.step or self.phase)))
         (name, *parts), known_as = self.entry.path, self.entry.figure.known_as
-        figures = [
-            [name, *parts],
-            *([other, *parts] for other in known_as if other and ANY not in other),
-            [self.entry.column],
-        ]
-        return [
-            [*self.owner.split("."), *([phase] if phase else []), *figure] for phase in phases for figure in figures
-        ]
+        names = [name, *(other for other in known_as if other and ANY not in other)]
+        figures, owner = [*([each, *parts] for each in names), [self.entry.column]], self.owner.split(".")
+        return [[*owner, *([phase] if phase else []), *figure] for phase in phases for figure in figures]
 
     def is_meant(self, words: Sequence[str]) -> bool:
         """Whether a name's words stand in a spelling in their order, the last one at its end."""
@@ -141,11 +136,8 @@ def ambiguous(name: str, addresses: Iterable[Address], option: str) -> UsageErro
 def unknown(name: str, known: Sequence[Address], option: str) -> UsageError:
     """Return what a name of no figure is answered with: the nearest names there are."""
     words = name.split(".")
-    spellings = [
-        (address.text, [word for word in spelling if word != ANY])
-        for address in known
-        for spelling in address.spellings
-    ]
+    every = ((address.text, spelling) for address in known for spelling in address.spellings)
+    spellings = [(text, [word for word in spelling if word != ANY]) for text, spelling in every]
     inside = [text for text, spelling in spellings if _is_within(words, spelling)]
     if inside:
         return UsageError(f"{option}: '{name}' is no figure by itself; one of {_listed(inside)}")

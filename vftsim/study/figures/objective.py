@@ -96,10 +96,8 @@ def in_units(
     Refuses a figure that is none of any model, or ambiguous.
     """
     known, every = own_units or {}, [address for spec in specs for address in catalogue(spec)]
-    return tuple(
-        objective.in_unit(known[objective.figure] if objective.figure in known else _unit_of(objective.figure, every))
-        for objective in objectives
-    )
+    named = [(each, each.figure) for each in objectives]
+    return tuple(each.in_unit(known[name] if name in known else _unit_of(name, every)) for each, name in named)
 
 
 def _unit_of(figure: str, every: Sequence[Address]) -> str:

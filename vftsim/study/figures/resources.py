@@ -204,16 +204,11 @@ def resource_table(uses: Sequence[Uses]) -> DataFrame:
     ranked = sorted(shown, key=lambda name: (_GROUPS.index(name[1]), 0.0 if name[1] == POOL else -means[name]))
     # Nothing is lost where no replication ever dropped a packet after the warm-up.
     ranked = [name for name in ranked if name[1] != "packets/s" or means[name] > 0.0]
-    return frame(
-        [
-            {
-                "resource": name[0],
-                "unit": name[1],
-                **estimate_columns(_mean([use.get(name, 0.0) for use in runs], name[1])),
-            }
-            for name in ranked
-        ]
-    )
+    table = []
+    for resource, unit in ranked:
+        mean = _mean([use.get((resource, unit), 0.0) for use in runs], unit)
+        table.append({"resource": resource, "unit": unit, **estimate_columns(mean)})
+    return frame(table)
 
 
 def _mean(uses: Sequence[float], unit: str) -> Estimate:

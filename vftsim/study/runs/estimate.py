@@ -258,10 +258,8 @@ class _Expected:
     @property
     def playing_s(self) -> float:
         """Time that the engine and what is drawn take."""
-        drawing_ns = sum(
-            self.packets[name] * workload.drawing_ns(self.profiles[name])
-            for name, workload in self.spec.workloads.items()
-        )
+        a_packet_ns = {name: each.drawing_ns(self.profiles[name]) for name, each in self.spec.workloads.items()}
+        drawing_ns = sum(self.packets[name] * each_ns for name, each_ns in a_packet_ns.items())
         return self.events / EVENTS_PER_S[engine_in_use()] + drawing_ns * 1e-9
 
     @cached_property

@@ -188,11 +188,8 @@ _MOST_SAID = 3
 def _mixed_notes(summary: Summary) -> list[Note]:
     """Return in how many runs a step went beyond the limit, of steps in which some did and others did not."""
     verdicts = [row for row in summary.rows.values() if isinstance(row.address.entry.figure, Verdict)]
-    beyond = [
-        (row.phase.name or row.address.text, e)
-        for row in verdicts
-        if row.address.phase in summary.mixed and (e := summary.estimate(row.address.text)) is not None
-    ]
+    mixed = [row for row in verdicts if row.address.phase in summary.mixed]
+    shares = ((row.phase.name or row.address.text, summary.estimate(row.address.text)) for row in mixed)
     return [
         Note(
             f"{where}: {round(e.mean * e.n / 100)} of {e.n} runs beyond the limit, "
@@ -200,8 +197,8 @@ def _mixed_notes(summary: Summary) -> list[Note]:
             "its figures are means of two kinds of runs, without interval",
             warns=True,
         )
-        for where, e in beyond
-        if e.mean not in {0.0, 100.0}
+        for where, e in shares
+        if e is not None and e.mean not in {0.0, 100.0}
     ]
 
 
