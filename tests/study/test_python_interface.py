@@ -31,6 +31,19 @@ def test_a_run_prints_what_the_command_prints(model, tmp_path, capsys):
     assert capsys.readouterr().out == str(result)
 
 
+def test_a_session_shows_what_commands_print_and_not_all_that_a_result_holds(model):
+    traced = vftsim.trace(model, 0.05, 0.01)
+    for shown in (
+        vftsim.run(model, 1),
+        vftsim.failover("job-compile", 1, over_s=0.1, after_s=0.1),
+        vftsim.explain(model),
+    ):
+        assert repr(shown) == str(shown)
+    assert repr(traced).startswith(f"50 to 60 ms: {len(traced.slices)} slices, ")
+    assert len(repr(traced)) < 100
+    assert repr(model).startswith("Model(label='xen-media-native', assignments=('measure.duration=100 ms', ")
+
+
 def test_a_model_without_workloads_has_no_kinds_of_them_in_its_heading():
     short = ["measure.duration=100 ms", "measure.warm_up=0 s"]
     assert str(vftsim.run(vftsim.load("job-database", short), 1)).startswith("job-database, seed 1; --set")

@@ -251,6 +251,8 @@ class Explanation:
     def __str__(self) -> str:
         return format_parts(self.title, self.parts)
 
+    __repr__ = __str__
+
 
 def explained(trace: Trace, of: str = "packet", which: str | int = "worst") -> Explanation:
     """Return where the time of a packet, an exchange or a held output of a window went.

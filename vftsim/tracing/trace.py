@@ -86,6 +86,11 @@ class Trace:
     """By domain."""
     _by_vcpu: dict[int, list[Slice]] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        window = f"{self.start_ns / 1e6:g} to {self.end_ns / 1e6:g} ms"
+        packets = f"{len(self.packets)} packets delivered, {len(self.dropped)} dropped"
+        return f"{window}: {len(self.slices)} slices, {len(self.waits)} waits, {packets}"
+
     @property
     def pcpus(self) -> int:
         """How many pCPUs there are, on all hosts."""

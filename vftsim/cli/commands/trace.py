@@ -100,12 +100,8 @@ def trace(
 def _say_written(recorded: Trace, paths: Sequence[Path], is_for_perfetto: bool) -> None:
     from vftsim.report.screen import print_text
 
-    print_text(
-        f"Written: {' and '.join(map(str, paths))} "
-        f"({recorded.start_ns / 1e6:g} to {recorded.end_ns / 1e6:g} ms: {len(recorded.slices)} "
-        f"slices, {len(recorded.waits)} waits, {len(recorded.packets)} packets delivered, "
-        f"{len(recorded.dropped)} dropped)" + ("; open the trace at ui.perfetto.dev" if is_for_perfetto else "")
-    )
+    opened = "; open the trace at ui.perfetto.dev" if is_for_perfetto else ""
+    print_text(f"Written: {' and '.join(map(str, paths))} ({recorded}){opened}")
 
 
 def _recording(path: Path, cycles: str | None) -> Trace:

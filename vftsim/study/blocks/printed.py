@@ -33,6 +33,11 @@ _PART = "a part of what was asked for: it ended before all was done, and the fig
 class Printed:
     """Base of results: what they say of themselves, for whoever renders it."""
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        """Let a Python session show what the command prints: a dataclass would show all that it holds."""
+        super().__init_subclass__(**named)
+        cls.__repr__ = cls.__str__  # type: ignore[method-assign,assignment]
+
     table = "answer.csv"
     """File of the main table."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ class Model:
 
     label: str
     """Name by the user: a shipped model or a path."""
-    spec: ModelSpec
+    spec: ModelSpec = field(repr=False)
     assignments: tuple[str, ...] = ()
     """Overrides made with ``--set``."""
     notes: tuple[str, ...] = ()
