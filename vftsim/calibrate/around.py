@@ -98,15 +98,11 @@ def coverage_of(search: Search, units: Array, matrix: Array, laboratories: int, 
 
 def _covered(path: str, truth: float, fits: Sequence[Fit]) -> Coverage:
     """Return how often the intervals of one parameter hold the value that made the data."""
-    return Coverage(
-        path,
-        truth,
-        len(fits),
-        sum(fit.low[path] <= truth <= fit.high[path] for fit in fits),
-        sum(path in fit.undetermined for fit in fits),
-        float(np.mean([fit.values[path] for fit in fits])),
-        float(np.mean([(fit.high[path] - fit.low[path]) / 2.0 for fit in fits])),
-    )
+    inside = sum(fit.low[path] <= truth <= fit.high[path] for fit in fits)
+    left_open = sum(path in fit.undetermined for fit in fits)
+    value = float(np.mean([fit.values[path] for fit in fits]))
+    half_width = float(np.mean([(fit.high[path] - fit.low[path]) / 2.0 for fit in fits]))
+    return Coverage(path, truth, len(fits), inside, left_open, value, half_width)
 
 
 def _mean(problem: Problem, seen: Sequence[Observations]) -> Array:

@@ -166,16 +166,12 @@ def left_out(known: Mapping[str, Ramp], ramp: Ramp, runs: Sequence[Observations]
 
 def section(rows: Sequence[LeftOut]) -> str:
     """Return the table with what it says, as Markdown."""
-    lines = [
-        (
-            each.system,
-            each.learned_from,
-            f"{each.full_by}: {each.full:.0f}",
-            f"{each.low:.0f} to {each.high:.0f}",
-            *(f"{value} {'held' if held else '**not**'}" for value, held in zip(each.measured, each.held, strict=True)),
-        )
-        for each in rows
-    ]
+    lines = []
+    for each in rows:
+        pairs = zip(each.measured, each.held, strict=True)
+        held = [f"{value} {'held' if is_held else '**not**'}" for value, is_held in pairs]
+        loads = f"{each.full_by}: {each.full:.0f}", f"{each.low:.0f} to {each.high:.0f}"
+        lines.append((each.system, each.learned_from, *loads, *held))
     limits = (f"{limit:g} %" for limit in LIMITS_PERCENT)
     return "\n\n".join(
         (

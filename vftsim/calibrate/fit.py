@@ -57,17 +57,13 @@ def parameter_values(
 
 def chosen(definition: CalibrationSpec, data: Observations) -> list[tuple[str, str]]:
     """Return the observations that the fit uses, in a fixed order."""
-    wanted = set(definition.quantities)
-    return sorted(
-        (phase, quantity)
-        for phase, quantity in data
-        if phase in definition.in_sample
-        and (
-            quantity in wanted
-            or any(matches(f"{phase}/{quantity}", pattern) for pattern in wanted)
-            or ("delays" in wanted and quantity in delay_percentiles())
-        )
-    )
+    patterns = set(definition.quantities)
+    wanted = patterns | (delay_percentiles() if "delays" in patterns else frozenset())
+
+    def is_used(phase: str, quantity: str) -> bool:
+        return quantity in wanted or any(matches(f"{phase}/{quantity}", pattern) for pattern in patterns)
+
+    return sorted(key for key in data if key[0] in definition.in_sample and is_used(*key))
 
 
 def residual(definition: CalibrationSpec, quantity: str, predicted: float, measured: float) -> float:

@@ -347,20 +347,11 @@ def figure_of(name: str, structures: Sequence[Sequence[Mapping[str, float]]], ru
     of, count = sum(map(len, structures)), sum(map(len, values_of))
     known = [values for values in values_of if values]
     means = [statistics.fmean(values) for values in known]
-    ends = [central_range(values, RANGE_PERCENT / 100.0) for values in known]
+    lows, highs = zip(*(central_range(values, RANGE_PERCENT / 100.0) for values in known), strict=True)
     spreads = [parts(values, runs) for values in known] if count == of else [(math.nan, math.nan)]
-    return Figure(
-        name,
-        statistics.fmean(means),
-        max(within for _, within in spreads),
-        max(between for between, _ in spreads),
-        min(means),
-        max(means),
-        min(low for low, _ in ends),
-        max(high for _, high in ends),
-        count,
-        of,
-    )
+    between, within = map(max, zip(*spreads, strict=True))
+    mean = statistics.fmean(means)
+    return Figure(name, mean, within, between, min(means), max(means), min(lows), max(highs), count, of)
 
 
 def parts(values: Sequence[float], runs: int) -> tuple[float, float]:

@@ -77,18 +77,9 @@ def groups_of(rows: Iterable[Row]) -> list[Group]:
 
 def table(groups: Sequence[Group]) -> str:
     nulls = [null for null in NAMES if any(group.nearer(null)[2] for group in groups)]
-    head = (
-        "environment",
-        "sample",
-        "kind",
-        "rows",
-        "median error",
-        "worst error",
-        "inside",
-        *(f"{null}: median error, nearer in" for null in nulls),
-        "cannot tell",
-    )
-    return markdown_table(head, [_line(group, nulls) for group in groups])
+    head = ("environment", "sample", "kind", "rows", "median error", "worst error", "inside")
+    beside = (f"{null}: median error, nearer in" for null in nulls)
+    return markdown_table((*head, *beside, "cannot tell"), [_line(group, nulls) for group in groups])
 
 
 def _line(group: Group, nulls: Sequence[str]) -> tuple[str, ...]:
@@ -97,18 +88,10 @@ def _line(group: Group, nulls: Sequence[str]) -> tuple[str, ...]:
     for null in nulls:
         median, nearer, judged = group.nearer(null)
         cells.append(f"{factor * median:.1f}{unit}, {nearer} of {judged}" if judged else "")
-    errors, inside = group.errors, sum(row.is_inside for row in group.rows)
-    return (
-        group.environment,
-        SAMPLES[group.sample],
-        group.kind,
-        str(len(group.rows)),
-        f"{factor * float(np.median(errors)):.1f}{unit}",
-        f"{factor * errors[-1]:.1f}{unit}",
-        f"{inside} of {len(group.rows)}",
-        *cells,
-        f"{group.cannot_tell} of {len(group.rows)}",
-    )
+    count, inside = len(group.rows), sum(row.is_inside for row in group.rows)
+    errors = [f"{factor * error:.1f}{unit}" for error in (float(np.median(group.errors)), group.errors[-1])]
+    about = group.environment, SAMPLES[group.sample], group.kind, str(count)
+    return (*about, *errors, f"{inside} of {count}", *cells, f"{group.cannot_tell} of {count}")
 
 
 def share_that_cannot_tell(rows: Iterable[Row]) -> str:

@@ -103,17 +103,11 @@ class Validated(Printed):
 def rows_table(rows: Iterable[Row], title: str, caption: str) -> Table:
     """Return measured rows beside their predictions."""
     columns = ("run", "", "quantity", "measured", "predicted", "error")
-    body: list[Sequence[Cell]] = [
-        [
-            row.run,
-            "fitted" if row.sample == "in" else "",
-            row.quantity,
-            row.measured,
-            Estimate(row.predicted, (row.high - row.low) / 2.0, row.low, row.high, row.n, 0.9, "range"),
-            error_of(row),
-        ]
-        for row in rows
-    ]
+    body: list[Sequence[Cell]] = []
+    for row in rows:
+        predicted = Estimate(row.predicted, (row.high - row.low) / 2.0, row.low, row.high, row.n, 0.9, "range")
+        use = "fitted" if row.sample == "in" else ""
+        body.append([row.run, use, row.quantity, row.measured, predicted, error_of(row)])
     return Table(columns, body, title, f"{caption}; (x to y): central 90 % of the runs", texts=3)
 
 
@@ -157,10 +151,8 @@ def _against_charts(rows: Sequence[Row]) -> list[Block]:
         is_wide = measured[0] > 0.0 and measured[-1] > _WIDE * measured[0] and min(row.low for row in group) > 0.0
         scale: Literal["log", "linear"] = "log" if is_wide else "linear"
         series = {"fitted to": ("in", "input"), "predicted": ("out",)}
-        points = {
-            name: [Point(row.measured, row.predicted, row.low, row.high) for row in group if row.sample in samples]
-            for name, samples in series.items()
-        }
+        of_series = {name: [row for row in group if row.sample in samples] for name, samples in series.items()}
+        points = {n: [Point(r.measured, r.predicted, r.low, r.high) for r in each] for n, each in of_series.items()}
         dots = [Series(name, of, "dots") for name, of in points.items() if of]
         equal = Series("equal", [Point(value, value) for value in (measured[0], measured[-1])], "curve")
         x, y = (with_unit(name, unit_of_figure(quantity)) for name in ("measured", "predicted"))

@@ -192,13 +192,8 @@ def compare(
     if quick:
         least_ns = first_look_ns(chosen)
         chosen = [each.quick(least_ns) for each in chosen]
-    return Plan(
-        "compare",
-        "compare",
-        chosen,
-        lambda: total([each.spec for each in chosen], replications),
-        partial(compare_study, chosen, replications, figures=figures),
-    )
+    takes = partial(total, [each.spec for each in chosen], replications)
+    return Plan("compare", "compare", chosen, takes, partial(compare_study, chosen, replications, figures=figures))
 
 
 @conducted
@@ -293,23 +288,16 @@ def sweep(
     from vftsim.study.designs.study import run_experiment
     from vftsim.study.designs.sweep import plan_sweep
 
-    experiment = plan_sweep(
-        None if model is None else str(model),
-        scheduler,
-        grid,
-        tuple(overrides),
-        protection,
-        figures=figures,
-        replications=replications,
-        quick=quick,
-    )
-    points = experiment.points
+    name = None if model is None else str(model)
+    varied = scheduler, grid, tuple(overrides), protection
+    experiment = plan_sweep(name, *varied, figures=figures, replications=replications, quick=quick)
+    points, study = experiment.points, partial(run_experiment, experiment)
     return Plan(
         "sweep",
         f"sweep of {points.bases[0].name}",
         points.some_models,
         lambda **_: experiment.takes(),
-        partial(run_experiment, experiment),
+        study,
         experiment.files,
         needs_store=True,
     )
@@ -398,13 +386,9 @@ def simulated_years(
     from vftsim.study.designs.protections import kinds_named, of_domain
 
     chosen, kinds = of_domain(as_model(model), domain), kinds_named(protection)
-    return Plan(
-        "simulated years",
-        f"years of {chosen.name}",
-        [chosen],
-        partial(design.years_take, chosen, kinds, mtbf_s, years, crashes),
-        partial(design.simulated_years, chosen, kinds, mtbf_s, years, crashes, restart_s=restart_s),
-    )
+    asked = chosen, kinds, mtbf_s, years, crashes
+    study = partial(design.simulated_years, *asked, restart_s=restart_s)
+    return Plan("simulated years", f"years of {chosen.name}", [chosen], partial(design.years_take, *asked), study)
 
 
 @conducted

@@ -241,13 +241,9 @@ def _forms(name: str | None) -> dict[str, Any]:
     if name not in known:
         raise UsageError(f"there are no forms {shown(name)}{instead(name, known, 'of records:')}")
     module = importlib.import_module(f"vftsim.records.forms.{name}")
-    return {
-        key: each
-        for key, each in vars(module).items()
-        if not key.startswith("_")
-        and (isinstance(each, str | int | float | dict) or getattr(each, "__module__", "") == module.__name__)
-        and not inspect.isclass(each)
-    }
+    public = {key: each for key, each in vars(module).items() if not (key.startswith("_") or inspect.isclass(each))}
+    own = {key for key, each in public.items() if getattr(each, "__module__", "") == module.__name__}
+    return {key: each for key, each in public.items() if key in own or isinstance(each, str | int | float | dict)}
 
 
 def _of_run(record: RunRecord, asked: list[str]) -> dict[str, Any]:

@@ -273,16 +273,11 @@ def _shared_evenly() -> Results:
     for model in dict.fromkeys([*claims.claims().models.values(), *claims.claims().rivals.values()]):
         for n in range(1, claims.MOST_CLIENTS + 1):
             share, most = first_row(1) / n, collapse_per_s("net-bare", 1) / n
+            rates = dict.fromkeys(("rate_per_s", "reply_rate_per_s", "onset_per_s"), most)
             tests = {
                 "tcp": {"mbit_per_s": share},
                 "udp": {"sent_mbit_per_s": share, "jitter_us": jitter_us, "loss_percent": 0.0},
-                "web": {
-                    "rate_per_s": most,
-                    "reply_rate_per_s": most,
-                    "onset_per_s": most,
-                    "errors": 0.0,
-                    "low_errors": 0.0,
-                },
+                "web": {**rates, "errors": 0.0, "low_errors": 0.0},
             }
             for test, figures in tests.items():
                 results[f"{test} {model} {n}"] = {name: [value, value] for name, value in figures.items()}

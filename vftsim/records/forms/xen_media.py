@@ -254,15 +254,10 @@ class MediaJudgement(Judgement):
         return "\n".join(lines) + "\n"
 
     def for_machines(self) -> dict[str, Any]:
-        models = {
-            name: {
-                "costs_us": list(costs_of(name)),
-                "results": results,
-                "judged": [asdict(row) for row in self.judged[name]],
-                "score": score(self.judged[name]),
-            }
-            for name, results in self.models.items()
-        }
+        models = {}
+        for name, results in self.models.items():
+            judged = {"judged": [asdict(row) for row in self.judged[name]], "score": score(self.judged[name])}
+            models[name] = {"costs_us": list(costs_of(name)), "results": results, **judged}
         return {"budget": dict(self.record.budget), "right": RIGHT, "chance": self.chance, "models": models}
 
 
@@ -276,32 +271,20 @@ def _costs(model: str) -> str:
 
 def duty_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
     """Return loss over duty, a line a cycle, with the 1-2 % the study calls unacceptable marked."""
-    cycles = sorted({p["cycle_ms"] for p in points})
-    return Chart(
-        "Loss of the default mixed case",
-        "duty of the CPU-bound guests (%)",
-        "loss (%)",
-        [
-            _line(f"cycle {cycle} ms", "duty_percent", "loss_percent", [p for p in points if p["cycle_ms"] == cycle])
-            for cycle in cycles
-        ],
-        [(1.0, ""), (2.0, "1-2 %, called unacceptable")],
-    )
+    lines, axes = list[Series](), ("duty of the CPU-bound guests (%)", "loss (%)")
+    for cycle in sorted({p["cycle_ms"] for p in points}):
+        of_cycle = [p for p in points if p["cycle_ms"] == cycle]
+        lines.append(_line(f"cycle {cycle} ms", "duty_percent", "loss_percent", of_cycle))
+    return Chart("Loss of the default mixed case", *axes, lines, [(1.0, ""), (2.0, "1-2 %, called unacceptable")])
 
 
 def load_chart(points: Sequence[Mapping[str, Any]]) -> Chart:
     """Return delay over the number of streams; loss is written where there is any."""
     lost = [(p["streams"], loss) for p in points if (loss := fmean(p["loss_percent"])) > 0.0]
-    return Chart(
-        "Delay over the streams",
-        "media streams",
-        "delay, there and back (ms)",
-        [
-            _line(label, "streams", name, points)
-            for name, label in (("delay_p99_ms", "99th percentile"), ("delay_mean_ms", "mean"))
-        ],
-        at=[(streams, f"{loss:.2g} % lost") for streams, loss in lost],
-    )
+    labels = {"delay_p99_ms": "99th percentile", "delay_mean_ms": "mean"}
+    lines = [_line(label, "streams", name, points) for name, label in labels.items()]
+    at = [(streams, f"{loss:.2g} % lost") for streams, loss in lost]
+    return Chart("Delay over the streams", "media streams", "delay, there and back (ms)", lines, at=at)
 
 
 def _line(name: str, x: str, y: str, points: Sequence[Mapping[str, Any]]) -> Series:

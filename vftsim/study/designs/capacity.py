@@ -102,13 +102,9 @@ class CapacityStudy(Printed):
             ramp = ramp_capacity_of(model, records_of(folder, manifest), answer["ramp"]["ihs_limit_percent"])
             prices = answer["ramp"].get("prices")
             band = codec(Band)[1](prices) if prices else None
-        searches = {
-            row["capacity"]: LevelSearch.from_machines(
-                model, answer[row["capacity"]], interrupted=manifest["state"] == "interrupted"
-            )
-            for row in answer["capacity"]
-            if row["capacity"] != "ramp"
-        }
+        is_partial, names = manifest["state"] == "interrupted", [row["capacity"] for row in answer["capacity"]]
+        searched = {name: answer[name] for name in names if name != "ramp"}
+        searches = {n: LevelSearch.from_machines(model, e, interrupted=is_partial) for n, e in searched.items()}
         return cls(manifest, ramp, searches, band)
 
     def blocks(self) -> list[Block]:

@@ -191,16 +191,10 @@ def _capacities(comparison: Comparison) -> list[page.Block]:
     """Return capacities side by side; ratios and differences are to the first model."""
     first = comparison.capacities[0].model.label
     capacities = [[each.model.label, *_ends(each), doc_of(each)] for each in comparison.capacities]
-    ratios: list[list[page.Cell]] = [
-        [
-            each.model.label,
-            each.model.spec.measured.capacity or "",
-            comparison.ratio(n) if n else "1",
-            comparison.difference(n) if n else "",
-            str(len(each.runs)),
-        ]
-        for n, each in enumerate(comparison.capacities)
-    ]
+    ratios: list[list[page.Cell]] = []
+    for n, each in enumerate(comparison.capacities):
+        to_first: list[page.Cell] = [comparison.ratio(n), comparison.difference(n)] if n else ["1", ""]
+        ratios.append([each.model.label, each.model.spec.measured.capacity or "", *to_first, str(len(each.runs))])
     caption = (
         "Passes: highest load step that at least half of the ramps pass (in how many); fails: the step above. DOC: "
         "integer load of the last step within the limit, of the middle ramp; n ramps with the same traffic for all; "

@@ -263,48 +263,30 @@ class RampCapacity:
 
     def limits_table(self) -> DataFrame:
         """Return one row a limit: the capacity under it, and what was measured."""
-        return frame(
-            [
-                {
-                    "limit_percent": each.limit_percent,
-                    **estimate_columns(each.estimate),
-                    "ramps_unfailed": each.unfailed,
-                    "measured": math.nan if each.measured is None else each.measured,
-                }
-                for each in self.by_limit
-            ]
-        )
+        table = []
+        for each in self.by_limit:
+            measured = {"measured": math.nan if each.measured is None else each.measured}
+            of_ramps = {**estimate_columns(each.estimate), "ramps_unfailed": each.unfailed}
+            table.append({"limit_percent": each.limit_percent, **of_ramps, **measured})
+        return frame(table)
 
     def stop_steps(self) -> DataFrame:
         """Return how often which step was the first over the limit, with binomial intervals."""
         counts = Counter((end.stop_step, end.stop_saps) for _, end in self.runs)
-        return frame(
-            [
-                {
-                    "stop_step": step,
-                    "requested_saps": saps,
-                    "runs": count,
-                    **estimate_columns(binomial_interval(count, len(self.runs), CONFIDENCE)),
-                }
-                for (step, saps), count in sorted(counts.items())
-            ]
-        )
+        table = []
+        for (step, saps), count in sorted(counts.items()):
+            share = estimate_columns(binomial_interval(count, len(self.runs), CONFIDENCE))
+            table.append({"stop_step": step, "requested_saps": saps, "runs": count, **share})
+        return frame(table)
 
     def to_pandas(self) -> DataFrame:
         """Return one row a replication."""
-        return frame(
-            [
-                {
-                    "model": self.model.label,
-                    "replication": replication,
-                    "doc_saps": end.doc_saps,
-                    "effective_saps": end.effective_saps,
-                    "stop_step": end.stop_step,
-                    "stop_requested_saps": end.stop_saps,
-                }
-                for replication, end in self.runs
-            ]
-        )
+        table = []
+        for replication, end in self.runs:
+            of_steps = {"doc_saps": end.doc_saps, "effective_saps": end.effective_saps, "stop_step": end.stop_step}
+            about = {"model": self.model.label, "replication": replication}
+            table.append({**about, **of_steps, "stop_requested_saps": end.stop_saps})
+        return frame(table)
 
 
 def ramp_capacity_of(

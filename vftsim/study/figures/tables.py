@@ -39,14 +39,7 @@ def tables(label: str, records: Records) -> dict[str, DataFrame]:
         "percentiles": frame([row for each in same.values() for row in _percentile_rows(each)]),
         "series": joined(samples) if samples else frame(),
         "windows": frame([row for number, record in records for row in _window_rows(number, record)]),
-        "timeline": frame(
-            [
-                {"replication": number, "domain": domain, "time_s": time_ns / 1e9, "what": what}
-                for number, record in records
-                for domain, timeline in record.timelines.items()
-                for time_ns, what in sorted(timeline)
-            ]
-        ),
+        "timeline": frame([row for number, record in records for row in _timeline_rows(number, record)]),
     }
     drops = [
         {"replication": number, "place": place, "cause": cause, "packets": count}
@@ -207,18 +200,17 @@ def _figure_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
                 yield {"replication": number, "workload": short_owner(owner), "figure": figure, "value": value}
 
 
+def _timeline_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
+    for domain, timeline in record.timelines.items():
+        for time_ns, what in sorted(timeline):
+            yield {"replication": number, "domain": domain, "time_s": time_ns / 1e9, "what": what}
+
+
 def _window_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
     """Yield the use of resources in each phase."""
     for phase in record.phases:
+        window = {"window": phase.name or WHOLE, "begin_s": phase.begin_ns / 1e9, "end_s": phase.end_ns / 1e9}
         for owner, outcome in phase.outcomes.items():
             if isinstance(outcome, RESOURCES):
                 for figure, value in outcome.columns().items():
-                    yield {
-                        "replication": number,
-                        "window": phase.name or WHOLE,
-                        "begin_s": phase.begin_ns / 1e9,
-                        "end_s": phase.end_ns / 1e9,
-                        "resource": owner,
-                        "figure": figure,
-                        "value": value,
-                    }
+                    yield {"replication": number, **window, "resource": owner, "figure": figure, "value": value}
