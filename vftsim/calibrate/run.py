@@ -66,15 +66,11 @@ class Calibrated(Printed):
         count = len(fit.residuals)
         rms = (2 * fit.cost / count) ** 0.5
         shares = ["of chance"] if fit.chance_share else []
-        rows = [
-            [
-                path,
-                "not identified" if path in fit.undetermined else _parameter(self, path, value),
-                *(_parameter(self, path, v) for v in (fit.low[path], fit.high[path])),
-                *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares),
-            ]
-            for path, value in fit.values.items()
-        ]
+        rows = []
+        for path, value in fit.values.items():
+            ends = (_parameter(self, path, v) for v in (fit.low[path], fit.high[path]))
+            found = "not identified" if path in fit.undetermined else _parameter(self, path, value)
+            rows.append([path, found, *ends, *(f"{100.0 * fit.chance_share[path]:.0f} %" for _ in shares)])
         caption = f"{count} observations, scaled residual {rms:.2f} rms, seed {definition.seed}; " + (
             "of chance: share of the interval's variance that the chance of runs has, told by "
             f"{replications_of_chance(definition)} replications"
@@ -261,17 +257,11 @@ def _profile(done: Calibrated, profile: Profile) -> Chart:
 
 def _coverage(done: Calibrated) -> Table:
     """Return how often intervals of simulated laboratories hold the truth."""
-    rows: list[list[Cell]] = [
-        [
-            each.path,
-            _parameter(done, each.path, each.truth),
-            _parameter(done, each.path, each.mean_value),
-            _parameter(done, each.path, each.mean_half_width),
-            f"{each.inside} of {each.laboratories}",
-            f"{each.left_open} of {each.laboratories}",
-        ]
-        for each in done.fit.coverage
-    ]
+    rows: list[list[Cell]] = []
+    for each in done.fit.coverage:
+        values = (_parameter(done, each.path, v) for v in (each.truth, each.mean_value, each.mean_half_width))
+        counts = (f"{count} of {each.laboratories}" for count in (each.inside, each.left_open))
+        rows.append([each.path, *values, *counts])
     return Table(
         ["parameter", "true", "mean of fits", "mean half width", "held", "left open"],
         rows,

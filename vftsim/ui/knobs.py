@@ -97,12 +97,8 @@ def _knob(key: str, shape: Shape, value: Any, kinds: tuple[str, ...], mark: str)
         bounds = "a list of numbers such as [0, 1], or null"
     else:
         return None
-    limits = [
-        f"{word} {_written(shape, limit)}"
-        for each in shape.metadata
-        for name, word in _BOUNDS
-        if (limit := getattr(each, name, None)) is not None
-    ]
+    known = ((word, getattr(each, name, None)) for each in shape.metadata for name, word in _BOUNDS)
+    limits = [f"{word} {_written(shape, limit)}" for word, limit in known if limit is not None]
     return Knob(key, written, help_, ", ".join([bounds, *limits]), (), mark)
 
 

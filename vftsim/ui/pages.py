@@ -99,14 +99,9 @@ def _row(study: Study, state: State) -> dict[str, str]:
         begun = str(read_manifest(study.result)["started_utc"])
     except VftsimError:
         begun = ""
-    ask = dict(parse_qsl(study.address)).get("ask", "")
-    return {
-        "address": study.address,
-        "title": QUESTIONS.get(ask, ask),
-        "command": shlex.join(["vftsim", *study.words]),
-        "state": state.word,
-        "begun": begun,
-    }
+    ask, command = dict(parse_qsl(study.address)).get("ask", ""), shlex.join(["vftsim", *study.words])
+    asked = {"address": study.address, "title": QUESTIONS.get(ask, ask), "command": command}
+    return {**asked, "state": state.word, "begun": begun}
 
 
 def _frame(title: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from vftsim.study.figures.validity import MARK, first_load, outside
 from vftsim.study.runs.estimate import Needs
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
-from vftsim.study.store.opened import model_of, number, read_answer, read_manifest
+from vftsim.study.store.opened import model_of, read_answer, read_manifest
 
 YEAR_S = 365.25 * 86_400.0
 DEFAULT_CRASHES = 10
@@ -70,10 +70,8 @@ class AvailabilityStudy(Printed):
     def opened(cls, folder: Path) -> AvailabilityStudy:
         manifest, answer = read_manifest(folder), read_answer(folder)
         never = {"reprotection_s", "nines"}
-        years = tuple(
-            {k: number(v, math.inf if k in never else math.nan) if v is None else v for k, v in row.items()}
-            for row in answer["availability"]
-        )
+        lacking = {name: math.inf if name in never else math.nan for row in answer["availability"] for name in row}
+        years = tuple({k: lacking[k] if v is None else v for k, v in row.items()} for row in answer["availability"])
         model = replace(model_of(manifest), chosen=answer.get("domain", ""))
         return cls(model, answer["mtbf_s"], answer["restart_s"], years, answer["refused"], manifest)
 

@@ -278,14 +278,11 @@ def computed(model: Model, domain: str, summary: Summary, unprotected: Summary |
     beside = [(of_guard(copy, "stopped"), of_guard(copy, "backup_cpu")) for copy in copies]
     others = [_at(f"domains.{each}", word, "cpu") for each in others_on_host(model.spec, copies)]
     mine, its = (_less(each, busy, others) for each in (summary, unprotected))
-    figures[PRICE] = {
-        n: round(
-            mine[n] - done / 100.0 * its[n] + math.fsum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside),
-            4,
-        )
-        for n, done in figures[WORK].items()
-        if n in mine and n in its
-    }
+    figures[PRICE] = {}
+    for n, done in figures[WORK].items():
+        if n in mine and n in its:
+            of_guards = math.fsum(spec.vcpus * a.get(n, 0.0) + b.get(n, 0.0) for a, b in beside)
+            figures[PRICE][n] = round(mine[n] - done / 100.0 * its[n] + of_guards, 4)
     return figures
 
 

@@ -102,10 +102,8 @@ class FailoverStudy(Printed):
         for kind in ("failed", "lost"):
             counts: list[dict[str, int]] = [getattr(each, kind) for each in self.failovers]
             for label in dict.fromkeys(label for count in counts for label in count):
-                by_name[f"{kind}_{label}"] = [
-                    math.inf if each.is_for_good else float(count.get(label, 0))
-                    for each, count in zip(self.failovers, counts, strict=True)
-                ]
+                of_each = zip(self.failovers, (float(count.get(label, 0)) for count in counts), strict=True)
+                by_name[f"{kind}_{label}"] = [math.inf if each.is_for_good else count for each, count in of_each]
         if backups := [each.of_backup for each in self.failovers if each.of_backup]:
             by_name["backup_outage_s"] = [each.outage_s for each in backups]
         if any(each.failed for each in self.failovers):

@@ -226,13 +226,9 @@ def _texts(spec: ModelSpec, key: str, request: CapacityRequest) -> Sequence[str]
     """Return the objectives as they are written: those asked for, else what the clients of the turned load ask for."""
     if request.objectives:
         return request.objectives
-    return [
-        f"workloads.{driver}.{objective}"
-        for name, workload in spec.workloads.items()
-        if key == f"workloads.{name}.{workload.load_key}"
-        for driver in spec.drivers_of(name)
-        for objective in workload.objectives
-    ]
+    turned = [(n, each.objectives) for n, each in spec.workloads.items() if key == f"workloads.{n}.{each.load_key}"]
+    asked = [(driver, texts) for name, texts in turned for driver in spec.drivers_of(name)]
+    return [f"workloads.{driver}.{text}" for driver, texts in asked for text in texts]
 
 
 LOSS_LIMIT_PERCENT = 0.1
@@ -321,19 +317,12 @@ def constant_load_studies(
 
     def study(title: str, stop: Stop | None) -> LevelStudy:
         of_stop = {"stop_ns": stop and stop.length_ns, "window_ns": stop and stop.window_ns}
-        names = LoadNames(
-            SAPS,
-            "SAPS",
-            title,
-            f"within {limit:g} % IHS{', a window after the stop' if stop else ''}",
-            {"ihs_limit_percent": limit, **of_stop},
-            axis="attempts a second",
-            judged_s=None if stop is None else (stop.observed_ns / 1e9, stop.window_ns / 1e9),
-        )
-        load = constant_load(model.spec, seed, limit, stop)
-        return LevelStudy(
-            load, names, saturated, {"ihs": limit, "stop": stop and asdict(stop)}, is_watched=stop is None
-        )
+        within = f"within {limit:g} % IHS{', a window after the stop' if stop else ''}"
+        judged_s = None if stop is None else (stop.observed_ns / 1e9, stop.window_ns / 1e9)
+        details = {"ihs_limit_percent": limit, **of_stop}
+        names = LoadNames(SAPS, "SAPS", title, within, details, axis="attempts a second", judged_s=judged_s)
+        load, judged_by = constant_load(model.spec, seed, limit, stop), {"ihs": limit, "stop": stop and asdict(stop)}
+        return LevelStudy(load, names, saturated, judged_by, is_watched=stop is None)
 
     if stop is None:
         return {"steady": study("Capacity at constant load", None)}

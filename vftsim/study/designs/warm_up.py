@@ -72,12 +72,7 @@ class WarmUpStudy(Printed):
             answer = f"too short; --set '{key}={self.needed_ns / 1e9:g} s'"
         return [
             *(Note(note) for note in self.model.notes),
-            Table(
-                ("series", "MSER-5 s", "needed s"),
-                rows,
-                f"Start-up at {self.load_saps:g} SAPS",
-                f"{PILOTS} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step.",
-            ),
+            Table(("series", "MSER-5 s", "needed s"), rows, f"Start-up at {self.load_saps:g} SAPS", _CAPTION),
             *(Note(f"{name}: {reason}") for name, reason in self.found.items() if not isinstance(reason, WarmUp)),
             Answer(answer, f"Transient of {transient_s:g} s"),
         ]
@@ -102,6 +97,9 @@ class WarmUpStudy(Printed):
         averaged = {name: list(w.averaged) for name, w in self.found.items() if isinstance(w, WarmUp)}
         series = self.to_pandas().to_dict("records")
         return {"manifest": self.manifest, "is_enough": self.is_enough, "series": series, "averaged": averaged}
+
+
+_CAPTION = f"{PILOTS} pilots averaged; needed: twice the cut of MSER-5, at most a quarter of the step."
 
 
 def warm_up_study(model: Model, execution: Execution, load_saps: float | None = None) -> WarmUpStudy:

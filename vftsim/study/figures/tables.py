@@ -181,15 +181,10 @@ def _percentile_rows(delays: Sequence[tuple[dict[str, Any], int, Any, tuple[Any,
         for (_, number, *_), own_ns, beyond, beyond_body in zip(
             delays, percentile.by_run, percentile.beyond, percentile.beyond_body, strict=True
         ):
-            yield {
-                "replication": number,
-                **columns,
-                "percent": percent,
-                f"own_{figure.unit}": own_ns / figure.unit_ns,
-                f"pooled_{figure.unit}": percentile.pooled / figure.unit_ns,
-                "beyond": beyond,
-                "beyond_p90": beyond_body,
-            }
+            values = {"own": own_ns, "pooled": percentile.pooled}
+            in_unit = {f"{name}_{figure.unit}": value / figure.unit_ns for name, value in values.items()}
+            row = {"replication": number, **columns, "percent": percent, **in_unit}
+            yield {**row, "beyond": beyond, "beyond_p90": beyond_body}
 
 
 def _figure_rows(number: int, record: RunRecord) -> Iterator[dict[str, Any]]:
