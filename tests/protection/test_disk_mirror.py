@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from vftsim.composition.run import run_model
+from vftsim.study.figures.protection_costs import of_runs
 from vftsim.study.runs.model import load_model
 
 MS = 1_000_000
@@ -125,6 +126,7 @@ def test_a_write_on_the_wire_is_counted_as_far_as_it_has_left_beside_compressed_
     """That of 106 ms has left by half at 110 ms; the state of 100 ms has left."""
     found = protection_of(tmp_path, f"{P}.state.compression_cost=1 us", "measure.duration=110 ms")
     assert found.channel_bytes == pytest.approx(6.5 * WRITE_BYTES + 5 * STATE_BYTES, abs=10)
+    assert type(found.channel_bytes) is int
 
 
 def test_what_is_behind_a_state_follows_it_over_a_channel_at_half_the_rate(tmp_path: Any) -> None:
@@ -152,6 +154,16 @@ def test_a_channel_of_its_own_is_a_resource_that_may_be_full(tmp_path: Any, kind
     transmitters = built.protection_of("vm").transmitters(runs[-1].engine, built.guards["vm"])
     name = "logging channel" if kind == "lockstep" else "channel to the backup"
     assert transmitters == ({name: (found.channel_bytes, 50_000_000)} if "rate" in channel else {})
+
+
+@pytest.mark.parametrize(("rate", "is_full"), [("200 Mbit/s", True), ("1 Gbit/s", False)])
+def test_a_full_channel_is_said(tmp_path: Any, rate: str, is_full: bool) -> None:
+    """Its six writes in 100 ms are 480 Mbit/s, of which the first comes at 10 ms."""
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB)
+    spec = load_model(path, [WRITES, f"{P}.channel.rate={rate}", "measure.warm_up=50 ms"]).spec
+    text = f"domains.vm.protection: its channel of {rate} is 100 % busy, and what goes over it waits"
+    assert [each for each in of_runs(spec, [(0, run_model(spec, 1, 0))]) if "busy" in each] == [text] * is_full
 
 
 @pytest.mark.parametrize(

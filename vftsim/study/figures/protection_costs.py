@@ -12,6 +12,9 @@ from vftsim.spec import format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import format_rate
 
+_FULL = 0.95
+"""Share of the time for which a full channel is busy: between two states it may wait for an acknowledgement."""
+
 
 def cost_notes(spec: ModelSpec) -> list[str]:
     """Return a line for each entry of a model that is protected: what its costs rest on."""
@@ -68,7 +71,8 @@ def uncounted_exits(domain: DomainSpec) -> str:
 def of_runs(spec: ModelSpec, records: Sequence[tuple[int, RunRecord]]) -> list[str]:
     """Return what must be known of the mechanisms in runs of a model, beside what their costs rest on."""
     few = filter(None, (_few_cycles(spec, name) for name in spec.domains))
-    return [*few, *broken_promises(spec, records), *needless_takeovers(spec, records)]
+    full = full_channels(spec, records)
+    return [*few, *full, *broken_promises(spec, records), *needless_takeovers(spec, records)]
 
 
 def _few_cycles(spec: ModelSpec, name: str) -> str:
@@ -82,6 +86,33 @@ def _few_cycles(spec: ModelSpec, name: str) -> str:
         f"{format_duration(measured_ns)} are measured: figures depend on where in a cycle that begins and ends; "
         f"'measure.duration={-(-needed_ns // 100_000_000) / 10:g} s' holds {FEWEST_CYCLES}"
     )
+
+
+def full_channels(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> list[str]:
+    """Return for each guarded domain whose channel has a card of its own that it is full, in all or in a step."""
+    busiest: dict[str, float] = {}
+    for _, record in records:
+        for phase in (record.whole, *record.phases):
+            for name, domain in spec.expanded().items():
+                outcome = phase.outcomes.get(f"domains.{name}.protection")
+                rate = own_rate_bits_per_s(domain)
+                # Not a number where no time is measured: then it is not above anything.
+                if isinstance(outcome, Protection) and rate > 0 and outcome.channel > _FULL * rate / 1e6:
+                    share = 1e6 * outcome.channel / rate
+                    busiest[spec.entry_of(name)] = max(share, busiest.get(spec.entry_of(name), 0.0))
+    return [
+        f"domains.{entry}.protection: its channel of {format_rate(own_rate_bits_per_s(spec.domains[entry]))} is "
+        f"{min(100.0, 100.0 * share):.0f} % busy, and what goes over it waits"
+        for entry, share in busiest.items()
+    ]
+
+
+def own_rate_bits_per_s(domain: DomainSpec) -> int:
+    """Return the rate of a channel to a backup that has a card of its own; 0 without one."""
+    protection = domain.protection
+    if not protection.has_backup or protection.channel_network is not None:
+        return 0
+    return int(getattr(protection, "channel_rate_bits_per_s", 0))
 
 
 def broken_promises(spec: ModelSpec, records: Iterable[tuple[int, RunRecord]]) -> list[str]:
