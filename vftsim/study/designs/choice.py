@@ -238,8 +238,8 @@ def _notes(choice: Choice) -> list[str]:
     looked = sum(bool(each.n) for each in choice.candidates)
     notes.append(
         f"{looked} of {len(choice.candidates)} configurations were looked at, {choice.runs} runs in all. "
-        f"{choice.dropped_at_once} cheaper ones were out as all of their first {searching.FEW} runs missed an "
-        "objective."
+        f"Out after {searching.FEW} runs, all of which missed an objective: {choice.dropped_at_once}"
+        f"{' at no higher cost than the choice' if choice.winner else ''}."
     )
     if choice.refused:
         name, why = next(iter(choice.refused.items()))
