@@ -62,12 +62,14 @@ def test_a_fast_guest_reads_its_clock_as_often_and_is_replayed_in_half_the_time(
 def test_an_epoch_of_a_fast_processor_is_as_many_instructions():
     """50,000 instructions at 50 million a second and a boundary of 0.25 ms, and 0.01 to simulate one of them.
 
-    The hypervisor's work is as much as well.
+    The hypervisor's work is as much as well.  What it makes the guest's work longer are no more instructions of that.
     """
     job = {"job": {"kind": "cpu_bound", "duty": "100 %"}}
     epochs = {"kind": "hypervisor_epoch", "simulated_rate": "1000 /s", "simulated_cost": "10 us"}
     slow, fast = (protected(epochs, speed, applications=job).counted["epochs"] for speed in (1.0, 2.0))
     assert (slow, fast) == (pytest.approx(5 / 1.26e-3, abs=1), pytest.approx(10 / 1.26e-3, abs=1))
+    stretched = protected(epochs, 1.0, applications=job, cpu_inflation=1.5).counted["epochs"]
+    assert stretched == pytest.approx(5 / 1.76e-3, abs=1)
 
 
 PAUSE = {"interval": "10 ms", "pause": {"fixed": "3 ms", "page": "2 us"}}

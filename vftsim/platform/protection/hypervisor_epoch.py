@@ -103,7 +103,10 @@ class HypervisorEpochFields(HeartbeatFields):
     protocol: Literal["original", "revised"] = Field("revised", description="Where the primary waits.")
     epoch_instructions: int = Field(50_000, ge=1, le=1 << 40, description="Instructions an epoch. Assumption.")
     instruction_rate: Annotated[RatePerSecond, assumed(20e6, 100e6)] = Field(
-        50e6, gt=0, le=1e12, description="Instructions a second, at speed 1. Assumption."
+        50e6,
+        gt=0,
+        le=1e12,
+        description="Instructions a second, at speed 1 and without `cpu_inflation`. Assumption.",
     )
     boundary: Annotated[DurationNs, published(100 * US, 444 * US, "TOCS 1996")] = Field(
         250 * US, description="Work at the end of an epoch, without waiting for the backup. Assumption."
@@ -130,7 +133,7 @@ class HypervisorEpochFields(HeartbeatFields):
         super().install(engine, guard, vm_link)
         epoch = engine.rows(epochs)[guard]
         epoch.is_original = self.protocol == "original"
-        instructions_per_s = self.instruction_rate * machine.cpu_speed(engine, guard)
+        instructions_per_s = self.instruction_rate * machine.work_speed(engine, guard)
         epoch.epoch_ns = max(1, round(self.epoch_instructions * 1e9 / instructions_per_s))
         # Those simulated are instructions of the guest: as many an epoch, whatever the speed.
         simulated = self.simulated_rate * self.epoch_instructions / self.instruction_rate
