@@ -65,6 +65,15 @@ def web(tmp_path_factory):
     return decided(tmp_path_factory.mktemp("web"), WEB, kinds, *objectives)
 
 
+def test_a_key_that_one_mechanism_reads_is_not_said_to_be_idle(tmp_path):
+    """Checkpoints read the pages of a request, and no mechanism the size of a transfer that there is not."""
+    text = WEB.replace("demand: 100 us", "demand: 100 us, pages_per_request: 5, transfer_size: 64 KiB")
+    found = decided(tmp_path, text, ("none", "checkpoint"), replications=1)
+    said = [str(block) for block in found.blocks() if isinstance(block, Note) and "has no effect" in str(block)]
+    assert len(said) == 1
+    assert "domains.vm.applications.srv.transfer_size has no effect" in said[0]
+
+
 def test_an_outage_that_never_ends_is_no_bar_of_length_nought(tmp_path, web):
     alone = decided(tmp_path, WEB, ("none",))
     assert not [block for block in alone.blocks() if isinstance(block, Bars)]

@@ -137,7 +137,11 @@ class Decision(Printed):
         """Return answers, the table of what was asked, tables of all figures, notes."""
         about = self.manifest["models"][0]
         notes = [note for note in about["notes"] if not note.startswith("protection")]
-        blocks: list[Block] = [*head([{**about, "costs": [], "notes": notes}], self.manifest["seed"])]
+        # One mechanism reads what another has no use for: said is what all of them leave unread.
+        models = self.manifest["models"]
+        idle = [text for text in about["without_effect"] if all(text in each["without_effect"] for each in models)]
+        common = {**about, "costs": [], "notes": notes, "without_effect": idle}
+        blocks: list[Block] = [*head([common], self.manifest["seed"])]
         if self.request.objectives:
             blocks += [*(Answer(text) for text in _answers(self)), *crossover_answers(self.crossovers), _asked(self)]
         else:
