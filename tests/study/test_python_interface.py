@@ -13,7 +13,7 @@ from vftsim.errors import UsageError
 from vftsim.interface.common import plan_of
 from vftsim.stats import t_interval
 from vftsim.study.designs import failover
-from vftsim.study.figures.frames import as_dataset, estimate_columns, frame
+from vftsim.study.figures.frames import as_dataset, csv_text, estimate_columns, frame
 from vftsim.tracing.trace import usual_window_ns
 
 SHORT = ["measure.duration=100 ms", "measure.warm_up=20 ms", "workloads.media.streams=20"]
@@ -171,6 +171,14 @@ def test_what_else_is_known_of_a_figure_is_no_axis_of_a_dataset():
     assert found.least.sel(figure="lost").item() == found.crashes.sel(figure="lost").item() == 1
     with pytest.raises(UsageError, match="several points have the same settings"):
         as_dataset(frame([*table, *table]))
+
+
+def test_counts_that_some_rows_lack_are_whole_numbers_in_csv():
+    rows = [
+        {"mean": 2.0, "n": 3, "difference_n": None, "share_n": 0.5},
+        {"n": None, "difference_n": 2, "share_n": None},
+    ]
+    assert csv_text(frame(rows)) == "mean,n,difference_n,share_n\n2.0,3,,0.5\n,,2,\n"
 
 
 def test_a_study_is_kept_listed_exported_run_again_and_checked(tmp_path):

@@ -55,6 +55,8 @@ CONFIDENCE = 0.95
 """Level of intervals, where nobody asks for another."""
 OF_ESTIMATES = ("estimate", "low", "high", "n", "confidence", "interval")
 """Columns of an estimate."""
+_OF_COUNTS = ("_n", "crashes_with_any", "of_which_known")
+"""Ends of the names of columns that count: pandas takes those with a gap for floats."""
 _ABOUT = {"unit", "point", "group", "crashes", "of_which_known"}
 """Columns before an estimate that do not name the figure, but follow from it."""
 
@@ -110,5 +112,7 @@ def rows(table: DataFrame) -> list[dict[str, Any]]:
 
 
 def csv_text(table: DataFrame) -> str:
-    """Return a table as CSV, every float with all its digits."""
-    return str(table.to_csv(index=False, lineterminator="\n"))
+    """Return a table as CSV, every float with all its digits; counts that some rows lack stay whole numbers."""
+    counts = {name for name in table if f"_{name}".endswith(_OF_COUNTS) and table[name].dtype == float}
+    whole = {name: "Int64" for name in counts if (table[name].dropna() % 1 == 0).all()}
+    return str(table.astype(whole).to_csv(index=False, lineterminator="\n"))
