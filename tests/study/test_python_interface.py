@@ -279,6 +279,7 @@ def test_a_trace_without_a_window_is_where_the_command_looks():
     [
         (lambda it: vftsim.run(it, replications=2.5), r"replications: a whole number or None, got 2\.5"),
         (lambda it: vftsim.run(it, seed="1"), "seed: a whole number, got '1'"),
+        (lambda it: vftsim.run(it, replications=True), "replications: a whole number or None, got True"),
         (lambda it: vftsim.run(it, jobs=1.5), r"jobs: a whole number or None, got 1\.5"),
         (lambda it: vftsim.run(it, quick="no"), "quick: True or False, got 'no'"),
         (lambda it: vftsim.run(it, precision_percent=math.nan), "precision_percent: a number from 0 on"),

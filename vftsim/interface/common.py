@@ -200,4 +200,6 @@ def _refuse_other(name: str, annotation: str, value: Any) -> None:
 
 
 def _is_a(kind: str, value: Any) -> bool:
+    if isinstance(value, bool):  # which Python counts as a number
+        return kind == "bool"
     return isinstance(value, _KINDS[kind][0]) and (kind != "float" or 0 <= value < math.inf)
