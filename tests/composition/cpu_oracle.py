@@ -214,7 +214,12 @@ class Oracle:
     _signaling_server = _media_relay
 
     def _service(self, domain_bounds: Bounds, spec: Any, program: Any, name: str) -> None:
-        demand_ns = round(program.demand * spec.cpu_inflation) + self._transmit_ns(spec)
+        demand_ns = round(program.demand * spec.cpu_inflation)
+        domain = name.rpartition(".")[0]
+        # What answers others of its domain alone takes nothing in and sends nothing out.
+        is_inside = any(domain in peer.split(".") for each in self._in(domain) for peer in each.peers)
+        is_inside = is_inside and not self._drivers(name)
+        demand_ns += 0 if is_inside else self._transmit_ns(spec)
         record = self._own(services, name)
         served = int(record.answered + record.blocked)
         lost = self._unseen(name.rpartition(".")[0]) if self._may_lose(name) else 0
@@ -222,9 +227,12 @@ class Oracle:
         begun = served + int(record.in_hand.length) + lost
         domain_bounds.add(served, begun, demand_ns, left_ns, has_lost=self._may_lose(name))
         asked = any(each.peers for each in self._programs())
-        domain_bounds.bring(served, UNPRICED if self._drivers(name) or asked else 0)
+        domain_bounds.bring(0 if is_inside else served, UNPRICED if self._drivers(name) or asked else 0)
         if program.calls:
             domain_bounds.most = UNPRICED
+
+    def _in(self, domain: str) -> Iterator[Any]:
+        return iter(self.run.built.specs[domain].applications.values())
 
     def _programs(self) -> Iterator[Any]:
         return (each for spec in self.run.built.specs.values() for each in spec.applications.values())

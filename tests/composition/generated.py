@@ -33,6 +33,7 @@ from vftsim.platform.cpu.parameters import schedulers
 from vftsim.platform.io.disk import disk_kinds
 from vftsim.platform.io.driver_domain import TASKS
 from vftsim.platform.io.host_cards import on_reaching_host
+from vftsim.platform.io.loopback import loopback
 from vftsim.platform.io.parameters import io_paths
 from vftsim.platform.protection.faults import FAULTS
 from vftsim.platform.protection.mechanism import protections
@@ -77,7 +78,7 @@ def everything(is_lean: bool = False) -> Linked:
     kinds |= {kind for spec in parts for kind in getattr(spec, "kinds", ())}
     kinds |= {task for spec in io_paths().values() for task in spec.tasks}
     kinds |= set() if is_lean else {spec.part for spec in FAULTS.values()}
-    kinds |= set(cpu.guest_kinds(spec() for spec in GUEST_SCHEDULERS.values()))
+    kinds |= {loopback, *cpu.guest_kinds(spec() for spec in GUEST_SCHEDULERS.values())}
     entries, actions, tables = (
         dict.fromkeys(each for part in parts for each in getattr(part, name))
         for name in ("entries", "actions", "tables")
@@ -180,6 +181,10 @@ def _drawn(random: Random, is_lean: bool) -> Draw:
             ]
     if random.random() < 0.2 and "network" not in guest["protection"].get("channel", {}):
         data["networks"]["lan"]["loss"] = "10 %"
+    if "echo" in guest["applications"] and random.random() < 0.2:
+        echo = guest["applications"]["echo"]
+        calls = [{**_call(random), "to": "guest.back"}, *echo.get("calls", [])]
+        guest["applications"] |= {"echo": {**echo, "calls": calls}, "back": {"kind": "service", "backlog": 2}}
     return data
 
 
