@@ -62,8 +62,8 @@ def listing(choices: Iterable[str]) -> str:
 
 
 def with_article(noun: str) -> str:
-    """Return a word with its article: ``a run``, ``an optimize``."""
-    return f"{'an' if noun[:1] in 'aeio' else 'a'} {noun}"
+    """Return a word with its article, if it has one: ``a run``, ``an optimize``, ``simulated years``."""
+    return noun if noun.endswith("years") else f"{'an' if noun[:1] in 'aeio' else 'a'} {noun}"
 
 
 def shown(value: object, limit: int = 60) -> str:
