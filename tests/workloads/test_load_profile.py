@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from tests.composition.composed import checked
 from vftsim.composition.run import Run, run_model
+from vftsim.composition.without_effect import remarks
 from vftsim.study.figures.validity import is_outside
 from vftsim.study.runs.model import load_model
 from vftsim.workloads.farm.records import loads
@@ -128,3 +129,32 @@ def test_a_load_whose_peak_is_above_what_was_fitted_is_outside():
     assert [is_outside(within, load) for load in (40, 50, 80)] == [True, False, False]
     assert [is_outside(peak, load) for load in (40, 50, 80)] == [True, True, True]
     assert (within.measured.capacity, peak.measured.capacity) == (100.0, None), "nobody measured it with a peak"
+
+
+@pytest.mark.parametrize(
+    ("begin", "duration", "is_seen"),
+    [
+        ("0 s", "2 s", False),  # to the instant that the peak begins
+        ("0 s", "2001 ms", True),
+        ("2999 ms", "1 s", True),
+        ("3 s", "2 s", False),  # from the instant that it ends
+        ("3 s", "3001 ms", True),  # that of the next profile
+        ("4003 s", "1 s", False),  # nothing comes
+        ("1 s", "4 s", True),
+    ],
+)
+def test_a_peak_that_is_not_measured_is_told(begin, duration, is_seen):
+    """Figures of requests show by themselves whether it was: of its 300 in a second at least one is offered."""
+    told = remarks(checked(model(DAY, begin, duration)))
+    assert [text.split(" %")[0] for text in told] == ([] if is_seen else ["workloads.load.load_profile: its 300"])
+
+
+def test_a_peak_that_no_step_measures_is_told():
+    """A step of which 30 s are not counted, and a peak in the first 20."""
+    early = "workloads.calls.steps.load_profile=[{duration: 20 s, rate: 300 %}, {duration: 10 min, rate: 100 %}]"
+    steps = [early, "workloads.calls.steps.duration=2 min"]
+    assert remarks(load_model("lab-virtual", steps).spec) == [
+        "workloads.calls.steps.load_profile: its 300 % come when nothing is measured, and figures are of 30 s to 120 s "
+        "of its 620 s"
+    ]
+    assert remarks(load_model("lab-virtual", [*steps, "workloads.calls.steps.transient=19 s"]).spec) == []

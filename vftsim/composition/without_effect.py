@@ -18,6 +18,7 @@ from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import BYTE_COUNT, format_rate
+from vftsim.workloads.gaps import LoadProfileSpec
 from vftsim.workloads.parts import ApplicationSpec
 
 _NO_WAY = "no path of its host's domains leads through it"
@@ -58,8 +59,9 @@ def remarks(spec: ModelSpec) -> list[str]:
     of_drivers = (_of_one_vcpu(name, domain) for name, domain in spec.domains.items())
     of_guests = (_turns_of_work(name, domain) for name, domain in spec.domains.items())
     of_interfaces = _second_interfaces(spec)
+    of_load = (*_beyond_line(spec), *_lost_bursts(spec), *_unseen(spec))
     texts = (*of_vcpus, *of_drivers, *of_guests, *of_interfaces, *of_tests, *of_crashes)
-    return [*filter(None, texts), *_of_faults(spec), *_idle_bounds(spec), *_beyond_line(spec), *_lost_bursts(spec)]
+    return [*filter(None, texts), *_of_faults(spec), *_idle_bounds(spec), *of_load]
 
 
 def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
@@ -75,6 +77,20 @@ def _of_test(spec: ModelSpec, name: str, test_ns: int) -> str:
     if test_ns < _MOST_OF_IT * measured_to_ns:
         return f"{test}; CPU and links are means up to {format_duration(measured_to_ns)}"
     return ""
+
+
+def _unseen(spec: ModelSpec) -> Iterator[str]:
+    """Yield the load profiles whose peak no figure has, as it does not come in the measured time."""
+    for name, workload in spec.workloads.items():
+        test_ns = min(workload.test_ns(), spec.longest_ns)
+        measured_ns = (0, test_ns) if test_ns else (spec.measure.warm_up, spec.longest_ns)
+        for key, load in ((name, workload), (f"{name}.steps", getattr(workload, "steps", None))):
+            if isinstance(load, LoadProfileSpec) and (peak := load.unseen_peak(*load.counted_ns(*measured_ns))):
+                begin, end = map(format_duration, load.counted_ns(*measured_ns))
+                yield (
+                    f"workloads.{key}.load_profile: its {peak.rate:g} % come when nothing is measured, and figures are "
+                    f"of {begin} to {end} of its {format_duration(load.profile_ns)}"
+                )
 
 
 def lost_beside(spec: ModelSpec, struck: str) -> str:

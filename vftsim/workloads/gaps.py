@@ -11,6 +11,7 @@ Left out: shares that change within a stretch; several short ones in a row come 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from math import fsum
 from typing import Annotated, Self
 
@@ -136,6 +137,24 @@ class LoadProfileSpec(Spec):
     def highest_share(self) -> float:
         """The highest rate as a share of the usual one."""
         return max((stretch.rate / 100.0 for stretch in self.load_profile), default=1.0)
+
+    def counted_ns(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
+        """Return from and to when its figures are, counted from where it begins, if a run is measured so."""
+        return begin_ns, end_ns
+
+    def unseen_peak(self, begin_ns: int, end_ns: int) -> StretchSpec | None:
+        """Return the stretch with the highest rate if it is not between two instants; None: as much comes there."""
+        if end_ns - begin_ns >= self.profile_ns:
+            return None
+        twice = (*self.load_profile, *self.load_profile)
+        ends_ns = accumulate((stretch.duration for stretch in twice), initial=begin_ns - begin_ns % self.profile_ns)
+        seen = [
+            stretch.rate
+            for stretch, (from_ns, to_ns) in zip(twice, pairwise(ends_ns), strict=True)
+            if from_ns < end_ns and to_ns > begin_ns
+        ]
+        peak = max(self.load_profile, key=lambda stretch: stretch.rate)
+        return peak if peak.rate > max(seen) else None
 
     def due_ns(self, load_ns: float) -> float:
         """Return when as much has come as comes in ``load_ns`` at the usual rate."""

@@ -75,6 +75,10 @@ class StepsSpec(LoadProfileSpec):
         """Most steps a run may have."""
         return min(self.most, len(self.loads)) if self.loads else self.most
 
+    def counted_ns(self, begin_ns: int, end_ns: int) -> tuple[int, int]:
+        """A step is measured from its transient on."""
+        return self.transient, self.duration
+
     def load_of(self, step: int) -> float:
         """Load of a step, counted from 0, in attempts a second."""
         return self.loads[step] if self.loads else self.initial + step * self.increment
