@@ -176,6 +176,10 @@ class BulkUdpSpec(BulkClientsSpec):
         offered = min(self.clients * self.rate, profile.rate_bits_per_s)
         return self.sending_ns(profile) * 1e-9 * offered / (8 * self.payload)
 
+    def events_a_packet(self, profile: RunProfile) -> float:
+        """A client that waits for the line sends several at once."""
+        return -1.0 if self.fills(profile)[0] >= 1.0 and self.send_cost == 0 else 0.0
+
     def fills(self, profile: RunProfile) -> tuple[float, int]:
         """What it offers, as long as the test lasts."""
         return min(self.clients * self.rate / profile.rate_bits_per_s, 1.0), self.sending_ns(profile)

@@ -541,9 +541,8 @@ class WorkloadSpec(Spec):
         """Return it with the measured time of its own phases scaled, and what was changed in words; empty: nothing."""
         return self, ""
 
-    @property
-    def events_a_packet(self) -> float:
-        """Events for each packet beside those of its path: timers, clients; for an estimate, measured."""
+    def events_a_packet(self, profile: RunProfile) -> float:
+        """Return events for each packet beside those of its path: timers, clients; for an estimate, measured."""
         return 0.0
 
     def drawing_ns(self, profile: RunProfile) -> float:

@@ -287,7 +287,9 @@ class _Expected:
                 a_packet += _EVENTS_OF_PROTECTION
             if overload(self.spec, *self._arrivals[name][:2]) > 1.0:
                 a_packet += 1.0  # its way over the line, or its end where the line's queue is full
-            events[name] = self.packets[name] * domain.count * (a_packet + workload.events_a_packet)
+            events[name] = (
+                self.packets[name] * domain.count * (a_packet + workload.events_a_packet(self.profiles[name]))
+            )
         return events
 
     def _path_of(self, name: str) -> IoPathSpec:

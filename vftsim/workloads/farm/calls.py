@@ -499,8 +499,7 @@ class FarmCallsSpec(LoadProfileSpec, WorkloadSpec):
         """Timer B."""
         return farm.GIVE_UP * self.t1
 
-    @property
-    def events_a_packet(self) -> float:
+    def events_a_packet(self, profile: RunProfile) -> float:
         """More where the user agents' CPU work is modelled."""
         return 0.0 if self.message_cost == 0 else 4.0
 

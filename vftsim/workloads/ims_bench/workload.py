@@ -157,8 +157,7 @@ class ImsBenchSpec(BenchParameters):
             ),
         ]
 
-    @property
-    def events_a_packet(self) -> float:
+    def events_a_packet(self, profile: RunProfile) -> float:
         """Timers of both sides; more where the user agents are modelled."""
         return 1.5 if self.agents_in is None else 3.5
 
