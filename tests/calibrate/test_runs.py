@@ -83,6 +83,21 @@ def test_runs_that_were_not_fitted_are_predicted(lab, capsys):
 
 MISTAKES = {
     "environment of a run": ("bare/even, bare/odd", "bear/even", "must be environment/phase; did you mean 'bare'"),
+    "environment of the dataset": (
+        "  capped: [domains.small.cap=30 %]",
+        "  kaped: []",
+        "fit.yaml:4: environments: the dataset has no environment 'kaped'; did you mean 'capped'? it has bare, capped",
+    ),
+    "key of a parameter": (
+        "domains.small.weight, low",
+        "domains.small.wieght, low",
+        "fit.yaml:11: path: the model has no key 'domains.small.wieght'; did you mean 'weight'?",
+    ),
+    "key of a scale": (
+        "domains.small.weight, low: 60,",
+        "domains.small.weight, scales: [domains.lage.weight], low: 60,",
+        "fit.yaml:11: scales: the model has no key 'domains.lage.weight'; did you mean 'large'?",
+    ),
     "phase of a run": ("bare/even, bare/odd", "bare/oven", "the phase 'oven' of 'bare'; it has even, odd"),
     "quantity": ("[cpu.small]", "[bare/even/cpu.smal]", "called 'bare/even/cpu.smal' was measured"),
     "not of the model": (
@@ -144,7 +159,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("old", "new", "message"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_gets_one_message_and_exit_code_2(lab, capsys, old, new, message):
-    text = FIT.replace("in_sample: [bare/even", "in_sample: [capped/even, bare/even") if "kap" in new else FIT
+    text = FIT.replace("in_sample: [bare/even", "in_sample: [capped/even, bare/even") if ".kap" in new else FIT
+    text = FIT.replace("in_sample: [bare/even", "in_sample: [kaped/even, bare/even") if "kaped" in new else text
     assert old in text
     (lab / "fit.yaml").write_text(text.replace(old, new))
     assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1"]) == 2

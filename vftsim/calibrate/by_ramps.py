@@ -25,6 +25,7 @@ from vftsim.calibrate.accuracy import (
     rows_of,
 )
 from vftsim.calibrate.capacities import capacity_rows, left_out, null_capacities, ratio_rows, system_of
+from vftsim.calibrate.definition import check_environments
 from vftsim.calibrate.figures import check_cpu, known_parts, measured
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.fitted import data_sha256, warnings
@@ -34,7 +35,7 @@ from vftsim.calibrate.validated import Validated
 from vftsim.calibrate.validation import EnvironmentSpec, TargetsSpec, ValidationSpec
 from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of, with_ramp
-from vftsim.labs.dataset import Observations
+from vftsim.labs.dataset import Observations, read_dataset
 from vftsim.labs.ramps import BEFORE_THE_STEPS, shipped_ramps
 from vftsim.spec.suggest import listing
 from vftsim.spec.yaml_source import Node
@@ -47,6 +48,7 @@ def planned(
     spec: ValidationSpec, tree: Node, environments: Sequence[str], dataset: Path, settings: Sequence[str]
 ) -> Plays:
     """Return what is played: the ramp of each environment, and its edge step."""
+    check_environments(tree, environments, read_dataset(dataset).spec.environments)
     plays = Plays(dataset, Path(tree.file).parent)
     for name in environments:
         node = tree.at("environments", name, "model")

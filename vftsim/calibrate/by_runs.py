@@ -14,7 +14,7 @@ import numpy as np
 
 from vftsim.calibrate.accuracy import LINE, QUEUE, WITHOUT, Base, Row, Verdict, beside_nulls, known, rows_of
 from vftsim.calibrate.capacities import left_out, system_of
-from vftsim.calibrate.definition import check_measured, matches, run_of
+from vftsim.calibrate.definition import check_environments, check_measured, matches, run_of
 from vftsim.calibrate.figures import check_cpu, others, unit_of_figure
 from vftsim.calibrate.fit import at_measured_traffic, at_other_loads
 from vftsim.calibrate.plays import Play, Plays, measured_runs, run_models
@@ -35,6 +35,7 @@ def planned(
     """Return what is played: each run of the environments."""
     labels = (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
     runs = [run for run in labels if run[0] in environments]
+    check_environments(tree, dict(runs), read_dataset(dataset).spec.environments)
     plays = Plays(dataset, Path(tree.file).parent, data={"": measured_runs(dataset, runs)})
     check_measured(tree.at("quantities"), spec.quantities, read_dataset(dataset).units())
     plays.models = run_models(tree, spec, runs, settings)

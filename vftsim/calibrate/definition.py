@@ -177,6 +177,15 @@ def matches(name: str, pattern: str) -> bool:
     return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
 
 
+def check_environments(tree: Node, names: Iterable[str], measured: Iterable[str], key: str = "environments") -> None:
+    """Refuse an environment, named at a key of the file, that is none of those measured."""
+    there = list(measured)
+    for name in names:
+        if name not in there:
+            message = f"the dataset has no environment {shown(name)}{instead(name, there, 'it has')}"
+            raise tree.at(key).error(message, key)
+
+
 def check_measured(node: Node, patterns: Iterable[str], measured: Iterable[str], runs: Iterable[str] = ()) -> None:
     """Refuse a pattern that fits nothing that was measured, so that a slip of the pen compares nothing unnoticed.
 

@@ -1,11 +1,13 @@
 """Free parameters held against the models that a fit sets them in: their units, and what the models can have."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from vftsim.calibrate.definition import CalibrationSpec, FreeParameter
 from vftsim.calibrate.drawn import accepted
 from vftsim.composition.keys import base_unit, read, with_values
 from vftsim.composition.model import ModelSpec
+from vftsim.errors import UsageError
 from vftsim.spec import format_duration
 from vftsim.spec.suggest import shown
 from vftsim.spec.units import quantity_of
@@ -39,12 +41,21 @@ def _model_with(parameter: FreeParameter, node: Node, specs: Mapping[str, ModelS
     raise node.error(f"no run in sample has {parameter.path}", "environments")
 
 
+def _number_at(spec: ModelSpec, key: str, node: Node, place: str) -> Any:
+    """Return what the model has at a key, which a parameter names at a place; refuse one that the model lacks."""
+    try:
+        return read(spec, key)
+    except UsageError as error:
+        raise node.error(str(error), place) from None
+
+
 def _check(parameter: FreeParameter, node: Node, spec: ModelSpec) -> None:
     """Refuse what is no number of the model, a 0 among those that scale together, and bounds that it cannot have."""
-    path, in_model = parameter.path, read(spec, parameter.path)
+    path, in_model = parameter.path, _number_at(spec, parameter.path, node, "path")
     if isinstance(in_model, bool) or not isinstance(in_model, int | float | None):
         raise node.error(f"{path} is {shown(in_model)} in the model, and no number", "path")
-    together = {key: read(spec, key) for key in (path, *parameter.scales)} if parameter.scales else {}
+    scales = {key: _number_at(spec, key, node, "scales") for key in parameter.scales}
+    together = {path: in_model, **scales} if scales else {}
     for key, value in together.items():
         if not isinstance(value, int | float) or not value:
             raise node.error(f"{key} is {value or 0} in the model, of which there are no multiples", "scales")

@@ -9,7 +9,7 @@ from typing import Any
 
 from vftsim.calibrate import fitted
 from vftsim.calibrate.around import coverage_of, profiles_of
-from vftsim.calibrate.definition import CalibrationSpec, check_measured, read_definition, run_of
+from vftsim.calibrate.definition import CalibrationSpec, check_environments, check_measured, read_definition, run_of
 from vftsim.calibrate.drawn import read_fit
 from vftsim.calibrate.figures import check_cpu, is_ratio, measured
 from vftsim.calibrate.fit import chosen, search_for
@@ -153,17 +153,21 @@ def run_calibration(
 def _to_fit(definition: CalibrationSpec, tree: Node) -> tuple[Model, ModelSpec | dict[str, ModelSpec], Observations]:
     """Return the model, that of each run if they are several, and what was measured."""
     named, dataset = tree.at("model"), dataset_path(tree.at("dataset"))
+    there = read_dataset(dataset)
     specs: ModelSpec | dict[str, ModelSpec]
     if definition.environment is not None:
+        check_environments(tree, [definition.environment], there.spec.environments, "environment")
         model, specs = sip_model(named, "model", definition.overrides)
         data = measured(dataset, definition.environment)
         check_cpu(dataset, {definition.environment: specs})
     else:
+        check_environments(tree, dict(definition.runs), there.spec.environments)
         model = _model(named, "model", definition.overrides)
         data, specs = measured_runs(dataset, definition.runs), run_models(tree, definition, definition.runs)
         check_cpu(dataset, specs)
-    wanted, there = set(definition.quantities) - {"delays"}, [*read_dataset(dataset).units(), "touches"]
-    check_measured(tree.at("quantities"), wanted, there, definition.in_sample)
+    derived = {"touches"}.intersection(quantity for _, quantity in data)
+    wanted, quantities = set(definition.quantities) - {"delays"}, [*there.units(), *derived]
+    check_measured(tree.at("quantities"), wanted, quantities, definition.in_sample)
     _check_phases(definition, tree, data, dataset)
     _check_ratios(definition, tree, data)
     return model, specs, data

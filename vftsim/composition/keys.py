@@ -6,6 +6,7 @@ from typing import Any
 from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.spec import Spec
+from vftsim.spec.suggest import did_you_mean
 from vftsim.spec.units import number_and_unit, quantity_of
 
 
@@ -39,7 +40,8 @@ def _below(node: Any, key: str, path: str) -> Any:
         return node[key]
     if isinstance(node, Spec) and key in type(node).model_fields:
         return getattr(node, key)
-    raise UsageError(f"the model has no key '{path}'")
+    there = node if isinstance(node, Mapping) else type(node).model_fields if isinstance(node, Spec) else ()
+    raise UsageError(f"the model has no key '{path}'{did_you_mean(key, there)}")
 
 
 def _replaced(node: Any, keys: list[str], value: Any, path: str) -> Any:
