@@ -18,7 +18,6 @@ from vftsim.platform.io.parameters import IoPathSpec
 from vftsim.spec import Spec, format_duration
 from vftsim.spec.suggest import listing
 from vftsim.spec.units import BYTE_COUNT, format_rate
-from vftsim.workloads.gaps import LoadProfileSpec
 from vftsim.workloads.parts import ApplicationSpec
 
 _NO_WAY = "no path of its host's domains leads through it"
@@ -84,11 +83,11 @@ def _unseen(spec: ModelSpec) -> Iterator[str]:
     for name, workload in spec.workloads.items():
         test_ns = min(workload.test_ns(), spec.longest_ns)
         measured_ns = (0, test_ns) if test_ns else (spec.measure.warm_up, spec.longest_ns)
-        for key, load in ((name, workload), (f"{name}.steps", getattr(workload, "steps", None))):
-            if isinstance(load, LoadProfileSpec) and (peak := load.unseen_peak(*load.counted_ns(*measured_ns))):
+        for key, load in workload.load_profiles().items():
+            if peak := load.unseen_peak(*load.counted_ns(*measured_ns)):
                 begin, end = map(format_duration, load.counted_ns(*measured_ns))
                 yield (
-                    f"workloads.{key}.load_profile: its {peak.rate:g} % come when nothing is measured, and figures are "
+                    f"workloads.{name}.{key}: its {peak.rate:g} % come when nothing is measured, and figures are "
                     f"of {begin} to {end} of its {format_duration(load.profile_ns)}"
                 )
 

@@ -5,6 +5,13 @@ from dataclasses import dataclass
 SHORT_SHARE = 0.001
 """Less than this share is rounding: the last packet of a test, one that waits for a card at the end."""
 
+FEWEST_SERVED = 2000
+"""Requests by which it is judged whether answers keep up: by chance some dozens more are under way at the end."""
+
+UNANSWERED = "Without an answer by the end"
+MOST_UNANSWERED = 0.1
+"""Share of what was offered that may be under way at the end before a word is said of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:

@@ -23,7 +23,8 @@ from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import format_duration
 from vftsim.workloads.arrivals import Source
 from vftsim.workloads.common import Assembly, add_application
-from vftsim.workloads.offer import Offer
+from vftsim.workloads.gaps import LoadProfileSpec
+from vftsim.workloads.offer import MOST_UNANSWERED, UNANSWERED, Offer
 from vftsim.workloads.wire import Wire
 
 RecordT = TypeVar("RecordT", bound=Record)
@@ -432,14 +433,6 @@ class RunProfile:
         return self.length_ns / 1e9
 
 
-FEWEST_SERVED = 2000
-"""Requests by which it is judged whether answers keep up: by chance some dozens more are under way at the end."""
-
-UNANSWERED = "Without an answer by the end"
-MOST_UNANSWERED = 0.1
-"""Share of what was offered that may be under way at the end before a word is said of it."""
-
-
 class WorkloadSpec(Spec):
     """Base of the workloads' parameters."""
 
@@ -496,6 +489,10 @@ class WorkloadSpec(Spec):
     def without_effect(self) -> Mapping[str, str]:
         """Return the keys (dotted where nested) that nothing reads as it stands, each with the reason."""
         return {}
+
+    def load_profiles(self) -> Mapping[str, LoadProfileSpec]:
+        """Return what may have a load profile, by the profile's key."""
+        return {"load_profile": self} if isinstance(self, LoadProfileSpec) else {}
 
     def unanswered(self, offered: int, over: int, measured_ns: int, unit: str) -> Offer | None:
         """Return what was over of what was offered, if the measured time is too short for the rest to fail."""

@@ -34,10 +34,8 @@ from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePer
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
-from vftsim.workloads.offer import Offer
+from vftsim.workloads.offer import FEWEST_SERVED, UNANSWERED, Offer
 from vftsim.workloads.parts import (
-    FEWEST_SERVED,
-    UNANSWERED,
     WORKLOADS,
     ApplicationSpec,
     Driver,

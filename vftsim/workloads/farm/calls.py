@@ -39,9 +39,8 @@ from vftsim.workloads.farm import records as farm
 from vftsim.workloads.farm.forwarding import end_forwarding, look_after_forwarded
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
 from vftsim.workloads.gaps import LoadProfileSpec, next_gap_ns
-from vftsim.workloads.offer import Offer
+from vftsim.workloads.offer import FEWEST_SERVED, Offer
 from vftsim.workloads.parts import (
-    FEWEST_SERVED,
     WORKLOADS,
     ApplicationSpec,
     Driver,

@@ -10,6 +10,7 @@ from vftsim.platform.io.link import never_fits
 from vftsim.spec import format_duration
 from vftsim.spec.units import S
 from vftsim.workloads.common import fill_row
+from vftsim.workloads.gaps import LoadProfileSpec
 from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import benches
@@ -64,6 +65,10 @@ class ImsBenchSpec(BenchParameters):
         """Each load by itself leaves nothing to be counted up."""
         why = "steps.loads gives the load of each step"
         return dict.fromkeys(("steps.initial", "steps.increment"), why) if self.steps.loads else {}
+
+    def load_profiles(self) -> Mapping[str, LoadProfileSpec]:
+        """That of each step."""
+        return {"steps.load_profile": self.steps}
 
     def step_loads(self) -> Sequence[float]:
         return [self.steps.load_of(step) for step in range(self.steps.count)]
