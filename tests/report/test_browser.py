@@ -4,12 +4,18 @@ import pytest
 
 import vftsim
 from tests.report.conftest import COMMANDS
+from vftsim.report.blocks import Bars, Chart, Point, Series
+from vftsim.report.html import page as page_with
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install 'vftsim[browser]' has it")
 
 pytestmark = pytest.mark.thorough
 
 LONGEST_MS = 300.0
+CUT_OFF = """[...document.querySelectorAll('svg text')].filter(text => {
+    const [inner, outer] = [text, text.closest('svg')].map(each => each.getBoundingClientRect());
+    return inner.left < outer.left - 1 || inner.right > outer.right + 1;
+}).map(text => text.textContent)"""
 OTHERS = [kind for kind in COMMANDS if kind != "run"]
 
 
@@ -34,6 +40,7 @@ def test_nobody_objects_to_a_page(browser, made, calibrated, tmp_path, kind):
     for scheme, width in (("light", 1280), ("dark", 400)):
         page, messages, requests = seen(browser, file, scheme, width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(CUT_OFF) == []
         found = [each["id"] for each in axe.Axe().run(page).response["violations"]]
         assert (messages, requests[1:], found) == ([], [], [])
         page.context.close()
@@ -101,3 +108,19 @@ measure: {{warm_up: 0 s, duration: 1 s}}
     page, _, _ = seen(browser, file, "light", 360)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.context.close()
+
+
+def test_a_long_name_of_an_axis_is_whole(browser, tmp_path):
+    """Below the rows it has the width of their names, too."""
+    rows = [Point(0.0, 4.0), Point(1.0, 5.0)]
+    names = ["domains.server.applications.pages", "domains.database.applications.rows"]
+    figures = [
+        Chart("of", "", "request to answer, at the service mean (ms)", [Series("", rows, "dots")], names=names),
+        Bars("of", "what clients wait for in an outage, mean (s)", ["part"], [(name, [1.0]) for name in names]),
+    ]
+    file = tmp_path / "page.html"
+    file.write_text(page_with("names", figures))
+    window, _, _ = seen(browser, file, "light", 768)
+    assert window.locator("svg text").count() > 6
+    assert window.evaluate(CUT_OFF) == []
+    window.context.close()

@@ -32,7 +32,7 @@ _MARKERS = dict(zip("osD^vP*X", "\u25cf\u25a0\u25c6\u25b2\u25bc\u271a\u2605\u271
 _MEASURED = {"x": "\u00d7", "+": "+"}
 """Marks of what is simulated and of what is measured, and the characters like them."""
 _WIDTH_IN, _HEIGHT_IN = 5.4, 3.3
-_LEFT_IN, _NAMES_IN = 0.95, 0.19
+_LEFT_IN, _NAMES_IN, _LETTER_IN = 0.95, 0.19, 0.085
 _LONGEST_NAMES = 24
 _MOST_TICKS = 9
 _WIDE = 1_000.0
@@ -142,7 +142,7 @@ def _placed(chart: Chart | Bars, figure: Figure, left_in: float = 0.0, top_in: f
     """
     names = chart.names if isinstance(chart, Chart) else [label for label, _ in chart.rows]
     longest = max((len(_shortened(name)) for name in names), default=0)
-    labels_in = max(_LEFT_IN if isinstance(chart, Bars) or not names else 0.0, 0.25 + 0.085 * longest)
+    labels_in = max(_LEFT_IN if isinstance(chart, Bars) or not names else 0.0, 0.25 + _LETTER_IN * longest)
     head_in = 0.1 if top_in is None else _head_in(chart)
     height_in = _height_in(chart) - 0.5 - (0.1 if top_in is None else 0.0)
     width, height = figure.get_size_inches()
@@ -207,7 +207,13 @@ def _draw_bars(chart: Bars, axes: Axes) -> None:
     axes.set_yticks(list(places), [_shortened(label) for label, _ in chart.rows])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel(chart.x)
+    _name_x(axes, chart.x)
+
+
+def _name_x(axes: Axes, text: str) -> None:
+    """Name the axis below rows; a name longer than it ends where it ends, with room below the names of the rows."""
+    axis_in = axes.bbox.width / axes.figure.dpi
+    axes.set_xlabel(text, loc="right" if _LETTER_IN * len(text) > axis_in else "center")
 
 
 def _draw_chart(chart: Chart, axes: Axes) -> None:
@@ -230,7 +236,7 @@ def _draw_chart(chart: Chart, axes: Axes) -> None:
     if chart.names:
         axes.set_yticks(range(len(chart.names)), [_shortened(name) for name in chart.names])
         axes.set_ylim(len(chart.names) - 0.5, -0.5)
-        axes.set_xlabel(chart.y)
+        _name_x(axes, chart.y)
         return
     _shade(chart, axes)
     axes.set_xlabel(chart.x)
