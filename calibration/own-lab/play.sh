@@ -3,6 +3,10 @@
 # Proxy on core 1, callers and callee on core 0. Needs kamailio and sip-tester (Debian); writes a folder for each rate.
 # WORKERS=8 gives it so many UDP workers (4), QUOTA=20 at most so many percent of its core (as root, in a control group).
 set -e
+PATH=$PATH:/usr/sbin # where Debian has kamailio
+for program in kamailio sipp taskset pgrep timeout awk; do
+    command -v "$program" >/dev/null || { echo "play.sh: there is no $program; nothing was played" >&2; exit 1; }
+done
 here=$(cd "$(dirname "$0")" && pwd)
 group=
 if [ -n "${QUOTA:-}" ]; then
@@ -27,6 +31,7 @@ taskset -c 0 sipp -sn uas -i 127.0.0.1 -p 5062 -nostdin >/dev/null 2>&1 &
 callee=$!
 trap 'kill $proxy $callee' EXIT
 sleep 2
+[ -s kamailio.pid ] || { echo "play.sh: kamailio did not begin; kamailio.log says why" >&2; exit 1; }
 processes=$(pgrep -P "$(cat kamailio.pid)" | sed 's:.*:/proc/&/stat:')
 
 for rate in "$@"; do

@@ -1,6 +1,8 @@
 """A user's own calibration: names of environments are free, paths are relative to the file that names them."""
 
 import csv
+import shutil
+import subprocess
 
 import pytest
 
@@ -127,3 +129,19 @@ def test_half_a_mix_is_refused(lab):
         measured(lab / "data", "lab_42")
     (lab / "data" / "steps.csv").write_text("env,phase,calls\nlab_42,step_1,1.0\n")
     assert measured(lab / "data", "lab_42") == {("step_1", "touches"): 13.0}
+
+
+def test_the_script_that_plays_says_which_program_is_missing(tmp_path):
+    """Nothing is begun or written without it."""
+    script = shipped_dir("calibration") / "own-lab" / "play.sh"
+    played = subprocess.run(
+        [shutil.which("sh") or "sh", str(script), "100"],
+        cwd=tmp_path,
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (played.returncode, played.stdout, [*tmp_path.iterdir()]) == (1, "", [])
+    assert played.stderr.startswith("play.sh: there is no ")
+    assert len(played.stderr.splitlines()) == 1

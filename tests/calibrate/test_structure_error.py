@@ -89,7 +89,7 @@ def test_a_prediction_has_the_range_beside_its_own(tmp_path, capsys):
     assert figure["learned_from"] == 2
     assert main(words) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "of the errors of 2 to 2 held-out figures" in out
+    assert "of the errors of 2 held-out figures" in out
     assert "of fewer than 19 it holds less" in out
 
 

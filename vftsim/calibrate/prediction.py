@@ -414,8 +414,9 @@ def _remarks(prediction: Prediction) -> list[str]:
         )
     counts = [figure.learned_from for figure in listed if figure.learned_from]
     if counts:
+        number = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
         lines.append(
-            f"With structure error: the wider of that range and of the errors of {min(counts)} to {max(counts)} "
+            f"With structure error: the wider of that range and of the errors of {number} "
             "held-out figures of the same kind; it holds nine of ten if further ones err as those did"
         )
         if min(counts) < ENOUGH:
