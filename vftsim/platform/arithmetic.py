@@ -11,7 +11,7 @@ TOO_MUCH_TIME = Failure("times that are added up come to more than 146 years; me
 
 
 @part
-def with_time(sim: Sim, sum_ns: int, more_ns: int) -> int:
+def add_time(sim: Sim, sum_ns: int, more_ns: int) -> int:
     """Return a sum of times with one more; where they pass 64 bits the run ends."""
     if sum_ns + more_ns > MOST_TIME_NS:
         fail(sim, TOO_MUCH_TIME)

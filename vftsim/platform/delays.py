@@ -10,7 +10,7 @@ import numpy as np
 
 from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail, part
 from vftsim.kernel.columns import write_columns
-from vftsim.platform.arithmetic import with_time
+from vftsim.platform.arithmetic import add_time
 from vftsim.stats import DelayHistogram
 from vftsim.stats.histogram import BUCKET_ENDS_NS
 
@@ -64,7 +64,7 @@ def add_delay(sim: Sim, row: int, value_ns: int) -> None:
         delay.min_ns = value_ns
     delay.max_ns = max(delay.max_ns, value_ns)
     delay.counted += 1
-    delay.sum_ns = with_time(sim, delay.sum_ns, value_ns)
+    delay.sum_ns = add_time(sim, delay.sum_ns, value_ns)
     delay.buckets[bucket_of(sim, value_ns)] += 1
     add_square(delay, value_ns)
 

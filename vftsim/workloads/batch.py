@@ -22,7 +22,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.cpu.jobs import continue_or_submit_for, known_process, submit_from_outside
+from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay_since, histogram
 from vftsim.platform.io.disk import READ, begin_wait, hold_request
@@ -69,11 +69,11 @@ class Batch(Record):
 class BatchProcess(Record):
     """One process: ``left`` disk operations of its transaction, ``planned`` the event that it waits for.
 
-    It is ``known_as`` a process of the guest.
+    ``guest_process`` is its row among the processes of the guest.
     """
 
     row: int
-    known_as: int
+    guest_process: int
     batch: int
     begin_ns: int
     left: int
@@ -94,8 +94,8 @@ def compute(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: int) -> N
     """Do the next share of a transaction's computation, after what taking note of the disk has cost."""
     demand_ns = logging_ns + next_share_ns(sim, batch, process)
     domain, is_on_disk = domains(sim)[batch.domain], batch.disk_operations > 0 and batch.think_ns == 0
-    process.known_as = known_process(sim, domain, process.known_as, is_on_disk)
-    submit_from_outside(sim, domain, process.known_as, demand_ns, on_computed, process.row, batch.row)
+    process.guest_process = ensure_process(sim, domain, process.guest_process, is_on_disk)
+    submit_from_outside(sim, domain, process.guest_process, demand_ns, on_computed, process.row, batch.row)
 
 
 @part
@@ -106,7 +106,7 @@ def keep_computing(sim: Sim, batch: Batch, process: BatchProcess, logging_ns: in
     """
     demand_ns = logging_ns + next_share_ns(sim, batch, process)
     domain = domains(sim)[batch.domain]
-    continue_or_submit_for(sim, domain, process.known_as, True, demand_ns, on_computed, process.row, batch.row)
+    continue_or_submit_for(sim, domain, process.guest_process, True, demand_ns, on_computed, process.row, batch.row)
 
 
 @part

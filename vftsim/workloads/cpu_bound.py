@@ -12,7 +12,7 @@ from pydantic import Field
 
 from vftsim.kernel import EventKind, Record, Sim, Table, at, entry, event, part
 from vftsim.platform.arithmetic import nearest
-from vftsim.platform.cpu.jobs import continue_or_submit_for, known_process, submit_from_outside
+from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
 from vftsim.spec.units import Percent, PositiveDurationNs
@@ -68,7 +68,7 @@ def on_burst(sim: Sim, cpu_bound_row: int, token: int) -> None:
         return
     demand_ns = begin_burst(sim, cpu_bound)
     domain = domains(sim)[cpu_bound.domain]
-    cpu_bound.process = known_process(sim, domain, cpu_bound.process, False)
+    cpu_bound.process = ensure_process(sim, domain, cpu_bound.process, False)
     if cpu_bound.by_clock:
         submit_from_outside(sim, domain, cpu_bound.process, demand_ns, on_look, cpu_bound_row, 0)
     else:

@@ -16,7 +16,7 @@ from pydantic import Field
 from vftsim.kernel import Record, Sim, Table, entry, part
 from vftsim.kernel.inputs import draw
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.cpu.jobs import continue_or_submit_for, known_process, submit_for
+from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process, submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, flush, forget, read, transfer_done, write
 from vftsim.platform.io.packet import Application, application, lose_state, set_overhead
@@ -51,10 +51,10 @@ class DiskBound(Record):
 
 
 class Process(Record):
-    """A process of a program, ``known_as`` one of the guest; ``unflushed`` writes since it has waited for a flush."""
+    """A process of a program, ``guest_process`` of the guest; ``unflushed`` writes since it waited for a flush."""
 
     owner: int
-    known_as: int
+    guest_process: int
     unflushed: int
     is_flushing: bool
 
@@ -83,8 +83,8 @@ def compute(sim: Sim, row: int) -> None:
     process = processes(sim)[row]
     disk_bound = disk_bounds(sim)[process.owner]
     domain = domains(sim)[disk_bound.domain]
-    process.known_as = known_process(sim, domain, process.known_as, True)
-    submit_for(sim, domain, process.known_as, next_work_ns(sim, disk_bound), on_computed, row, 0)
+    process.guest_process = ensure_process(sim, domain, process.guest_process, True)
+    submit_for(sim, domain, process.guest_process, next_work_ns(sim, disk_bound), on_computed, row, 0)
 
 
 @work_done
@@ -100,7 +100,7 @@ def on_computed(sim: Sim, process_row: int, argument: int) -> None:
         count_transfer(sim, disk_bound)
         if not must_wait_for_flush(sim, disk_bound, process, process_row):
             domain, demand_ns = domains(sim)[disk_bound.domain], next_work_ns(sim, disk_bound)
-            continue_or_submit_for(sim, domain, process.known_as, True, demand_ns, on_computed, process_row, 0)
+            continue_or_submit_for(sim, domain, process.guest_process, True, demand_ns, on_computed, process_row, 0)
 
 
 @part

@@ -40,7 +40,7 @@ from vftsim.platform.io.ring import Ring, keep_slot
 from vftsim.spec.units import DurationNs
 from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, send_or_wait, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
-from vftsim.workloads.threads import hands, let_all_idle, let_idle, take_thread
+from vftsim.workloads.threads import release_thread, release_threads, serving_threads, take_thread
 
 
 class Pool(Record):
@@ -87,7 +87,7 @@ def start_packet(sim: Sim, pool: Pool, packet: int, is_running: bool) -> None:
     plain_ns = pool.packet_cost_ns + ports(sim)[packets(sim)[packet].port].transmit_ns
     demand_ns = with_overhead_ns(sim, pool.program, plain_ns, 1)
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-    domain, process = domains(sim)[pool.domain], hands(sim)[packet].process
+    domain, process = domains(sim)[pool.domain], serving_threads(sim)[packet].process
     continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_answer_ready, packet, pool.row)
 
 
@@ -98,7 +98,7 @@ def on_answer_ready(sim: Sim, packet: int, argument: int) -> None:
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     packet_list.remove(sim, pool.in_hand, packet)
     # Read before it is sent: then it belongs to its path.
-    process = hands(sim)[packet].process
+    process = serving_threads(sim)[packet].process
     if send_or_wait(sim, packet):
         take_next(sim, pool, process, True)
     else:
@@ -109,7 +109,7 @@ def on_answer_ready(sim: Sim, packet: int, argument: int) -> None:
 def resume_sending(sim: Sim, program: Application, packet: int) -> None:
     """Send the answer of a thread that slept with it, and resume the thread."""
     pool = pools(sim)[program.state_row]
-    process = hands(sim)[packet].process
+    process = serving_threads(sim)[packet].process
     if send_or_wait(sim, packet):
         pool.blocked -= 1
         take_next(sim, pool, process, False)
@@ -123,9 +123,9 @@ def take_next(sim: Sim, pool: Pool, process: int, is_running: bool) -> None:
     packet = packet_list.pop(sim, pool.socket.packets)
     if packet == 0:
         pool.active -= 1
-        let_idle(sim, pool.idle, process)
+        release_thread(sim, pool.idle, process)
     else:
-        hands(sim)[packet].process = process
+        serving_threads(sim)[packet].process = process
         start_packet(sim, pool, packet, is_running)
 
 
@@ -146,7 +146,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
     """Lose the packets in the socket and in threads' hands; those that threads slept with were lost with their ring."""
     pool = pools(sim)[program.state_row]
     drop_all(sim, pool.socket.packets, pool.lost)
-    let_all_idle(sim, pool.idle, pool.in_hand)
+    release_threads(sim, pool.idle, pool.in_hand)
     drop_all(sim, pool.in_hand, pool.lost)
     pool.active = 0
     pool.blocked = 0

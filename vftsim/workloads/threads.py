@@ -6,39 +6,39 @@ and all of this is 0 there.  Threads that sleep in the send call when a machine 
 """
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
-from vftsim.platform.cpu.jobs import known_process
+from vftsim.platform.cpu.jobs import ensure_process
 from vftsim.platform.cpu.processes import processes
 from vftsim.platform.cpu.records import Domain
 from vftsim.platform.io.packet import packets
 
 
-class Hand(Record):
-    """The process of the thread that has a packet in hand."""
+class ServingThread(Record):
+    """The process of the thread that serves a packet."""
 
     process: int
 
 
-hands = Table("thread_hands", Hand, beside=packets)
+serving_threads = Table("serving_threads", ServingThread, beside=packets)
 idle_list = Chain(processes, "idle")
 
 
 @part
 def take_thread(sim: Sim, domain: Domain, idle: Fifo, packet: int) -> None:
     """Have an idle thread of a program take a packet in hand."""
-    hands(sim)[packet].process = known_process(sim, domain, idle_list.pop(sim, idle), False)
+    serving_threads(sim)[packet].process = ensure_process(sim, domain, idle_list.pop(sim, idle), False)
 
 
 @part
-def let_idle(sim: Sim, idle: Fifo, process: int) -> None:
+def release_thread(sim: Sim, idle: Fifo, process: int) -> None:
     """Let a thread wait for what comes."""
     if process != 0:
         idle_list.push(sim, idle, process)
 
 
 @part
-def let_all_idle(sim: Sim, idle: Fifo, in_hand: Fifo) -> None:
+def release_threads(sim: Sim, idle: Fifo, in_hand: Fifo) -> None:
     """Let the threads wait that have these packets in hand: they are lost."""
     row = in_hand.first
     while row != 0:
-        let_idle(sim, idle, hands(sim)[row].process)
+        release_thread(sim, idle, serving_threads(sim)[row].process)
         row = packets(sim)[row].link

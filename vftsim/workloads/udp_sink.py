@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
-from vftsim.platform.cpu.jobs import continue_or_submit_for, known_process
+from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import (
     Application,
@@ -120,7 +120,7 @@ def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow, is_running: bool) -> N
     if flow.packet != 0:
         demand_ns = with_overhead_ns(sim, udp_sink.program, udp_sink.read_cost_ns, 0)
         domain = domains(sim)[udp_sink.domain]
-        flow.process = known_process(sim, domain, flow.process, False)
+        flow.process = ensure_process(sim, domain, flow.process, False)
         continue_or_submit_for(sim, domain, flow.process, is_running, demand_ns, on_read, flow.row, udp_sink.row)
 
 

@@ -7,7 +7,7 @@ manager) and for the hypervisor's own work on storage and management traffic.
 from pydantic import Field, model_validator
 
 from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, entry, event, part
-from vftsim.platform.cpu.jobs import known_process, submit_from_outside
+from vftsim.platform.cpu.jobs import ensure_process, submit_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.spec import DurationNs, PositiveDurationNs, Spec
 
@@ -74,7 +74,7 @@ def begin_period(sim: Sim, row: int) -> None:
     load = cyclic_loads(sim)[row]
     if load.busy_ns > 0:
         domain = domains(sim)[load.domain]
-        load.process = known_process(sim, domain, load.process, False)
+        load.process = ensure_process(sim, domain, load.process, False)
         submit_from_outside(sim, domain, load.process, int(load.busy_ns * load.execution), on_done, row, 0)
     at(sim, sim.now_ns + load.period_ns, EventKind.TIMER, load.entity, on_period, row)
 

@@ -70,7 +70,7 @@ def add_job(sim: Sim, domain: Domain, row: int) -> None:
 
 
 @part
-def known_process(sim: Sim, domain: Domain, process: int, sleeps_on_disk: bool) -> int:
+def ensure_process(sim: Sim, domain: Domain, process: int, sleeps_on_disk: bool) -> int:
     """Return a program's process as its guest's scheduler knows it, a new one for 0; 0 where that knows jobs only."""
     return process if process != 0 else guest_scheduler.new_process(sim, domain, sleeps_on_disk)
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from vftsim.kernel import Chain, Engine, Kind, Record, Sim, Sort, Table, entry, part
 from vftsim.outcome import Outcome, attribute, declare
-from vftsim.platform.arithmetic import with_time
+from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import Application, application, applications
@@ -219,8 +219,8 @@ def begin_change(sim: Sim, disk: Disk, request: WaitingRequest) -> bool:
 def count_requests(sim: Sim, disk: Disk, present: int, busy: int) -> None:
     """Note that so many requests more are at a disk from now on, and that so many disks more serve one."""
     passed_ns = sim.now_ns - disk.counted_ns
-    disk.present_ns = with_time(sim, disk.present_ns, disk.present * passed_ns)
-    disk.busy_ns = with_time(sim, disk.busy_ns, disk.busy * passed_ns)
+    disk.present_ns = add_time(sim, disk.present_ns, disk.present * passed_ns)
+    disk.busy_ns = add_time(sim, disk.busy_ns, disk.busy * passed_ns)
     disk.counted_ns = sim.now_ns
     disk.present += present
     disk.busy += busy

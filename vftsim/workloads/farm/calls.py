@@ -36,7 +36,7 @@ from vftsim.spec.units import ByteCount, DurationNs, PositiveDurationNs, RatePer
 from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import new_packet
 from vftsim.workloads.farm import records as farm
-from vftsim.workloads.farm.forwarding import end_forwarding, look_after_forwarded
+from vftsim.workloads.farm.forwarding import end_forwarding, start_timer_a
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
 from vftsim.workloads.gaps import LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, Offer
@@ -194,7 +194,7 @@ def on_caller(sim: Sim, call_row: int, token: int) -> None:
         return
     call.timer = 0
     load = farm.loads(sim)[call.load]
-    look_after_forwarded(sim, call)
+    start_timer_a(sim, call)
     if call.due_ns > sim.now_ns:
         recheck_at(sim, call, call.due_ns)
     elif call.stage == farm.ESTABLISHED:

@@ -17,7 +17,7 @@ _BOOTS = 1 << 20
 
 
 @part
-def boot_of(server: farm.FarmServer) -> int:
+def boot_key(server: farm.FarmServer) -> int:
     """Return what tells a server and its present boot from all others."""
     return server.row * _BOOTS + server.boots + 1
 
@@ -35,11 +35,11 @@ def begin_forwarding(sim: Sim, server: farm.FarmServer, packet: int) -> None:
     call.forward_timer = 0
     # The caller's own event looks after it as well, and nearly always finds it answered.
     if call.timer == 0 or call.timer_ns > sim.now_ns + load.t1_ns:
-        look_after_forwarded(sim, call)
+        start_timer_a(sim, call)
 
 
 @part
-def look_after_forwarded(sim: Sim, call: farm.Call) -> None:
+def start_timer_a(sim: Sim, call: farm.Call) -> None:
     """Plan to send an INVITE again whose answer has not come (timer A)."""
     if call.forward_wait_ns > 0 and call.forward_timer == 0:
         due_ns = max(sim.now_ns, call.forwarded_ns + call.forward_wait_ns)
@@ -60,7 +60,7 @@ def on_retransmission(sim: Sim, call_row: int, token: int) -> None:
     if token != call.forward_timer:
         return
     load, server = farm.loads(sim)[call.load], farm.servers(sim)[call.forwarded_by]
-    if call.known != boot_of(server) or call.known_serial != call.uses:
+    if call.known != boot_key(server) or call.known_serial != call.uses:
         return
     invite = farm.KINDS * call.uses + farm.Message.INVITE
     row = new_packet(sim, load.flow, call.front, call.row, call.row, invite, load.message_size_bytes)

@@ -20,7 +20,7 @@ from pydantic import Field
 from vftsim.errors import ConservationError
 from vftsim.kernel import Sim, part
 from vftsim.outcome import Outcome, declare
-from vftsim.platform.arithmetic import with_time
+from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.disk import disks, forget, read, transfer_done
@@ -56,10 +56,10 @@ from vftsim.workloads.common import (
     send_or_wait,
 )
 from vftsim.workloads.farm import records as farm
-from vftsim.workloads.farm.forwarding import begin_forwarding, boot_of, end_forwarding
+from vftsim.workloads.farm.forwarding import begin_forwarding, boot_key, end_forwarding
 from vftsim.workloads.farm.requests import end_request, is_over, is_taken, make_request, on_repeat
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, PeerRoute, Program, Wiring
-from vftsim.workloads.threads import hands, let_all_idle, let_idle, take_thread
+from vftsim.workloads.threads import release_thread, release_threads, serving_threads, take_thread
 
 BLOCK_BYTES = 4096
 """A disk operation: a block of the shared file system (the record's mkfs.xfs, 4 kB)."""
@@ -123,7 +123,7 @@ def begin(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> N
     if message == farm.Message.RINGING or message == farm.Message.OK:
         note_answer(sim, server, packet)
     demand_ns = demand_of(sim, server, operation, visit.is_repeat)
-    domain, process = domains(sim)[server.domain], hands(sim)[packet].process
+    domain, process = domains(sim)[server.domain], serving_threads(sim)[packet].process
     continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_worked, packet, server.row)
 
 
@@ -150,7 +150,7 @@ def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
     """Tell whether the server has taken this call's INVITE since it was booted, and remember it."""
     invite = packets(sim)[packet]
     call = farm.calls(sim)[invite.stream]
-    known, serial = boot_of(server), farm.serial_of(invite.message)
+    known, serial = boot_key(server), farm.serial_of(invite.message)
     # The row may be another call's by now: the INVITE of one that was given up says nothing of that of the next.
     if serial < call.known_serial:
         is_known = call.late == known and call.late_serial == serial
@@ -252,7 +252,7 @@ def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> 
     server.active -= 1
     count_handled(sim, server, farm.visits(sim)[packet])
     # Before it leaves: the packet belongs to its path then, and its visit to whoever takes it next.
-    is_repeat, process = farm.visits(sim)[packet].is_repeat, hands(sim)[packet].process
+    is_repeat, process = farm.visits(sim)[packet].is_repeat, serving_threads(sim)[packet].process
     farm.visits(sim)[packet].serial = 0
     if is_repeat:
         discard(sim, packet)
@@ -260,9 +260,9 @@ def finish(sim: Sim, server: farm.FarmServer, packet: int, is_running: bool) -> 
         send_result(sim, server, packet)
     following = packet_list.pop(sim, server.waiting) if server.active < server.threads else 0
     if following == 0:
-        let_idle(sim, server.idle, process)
+        release_thread(sim, server.idle, process)
     else:
-        hands(sim)[following].process = process
+        serving_threads(sim)[following].process = process
         begin(sim, server, following, is_running)
 
 
@@ -271,7 +271,7 @@ def count_handled(sim: Sim, server: farm.FarmServer, visit: farm.Visit) -> None:
     """Count a message that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= server.warmup_ns:
         server.handled += 1
-        server.busy_ns = with_time(sim, server.busy_ns, sim.now_ns - max(visit.begin_ns, server.warmup_ns))
+        server.busy_ns = add_time(sim, server.busy_ns, sim.now_ns - max(visit.begin_ns, server.warmup_ns))
 
 
 @part
@@ -335,7 +335,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
     server.boots += 1
     server.active = 0
     drop_all(sim, server.waiting, server.lost_in_boot)
-    let_all_idle(sim, server.idle, server.in_hand)
+    release_threads(sim, server.idle, server.in_hand)
     while server.in_hand.length > 0:
         packet = packet_list.pop(sim, server.in_hand)
         farm.visits(sim)[packet].serial = 0

@@ -4,7 +4,7 @@ Rules: :mod:`vftsim.workloads.service`.
 """
 
 from vftsim.kernel import EventKind, Sim, at, event, part
-from vftsim.platform.arithmetic import with_time
+from vftsim.platform.arithmetic import add_time
 from vftsim.platform.cpu.jobs import continue_or_submit_for, interrupt_from_outside
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.delays import add_delay, add_delay_since
@@ -48,7 +48,7 @@ from vftsim.workloads.service.records import (
     services,
     visits,
 )
-from vftsim.workloads.threads import hands, let_all_idle, let_idle, take_thread
+from vftsim.workloads.threads import release_thread, release_threads, serving_threads, take_thread
 
 
 @service.implements(receive)
@@ -103,7 +103,7 @@ def begin(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     plain_ns = duration_ns(sim, service.demands, service.demand_ns)
     demand_ns = with_overhead_ns(sim, service.program, plain_ns, outputs_of(port)) + port.transmit_ns
     mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-    domain, process = domains(sim)[service.domain], hands(sim)[packet].process
+    domain, process = domains(sim)[service.domain], serving_threads(sim)[packet].process
     continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_computed, packet, service.row)
 
 
@@ -127,7 +127,7 @@ def continue_request(sim: Sim, service: Service, packet: int, is_running: bool) 
     demand_ns = making_ns(sim, service, visit)
     if demand_ns > 0:
         mark(sim, packet, PROGRAM_TAKEN, 0, sim.now_ns, demand_ns)
-        domain, process = domains(sim)[service.domain], hands(sim)[packet].process
+        domain, process = domains(sim)[service.domain], serving_threads(sim)[packet].process
         continue_or_submit_for(sim, domain, process, is_running, demand_ns, on_calls_made, packet, service.row)
     else:
         send_planned(sim, service, visit)
@@ -258,7 +258,7 @@ def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
     if visit.has_failed:
         answer.message = -answer.message
     # Read before it is sent: then it belongs to its path.
-    process = hands(sim)[packet].process
+    process = serving_threads(sim)[packet].process
     if send_or_wait(sim, packet):
         take_next(sim, service, process, is_running)
     else:
@@ -269,7 +269,7 @@ def finish(sim: Sim, service: Service, packet: int, is_running: bool) -> None:
 def count_request(sim: Sim, service: Service, visit: Visit) -> None:
     """Count a request that leaves, and the time for which it has kept a thread."""
     if sim.now_ns >= service.warmup_ns:
-        service.busy_ns = with_time(sim, service.busy_ns, sim.now_ns - max(visit.begin_ns, service.warmup_ns))
+        service.busy_ns = add_time(sim, service.busy_ns, sim.now_ns - max(visit.begin_ns, service.warmup_ns))
         if visit.has_failed:
             service.failed += 1
         else:
@@ -287,9 +287,9 @@ def take_next(sim: Sim, service: Service, process: int, is_running: bool) -> Non
     packet = packet_list.pop(sim, service.waiting)
     if packet == 0:
         service.active -= 1
-        let_idle(sim, service.idle, process)
+        release_thread(sim, service.idle, process)
     else:
-        hands(sim)[packet].process = process
+        serving_threads(sim)[packet].process = process
         begin(sim, service, packet, is_running)
 
 
@@ -299,7 +299,7 @@ def send_again(sim: Sim, program: Application, packet: int) -> None:
     server = services(sim)[program.state_row]
     # Read before it is sent: then it belongs to its path.
     is_call = packets(sim)[packet].flow == server.flow
-    process = hands(sim)[packet].process
+    process = serving_threads(sim)[packet].process
     if send_or_wait(sim, packet) and not is_call:
         server.blocked -= 1
         take_next(sim, server, process, False)
@@ -314,7 +314,7 @@ def lose_memory(sim: Sim, program: Application) -> None:
     server = services(sim)[program.state_row]
     server.lost += server.waiting.length + server.active
     drop_all(sim, server.waiting, server.lost_in_boot)
-    let_all_idle(sim, server.idle, server.in_hand)
+    release_threads(sim, server.idle, server.in_hand)
     while server.in_hand.length > 0:
         packet = packet_list.pop(sim, server.in_hand)
         close_all(sim, visits(sim)[packet])

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from vftsim.kernel import Chain, EventKind, Fifo, Record, Sim, Table, at, event, part
-from vftsim.platform.cpu.jobs import continue_or_submit_for, known_process
+from vftsim.platform.cpu.jobs import continue_or_submit_for, ensure_process
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.marks import ENDED, PROGRAM_DONE, PROGRAM_TAKEN
 from vftsim.platform.io.packet import (
@@ -93,7 +93,7 @@ def serve(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, connection: Connection,
     """Let a process do what is next, or sleep: one that is running continues."""
     connection.is_busy = True
     domain = domains(sim)[tcp_program.domain]
-    connection.process = known_process(sim, domain, connection.process, False)
+    connection.process = ensure_process(sim, domain, connection.process, False)
     process, argument = connection.process, tcp_program.row
     if connection.queue.length > 0:
         connection.packet = packet_list.pop(sim, connection.queue)

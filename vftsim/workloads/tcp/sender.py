@@ -104,7 +104,7 @@ def take_acknowledgement(
         if connection.nxt > connection.una:
             set_timer(sim, connection, on_due)
     elif expected == connection.una and connection.nxt > connection.una:
-        duplicated(bulk, connection)
+        take_duplicate_ack(bulk, connection)
 
 
 @part
@@ -142,7 +142,7 @@ def grow(connection: Connection, count: int) -> None:
 
 
 @part
-def duplicated(bulk: Bulk, connection: Connection) -> None:
+def take_duplicate_ack(bulk: Bulk, connection: Connection) -> None:
     """Take in a duplicate acknowledgement; of segments handled together it tells how many have come."""
     connection.duplicates += 1
     if bulk.most_segments > 1:

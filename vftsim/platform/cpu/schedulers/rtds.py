@@ -48,7 +48,7 @@ class RtdsHost(Record):
 class RtdsVcpu(Record):
     """A vCPU's server; ``level`` 0 is the highest.
 
-    ``is_due``: its period has just ended, and ``had_none``: it had no budget.
+    ``is_due``: its period has just ended, and ``was_depleted``: it had no budget.
     """
 
     period_ns: int
@@ -56,7 +56,7 @@ class RtdsVcpu(Record):
     has_extratime: bool
     level: int
     is_due: bool
-    had_none: bool
+    was_depleted: bool
 
 
 rtds_hosts = Table("rtds_hosts", RtdsHost, beside=hosts)
@@ -167,16 +167,16 @@ def refill_all(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         rtds_vcpu = rtds_vcpus(sim)[row]
         period = deadlines(sim)[row]
         rtds_vcpu.is_due = period.alarm != 0 and period.deadline_ns <= sim.now_ns
-        rtds_vcpu.had_none = period.left_ns == 0
+        rtds_vcpu.was_depleted = period.left_ns == 0
         if rtds_vcpu.is_due:
             begin_period(sim, host, vcpus(sim)[row])
     for row in range(host.first_vcpu, host.first_vcpu + host.vcpus):
         if rtds_vcpus(sim)[row].is_due:
-            look_around(sim, host, vcpus(sim)[row])
+            tickle_after_refill(sim, host, vcpus(sim)[row])
 
 
 @part
-def look_around(sim: Sim, host: Host, vcpu: Vcpu) -> None:
+def tickle_after_refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
     """Let the first that waits pre-empt if it is more urgent than one that runs; let one that had no budget run."""
     candidate = vcpu
     if shared_queue.queue_vcpus(sim)[vcpu.row].current_on != 0:
@@ -184,7 +184,7 @@ def look_around(sim: Sim, host: Host, vcpu: Vcpu) -> None:
         if first == 0 or not shared_queue.is_more_urgent(sim, host, vcpus(sim)[first], vcpu):
             return
         candidate = vcpus(sim)[first]
-    elif not rtds_vcpus(sim)[vcpu.row].had_none:
+    elif not rtds_vcpus(sim)[vcpu.row].was_depleted:
         return
     pcpu = shared_queue.find_pcpu(sim, host, candidate)
     if pcpu != 0:

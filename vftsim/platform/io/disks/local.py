@@ -108,7 +108,7 @@ class LocalDisk(Record):
 class Request(Record):
     """Something a disk is asked for; ``program`` 0: nobody waits.
 
-    ``is_dirty``: it comes from the page cache; ``is_nobodys``: the domain was booted since.
+    ``is_dirty``: it comes from the page cache; ``is_orphaned``: the domain was booted since.
     """
 
     link: int
@@ -119,7 +119,7 @@ class Request(Record):
     asked_ns: int
     replica_ns: int
     is_dirty: bool
-    is_nobodys: bool
+    is_orphaned: bool
 
 
 local_disks = Table("local_disks", LocalDisk, beside=disks)
@@ -199,7 +199,7 @@ def forget_local(sim: Sim, disk: Disk) -> None:
     count_requests(sim, disk, -lose_requests(sim, local_disk, local_disk.queue), 0)
     if local_disk.in_service != 0:
         requests(sim)[local_disk.in_service].program = 0
-        requests(sim)[local_disk.in_service].is_nobodys = True
+        requests(sim)[local_disk.in_service].is_orphaned = True
 
 
 @part
@@ -235,7 +235,7 @@ def new_request(sim: Sim, operation: int, program: int, tag: int, size_bytes: in
     request.asked_ns = sim.now_ns
     request.replica_ns = 0
     request.is_dirty = False
-    request.is_nobodys = False
+    request.is_orphaned = False
     return row
 
 
@@ -283,10 +283,10 @@ def on_served(sim: Sim, disk_row: int, token: int) -> None:
     # Read before the row is free: a program that hears of the end may ask again, and get this very row.
     program, tag, replica_ns = requests(sim)[row].program, requests(sim)[row].tag, requests(sim)[row].replica_ns
     size_bytes, is_read = requests(sim)[row].size_bytes, requests(sim)[row].operation == READ
-    is_nobodys = requests(sim)[row].is_nobodys
+    is_orphaned = requests(sim)[row].is_orphaned
     requests.free(sim, row)
     serve_next(sim, disk)
-    if not is_nobodys:
+    if not is_orphaned:
         end_transfer(sim, disk, program, tag, size_bytes, is_read, replica_ns)
 
 
