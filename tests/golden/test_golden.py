@@ -29,7 +29,8 @@ a frame's time has beyond whole ns goes to the next one (1.5 and 60 Mbit/s: ``na
 for room keep their turn on it, and are no drops (``ft-crash-outputs-on-the-way``, ``ft-shared-slow-card``).
 By what a pending interrupt is: a card counts no other before the guest comes to it (``nic.sut.interrupts`` of six).
 By the rate and the queue of a line that one workload overfills: 98 Mbit/s on 60 queue for 35 ms, and are lost
-(``media-slow-link``).
+(``media-slow-link``).  By Xen's ``repl_timer_handler``: one that runs goes on at the end of a period, unless the first
+that waits is more urgent (``media-rtds``, ``virtual-shared-core-rtds``).
 """
 
 from typing import Any
