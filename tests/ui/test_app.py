@@ -212,6 +212,7 @@ def test_a_mistake_is_said_where_it_was_made(page):
     assert answer.status_code == 400
     assert "variant 1: " in answer.text
     assert "must be &gt;= 1" in answer.text
+    assert answer.text.index('role="alert"') < answer.text.index("<form"), "seen first, on a phone too"
     assert 'value="0.5"' in answer.text
     assert page.client.post("/begin", content="x" * 40_000).status_code == 413
 
