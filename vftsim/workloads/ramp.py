@@ -88,7 +88,7 @@ class RampSpec(WorkloadSpec):
     @property
     def highest_share(self) -> float:
         """The highest rate within a step as a share of its load."""
-        return 1.0
+        return max((load.highest_share for load in self.load_profiles().values()), default=1.0)
 
     @property
     def limit_percent(self) -> float:

@@ -30,6 +30,14 @@ def new_work(
 
 
 @part
+def new_job(sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int) -> int:
+    """Take a row for a job of a process (0: one of its own), which is not runnable yet."""
+    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
+    works(sim)[row].process = process
+    return row
+
+
+@part
 def submit(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Make a job of ``demand_ns`` runnable; ``on_done`` (a ``work_done``) hears of its end."""
     submit_for(sim, domain, 0, demand_ns, on_done, target, argument)
@@ -40,9 +48,7 @@ def submit_for(
     sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
     """Make a job of a process runnable; a process (0: one of its own) does its jobs one after the other."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
-    works(sim)[row].process = process
-    add_job(sim, domain, row)
+    add_job(sim, domain, new_job(sim, domain, process, demand_ns, on_done, target, argument))
 
 
 @part
@@ -50,8 +56,7 @@ def submit_from_outside(
     sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
     """Do as :func:`submit_for` for a job that a timer or a device wakes: when what is buffered is delivered."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
-    works(sim)[row].process = process
+    row = new_job(sim, domain, process, demand_ns, on_done, target, argument)
     if domain.buffers:
         work_list.push(sim, domain.woken, row)
     else:
@@ -78,7 +83,7 @@ def ensure_process(sim: Sim, domain: Domain, process: int, sleeps_on_disk: bool)
 @part
 def submit_background(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target: int, argument: int) -> None:
     """Make a job runnable that waits until no other job does, where the domain's scheduler knows of no priorities."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
+    row = new_job(sim, domain, 0, demand_ns, on_done, target, argument)
     is_new = guest_scheduler.enqueue(sim, domain, row, guest_scheduler.BACKGROUND)
     if is_new and not domain.frozen:
         # No make_room(): nobody gives way to it.
@@ -90,8 +95,7 @@ def submit_next(
     sim: Sim, domain: Domain, process: int, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
     """Go on with a job of a process before any other; for the ``work_done`` of that process."""
-    row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
-    works(sim)[row].process = process
+    row = new_job(sim, domain, process, demand_ns, on_done, target, argument)
     # Nothing is woken: the callback of this process's work calls this, and then its vCPU, if it still runs, looks on.
     guest_scheduler.enqueue(sim, domain, row, guest_scheduler.NEXT)
 
@@ -103,21 +107,12 @@ def continue_with(sim: Sim, domain: Domain, demand_ns: int, on_done: int, target
 
 
 @part
-def continue_or_submit(
-    sim: Sim, domain: Domain, is_running: bool, demand_ns: int, on_done: int, target: int, argument: int
-) -> None:
-    """Give a process its next piece of work: one that is running goes on where it is, one that slept is woken."""
-    continue_or_submit_for(sim, domain, 0, is_running, demand_ns, on_done, target, argument)
-
-
-@part
 def continue_or_submit_for(
     sim: Sim, domain: Domain, process: int, is_running: bool, demand_ns: int, on_done: int, target: int, argument: int
 ) -> None:
-    """Do as :func:`continue_or_submit` for a process that the guest's scheduler knows (0: one of its own)."""
+    """Give a process (0: one of its own) its next job: a running one goes on where it is, one that slept is woken."""
     if is_running:
-        row = new_work(sim, domain, demand_ns, domain.quantum_ns, on_done, target, argument)
-        works(sim)[row].process = process
+        row = new_job(sim, domain, process, demand_ns, on_done, target, argument)
         guest_scheduler.enqueue(sim, domain, row, guest_scheduler.JOB)
     else:
         submit_for(sim, domain, process, demand_ns, on_done, target, argument)

@@ -149,9 +149,10 @@ def _system(spec: ModelSpec) -> dict[str, Any]:
     """Return what figures of a real system depend on: all but for how long, and at which loads, it is measured."""
     system = spec.model_dump(mode="json", include={*COVERED, "workloads"})
     for workload in system["workloads"].values():
-        procedure = {key: workload.pop(key, None) for key in _PROCEDURE}
-        workload["profile_of_steps"] = (procedure["steps"] or {}).get("load_profile")
-    return system
+        for key in _PROCEDURE:
+            workload.pop(key, None)
+    loads = (load for workload in spec.workloads.values() for load in workload.load_profiles().values())
+    return {**system, "load_profiles": [load.load_profile for load in loads]}
 
 
 def with_changes(spec: ModelSpec, fitted: Mapping[str, Any] | None) -> ModelSpec:

@@ -74,11 +74,6 @@ class ImsBenchSpec(BenchParameters):
         return [self.steps.load_of(step) for step in range(self.steps.count)]
 
     @property
-    def highest_share(self) -> float:
-        """That of the load profile."""
-        return self.steps.highest_share
-
-    @property
     def sample_period_ns(self) -> int:
         """Of all series."""
         return self.sample_period
