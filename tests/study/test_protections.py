@@ -8,7 +8,7 @@ from vftsim.composition.run import run_model
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.platform.protection.mechanism import ProtectionSpec, protections
 from vftsim.report.terminal import as_text
-from vftsim.study.blocks.printed import head
+from vftsim.study.blocks.head import head
 from vftsim.study.designs import failover
 from vftsim.study.designs.decision import decide
 from vftsim.study.designs.decision_crossovers import DecisionRequest

@@ -38,7 +38,8 @@ from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.spec.suggest import instead, shown
 from vftsim.stats import Estimate, central_range, range_content
-from vftsim.study.blocks.printed import Printed, head, outside_notes
+from vftsim.study.blocks.head import head, outside_notes
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.figures.frames import DataFrame, frame, rows
 from vftsim.study.figures.validity import MARK, is_outside
 from vftsim.study.runs.execution import Execution, Task

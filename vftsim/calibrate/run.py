@@ -23,7 +23,8 @@ from vftsim.labs.named_files import dataset_path, model_file
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table
 from vftsim.spec.suggest import listing, shown
 from vftsim.spec.yaml_source import Node
-from vftsim.study.blocks.printed import Printed, head
+from vftsim.study.blocks.head import head
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model, load_model
 from vftsim.study.store.files import sha256_of

@@ -13,7 +13,7 @@ from vftsim.outcome.declare import Delays, Quotient
 from vftsim.outcome.declare import Series as Sampled
 from vftsim.report.blocks import Chart, Point, Series, dot_chart, with_unit
 from vftsim.stats import DelayHistogram, Estimate
-from vftsim.study.blocks.printed import within
+from vftsim.study.blocks.head import within
 from vftsim.study.figures.names import Address
 from vftsim.study.figures.summary import Row, Summary
 from vftsim.study.figures.tables import short_owner

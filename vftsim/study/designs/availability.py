@@ -25,7 +25,8 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Counted, Note, Table, dot_chart, in_words
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
-from vftsim.study.blocks.printed import Printed, head, outside_notes, share_in_words
+from vftsim.study.blocks.head import head, outside_notes, share_in_words
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs import failover
 from vftsim.study.designs.crash import BackupFailure
 from vftsim.study.designs.fault_chain import Shares

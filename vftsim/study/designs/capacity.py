@@ -18,7 +18,8 @@ from typing import Any
 from vftsim.report.blocks import Block
 from vftsim.stats import Estimate
 from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
-from vftsim.study.blocks.printed import Printed, head
+from vftsim.study.blocks.head import head
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.failover import protected_domain
 from vftsim.study.designs.level_search import SAPS, LevelSearch, LevelStudy, level_blocks, of_prices, search_level
 from vftsim.study.designs.ramp import RampCapacity, ramp_blocks, ramp_capacity_of

@@ -8,7 +8,8 @@ from typing import Any
 
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, with_unit
 from vftsim.spec.suggest import counted, listing
-from vftsim.study.blocks.printed import Printed, head
+from vftsim.study.blocks.head import head
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs import optimize as searching
 from vftsim.study.designs.runner import Evaluator

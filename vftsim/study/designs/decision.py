@@ -18,7 +18,8 @@ from typing import Any, Literal
 from vftsim.report.blocks import Answer, Bars, Block, Cell, Note, Table, in_words, shown
 from vftsim.spec.suggest import counted
 from vftsim.stats import Estimate
-from vftsim.study.blocks.printed import INTERVALS, Printed, head
+from vftsim.study.blocks.head import INTERVALS, head
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.axes import shared_knobs
 from vftsim.study.designs.decision_crossovers import (
     DecisionRequest,

@@ -20,7 +20,7 @@ from typing import Any
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, in_words, plain
 from vftsim.stats import Estimate
-from vftsim.study.blocks.printed import INTERVALS
+from vftsim.study.blocks.head import INTERVALS
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_of
 from vftsim.study.designs.axes import SharedKnob
 from vftsim.study.designs.constant_load import at_load

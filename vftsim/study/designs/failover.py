@@ -25,7 +25,8 @@ from vftsim.sampling import Streams
 from vftsim.spec import format_duration
 from vftsim.spec.units import S
 from vftsim.stats import Estimate, binomial_interval, stratified_interval
-from vftsim.study.blocks.printed import Printed, head, outside_notes, share_in_words
+from vftsim.study.blocks.head import head, outside_notes, share_in_words
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.constant_load import at_load, protected_from_start
 from vftsim.study.designs.crash import PARTS, CrashTask, Failover, simulate_crash
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame, rows

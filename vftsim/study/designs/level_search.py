@@ -16,7 +16,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.composition.views import ramp_of
 from vftsim.report import blocks as page
 from vftsim.stats import CapacityResult, Estimate, sequential_binomial_interval
-from vftsim.study.blocks.printed import estimate_of, marked, outside_notes, within
+from vftsim.study.blocks.head import estimate_of, marked, outside_notes, within
 from vftsim.study.designs import search_levels as searching
 from vftsim.study.figures import validity
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows

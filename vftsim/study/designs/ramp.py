@@ -28,7 +28,7 @@ from vftsim.labs import ramps as of_labs
 from vftsim.report.blocks import Answer, Block, Card, Cards, Cell, Chart, Note, Point, Series, Table, in_words
 from vftsim.spec.shipped import is_file
 from vftsim.stats import Estimate, binomial_interval, median_interval
-from vftsim.study.blocks.printed import marked, missing_notes, outside_notes, within
+from vftsim.study.blocks.head import marked, missing_notes, outside_notes, within
 from vftsim.study.figures import validity
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, estimate_columns, frame
 from vftsim.study.figures.offered import Missing, missing_in

@@ -23,7 +23,8 @@ from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Table, dot_ch
 from vftsim.spec.suggest import counted, listing
 from vftsim.stats import Estimate
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.blocks.printed import Printed, head
+from vftsim.study.blocks.head import head
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.points import Points, Span, source_of, values_outside
 from vftsim.study.designs.runner import Evaluator, found_at
 from vftsim.study.designs.study_spec import Factor

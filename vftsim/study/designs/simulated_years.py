@@ -27,7 +27,8 @@ from vftsim.sampling import Streams, renewals_ns
 from vftsim.spec.units import S
 from vftsim.stats import Estimate, mean_interval
 from vftsim.stats.intervals import FEWEST_RUNS
-from vftsim.study.blocks.printed import INTERVALS, Printed, head
+from vftsim.study.blocks.head import INTERVALS, head
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs import failover
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, YEAR_S
 from vftsim.study.designs.crash import Episode, EpisodeTask, planned_reprotection_ns, simulate_episode

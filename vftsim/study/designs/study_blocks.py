@@ -10,7 +10,7 @@ from vftsim.spec import DURATION
 from vftsim.spec.suggest import counted
 from vftsim.spec.units import numbers_of
 from vftsim.stats import Estimate
-from vftsim.study.blocks.printed import head, intervals, outside_notes, within
+from vftsim.study.blocks.head import head, intervals, outside_notes, within
 from vftsim.study.blocks.run_charts import scale_of
 from vftsim.study.designs.axes import SHORT_MEANINGS
 from vftsim.study.designs.crossovers import CERTAIN, MOST_NEEDED

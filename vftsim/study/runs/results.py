@@ -14,7 +14,8 @@ from vftsim.outcome.declare import Verdict
 from vftsim.outcome.estimators import Percentile, Ratio
 from vftsim.report.blocks import Answer, Bars, Block, Card, Cards, Cell, Chart, Note, Table, in_words
 from vftsim.spec.suggest import counted
-from vftsim.study.blocks.printed import Printed, head, intervals, missing_notes, outside_notes, share_in_words, unseen
+from vftsim.study.blocks.head import head, intervals, missing_notes, outside_notes, share_in_words, unseen
+from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import Known, leading, run_charts, words
 from vftsim.study.figures.frames import CONFIDENCE, DataFrame, csv_text, rows
 from vftsim.study.figures.names import Address
