@@ -4,7 +4,20 @@ import sys
 
 import pytest
 
-from vftsim.kernel import Family, LinkError, Record, Sim, Sort, Table, entry, link, part
+from vftsim.kernel import (
+    Chain,
+    Family,
+    Fifo,
+    LinkError,
+    Record,
+    Sim,
+    Sort,
+    Table,
+    entry,
+    link,
+    make_engine,
+    part,
+)
 from vftsim.kernel.simpy_engine import SimpyEngine
 
 
@@ -198,3 +211,88 @@ def test_a_callback_has_the_number_of_its_own_kernel():
         engine = SimpyEngine(kernel)
         engine.add(machines)
         assert engine.call(bend_first, 1) == 7
+
+
+class Item(Record):
+    row: int
+    link: int
+    owner: int
+    weight: int
+
+
+class Basket(Record):
+    items: Fifo
+    total: int
+
+
+items = Table("items", Item, 8)
+baskets = Table("baskets", Basket, 4)
+item_list = Chain(items, "link")
+
+
+@entry
+def put_in(sim: Sim, basket: Basket, weight: int) -> None:
+    row = items.new(sim, owner=basket.items.length + 1, weight=weight)
+    item_list.push(sim, basket.items, row)
+
+
+@entry
+def empty(sim: Sim, basket: Basket, _: int) -> int:
+    for row in item_list.rows(sim, basket.items):
+        basket.total += items(sim)[row].row * items(sim)[row].owner * items(sim)[row].weight
+        items.free(sim, row)
+    basket.items.first = basket.items.length = 0
+    return basket.total
+
+
+@pytest.mark.parametrize("engine_name", ["simpy", "compiled"])
+def test_rows_are_handed_over_taken_with_values_and_walked(engine_name):
+    engine = make_engine(link([put_in, empty], {}), engine_name)
+    basket, record = engine.add(baskets)
+    assert [engine.call(put_in, basket, weight) for weight in (5, 7)] == [0, 0]
+    assert engine.call(empty, basket) == 1 * 1 * 5 + 2 * 2 * 7
+    # A row has its number for good, whoever has it next: of the two that are free the last comes first.
+    engine.call(put_in, basket, 3)
+    assert engine.call(empty, basket) - 33 == 2 * 1 * 3
+    assert int(record.total) == 39
+
+
+@part
+def skips(sim: Sim, basket: Basket) -> None:
+    for row in item_list.rows(sim, basket.items):
+        if row == 1:
+            continue
+
+
+@part
+def misnames(sim: Sim, basket: Basket) -> None:
+    row = items.new(sim, colour=1)
+    items.free(sim, row)
+
+
+@entry
+def calls_skips(sim: Sim, basket: Basket, _: int) -> None:
+    skips(sim, basket)
+
+
+@entry
+def calls_misnames(sim: Sim, basket: Basket, _: int) -> None:
+    misnames(sim, basket)
+
+
+@entry
+def is_handed_nothing(sim: Sim, nothing: Record, _: int) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (calls_skips, "without continue and else"),
+        (calls_misnames, "Item has no colour"),
+        (is_handed_nothing, r"handed a Record, of which there are \d+ tables"),
+    ],
+)
+def test_words_that_are_used_wrongly_are_refused(function, message):
+    with pytest.raises(LinkError, match=message):
+        link([function], {})

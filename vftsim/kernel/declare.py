@@ -2,15 +2,19 @@
 
 A mechanism's module declares records and tables, and functions over them:
 
-* :class:`Table`: rows of one record.  ``vcpus(sim)[i]`` is row ``i``; ``vcpus.new(sim)`` takes a free row and
-  ``vcpus.free(sim, i)`` gives it back.  Row 0 is nobody: an index of 0 says "none".
-* :class:`Chain`: lists of rows linked through one of their fields, kept in a :class:`Fifo`.
+* :class:`Table`: rows of one record.  ``vcpus(sim)[i]`` is row ``i``; ``row = vcpus.new(sim, domain=d)`` takes a free
+  row and ``vcpus.free(sim, i)`` gives it back.  Row 0 is nobody: an index of 0 says "none".
+* :class:`Chain`: lists of rows linked through one of their fields, kept in a :class:`Fifo`; ``for row in
+  chain.rows(sim, fifo)`` walks one.
 * :func:`part`: a function that the linker may put into a kernel.
 * :class:`Family`: functions of one signature that are stored in records as numbers and called later; ``event`` is the
   family of what happens at an instant.
 * :class:`Sort`: a sort of part (scheduler, I/O path, ...); its :meth:`Sort.slot` declares an operation, a
   :class:`Kind` of the sort implements it.
 * :func:`entry`: what the driver may call.
+
+A callback or an entry that is handed the number of a row may say so by its types: of ``(sim: Sim, vcpu: Vcpu, token:
+int)`` the second is the row itself, of the one table that has such records.
 
 Nothing here runs a model: :mod:`vftsim.kernel.link` puts the functions that a model uses together, for
 either engine.
@@ -19,7 +23,7 @@ either engine.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any, Generic, NoReturn, ParamSpec, Protocol, TypeVar
 
 from vftsim.kernel.record import Record, fields
@@ -52,8 +56,12 @@ def _unlinked(declared: object) -> NoReturn:
     raise TypeError(f"{declared} works in a linked kernel only; see vftsim.kernel.link")
 
 
+TABLES: dict[type[Record], list[Table[Any]]] = {}
+"""Every table that is declared, by its record."""
+
+
 class Table(Generic[R]):
-    """Rows of one record.
+    """Rows of one record.  A field ``row`` of it is the number of its row.
 
     Parameters
     ----------
@@ -90,6 +98,7 @@ class Table(Generic[R]):
         self.beside = beside
         self.is_fixed = is_fixed
         self.is_log = is_log
+        TABLES.setdefault(record, []).append(self)
 
     @property
     def takes_rows(self) -> bool:
@@ -100,8 +109,11 @@ class Table(Generic[R]):
         """Return the rows; row 0 is nobody."""
         _unlinked(f"table {self.name}")
 
-    def new(self, sim: Sim) -> int:
-        """Take a free row, as its last user left it; 0 and a named failure of the run if there is none."""
+    def new(self, sim: Sim, **values: Any) -> int:
+        """Take a free row, as its last user left it but for these fields; 0 and a failure of the run if there is none.
+
+        With fields it is a statement of its own: ``row = table.new(sim, field=value)``.
+        """
         _unlinked(f"{self.name}.new")
 
     def free(self, sim: Sim, row: int) -> None:
@@ -118,6 +130,10 @@ class Chain(Generic[R]):
         self.table = table
         self.link = link
         self.name = f"{table.name}_{link}"
+
+    def rows(self, sim: Sim, fifo: Fifo) -> Iterator[int]:
+        """Walk a list in a ``for`` loop, whose body may put rows behind its own, and must not take that out."""
+        _unlinked(f"{self.name}.rows")
 
     def push(self, sim: Sim, fifo: Fifo, row: int) -> None:
         """Put a row at the end."""
@@ -196,10 +212,10 @@ watch = Family("watch", 0)
 
 
 class Entry(Part):
-    """A function that the driver may call: ``(sim, a, b) -> int``."""
+    """A function that the driver may call: ``(sim, a, b)``; where it returns nothing, 0 comes back."""
 
 
-def entry(function: Callable[[Any, int, int], int]) -> Entry:
+def entry(function: Callable[..., int | None]) -> Entry:
     """Declare a function for the driver."""
     return Entry(function)
 

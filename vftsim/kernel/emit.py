@@ -6,6 +6,7 @@ from typing import Any
 
 from vftsim.kernel.declare import Chain, Family, Slot, Table
 from vftsim.kernel.link import Linked, implementations
+from vftsim.kernel.record import fields
 
 TABLE_FAILURE = 1000
 """A run's failure number of table n (in order of names) being full is this plus n."""
@@ -21,7 +22,7 @@ def {name}__new(sim):
         if sim.failure == 0:
             sim.failure = {failure}
         return 0
-    sim.{name}_used = row{grow}
+    sim.{name}_used = row{grow}{number}
     return row
 
 
@@ -34,6 +35,8 @@ _GROW = """
     sim.{name}_after.append(0)"""
 _GROW_ONE = """
     sim.{name}.append({name}__record())"""
+_NUMBER = """
+    sim.{name}[row].row = row"""
 
 _CHAIN = """
 def {name}__push(sim, fifo, row):
@@ -108,7 +111,8 @@ def table_source(linked: Linked, table: Table[Any], *, grows: bool) -> str:
         beside = [other for other in linked.tables.values() if other is table or other.beside is table]
         grow = _GROW.format(name=table.name) + "".join(_GROW_ONE.format(name=other.name) for other in beside)
     failure = failure_of_table(linked, table.name)
-    return _NEW.format(name=table.name, capacity=table.capacity, failure=failure, grow=grow)
+    number = _NUMBER.format(name=table.name) if "row" in fields(table.record) else ""
+    return _NEW.format(name=table.name, capacity=table.capacity, failure=failure, grow=grow, number=number)
 
 
 def chain_source(chain: Chain[Any]) -> str:

@@ -25,10 +25,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, get_type_hints
 
 from vftsim.kernel import declare
-from vftsim.kernel.declare import Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
+from vftsim.kernel.declare import TABLES, Action, Chain, Entry, Failure, Family, Kind, Part, Slot, Sort, Table
+from vftsim.kernel.record import Record, fields
 
 BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range"})
 T = TypeVar("T")
@@ -207,7 +208,7 @@ class _Linker:
         arguments = ast.arguments([], [ast.arg(a.arg) for a in tree.args.args], None, [], [], None, [])
         fresh = ast.FunctionDef(f"{part.name}__default" if isinstance(part, Slot) else part.name, arguments, [], [])
         ast.copy_location(fresh, tree)
-        fresh.body = [rewriter.visit(statement) for statement in body]
+        fresh.body = [*rewriter.rows_handed_over(fresh), *rewriter.statements(body)]
         function = Function(fresh.name, fresh, path, rewriter.calls)
         return _Written(function, part.function, rewriter.resolved, rewriter.asked)
 
@@ -276,6 +277,15 @@ def _alone(function: Any, first: int) -> ast.FunctionDef:
 _MISSING = object()
 
 
+def _continues(body: Sequence[ast.stmt]) -> bool:
+    """Tell whether a loop's body goes on with its next round by itself."""
+    inside = [node for node in body if not isinstance(node, ast.For | ast.While)]
+    return any(
+        isinstance(node, ast.Continue) or _continues([*getattr(node, "body", ()), *getattr(node, "orelse", ())])
+        for node in inside
+    )
+
+
 class _Rewriter(ast.NodeVisitor):
     """Writes one function anew."""
 
@@ -321,8 +331,82 @@ class _Rewriter(ast.NodeVisitor):
 
     def _part(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._part(each) for each in value]
+            return self.statements(value)
         return self.visit(value) if isinstance(value, ast.AST) and value._fields else value
+
+    def statements(self, nodes: Sequence[Any]) -> list[Any]:
+        """Return statements (or other nodes in a row) rewritten, of which one may become several."""
+        written = [self._part(node) for node in nodes]
+        return [each for one in written for each in (one if isinstance(one, list) else [one])]
+
+    def rows_handed_over(self, function: ast.FunctionDef) -> list[ast.stmt]:
+        """Return what looks up the rows whose numbers a callback or an entry is called with; rename these."""
+        if not isinstance(self.part, Action | Entry):
+            return []
+        sim, *others = function.args.args
+        hints, lookups = get_type_hints(self.part.function), []
+        for argument in others:
+            record = hints.get(argument.arg)
+            if isinstance(record, type) and issubclass(record, Record):
+                row = f"{argument.arg}__row"
+                lookups.append(
+                    self._parsed(f"{argument.arg} = {sim.arg}.{self._table_of(record, function)}[{row}]", function)
+                )
+                argument.arg = row
+        return lookups
+
+    def _table_of(self, record: type[Record], place: ast.AST) -> str:
+        tables = TABLES.get(record, [])
+        if len(tables) != 1:
+            self._refuse(place, f"is handed a {record.__name__}, of which there are {len(tables)} tables")
+        return self._ask(_Linker.table, tables[0])
+
+    def _parsed(self, text: str, place: ast.AST) -> ast.stmt:
+        statement = ast.parse(text).body[0]
+        for node in ast.walk(statement):
+            ast.copy_location(node, place)
+        return statement
+
+    def visit_For(self, node: ast.For) -> Any:
+        call = node.iter
+        method: Any = self.resolve(call.func) if isinstance(call, ast.Call) else _MISSING
+        chain = getattr(method, "__self__", None)
+        if not isinstance(chain, Chain) or not isinstance(call, ast.Call):
+            return self.generic_visit(node)
+        if method.__name__ != "rows" or not isinstance(node.target, ast.Name) or node.orelse or _continues(node.body):
+            self._refuse(node, "a list is walked by `for row in chain.rows(sim, fifo)`, without continue and else")
+        self._resolved(call.func)
+        self._ask(_Linker.table, chain.table)
+        sim, fifo = (self.visit(argument) for argument in call.args)
+        row, name = node.target.id, chain.table.name
+        first = ast.Assign([ast.Name(row, ast.Store())], ast.Attribute(fifo, "first", ast.Load()))
+        on = self._parsed(f"{row} = {ast.unparse(sim)}.{name}[{row}].{chain.link}", node)
+        test = ast.parse(f"{row} != 0", mode="eval").body
+        loop = ast.While(test, [*self.statements(node.body), on], [])
+        return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in (first, loop)]
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        call, target = node.value, node.targets[0]
+        if not isinstance(call, ast.Call) or not call.keywords or not isinstance(target, ast.Name):
+            return self.generic_visit(node)
+        method = self.resolve(call.func)
+        table = getattr(method, "__self__", None)
+        if not isinstance(table, Table) or method.__name__ != "new":
+            return self.generic_visit(node)
+        unknown = [each.arg for each in call.keywords if each.arg not in fields(table.record)]
+        if unknown:
+            self._refuse(node, f"{table.record.__name__} has no {', '.join(map(str, unknown))}")
+        made = f"{target.id}__of_{table.name}"
+        taken = self.generic_visit(
+            ast.copy_location(ast.Assign(node.targets, ast.Call(call.func, call.args, [])), node)
+        )
+        record = self._parsed(f"{made} = {ast.unparse(self.visit(call.args[0]))}.{table.name}[{target.id}]", node)
+        values = [(each.arg, self.visit(each.value)) for each in call.keywords]
+        filled = [
+            ast.Assign([ast.Attribute(ast.Name(made, ast.Load()), str(name), ast.Store())], value)
+            for name, value in values
+        ]
+        return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in (taken, record, *filled)]
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return node

@@ -95,9 +95,9 @@ class SimpyEngine(Engine):
         return row
 
     def call(self, entry: Entry, a: int = 0, b: int = 0) -> int:
-        result: int = self._namespace[entry.name](self._sim, a, b)
+        result: int | None = self._namespace[entry.name](self._sim, a, b)
         self._after()
-        return result
+        return result or 0
 
     def at(self, time_ns: int, kind: int, entity: int, action: int, target: int) -> int:
         return self._at(self._sim, time_ns, kind, entity, action, target)

@@ -9,7 +9,7 @@ from vftsim.kernel import Chain, Fifo, Record, Sim, Table, part
 from vftsim.platform.cpu.jobs import ensure_process
 from vftsim.platform.cpu.processes import processes
 from vftsim.platform.cpu.records import Domain
-from vftsim.platform.io.packet import packets
+from vftsim.platform.io.packet import packet_list, packets
 
 
 class ServingThread(Record):
@@ -38,7 +38,5 @@ def release_thread(sim: Sim, idle: Fifo, process: int) -> None:
 @part
 def release_threads(sim: Sim, idle: Fifo, in_hand: Fifo) -> None:
     """Let the threads wait that have these packets in hand: they are lost."""
-    row = in_hand.first
-    while row != 0:
+    for row in packet_list.rows(sim, in_hand):
         release_thread(sim, idle, serving_threads(sim)[row].process)
-        row = packets(sim)[row].link

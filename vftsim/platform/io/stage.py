@@ -202,10 +202,8 @@ def price_all(sim: Sim, stage: Stage, batch: Batch) -> int:
 @part
 def mark_batch(sim: Sim, batch: Batch, boundary: int, spent_ns: int) -> None:
     """Write that every packet of a batch passes a boundary."""
-    packet = batch.packets.first
-    while packet != 0:
+    for packet in packet_list.rows(sim, batch.packets):
         mark(sim, packet, boundary, batch.stage, sim.now_ns, spent_ns)
-        packet = packets(sim)[packet].link
 
 
 @work_done
@@ -244,10 +242,8 @@ def release(sim: Sim, stage: Stage, batch: Batch) -> None:
         give_back(sim, rings(sim)[stage.rings.first], batch.taken)
     else:
         # Stages of several rings refuse nothing: each slot taken is that of a packet here.
-        packet = batch.packets.first
-        while packet != 0:
+        for packet in packet_list.rows(sim, batch.packets):
             give_back(sim, rings(sim)[packets(sim)[packet].ring], 1)
-            packet = packets(sim)[packet].link
 
 
 @part

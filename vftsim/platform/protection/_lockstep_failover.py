@@ -55,13 +55,11 @@ def remove_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None
 def least_limit_ns(sim: Sim, guard: Guard, vlockstep: Lockstep) -> int:
     """Return the instant after which nothing may leave that is written now, or it is lost."""
     least_ns = foreseen_limit_ns(sim, guard)
-    row = vlockstep.limits.first
-    while row != 0:
+    for row in limit_list.rows(sim, vlockstep.limits):
         time_ns = limits(sim)[row].time_ns
         if limits(sim)[row].is_arrival:
             time_ns -= channels(sim)[guard.row].latency_ns
         least_ns = min(least_ns, time_ns)
-        row = limits(sim)[row].link
     return least_ns
 
 

@@ -19,7 +19,7 @@ Limits: see ``docs/protection/promise.md``.
 import os
 
 from vftsim.kernel import Failure, Fifo, Record, Sim, Table, fail, part
-from vftsim.platform.io.packet import Packet, packets
+from vftsim.platform.io.packet import Packet, packet_list, packets
 from vftsim.platform.protection.pair import NEVER_NS
 
 BROKEN = Failure("an output left before the backup could take over from there: the promise is broken")
@@ -496,14 +496,12 @@ def take_over(sim: Sim, audit: Audit, issued: Fifo) -> None:
     receive_departed(sim, audit)
     # What a lost channel has kept back and sent again may have come in part.
     missing = audit.known_issued - audit.left if audit.issues_all and not audit.was_down else 0
-    row = issued.first
-    while row != 0:
+    for row in packet_list.rows(sim, issued):
         output = packets(sim)[row]
         if audit.left < output.issue <= audit.known_issued:
             missing -= 1
         if output.issue <= audit.known_settled:
             count_breach(sim, audit, output.flow, output.date_ns)
-        row = output.link
     for _ in range(missing):
         count_breach(sim, audit, 0, audit.known_ns)
 

@@ -135,11 +135,9 @@ def release_output(sim: Sim, pair: Pair, output: Output) -> None:
 def held(sim: Sim, pair: Pair) -> int:
     """Count the outputs that were issued and not released."""
     count = 0
-    row = pair.outputs.first
-    while row != 0:
+    for row in output_list.rows(sim, pair.outputs):
         if not outputs(sim)[row].released:
             count += 1
-        row = outputs(sim)[row].link
     return count
 
 
@@ -147,8 +145,7 @@ def held(sim: Sim, pair: Pair) -> int:
 def lose_channel(sim: Sim, pair: Pair, acks_survive: bool) -> None:
     """Stop outputs whose acknowledgement will not come; those on the wire do if ``acks_survive``."""
     # On exit who waits without an alarm waits for the channel (resend()), or for a primary that continues alone.
-    row = pair.outputs.first
-    while row != 0:
+    for row in output_list.rows(sim, pair.outputs):
         output = outputs(sim)[row]
         arrived = output.arrival_ns <= sim.now_ns
         if not output.released and not (arrived and acks_survive):
@@ -156,20 +153,17 @@ def lose_channel(sim: Sim, pair: Pair, acks_survive: bool) -> None:
             if not arrived:
                 output.depart_ns = NEVER_NS
                 output.arrival_ns = NEVER_NS
-        row = output.link
     replay.drop_in_flight(sim, pair.secondary)
 
 
 @part
 def resend(sim: Sim, pair: Pair, depart_ns: int, arrival_ns: int, ack_ns: int) -> None:
     """Expect the acknowledgement of everything still held: the channel works again."""
-    row = pair.outputs.first
-    while row != 0:
+    for row in output_list.rows(sim, pair.outputs):
         output = outputs(sim)[row]
         # Those with an alarm had been acknowledged before the loss: their acknowledgement is on its way.
         if not output.released and output.alarm == 0:
             expect(sim, pair, row, depart_ns, arrival_ns, ack_ns)
-        row = output.link
 
 
 @part
@@ -178,12 +172,10 @@ def release_all(sim: Sim, pair: Pair) -> int:
     # Before the first leaves: the auditor has no backup to ask any more.
     pair.backup_is_gone = True
     count = pair.waiting
-    row = pair.outputs.first
-    while row != 0:
+    for row in output_list.rows(sim, pair.outputs):
         output = outputs(sim)[row]
         if not output.released:
             release_output(sim, pair, output)
-        row = output.link
     while pair.outputs.length > 0:
         forget_first(sim, pair)
     return count
@@ -202,12 +194,10 @@ def is_uncertain(output: Output, limit_ns: int, last_sent_ns: int) -> bool:
 @part
 def copy_uncertain(sim: Sim, pair: Pair, limit_ns: int, last_sent_ns: int, copies: Fifo) -> None:
     """Put copies of what a secondary issues when it goes live into a list of packets."""
-    row = pair.outputs.first
-    while row != 0:
+    for row in output_list.rows(sim, pair.outputs):
         output = outputs(sim)[row]
         if is_uncertain(output, limit_ns, last_sent_ns):
             packet_list.push(sim, copies, copy(sim, output.packet))
-        row = output.link
 
 
 @part

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vftsim.kernel import Engine, Kind, Record, Sim, Table, entry, event, part
-from vftsim.platform.io.disk import disks, guarded_disks, reached
+from vftsim.platform.io.disk import disk_list, disks, reached
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.nic import catch_up, nics
 from vftsim.platform.io.packet import ports
@@ -13,7 +13,7 @@ from vftsim.platform.protection import audit, mechanism
 from vftsim.platform.protection.account import note, word
 from vftsim.platform.protection.channel import channels
 from vftsim.platform.protection.faults import FAULTS, Fault, LastingFault, announce, fault, plan_end, strike
-from vftsim.platform.protection.guard import Guard, guarded_ports, guards
+from vftsim.platform.protection.guard import Guard, guards, port_list
 from vftsim.platform.protection.mechanism import NO_DURATION
 from vftsim.platform.protection.pair import NEVER_NS
 from vftsim.platform.protection.storage import expect_outage, lock_from_ns
@@ -104,25 +104,21 @@ def is_card_lost(sim: Sim, guard: Guard) -> bool:
 def is_on_own_card(sim: Sim, guard: Guard) -> bool:
     """Tell whether the channel of a guard leaves by a card of its guest."""
     shared = channels(sim)[guard.row].shared
-    row = guard.ports.first
-    while shared != 0 and row != 0:
-        if cards(sim)[ports(sim)[row].card].from_host == shared:
+    for row in port_list.rows(sim, guard.ports):
+        if shared != 0 and cards(sim)[ports(sim)[row].card].from_host == shared:
             return True
-        row = guarded_ports(sim)[row].next_row
     return False
 
 
 @part
 def set_cards(sim: Sim, guard: Guard, drop_row: int) -> None:
     """Drop the packets of a guest's ports and count them in a row of ``drops``; 0: let them pass."""
-    row = guard.ports.first
-    while row != 0:
+    for row in port_list.rows(sim, guard.ports):
         port = ports(sim)[row]
         if port.nic != 0:
             # What has come by now has come while the card was as it was.
             catch_up(sim, nics(sim)[port.nic])
         port.dead_card = drop_row
-        row = guarded_ports(sim)[row].next_row
 
 
 @event
@@ -160,10 +156,8 @@ def lose_storage(sim: Sim, blow: Fault) -> None:
     """Let the disks serve nothing."""
     guard = guards(sim)[blow.guard]
     note(sim, guard, STORAGE_LOST)
-    row = guard.disks.first
-    while row != 0:
+    for row in disk_list.rows(sim, guard.disks):
         disks(sim)[row].is_away = True
-        row = guarded_disks(sim)[row].next_row
     plan_end(sim, guard, blow.duration_ns, on_storage_restored)
 
 
@@ -175,12 +169,10 @@ def on_storage_restored(sim: Sim, guard_row: int, token: int) -> None:
     if lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
         return
     note(sim, guard, STORAGE_BACK)
-    row = guard.disks.first
-    while row != 0:
+    for row in disk_list.rows(sim, guard.disks):
         if disks(sim)[row].is_away:
             disks(sim)[row].is_away = False
             reached(sim, disks(sim)[row])
-        row = guarded_disks(sim)[row].next_row
 
 
 # The backup's processor

@@ -10,7 +10,7 @@ from vftsim.platform.cpu import jobs, records
 from vftsim.platform.cpu.records import domains, uncharged_ns, vcpus
 from vftsim.platform.io import packet
 from vftsim.platform.io.packet import applications, ports
-from vftsim.platform.protection.guard import Guard, before_stop, guarded_ports, guarded_programs, guards
+from vftsim.platform.protection.guard import Guard, before_stop, guarded_ports, guards, port_list, program_list
 
 DEAD, PAUSE, LOG_BUFFER, FAILOVER, MIGRATION, THROTTLE, STATE = 1, 2, 4, 8, 16, 32, 64
 """Reasons to stand still, a bit each; parts outside this package take bits from 2**16 on."""
@@ -111,16 +111,12 @@ def kill(sim: Sim, guard: Guard) -> None:
 def reboot(sim: Sim, guard: Guard) -> None:
     """Start with empty memory on a working host."""
     jobs.forget(sim, domains(sim)[guard.domain])
-    row = guard.ports.first
-    while row != 0:
+    for row in port_list.rows(sim, guard.ports):
         packet.forget(sim, ports(sim)[row])
-        row = guarded_ports(sim)[row].next_row
     # Before the programs begin anew: nobody protects the machine yet.
     set_overhead(sim, guard, 0, 1.0, 1.0)
-    row = guard.programs.first
-    while row != 0:
+    for row in program_list.rows(sim, guard.programs):
         packet.lose_state(sim, applications(sim)[row])
-        row = guarded_programs(sim)[row].next_row
     # Packets and programs have forgotten everything by now: nothing of the incarnation before is thawed.
     guard.dead = False
     # Causes of the incarnation before are void, and their ends find nothing to resume.
@@ -143,14 +139,12 @@ def unplug(sim: Sim, guard: Guard, rings: int) -> None:
 
     ``rings`` is :data:`LOST_RINGS`, :data:`SAVED_RINGS`, or :data:`RINGS_BY_PATH`: whatever its path does with them.
     """
-    row = guard.ports.first
-    while row != 0:
+    for row in port_list.rows(sim, guard.ports):
         port = ports(sim)[row]
         if rings == SAVED_RINGS or (rings == RINGS_BY_PATH and port.saves_ring):
             packet.unplug(sim, port)
         else:
             packet.disconnect(sim, port)
-        row = guarded_ports(sim)[row].next_row
 
 
 @part
@@ -166,37 +160,29 @@ def connect(sim: Sim, guard: Guard) -> None:
 @part
 def move(sim: Sim, guard: Guard) -> None:
     """Put the machine on another host, whose network card works."""
-    row = guard.ports.first
-    while row != 0:
+    for row in port_list.rows(sim, guard.ports):
         ports(sim)[row].dead_card = 0
-        row = guarded_ports(sim)[row].next_row
 
 
 @part
 def mask_ports(sim: Sim, guard: Guard) -> None:
     """Announce no packet to the guest."""
-    row = guard.ports.first
-    while row != 0:
+    for row in port_list.rows(sim, guard.ports):
         packet.mask(sim, ports(sim)[row])
-        row = guarded_ports(sim)[row].next_row
 
 
 @part
 def unmask_ports(sim: Sim, guard: Guard) -> None:
     """Announce packets to the guest again."""
-    row = guard.ports.first
-    while row != 0:
+    for row in port_list.rows(sim, guard.ports):
         packet.unmask(sim, ports(sim)[row])
-        row = guarded_ports(sim)[row].next_row
 
 
 @part
 def set_overhead(sim: Sim, guard: Guard, output_ns: int, execution: float, exits: float) -> None:
     """Let the guest's work cost from now on what protection makes it cost."""
-    row = guard.programs.first
-    while row != 0:
+    for row in program_list.rows(sim, guard.programs):
         packet.set_overhead(sim, applications(sim)[row], output_ns, execution, exits)
-        row = guarded_programs(sim)[row].next_row
 
 
 @part

@@ -26,7 +26,7 @@ from pydantic import Field
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.arithmetic import exp_minus
 from vftsim.platform.io.packet import applications
-from vftsim.platform.protection.guard import Guard, guarded_programs, guards
+from vftsim.platform.protection.guard import Guard, guards, program_list
 from vftsim.platform.protection.machine import run_ns, work_speed
 from vftsim.platform.protection.prices import assumed
 from vftsim.spec.base import Spec
@@ -94,10 +94,8 @@ def run_since_ns(sim: Sim, guard: Guard) -> int:
 def program_pages(sim: Sim, guard: Guard) -> float:
     """Return the pages that transactions, and reads of disks, have dirtied by now."""
     pages = 0.0
-    row = guard.programs.first
-    while row != 0:
+    for row in program_list.rows(sim, guard.programs):
         pages += applications(sim)[row].pages_dirtied
-        row = guarded_programs(sim)[row].next_row
     return pages
 
 

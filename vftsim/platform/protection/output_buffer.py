@@ -138,10 +138,8 @@ def release_everything(sim: Sim, guard: Guard) -> None:
 @part
 def copy_outputs(sim: Sim, held: Fifo, copies: Fifo) -> None:
     """Put copies of outputs that wait into a list of packets."""
-    row = held.first
-    while row != 0:
+    for row in held_list.rows(sim, held):
         packet_list.push(sim, copies, copy(sim, held_outputs(sim)[row].packet))
-        row = held_outputs(sim)[row].link
 
 
 @part

@@ -175,11 +175,9 @@ def set_pace(sim: Sim, replay: Replay, factor: float, entry_cost_ns: int, kibiby
     replay.entry_cost_ns = entry_cost_ns
     replay.kibibyte_ns = kibibyte_ns
     # Entries that are done by now keep their instants (stretch_ns() is 0 for them).
-    row = replay.buffer.first
-    while row != 0:
+    for row in entry_list.rows(sim, replay.buffer):
         entry = log_entries(sim)[row]
         entry.time_ns += stretch_ns(sim, entry.time_ns, ratio)
-        row = entry.link
     longer_ns = stretch_ns(sim, replay.end_ns, ratio)
     replay.end_ns += longer_ns
     replay.busy_ns += longer_ns

@@ -135,14 +135,12 @@ def ran(sim: Sim, domain: Domain, process: Process, ran_ns: int) -> None:
 def first_ready(sim: Sim, ours: CfsGuestDomain) -> int:
     """Return the waiting process of least virtual run time, of equals the first to queue."""
     best = 0
-    row = ours.runnable.first
-    while row != 0:
+    for row in cfs_guest_list.rows(sim, ours.runnable):
         cfs_guest_process = cfs_guest_processes(sim)[row]
         if processes(sim)[row].state == READY and (
             best == 0 or cfs_guest_process.virtual_ns < cfs_guest_processes(sim)[best].virtual_ns
         ):
             best = row
-        row = cfs_guest_process.link
     return best
 
 

@@ -88,11 +88,9 @@ def begin_process(sim: Sim, domain: Domain, process: Process) -> None:
 def lead(sim: Sim, ours: EevdfDomain) -> int:
     """Return the sum of weight x (virtual run time - base) of all runnable processes."""
     total = 0
-    row = ours.runnable.first
-    while row != 0:
+    for row in eevdf_list.rows(sim, ours.runnable):
         eevdf_process = eevdf_processes(sim)[row]
         total += processes(sim)[row].weight * (eevdf_process.virtual_ns - ours.base_ns)
-        row = eevdf_process.link
     return total
 
 
@@ -179,14 +177,12 @@ def used_up(sim: Sim, domain: Domain, process: Process) -> None:
 def earliest(sim: Sim, ours: EevdfDomain, besides: int) -> int:
     """Return the eligible process of earliest deadline, of equals the first to queue; on a vCPU only ``besides``."""
     best = 0
-    row = ours.runnable.first
-    while row != 0:
+    for row in eevdf_list.rows(sim, ours.runnable):
         eevdf_process = eevdf_processes(sim)[row]
         is_choice = processes(sim)[row].state != ON_CPU or row == besides
         is_first = best == 0 or eevdf_process.deadline_ns < eevdf_processes(sim)[best].deadline_ns
         if is_choice and is_first and is_eligible(sim, ours, eevdf_process):
             best = row
-        row = eevdf_process.link
     return best
 
 
@@ -206,14 +202,12 @@ def pick(sim: Sim, domain: Domain) -> int:
 def least(sim: Sim, ours: EevdfDomain) -> int:
     """Return the waiting process of least virtual run time; several vCPUs may hold all that are eligible."""
     best = 0
-    row = ours.runnable.first
-    while row != 0:
+    for row in eevdf_list.rows(sim, ours.runnable):
         eevdf_process = eevdf_processes(sim)[row]
         if processes(sim)[row].state != ON_CPU and (
             best == 0 or eevdf_process.virtual_ns < eevdf_processes(sim)[best].virtual_ns
         ):
             best = row
-        row = eevdf_process.link
     return best
 
 

@@ -7,7 +7,7 @@ held when the pool is empty.
 
 from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.cpu.records import Host, Vcpu, domains, vcpus
-from vftsim.platform.cpu.shared_queue import hold, queue_hosts, queue_vcpus
+from vftsim.platform.cpu.shared_queue import hold, queue_hosts, waiting_list
 
 
 class Pool(Record):
@@ -87,12 +87,10 @@ def give_back(sim: Sim, vcpu: Vcpu, keep_ns: int) -> None:
 @part
 def hold_throttled(sim: Sim, host: Host, domain: int) -> None:
     """Mark a domain's waiting vCPUs that have no budget, to be placed when there is some."""
-    row = queue_hosts(sim)[host.row].waiting.first
-    while row != 0:
+    for row in waiting_list.rows(sim, queue_hosts(sim)[host.row].waiting):
         vcpu = vcpus(sim)[row]
         if vcpu.domain == domain and not has_budget(sim, vcpu):
             hold(sim, vcpu)
-        row = queue_vcpus(sim)[row].next_waiting
 
 
 @part

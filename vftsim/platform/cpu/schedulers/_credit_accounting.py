@@ -84,16 +84,13 @@ def allot(sim: Sim, host: Host) -> None:
     debt = -min(rules.balance, 0)
     pool = rules.credits_per_slice * host.pcpus + debt
     weight_total = 0
-    domain = rules.accounts.first
-    while domain != 0:
+    for domain in account_list.rows(sim, rules.accounts):
         weight_total += weight_of(sim, rules, domain)
         allotment_list.push(sim, rules.allotments, domain)
-        domain = credit_domains(sim)[domain].next_account
     weight_left = weight_total
     somebody_wants_more = False
     # Over a list of its own: the order of the accounts changes on the way.
-    domain = rules.allotments.first
-    while domain != 0:
+    for domain in allotment_list.rows(sim, rules.allotments):
         account = credit_domains(sim)[domain]
         weight = weight_of(sim, rules, domain)
         weight_left -= weight
@@ -109,7 +106,6 @@ def allot(sim: Sim, host: Host) -> None:
                 account_list.push_front(sim, rules.accounts, domain)
             fair = peak
         account.credits_per_vcpu = rounded_up(fair, account.active.length)
-        domain = account.next_allotment
 
 
 @part

@@ -31,6 +31,7 @@ from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, Schedul
 from vftsim.platform.cpu.records import Host, Vcpu, domains, hosts, pcpus, vcpus
 from vftsim.platform.cpu.schedulers import _deadlines
 from vftsim.platform.cpu.schedulers._deadlines import begin_period, deadlines, plan, share_one_deadline_queue
+from vftsim.platform.cpu.shared_queue import waiting_list
 from vftsim.spec.units import DURATION, MS
 
 _DEFAULT_PERIOD_NS = 10 * MS
@@ -195,12 +196,10 @@ def tickle_after_refill(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 def first_waiting(sim: Sim, host: Host) -> int:
     """Return the most urgent vCPU that waits with a budget, wherever it may run; 0 for none."""
     best = 0
-    row = shared_queue.queue_hosts(sim)[host.row].waiting.first
-    while row != 0:
+    for row in waiting_list.rows(sim, shared_queue.queue_hosts(sim)[host.row].waiting):
         is_first = best == 0 or shared_queue.is_more_urgent(sim, host, vcpus(sim)[row], vcpus(sim)[best])
         if deadlines(sim)[row].left_ns > 0 and is_first:
             best = row
-        row = shared_queue.queue_vcpus(sim)[row].next_waiting
     return best
 
 
