@@ -220,10 +220,10 @@ def test_sign_test_flags_a_rise_that_no_decision_shows(rates, flagged):
     rng = np.random.default_rng(1)
     prober = Prober(
         lambda level, _: bool(rng.random() < rates[int(level)]),
-        probability=0.8,
-        error=1e-100,
+        0.8,
+        1e-100,
         runs_per_level=200,
-        budget=1000,
+        left=1000,
         mapper=map,
         batch=1,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from itertools import combinations
@@ -71,52 +71,35 @@ def _runs_until(is_decided: Callable[[int], bool]) -> int:
     return most // 2 + 1 + bisect_left(range(most // 2 + 1, most), True, key=is_decided)
 
 
+@dataclass
 class Prober:
-    """Runs replications at a level until a sequential test decides it.
+    """Runs replications at a level until a sequential test decides it."""
 
-    Parameters
-    ----------
-    passes : callable
-        ``passes(level, replication)``.
-    probability : float
-        Required pass probability.
-    error : float
-        Probability of a wrong decision at a level, for each of the two ways to be wrong.
-    runs_per_level, budget : int
-        Largest number of runs at one level and in all.
-    mapper : callable
-        Applies a function to a batch of replication numbers.
-    batch : int
-        Size of such a batch.
-    """
+    passes: Callable[[float, int], bool]
+    """``passes(level, replication)``."""
+    probability: float
+    """Required pass probability."""
+    error: float
+    """Probability of a wrong decision at a level, for each of the two ways to be wrong."""
+    runs_per_level: int
+    left: int
+    """Largest number of runs at one level, and what is left of that in all."""
+    mapper: Mapper
+    """Applies a function to a batch of replication numbers."""
+    batch: int
+    """Size of such a batch."""
+    outcomes: dict[float, list[bool]] = field(default_factory=dict)
+    _decisions: dict[float, ProbeVerdict] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        passes: Callable[[float, int], bool],
-        *,
-        probability: float,
-        error: float,
-        runs_per_level: int,
-        budget: int,
-        mapper: Mapper,
-        batch: int,
-    ) -> None:
-        self._passes = passes
-        self._probability = probability
-        self._threshold = -math.log(error)
-        self._runs_per_level = runs_per_level
-        self.left = budget
-        self._mapper = mapper
-        self._batch = batch
-        self.outcomes: dict[float, list[bool]] = {}
-        self._decisions: dict[float, ProbeVerdict] = {}
+    def __post_init__(self) -> None:
+        self._threshold = -math.log(self.error)
 
     def decide(self, level: float, runs: int | None = None, *, keeping: int = 0) -> ProbeVerdict:
         """Return the decision on a level, with at most ``runs`` replications.
 
         Once a run of the level has failed, ``keeping`` runs of the budget are left for other levels.
         """
-        limit = self._runs_per_level if runs is None else min(runs, self._runs_per_level)
+        limit = self.runs_per_level if runs is None else min(runs, self.runs_per_level)
         outcomes = self.outcomes.setdefault(level, [])
 
         def goes_on() -> bool:
@@ -128,9 +111,9 @@ class Prober:
         while goes_on():
             if self.left == 0:
                 raise BudgetUsedUp
-            count = min(self._batch, limit - len(outcomes), self.left)
+            count = min(self.batch, limit - len(outcomes), self.left)
             numbers = range(len(outcomes), len(outcomes) + count)
-            for passed in self._mapper(partial(self._passes, level), numbers):
+            for passed in self.mapper(partial(self.passes, level), numbers):
                 # Runs of the batch beyond the decision are dropped: the batch size must not matter.
                 if goes_on():
                     outcomes.append(bool(passed))
@@ -140,7 +123,7 @@ class Prober:
 
     def runs_to_pass(self) -> int:
         """Return how many runs a level takes to pass when none of them fails: fewer never can."""
-        return _runs_until(lambda runs: log_evidence_above(runs, 0, self._probability) >= self._threshold)
+        return _runs_until(lambda runs: log_evidence_above(runs, 0, self.probability) >= self._threshold)
 
     def probes(self) -> tuple[Probe, ...]:
         """Return all levels tried, in rising order."""
@@ -153,9 +136,9 @@ class Prober:
     def _test(self, outcomes: list[bool]) -> ProbeVerdict:
         passed = sum(outcomes)
         failed = len(outcomes) - passed
-        if log_evidence_above(passed, failed, self._probability) >= self._threshold:
+        if log_evidence_above(passed, failed, self.probability) >= self._threshold:
             return ProbeVerdict.PASS
-        if log_evidence_below(passed, failed, self._probability) >= self._threshold:
+        if log_evidence_below(passed, failed, self.probability) >= self._threshold:
             return ProbeVerdict.FAIL
         return ProbeVerdict.UNDECIDED
 

@@ -178,15 +178,7 @@ def capacity_search(
         raise UsageError(f"probability {probability} and confidence {confidence} must lie between 0 and 1")
     if min(runs_per_level, budget, batch) < 1:
         raise UsageError("runs per level, budget and batch must be at least 1")
-    prober = Prober(
-        passes,
-        probability=probability,
-        error=(1.0 - confidence) / 2.0,
-        runs_per_level=runs_per_level,
-        budget=budget,
-        mapper=mapper,
-        batch=batch,
-    )
+    prober = Prober(passes, probability, (1.0 - confidence) / 2.0, runs_per_level, budget, mapper, batch)
     search = _Search(prober, floor, low, high, resolution, allows, eases)
     budget_ended = False
     try:
@@ -197,46 +189,42 @@ def capacity_search(
     return search.result(probability, confidence, budget_ended)
 
 
+@dataclass
 class _Search:
     """Bisection over the indices of a grid of levels; index 0 is the expected lower end."""
 
-    def __init__(
-        self,
-        prober: Prober,
-        floor: float,
-        low: float,
-        high: float,
-        resolution: float,
-        allows: Callable[[float], bool],
-        eases: bool,
-    ) -> None:
-        self._prober = prober
-        self._allows = allows
+    prober: Prober
+    floor: float
+    low: float
+    high: float
+    resolution: float
+    allows: Callable[[float], bool]
+    eases: bool
+
+    def __post_init__(self) -> None:
         self._is_bounded = False
-        self._floor = floor
-        self._low = low
-        self._resolution = resolution
-        self._span = math.ceil((high - low) / resolution * (1.0 - 1e-12))
-        self._floor_index = -math.ceil((low - floor) / resolution * (1.0 - 1e-12))
+        self._span = self._steps(self.low, self.high)
+        self._floor_index = -self._steps(self.floor, self.low)
         near = (0, 1, *(self._floor_index + (1 << n) for n in reversed(range((-self._floor_index).bit_length()))))
-        self._inside = next((index for index in near if allows(self._level(index))), 0)
+        self._inside = next((index for index in near if self.allows(self._level(index))), 0)
         lowest = self._floor_index + 1
         self._floor_index = self._last_allowed(lowest) - 1
         self._is_bounded_below = self._floor_index >= lowest
-        self._eases = eases
-        self._verdict_below, self._verdict_above = ProbeVerdict.PASS, ProbeVerdict.FAIL
-        if eases:
-            self._verdict_below, self._verdict_above = ProbeVerdict.FAIL, ProbeVerdict.PASS
+        ends = ProbeVerdict.PASS, ProbeVerdict.FAIL
+        self._verdict_below, self._verdict_above = ends[::-1] if self.eases else ends
         self._below = self._floor_index
         self._above: int | None = None
         self._undecided: set[int] = set()
+
+    def _steps(self, low: float, high: float) -> int:
+        return math.ceil((high - low) / self.resolution * (1.0 - 1e-12))
 
     def run(self) -> None:
         """Find the highest level that passes and the lowest that fails; if larger levels ease, the other way round.
 
         The end that fails is tested first: passing takes many runs.
         """
-        if self._eases:
+        if self.eases:
             lowest = self._bracket_from_below(0)
             if self._above is None:
                 self._bracket_from_above()
@@ -248,7 +236,7 @@ class _Search:
 
     def check_outside(self) -> None:
         """Probe levels away from the answer, where a monotone response has nothing new to say."""
-        runs_below, runs_above = (None, CHECK_RUNS) if self._eases else (CHECK_RUNS, None)
+        runs_below, runs_above = (None, CHECK_RUNS) if self.eases else (CHECK_RUNS, None)
         below = self._below - self._floor_index
         for j in range(1, LOWER_CHECKS + 1):
             self._probe(self._floor_index + j * below // (LOWER_CHECKS + 1), runs_below)
@@ -257,21 +245,21 @@ class _Search:
         lowest, above = self._above, max(self._span - self._above, UPPER_CHECKS + 1)
         for j in range(1, UPPER_CHECKS + 1):
             index = lowest + j * above // (UPPER_CHECKS + 1)
-            if self._allows(self._level(index)):
+            if self.allows(self._level(index)):
                 self._probe(index, runs_above)
 
     def result(self, probability: float, confidence: float, budget_ended: bool) -> CapacityResult:
-        probes = self._prober.probes()
+        probes = self.prober.probes()
         low = self._level(self._below)
         high = math.inf if self._above is None else self._level(self._above)
-        point = min(max(_crossing(probes, probability, low, eases=self._eases), low), high)
+        point = min(max(_crossing(probes, probability, low, eases=self.eases), low), high)
         runs = sum(probe.runs for probe in probes)
         estimate = Estimate(point, (high - low) / 2.0, low, high, runs, confidence, "capacity search")
         resolved = self._above is not None and self._above - self._below <= 1
-        flags = (resolved, is_non_monotone(self._prober, eases=self._eases), budget_ended)
-        is_lowest = self._eases and self._is_bounded_below and self._above == self._floor_index + 1
+        flags = (resolved, is_non_monotone(self.prober, eases=self.eases), budget_ended)
+        is_lowest = self.eases and self._is_bounded_below and self._above == self._floor_index + 1
         bounded = self._is_bounded or is_lowest
-        return CapacityResult(estimate, probes, *flags, self._prober.runs_to_pass(), bounded, self._eases)
+        return CapacityResult(estimate, probes, *flags, self.prober.runs_to_pass(), bounded, self.eases)
 
     def _bracket_from_below(self, lowest: int) -> int:
         """Lower the level until it is below the answer, or there is none below it; return the index of the last."""
@@ -301,11 +289,11 @@ class _Search:
     def _last_allowed(self, index: int) -> int:
         """Return an index, or the closest to it at which there can be a level."""
         allowed, refused = self._inside, index
-        if self._allows(self._level(index)):
+        if self.allows(self._level(index)):
             return index
         while abs(refused - allowed) > 1:
             middle = (allowed + refused) // 2
-            allowed, refused = (middle, refused) if self._allows(self._level(middle)) else (allowed, middle)
+            allowed, refused = (middle, refused) if self.allows(self._level(middle)) else (allowed, middle)
         return allowed
 
     def _bisect(self, lowest: int) -> None:
@@ -324,10 +312,10 @@ class _Search:
         if index <= self._floor_index:
             return self._verdict_below
         # Until a level has passed, one that may fail must not take the runs of another that may pass.
-        to_pass = self._prober.runs_to_pass()
-        has_passed = self._above is not None if self._eases else self._below > self._floor_index
-        keeping = to_pass if not has_passed and self._prober.left > to_pass else 0
-        decision = self._prober.decide(self._level(index), runs, keeping=keeping)
+        to_pass = self.prober.runs_to_pass()
+        has_passed = self._above is not None if self.eases else self._below > self._floor_index
+        keeping = to_pass if not has_passed and self.prober.left > to_pass else 0
+        decision = self.prober.decide(self._level(index), runs, keeping=keeping)
         if decision is self._verdict_below and (self._above is None or index < self._above):
             self._below = max(self._below, index)
         elif decision is self._verdict_above and index > self._below:
@@ -338,8 +326,8 @@ class _Search:
 
     def _level(self, index: int) -> float:
         if index <= self._floor_index:
-            return self._floor
-        return float(f"{self._low + index * self._resolution:.12g}")
+            return self.floor
+        return float(f"{self.low + index * self.resolution:.12g}")
 
 
 def _crossing(probes: Sequence[Probe], probability: float, default: float, *, eases: bool) -> float:
