@@ -19,11 +19,11 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache, partial
 from itertools import chain
-from operator import attrgetter
+from operator import attrgetter, itemgetter, methodcaller
 from statistics import fmean
 from typing import Any, Literal
 
@@ -101,70 +101,46 @@ class Entry:
         return self.path[1] if is_split else self.figure.part or "all"
 
 
+@dataclass(kw_only=True, eq=False)
 class Figure(ABC):
     """A declared figure.
 
     As an attribute of an outcome it gives way to what the outcome holds of that name; a derived one gives the
     replication's own value.
-
-    Parameters
-    ----------
-    unit, label : str
-        As a table shows them; the label is the name in words if not given.
-    units : mapping, optional
-        Of a mapping: units of its parts by their names, where they are not all of one.
-    headline : bool or tuple of str
-        Whether it leads; of a distribution, which statistics do; of a total also ``("any",)``: where there is any.
-    better : str
-        ``higher``, ``lower``, or empty where neither is.
-    known_as : tuple of str
-        Names by which others know it: of files, with the unit, first; of a lab's report.  An empty one: its parts have
-        names of their own.
-    by : type or str, optional
-        What it is split by: an enumeration whose members have a ``label`` (held as a list), or ``"name"`` (held as a
-        mapping of names that only the run knows).
-    joined : str
-        What the whole of a mapping is: ``sum`` or ``mean`` of its parts, or ``nothing`` where they are of many kinds.
-    source : callable, optional
-        Computes what is held, from the outcome.
-    short : str
-        What stands above a column of a table; the label if not given.
-    part : str
-        What part of the load it is of, where only a part has it.
-    limit : str
-        Name of a value that the outcome holds: the limit by which the figure is judged.
-    is_load : bool
-        Whether its value is itself the load of a phase.
-    observed_as : str
-        Name by which datasets have it, ``*`` for the owner; parts and percentiles follow a slash.
     """
+
+    unit: str = ""
+    label: str = ""
+    """As a table shows them; the label is the name in words if not given."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Of a mapping: units of its parts by their names, where they are not all of one."""
+    headline: bool | tuple[str, ...] = False
+    """Whether it leads; of a distribution, which statistics do; of a total also ``("any",)``: where there is any."""
+    better: Better = ""
+    known_as: tuple[str, ...] = ()
+    """Names by which others know it: of files, with the unit, first; of a lab's report.  An empty one: its parts have
+    names of their own."""
+    by: type[Enum] | Literal["name"] | None = None
+    """What it is split by: an enumeration whose members have a ``label`` (held as a list), or ``"name"`` (held as a
+    mapping of names that only the run knows)."""
+    joined: Literal["sum", "mean", "nothing"] = "sum"
+    """What the whole of a mapping is: of its parts, or ``nothing`` where they are of many kinds."""
+    source: Callable[[Any], Any] | None = None
+    """Computes what is held, from the outcome."""
+    short: str = ""
+    """What stands above a column of a table; the label if not given."""
+    part: str = ""
+    """What part of the load it is of, where only a part has it."""
+    limit: str = ""
+    """Name of a value that the outcome holds: the limit by which the figure is judged."""
+    is_load: bool = False
+    """Whether its value is itself the load of a phase."""
+    observed_as: str = ""
+    """Name by which datasets have it, ``*`` for the owner; parts and percentiles follow a slash."""
+    name: str = field(default="", init=False)
 
     statistic = "mean"
     """What replications are put together to, in words, where a path does not say it."""
-
-    def __init__(
-        self,
-        *,
-        unit: str = "",
-        units: Mapping[str, str] | None = None,
-        label: str = "",
-        short: str = "",
-        part: str = "",
-        limit: str = "",
-        is_load: bool = False,
-        observed_as: str = "",
-        headline: bool | tuple[str, ...] = False,
-        better: Better = "",
-        known_as: tuple[str, ...] = (),
-        by: type[Enum] | Literal["name"] | None = None,
-        joined: Literal["sum", "mean", "nothing"] = "sum",
-        source: Callable[[Any], Any] | None = None,
-    ) -> None:
-        self.unit, self.label, self.headline, self.better, self.known_as = unit, label, headline, better, known_as
-        self.by, self.joined, self.source, self.name = by, joined, source, ""
-        self.units: Mapping[str, str] = {} if units is None else units
-        self.short, self.part, self.limit, self.is_load = short, part, limit, is_load
-        self.observed_as = observed_as
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.owner, self.name = owner, name
@@ -202,12 +178,12 @@ class Figure(ABC):
             if self.joined != "nothing":
                 yield (), _sum_of_values if self.joined == "sum" else _mean_of_values
             for name in (ANY,) if outcome is None else self.held(outcome) or ():
-                yield (path_word(str(name)),), _Named(name)
+                yield (path_word(str(name)),), methodcaller("get", name, 0)
         else:
             assert not isinstance(self.by, str)
             yield (), sum
             for number, member in enumerate(self.by):
-                yield (str(getattr(member, "label", member.name.lower())),), _Numbered(number)
+                yield (str(getattr(member, "label", member.name.lower())),), itemgetter(number)
 
     @property
     def adds_up(self) -> bool:
@@ -245,7 +221,12 @@ class Number(Figure):
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the whole and its parts."""
         for path, take in self.parts(outcome):
-            yield Entry((self.name, *path), self, self.estimator, _Taken(self, take), bool(self.headline) and not path)
+            observe, leads = partial(self._observe, take), bool(self.headline) and not path
+            yield Entry((self.name, *path), self, self.estimator, observe, leads)
+
+    def _observe(self, take: Callable[[Any], Any], outcome: Any) -> Any:
+        held = self.held(outcome)
+        return None if held is None else take(held)
 
 
 class Middle(Number):
@@ -263,6 +244,9 @@ class Verdict(Number):
 
     estimator = Share()
     statistic = "share"
+
+    def __init__(self, **about: Any) -> None:
+        super().__init__(**{"unit": "%", "better": "lower"} | about)
 
 
 class Total(Number):
@@ -294,9 +278,9 @@ class Total(Number):
 
 
 class Rate(Figure):
-    """A total by the seconds of the phase."""
+    """A total by the seconds of the phase, times a factor that the unit asks for."""
 
-    def __init__(self, of: Any, factor: float, **about: Any) -> None:
+    def __init__(self, of: Any, *, factor: float = 1.0, **about: Any) -> None:
         super().__init__(**{"unit": "/s"} | about)
         self.of, self.factor = _declared(of), factor
 
@@ -313,13 +297,17 @@ class Rate(Figure):
 
 
 class Quotient(Figure):
-    """A total by the sum of others: the sums of all replications are divided, not their ratios averaged."""
+    """A total by the sum of others: the sums of all replications are divided, not their ratios averaged.
+
+    ``of_whole``: each part of a split total by the whole of it.
+    """
 
     statistic = "share"
 
-    def __init__(self, top: Any, bottoms: Sequence[Any], *, of_whole: bool, factor: float, **about: Any) -> None:
+    def __init__(self, top: Any, *bottoms: Any, of_whole: bool = False, factor: float = 1.0, **about: Any) -> None:
         super().__init__(**about)
-        self.top, self.bottoms, self.of_whole = _declared(top), [_declared(each) for each in bottoms], of_whole
+        self.top, self.of_whole = _declared(top), of_whole
+        self.bottoms = [_declared(each) for each in bottoms or (top,)]
         self.estimator = Ratio(100.0, 100.0) if self.unit == "%" else Ratio(factor)
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
@@ -405,44 +393,23 @@ class Series(Figure):
         return float(take(samples)) if samples else math.nan
 
 
-def total(**about: Any) -> Any:
-    """A count or sum over the measured time of a phase."""
-    return Total(**about)
-
-
-def number(**about: Any) -> Any:
-    """A number that a replication gives as it is: a mean over time, an extreme, something computed by ``source``."""
-    return Number(**about)
-
-
-def middle(**about: Any) -> Any:
-    """A number that comes in steps; the middle replication tells."""
-    return Middle(**about)
-
-
-def verdict(**about: Any) -> Any:
-    """Whether a replication went beyond the limit by which a phase is judged."""
-    return Verdict(**{"unit": "%", "better": "lower"} | about)
-
-
-def rate(of: Any, *, factor: float = 1.0, **about: Any) -> Any:
-    """A total by the seconds of the phase, times a factor that the unit asks for."""
-    return Rate(of, factor, **about)
-
-
-def ratio(top: Any, *bottoms: Any, of_whole: bool = False, factor: float = 1.0, **about: Any) -> Any:
-    """A total by the sum of others; ``of_whole``: each part of a split total by the whole of it."""
-    return Quotient(top, bottoms or (top,), of_whole=of_whole, factor=factor, **about)
-
-
-def delays(**about: Any) -> Any:
-    """A distribution of times, as :class:`~vftsim.stats.DelayHistogram`."""
-    return Delays(**about)
-
-
-def series(**about: Any) -> Any:
-    """Samples at a fixed spacing, as a list of numbers."""
-    return Series(**about)
+_Declaration = Callable[..., Any]
+total: _Declaration = Total
+"""A count or sum over the measured time of a phase."""
+number: _Declaration = Number
+"""A number that a replication gives as it is: a mean over time, an extreme, something computed by ``source``."""
+middle: _Declaration = Middle
+"""A number that comes in steps; the middle replication tells."""
+verdict: _Declaration = Verdict
+"""Whether a replication went beyond the limit by which a phase is judged."""
+rate: _Declaration = Rate
+"""A total by the seconds of the phase, times ``factor``."""
+ratio: _Declaration = Quotient
+"""A total by the sum of others, ``ratio(top, *bottoms)``, or by its own whole."""
+delays: _Declaration = Delays
+"""A distribution of times, as :class:`~vftsim.stats.DelayHistogram`."""
+series: _Declaration = Series
+"""Samples at a fixed spacing, as a list of numbers."""
 
 
 def percent_of(word: str) -> float | None:
@@ -482,32 +449,6 @@ def _mean_of_values(held: Mapping[Any, float]) -> float:
 
 def _whole_of(figure: Figure) -> Callable[[Any], Any]:
     return next(iter(figure.parts(None)))[1]
-
-
-@dataclass(frozen=True)
-class _Numbered:
-    number: int
-
-    def __call__(self, held: Sequence[Any]) -> Any:
-        return held[self.number]
-
-
-@dataclass(frozen=True)
-class _Named:
-    name: Any
-
-    def __call__(self, held: Mapping[Any, Any]) -> Any:
-        return held.get(self.name, 0)
-
-
-@dataclass(frozen=True)
-class _Taken:
-    figure: Figure
-    take: Callable[[Any], Any]
-
-    def __call__(self, outcome: Any) -> Any:
-        held = self.figure.held(outcome)
-        return None if held is None else self.take(held)
 
 
 def _sd(distribution: DelayHistogram) -> float:
