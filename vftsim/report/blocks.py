@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vftsim.stats import Estimate
-
-NOTHING = "-"
-_MOST_DECIMALS = 6
+from vftsim.stats.estimate import NOTHING, plain
 
 
 @dataclass(frozen=True)
@@ -194,42 +192,15 @@ Block = Answer | Note | Table | Cards | Chart | Bars | Timeline | Facts | Listin
 
 
 def shown(cell: Cell) -> tuple[str, str]:
-    """Return a cell's value and what stands behind or below it: an interval, or a range in round brackets.
-
-    A value has the digits that its interval carries: two of the interval's half width, none rounded left of the point,
-    never a power of ten.  Where there is no interval it has four; one whose ends are the same in these digits is none.
-    """
+    """Return a cell's value and what stands behind or below it, as :meth:`~vftsim.stats.Estimate.shown`."""
     if isinstance(cell, Marked):
         value, behind = shown(cell.cell)
         return f"{value}{cell.mark}", behind
     if isinstance(cell, Counted):
         return cell.text, cell.behind
     if isinstance(cell, Estimate):
-        return _estimated(cell)
+        return cell.shown()
     return plain(cell) if isinstance(cell, float | int) else NOTHING if cell is None else cell, ""
-
-
-def _estimated(e: Estimate) -> tuple[str, str]:
-    if e.kind == "upper bound":
-        return f"< {_short(e.high)}", ""
-    if e.kind == "lower bound":
-        return f"> {_short(e.low)}", ""
-    if math.isinf(e.high) and math.isfinite(e.low):
-        return plain(e.mean), f"[{plain(e.low)} or more]"
-    half = (e.high - e.low) / 2.0
-    if not math.isfinite(half) or half <= 0.0 or (e.n == 1 and e.kind != "with prices"):
-        return plain(e.mean), ""
-    decimals = min(_decimals(half), _decimals(e.mean) + 2 if e.mean else _MOST_DECIMALS)
-    value, low, high = (fixed(x, decimals) for x in (e.mean, e.low, e.high))
-    is_below_0 = e.low >= 0.0 and round(e.mean, max(0, decimals)) < round(half, max(0, decimals))  # [0, 50]: 24 ± 25
-    is_even = abs(e.high + e.low - 2.0 * e.mean) < 0.05 * (e.high - e.low) and not is_below_0
-    if low == high:
-        behind = ""
-    elif e.kind == "range":
-        behind = f"({low} to {high})"
-    else:
-        behind = f"± {fixed(half, decimals)}" if is_even else f"[{low}, {high}]"
-    return value, behind
 
 
 def in_words(cell: Cell, unit: str = "") -> str:
@@ -241,31 +212,7 @@ def with_unit(text: str, unit: str | None) -> str:
     return f"{text} ({unit})" if unit else text
 
 
-def fixed(value: float, decimals: int) -> str:
-    """Return a number with so many decimals, at least none, and thousands apart."""
-    places = max(0, decimals)
-    return f"{round(value, places) + 0.0:,.{places}f}"
-
-
-def plain(value: float) -> str:
-    """Return a number with four digits, without zeros that say nothing."""
-    if value == 0.0 or not math.isfinite(value):
-        return "0" if value == 0.0 else NOTHING
-    text = fixed(value, _decimals(value) + 2)
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
 def across(values: Sequence[float], digits: int) -> str:
     """Return the least and the greatest value, once where they are alike."""
     low, high = f"{min(values):.{digits}g}", f"{max(values):.{digits}g}"
     return low if low == high else f"{low} to {high}"
-
-
-def _short(value: float) -> str:
-    """Return a number with three digits, as a bound is known."""
-    return fixed(value, _decimals(value) + 1) if value else "0"
-
-
-def _decimals(value: float) -> int:
-    """Return the decimal place of the second significant digit."""
-    return 1 - math.floor(math.log10(abs(value)))

@@ -21,7 +21,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from vftsim.report.blocks import Bars, Chart, Series, plain
+from vftsim.report.blocks import Bars, Chart, Series
+from vftsim.stats.estimate import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,10 +29,10 @@ from vftsim.report.blocks import (
     Point,
     Table,
     in_words,
-    plain,
     shown,
 )
 from vftsim.stats import Estimate
+from vftsim.stats.estimate import plain
 
 if TYPE_CHECKING:
     from jinja2 import Template

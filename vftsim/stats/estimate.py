@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+NOTHING = "-"
+_MOST_DECIMALS = 6
 Kind = Literal[
     "t",
     "skew-corrected t",
@@ -60,58 +62,56 @@ class Estimate:
         mean, half_width, low, high = (factor * x for x in (self.mean, self.half_width, self.low, self.high))
         return replace(self, mean=mean, half_width=half_width, low=low, high=min(high, most))
 
-    def __str__(self) -> str:
-        basis = f"{100 * self.confidence:g} %, n={self.n}"
-        if self.kind == "upper bound":
-            basis = basis if self.n else f"{100 * self.confidence:g} %"
-            return f"< {self.high:.2g} ({basis}, none seen)"
-        if self.kind == "lower bound":
-            return f"> {_significant(self.low)} ({basis}, no exception seen)"
-        if not math.isfinite(self.low) and not math.isfinite(self.high):
-            return f"{self.mean:.4g} (n={self.n}: too few for an interval)"
-        if self.half_width == 0.0 and self.n > 1:
-            return f"{self.mean:.6g} (identical in all {self.n}: no interval)"
+    def shown(self) -> tuple[str, str]:
+        """Return its value and what stands behind or below it: an interval, or a range in round brackets.
+
+        A value has the digits that its interval carries: two of the interval's half width, none rounded left of the
+        point, never a power of ten.  Where there is no interval it has four; one whose ends are the same in these
+        digits is none.
+        """
+        if "bound" in self.kind:
+            return f"< {_short(self.high)}" if self.kind == "upper bound" else f"> {_short(self.low)}", ""
+        if math.isinf(self.high) and math.isfinite(self.low):
+            return plain(self.mean), f"[{plain(self.low)} or more]"
+        mean, half = self.mean, (self.high - self.low) / 2.0
+        if not math.isfinite(half) or half <= 0.0 or (self.n == 1 and self.kind != "with prices"):
+            return plain(mean), ""
+        decimals = min(_decimals(half), _decimals(mean) + 2 if mean else _MOST_DECIMALS)
+        value, low, high = (fixed(x, decimals) for x in (mean, self.low, self.high))
+        if low == high:
+            return value, ""
         if self.kind == "range":
-            return self._with_range()
-        return f"{self._with_bar()} ({basis})"
+            return value, f"({low} to {high})"
+        # [0, 50] is not 24 ± 25
+        is_below_0 = self.low >= 0.0 and round(mean, max(0, decimals)) < round(half, max(0, decimals))
+        is_even = abs(self.high + self.low - 2.0 * mean) < 0.05 * (self.high - self.low) and not is_below_0
+        return value, f"± {fixed(half, decimals)}" if is_even else f"[{low}, {high}]"
 
-    def _with_range(self) -> str:
-        if self.n == 1:
-            return f"{self.mean:.4g} (n=1: too few for an interval)"
-        return f"{self.mean:.4g} ({self.low:.4g} to {self.high:.4g} in {self.n} runs)"
-
-    def _with_bar(self) -> str:
-        width = self.high - self.low
-        if not math.isfinite(width):
-            return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
-        if self._is_symmetric():
-            decimals = _decimals(self.half_width)
-            return f"{_fixed(self.mean, decimals)} +-{_fixed(self.half_width, decimals)}"
-        decimals = _decimals(width / 2.0)
-        mean, low, high = (_fixed(x, decimals) for x in (self.mean, self.low, self.high))
-        return f"{mean} [{low}, {high}]"
-
-    def _is_symmetric(self) -> bool:
-        tolerance = 1e-9 * max(abs(self.mean), self.half_width)
-        above, below = self.high - self.mean, self.mean - self.low
-        return abs(above - self.half_width) <= tolerance and abs(below - self.half_width) <= tolerance
+    def __str__(self) -> str:
+        value, behind = self.shown()
+        level = f"{100 * self.confidence:g} %, " if self.kind != "range" and (behind or "bound" in self.kind) else ""
+        return " ".join(part for part in (value, behind, f"({level}n={self.n})") if part)
 
 
-def _decimals(half_width: float) -> int:
-    """Return the decimal place of the second significant digit of an error bar."""
-    return 1 - math.floor(math.log10(half_width))
+def fixed(value: float, decimals: int) -> str:
+    """Return a number with so many decimals, at least none, and thousands apart."""
+    places = max(0, decimals)
+    return f"{round(value, places) + 0.0:,.{places}f}"
 
 
-def _fixed(value: float, decimals: int) -> str:
-    value = round(value, decimals)
-    if decimals > 7:
-        if value == 0.0:
-            return "0"
-        return f"{value:.{max(0, decimals + math.floor(math.log10(abs(value))))}e}"
-    return f"{value:.{max(0, decimals)}f}"
+def plain(value: float) -> str:
+    """Return a number with four digits, without zeros that say nothing."""
+    if value == 0.0 or not math.isfinite(value):
+        return "0" if value == 0.0 else NOTHING
+    text = fixed(value, _decimals(value) + 2)
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _significant(share: float) -> str:
-    """Show a share close to 1 with two digits of its distance from 1."""
-    gap = 1.0 - share
-    return f"{share:.{_decimals(gap)}f}" if 0.0 < gap < 0.5 else f"{share:.2g}"
+def _short(value: float) -> str:
+    """Return a number with three digits, as a bound is known."""
+    return fixed(value, _decimals(value) + 1) if value else "0"
+
+
+def _decimals(value: float) -> int:
+    """Return the decimal place of the second significant digit."""
+    return 1 - math.floor(math.log10(abs(value)))

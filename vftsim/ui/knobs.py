@@ -11,11 +11,11 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from vftsim.composition.model import ModelSpec
 from vftsim.platform.protection.prices import Price
-from vftsim.report.blocks import plain
 from vftsim.spec import RATE
 from vftsim.spec.registry import TAG
 from vftsim.spec.shape import Shape
 from vftsim.spec.yaml_source import parse_yaml
+from vftsim.stats.estimate import plain
 from vftsim.study.figures.validity import COVERED, is_load
 
 _APART = ("format", "name", "description", "measured", "calibrated")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, plain, with_unit
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, with_unit
 from vftsim.spec.suggest import counted, listing
+from vftsim.stats.estimate import plain
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.blocks.run_charts import scale_of

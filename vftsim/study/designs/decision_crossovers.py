@@ -18,8 +18,9 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, in_words, plain
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, in_words
 from vftsim.stats import Estimate
+from vftsim.stats.estimate import plain
 from vftsim.study.blocks.head import INTERVALS
 from vftsim.study.designs.availability import DEFAULT_RESTART_S, rate_of, year_of
 from vftsim.study.designs.axes import SharedKnob

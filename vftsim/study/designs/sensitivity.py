@@ -19,9 +19,10 @@ from itertools import pairwise
 from typing import Any
 
 from vftsim.errors import UsageError
-from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Table, dot_chart, plain, with_unit
+from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Table, dot_chart, with_unit
 from vftsim.spec.suggest import counted, listing
 from vftsim.stats import Estimate
+from vftsim.stats.estimate import plain
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed

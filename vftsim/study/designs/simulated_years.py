@@ -22,10 +22,11 @@ from vftsim.errors import UsageError
 from vftsim.platform.protection.faults import BackupCrash, FaultSpec, PrimaryCrash
 from vftsim.platform.protection.mechanism import ProtectionSpec
 from vftsim.platform.protection.when import Instant
-from vftsim.report.blocks import Answer, Block, Cell, Note, Table, plain
+from vftsim.report.blocks import Answer, Block, Cell, Note, Table
 from vftsim.sampling import Streams, renewals_ns
 from vftsim.spec.units import S
 from vftsim.stats import Estimate, mean_interval
+from vftsim.stats.estimate import plain
 from vftsim.stats.intervals import FEWEST_RUNS
 from vftsim.study.blocks.head import INTERVALS, head
 from vftsim.study.blocks.printed import Printed
