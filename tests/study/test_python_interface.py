@@ -181,6 +181,10 @@ def test_counts_that_some_rows_lack_are_whole_numbers_in_csv():
     assert csv_text(frame(rows)) == "mean,n,difference_n,share_n\n2.0,3,,0.5\n,,2,\n"
 
 
+def test_what_never_comes_is_empty_in_csv():
+    assert csv_text(frame([{"kind": "none", "back_s": math.inf}])) == "kind,back_s\nnone,\n"
+
+
 def test_a_study_is_kept_listed_exported_run_again_and_checked(tmp_path):
     file = tmp_path / "study.yaml"
     file.write_text(

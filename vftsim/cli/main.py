@@ -240,10 +240,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         outcome = command_line(named)(args=words, standalone_mode=False)
     except TyperException as error:
-        return stopped(_mistake(error), USAGE)
+        return stopped(_instead_of_file(_mistake(error), words), USAGE)
     except VftsimError as error:
         code = INTERRUPTED if isinstance(error, (StorageError, WorkerLostError)) else USAGE
-        return stopped(_as_typed(error, words), code)
+        return stopped(_instead_of_file(_as_typed(error, words), words), code)
     except Exit as end:
         return end.exit_code
     except (Abort, KeyboardInterrupt):
@@ -266,6 +266,14 @@ def _mistake(error: TyperException) -> str:
     from vftsim.spec.suggest import shown
 
     return f"{message}, got {shown(str(inputs[0]))}"
+
+
+def _instead_of_file(mistake: str, words: Sequence[str]) -> str:
+    """Return a mistake with what to do instead, where an option that prints was given a file."""
+    for option, word in pairwise(words):
+        if option in ("--csv", "--json") and word.endswith(f".{option[2:]}") and word in mistake:
+            return f"{mistake}; {option} prints, and takes no file: {option} > {word}"
+    return mistake
 
 
 def _global_options(

@@ -112,7 +112,10 @@ def rows(table: DataFrame) -> list[dict[str, Any]]:
 
 
 def csv_text(table: DataFrame) -> str:
-    """Return a table as CSV, every float with all its digits; counts that some rows lack stay whole numbers."""
+    """Return a table as CSV, every float with all its digits; counts that some rows lack stay whole numbers.
+
+    What never comes is empty, as ``null`` is what JSON has for it.
+    """
     counts = {name for name in table if f"_{name}".endswith(_OF_COUNTS) and table[name].dtype == float}
     whole = {name: "Int64" for name in counts if (table[name].dropna() % 1 == 0).all()}
-    return str(table.astype(whole).to_csv(index=False, lineterminator="\n"))
+    return str(table.astype(whole).replace([math.inf, -math.inf], math.nan).to_csv(index=False, lineterminator="\n"))
