@@ -175,7 +175,8 @@ def test_a_quantity_that_the_model_does_not_give_is_refused_with_the_nearest(lab
     (lab / "fit.yaml").write_text(FIT.replace("[cpu.small]", "[cpu.smal]"))
     assert main(["calibrate", str(lab / "fit.yaml"), "-q", "-j", "1"]) == 2
     assert (
-        "'cpu.smal', which the model does not have in 'bare/even'; did you mean 'cpu.small'" in capsys.readouterr().err
+        "fit.yaml:12: in_sample: the fit is to 'cpu.smal', which the model does not have in 'bare/even'; did you mean "
+        "'cpu.small'" in capsys.readouterr().err
     )
 
 

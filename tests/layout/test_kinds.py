@@ -85,9 +85,11 @@ def _is_use(node: ast.AST, names: set[str]) -> bool:
     if isinstance(node, ast.Name):
         return node.id in names
     sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+    if sides and isinstance(node.ops[0], ast.Is | ast.IsNot):  # identity of outcomes' classes
+        return False
     words = {each.value for side in sides for each in ast.walk(side) if isinstance(each, ast.Constant)}
     if any(isinstance(side, ast.Attribute) and side.attr == "kind" for side in sides):
-        return any(isinstance(word, str) and word not in _INTERVALS for word in words)
+        return not words or any(isinstance(word, str) and word not in _INTERVALS for word in words)
     return any(isinstance(side, ast.Name) and side.id == "kind" for side in sides) and bool(words & _REGISTERED)
 
 
@@ -120,4 +122,4 @@ def test_a_use_of_a_kind_is_seen(tmp_path: Path) -> None:
         "def h(e): return e.kind != other.kind\n"
         "def i(kind): return kind in {'credit', 'credit2'} or kind == 'validation'\n"
     )
-    assert uses_of_kinds(tmp_path / "own.py") == [3, 4, 4, 6]
+    assert uses_of_kinds(tmp_path / "own.py") == [3, 4, 4, 5, 6]

@@ -137,9 +137,12 @@ def run_calibration(
         raise UsageError(f"--coverage: from 2 to {MOST_LABORATORIES} laboratories, got {laboratories}")
     progress.total(definition.searches * definition.most_evaluations)
     cache = RunCache(execution.store, _identity(definition, specs, data))
-    ended = search_for(
-        definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), cache, values
-    )
+    try:
+        ended = search_for(
+            definition, specs, data, jobs, lambda _, cost: progress.advance(f"cost {cost:.1f}"), cache, values
+        )
+    except UsageError as error:  # of what is in sample, only a played model tells
+        raise tree.at("in_sample").error(str(error), "in_sample") from None
     result = ended.fit
     if profile:
         result.profiles = profiles_of(ended.search, ended.units, ended.matrix, definition.replications)

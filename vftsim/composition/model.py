@@ -530,7 +530,7 @@ class ModelSpec(Spec):
         elif agents is not None and self.domains[agents].count > 1 and not workload.agents_may_be_many:
             count = self.domains[agents].count
             yield f"workloads.{name}: '{agents}' stands for {count} domains; the agents run in one: count: 1"
-        same = [n for n, w in self.workloads.items() if w.kind == workload.kind and w.longest_ns()]
+        same = [n for n, w in self.workloads.items() if w.longest_ns()]
         if len(same) > 1 and same[0] == name:
             yield f"workloads {listing(same)}: one with phases of its own at most"
 

@@ -95,6 +95,10 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
         self._in_use = True
         return {kind: self._parts[kind] for kind in self}
 
+    def has_under(self, kind: str, part: S) -> bool:
+        """Tell whether a part is the one that a model file calls so."""
+        return type(part) is self._parts.get(kind)
+
     def did_you_mean(self, name: str) -> str:
         """Return ``"; did you mean 'x'?"``, the empty string, or where a product's name is another family's part."""
         folded = re.sub(r"[\W_]+", "_", name.casefold())

@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError
 from vftsim.composition.hosts import DomainSpec
 from vftsim.composition.model import WITH_HOSTS, ModelSpec
 from vftsim.errors import ModelFileError, UsageError
+from vftsim.platform.cpu.parameters import schedulers
 from vftsim.spec import DURATION
 from vftsim.spec.overrides import ORIGIN
 from vftsim.spec.suggest import instead, or_below, shown
@@ -109,7 +110,7 @@ def short_keys(model: Model, name: str) -> tuple[str, ...]:
 def scheduler_switch(model: Model, kind: str) -> tuple[str, ...]:
     """Return what gives the model a scheduler; one that it has already keeps its parameters."""
     first = next(iter(model.spec.hosts.values())).scheduler
-    if first.kind == kind:  # type: ignore[attr-defined]
+    if schedulers().has_under(kind, first):
         return ()
     return tuple(f"{key}={{kind: {kind}}}" for key in scheduler_keys(model))
 

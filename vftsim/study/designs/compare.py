@@ -317,7 +317,7 @@ def _unequal_loads(comparison: Comparison) -> list[str]:
         loads = [workload.load()]
         for model in comparison.models[1:]:
             other = model.spec.workloads.get(name)
-            loads.append(other.load() if other is not None and other.kind == workload.kind else loads[0])
+            loads.append(other.load() if other is not None and other.load_key == workload.load_key else loads[0])
         if len(set(loads)) > 1:
             listed = ", ".join("none" if load is None else f"{load:g}" for load in loads)
             notes.append(f"workloads.{name} is offered at {listed}: part of every difference is the load.")

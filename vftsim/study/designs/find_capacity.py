@@ -240,7 +240,7 @@ def stream_capacity(model: Model, request: CapacityRequest, execution: Execution
     if request.resolution is not None and request.resolution != int(request.resolution):
         raise UsageError(f"--resolution: a whole number of streams, got {request.resolution:g}")
     spec, calls = model.spec, calls_per_stream(model.spec)
-    loaded = [name for kind in (STREAMS, CALLS) if (name := loaded_by(spec, kind))]
+    loaded = [name for key in (STREAMS, CALLS) if (name := loaded_by(spec, key))]
     offered = tuple(driver for name in loaded for driver in spec.drivers_of(name))
     carriers = tuple(spec.drivers_of(loaded[0]))
     losses = tuple(Objective(one_figure(f"workloads.{each}.loss", spec), "<=", limit) for each in carriers)

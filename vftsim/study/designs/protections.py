@@ -66,7 +66,7 @@ def under(model: Model, kind: str) -> Model:
     name = protected_domain(model)
     notes = (*model.notes, f"protection: {kind}")
     entry = spec.domains[name]
-    if entry.protection.kind == kind:  # type: ignore[attr-defined]
+    if protections().has_under(kind, entry.protection):
         return replace(model, spec=spec, notes=notes, chosen=name)
     mechanism = protections()[kind]()
     if entry.vcpus > mechanism.most_vcpus:
