@@ -27,7 +27,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "io-faults"))
 from table import put
 
-from vftsim.interface.common import Plan
+from vftsim.interface.plan import Plan
 from vftsim.report.markdown import markdown_table
 from vftsim.study.designs.choice import optimize
 from vftsim.study.designs.optimize import MET, MISSED, measured

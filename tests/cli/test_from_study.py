@@ -12,7 +12,7 @@ import vftsim
 from vftsim.cli.common import Study, declared, spread
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.errors import UsageError
-from vftsim.interface.common import Plan, conducted
+from vftsim.interface.plan import Plan, conducted
 
 
 @conducted

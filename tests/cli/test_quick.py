@@ -8,7 +8,7 @@ import pytest
 import vftsim
 from tests.study.tiny import tiny
 from vftsim.cli.main import build_app, main
-from vftsim.interface.common import plan_of
+from vftsim.interface.plan import plan_of
 from vftsim.study.designs.optimize import Request as Choice
 from vftsim.study.designs.points import points_of, read_range
 from vftsim.study.designs.sensitivity import Request as Ranges

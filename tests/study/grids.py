@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vftsim.interface.common import Plan
+from vftsim.interface.plan import Plan
 from vftsim.study.designs import run as runs
 from vftsim.study.designs.experiment import Experiment
 from vftsim.study.designs.study import StudyResult, run_experiment

@@ -10,7 +10,7 @@ import pytest
 import vftsim
 from tests.report.conftest import SERVER
 from vftsim.errors import UsageError
-from vftsim.interface.common import plan_of
+from vftsim.interface.plan import plan_of
 from vftsim.stats import t_interval
 from vftsim.study.designs import failover
 from vftsim.study.figures.frames import as_dataset, csv_text, estimate_columns, frame

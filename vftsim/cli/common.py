@@ -20,7 +20,7 @@ import typer
 
 from vftsim.cli import options
 from vftsim.errors import UsageError
-from vftsim.interface.common import Plan
+from vftsim.interface.plan import Plan
 
 _ENTRY = re.compile(
     r"^(?P<name>\w+) : (?:(?P<group>Model|Result|Work): )?(?P<flags>(?:-[^ ,\n]+(?:, -[^ ,\n]+)*)?) ?(?P<metavar>.*)\n"

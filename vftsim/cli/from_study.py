@@ -14,7 +14,7 @@ from typing import Any
 
 from vftsim.cli import options
 from vftsim.cli.common import PARAMETERS, ModelStudy, entries_of, is_choice
-from vftsim.interface.common import Plan, plan_of
+from vftsim.interface.plan import Plan, plan_of
 
 _COMMON = {name: name for name in ("force", "jobs", "seed", "quick")} | {"directory": "output", "overrides": "set_"}
 """Parameters of studies that are fields of the common options, if those have them."""

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import Plan, as_model, conducted
+from vftsim.interface.arguments import as_model
+from vftsim.interface.plan import Plan, conducted
 
 if TYPE_CHECKING:
     from vftsim.calibrate.prediction import Prediction

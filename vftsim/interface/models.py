@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.interface.common import as_model, checked, to_ns_if_given
+from vftsim.interface.arguments import as_model, checked, to_ns_if_given
 
 if TYPE_CHECKING:
     from vftsim.study.runs.model import Model

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vftsim.interface.common import checked
+from vftsim.interface.arguments import checked
 
 if TYPE_CHECKING:
     from vftsim.study.blocks.printed import Printed

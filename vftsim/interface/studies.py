@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vftsim.interface.common import Plan, as_model, conducted, to_ns, to_ns_if_given
+from vftsim.interface.arguments import as_model, to_ns, to_ns_if_given
+from vftsim.interface.plan import Plan, conducted
 
 if TYPE_CHECKING:
     from vftsim.study.designs.availability import AvailabilityStudy

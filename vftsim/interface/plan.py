@@ -1,22 +1,17 @@
-"""What the functions have in common: a study is planned from its arguments, then conducted by who asked for it.
-
-What one was given is held against its annotations: a mistake is said before any work.
-"""
+"""A study is planned from its arguments, then conducted by who asked for it."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
-from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from vftsim.interface.arguments import refuse_others
 
 if TYPE_CHECKING:
     from vftsim.study.runs.estimate import Needs
@@ -120,86 +115,3 @@ def _planned(plan: Callable[..., Plan[Answered]], *args: Any, **kwargs: Any) -> 
 def plan_of(study: Callable[..., Answered], arguments: dict[str, Any]) -> Plan[Answered]:
     """Return what a study would do with these arguments."""
     return _planned(inspect.unwrap(study), **arguments)
-
-
-def as_model(
-    model: Model | str | Path, overrides: Sequence[str] = (), *, quick: bool = False, least_ns: int = 0
-) -> Model:
-    """Return a model, of a name or file the checked one with overrides; if ``quick`` shortened for a first look."""
-    from vftsim.errors import UsageError
-    from vftsim.study.runs.model import Model, load_model
-
-    loaded = load_model(model, overrides) if isinstance(model, (str, Path)) else model
-    if not isinstance(loaded, Model):
-        raise UsageError(f"a model is a name, a file, or what vftsim.load returns; got {model!r}")
-    return loaded.quick(least_ns) if quick else loaded
-
-
-def to_ns(time_s: float, option: str = "a time") -> int:
-    """Return an option's seconds as nanoseconds; refuse what no model file may say either."""
-    from vftsim.errors import UsageError
-    from vftsim.spec import DURATION
-
-    if time_s * 1e9 > DURATION.upper:
-        raise UsageError(f"{option} is at most {DURATION.format(DURATION.upper)}, got {time_s:g} s")
-    return round(time_s * 1e9)
-
-
-def to_ns_if_given(time_s: float | None, option: str = "a time") -> int | None:
-    """Return an option's seconds as nanoseconds, None if none are given."""
-    return None if time_s is None else to_ns(time_s, option)
-
-
-_KINDS: dict[str, tuple[type[Any], str]] = {
-    "int": (Integral, "a whole number"),
-    "float": (Real, "a number from 0 on"),
-    "bool": (bool, "True or False"),
-    "str": (str, "text"),
-    "Path": (PathLike, "a path"),
-    "None": (type(None), "None"),
-}
-"""Plain types and words for them, by annotation.  No number that is not whole may be negative."""
-
-
-def checked(function: Callable[Arguments, Answered]) -> Callable[Arguments, Answered]:
-    """Return a function that refuses arguments of other types than it says."""
-
-    @functools.wraps(function)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answered:
-        refuse_others(function, *args, **kwargs)
-        return function(*args, **kwargs)
-
-    return call
-
-
-def refuse_others(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Refuse arguments of other types than the annotations, which are text, say.
-
-    Raises
-    ------
-    UsageError
-        Names the argument, what it may be, and what it is.
-    """
-    with contextlib.suppress(TypeError):  # one is missing, or there is none of this name: Python says so
-        for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items():
-            _refuse_other(name, function.__annotations__[name], value)
-
-
-def _refuse_other(name: str, annotation: str, value: Any) -> None:
-    from vftsim.errors import UsageError
-
-    if annotation.startswith("Sequence["):
-        if isinstance(value, str) or not isinstance(value, Sequence):
-            raise UsageError(f"{name}: a list, got {value!r}")
-        for each in value:
-            _refuse_other(name, annotation[len("Sequence[") : -1], each)
-        return
-    kinds = annotation.split(" | ")
-    if all(kind in _KINDS for kind in kinds) and not any(_is_a(kind, value) for kind in kinds):
-        raise UsageError(f"{name}: {' or '.join(_KINDS[kind][1] for kind in kinds)}, got {value!r}")
-
-
-def _is_a(kind: str, value: Any) -> bool:
-    if isinstance(value, bool):  # which Python counts as a number
-        return kind == "bool"
-    return isinstance(value, _KINDS[kind][0]) and (kind != "float" or 0 <= value < math.inf)
