@@ -49,9 +49,17 @@ def test_merged_shards_are_the_whole(tmp_path, tiny_path, capsys):
     assert merge(shards, tmp_path / "all").already == 5, "again is harmless"
     assert run(tiny_path, tmp_path / "all", "--resume") == 0
     assert (tmp_path / "all/summary.csv").read_bytes() == (tmp_path / "whole/summary.csv").read_bytes()
-    assert "--shard" not in done.next_command
-    assert "--resume" in done.next_command
     capsys.readouterr()
+
+
+def test_the_whole_command_is_that_of_the_largest_share_without_how_it_was_made(tmp_path, tiny_path, monkeypatch):
+    shards = [tmp_path / "s1", tmp_path / "s2"]
+    for number, wanted, more in ((1, "2", ["-j1", "--json"]), (2, "3", ["-q", "--max-time", "9 h", "--jobs=1"])):
+        words = ["run", str(tiny_path), "-n", wanted, *more, "--shard", f"{number}/2", "-o", str(shards[number - 1])]
+        monkeypatch.setattr("sys.argv", ["vftsim", *words])
+        assert main(words) == 0
+    expected = ["vftsim", "run", str(tiny_path), "-n", "3", "--resume", "-o", str(tmp_path / "all")]
+    assert merge(shards, tmp_path / "all").next_command.split() == expected
 
 
 def test_what_does_not_belong_together_is_refused(tmp_path, tiny_path, capsys):

@@ -195,8 +195,11 @@ def digest_of(point: StoredPoint) -> str:
 
 
 VERSIONS = "versions"
-_DROPPED = ("-o", "--output", "--shard")
-_ONCE = ("--force", "--resume")
+_DROPPED = ("-o", "--output", "--shard", "-j", "--jobs", "--cluster", "--max-time", "--max-memory", "--report")
+_ONCE = ("--force", "--resume", "--json", "--csv", "-q", "--quiet", "-y", "--yes")
+"""Options with a value and without one that say nothing of the study, but how a share of it was made and shown."""
+_SHORT = ("-o", "-j")
+"""Those whose value may follow at once."""
 _POINTS = ("factors", "design")
 """Keys by which a sweep and a study say in their manifest at which points models are."""
 
@@ -246,7 +249,8 @@ def merge(sources: Sequence[Path], target: Path) -> Merged:
             store.keep_all(missing)
             new, already = new + len(missing), already + there
         remarks += store.remarks
-    return Merged(command, new, already, _next(expected["command_line"], command, target), remarks)
+    largest = max(manifests.values(), key=lambda manifest: manifest.get("replications_wanted", 0))
+    return Merged(command, new, already, _next(largest["command_line"], command, target), remarks)
 
 
 def design_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -295,7 +299,7 @@ def _next(words: Sequence[str], command: str, target: Path) -> str:
     words_left, is_value = list[str](), False
     for word in words[1:]:
         name, equals, _ = word.partition("=")
-        if not is_value and name not in (*_DROPPED, *_ONCE) and not word.startswith("-o"):
+        if not (is_value or name in (*_DROPPED, *_ONCE) or word.startswith(_SHORT)):
             words_left.append(word)
         is_value = not is_value and word in _DROPPED and not equals
     more = ["--resume"] if command == "run" else []
