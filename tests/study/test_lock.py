@@ -1,6 +1,5 @@
 """One writer for each directory: the second is refused and told who the first is; a dead holder holds nothing."""
 
-import json
 import os
 import socket
 import subprocess
@@ -11,7 +10,9 @@ import pytest
 
 from vftsim.errors import UsageError
 from vftsim.study.store import lock as module
-from vftsim.study.store.lock import HOLDER, LOCK, DirectoryLock
+from vftsim.study.store.database import DATABASE
+from vftsim.study.store.lock import LOCK, DirectoryLock
+from vftsim.study.store.store import Store
 
 HOLDS = """
 import sys, time
@@ -23,15 +24,7 @@ time.sleep(600)
 """
 
 
-@pytest.fixture(params=["of the system", "by name"])
-def kind(request, monkeypatch):
-    """With the operating system's locks, and where there are none."""
-    if request.param == "by name":
-        monkeypatch.setattr(module, "_os_lock", lambda _: None)
-    return request.param
-
-
-def test_the_second_is_told_who_the_first_is(tmp_path, kind):
+def test_the_second_is_told_who_the_first_is(tmp_path):
     first, second = DirectoryLock(tmp_path), DirectoryLock(tmp_path)
     first.acquire()
     with pytest.raises(UsageError, match=rf"in use by process {os.getpid()} on {socket.gethostname()} since 2"):
@@ -58,25 +51,17 @@ def test_a_killed_holder_holds_nothing(tmp_path):
     mine.release()
 
 
-def _left_by(tmp_path, pid, host):
-    holder = {"pid": pid, "host": host, "command": "vftsim run", "since": "2026-01-01 00:00:00 UTC"}
-    (tmp_path / HOLDER).write_text(json.dumps(holder))
+def test_where_there_are_no_locks_the_database_keeps_the_second_out(tmp_path, monkeypatch):
+    """As SQLite has it: its own locks are of another kind, and another process finds them."""
+    monkeypatch.setattr(module, "_os_lock", lambda _: True)
+    reads = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('SELECT * FROM studies')"
+    with Store(tmp_path / "result", "run") as store:
+        words = [sys.executable, "-c", reads, str(store.folder / DATABASE)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "database is locked" in done.stderr
 
 
-def test_a_stale_name_is_recognised(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_os_lock", lambda _: None)
-    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        pass
-    _left_by(tmp_path, ended.pid, socket.gethostname())
-    mine = DirectoryLock(tmp_path)
-    mine.acquire()
-    mine.release()
-    _left_by(tmp_path, ended.pid, "another-host")
-    with pytest.raises(UsageError, match=r"on another-host since .*if that is not so, remove"):
-        mine.acquire()
-
-
-def test_of_many_at_once_one_gets_it(tmp_path, kind):
+def test_of_many_at_once_one_gets_it(tmp_path):
     for _ in range(20):
         got, start = [], threading.Barrier(8)
 

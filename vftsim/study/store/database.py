@@ -13,7 +13,7 @@ from typing import Any
 from vftsim._version import __version__
 from vftsim.errors import UsageError
 from vftsim.study.store.files import SCRATCH, sha256_of, sha256_of_file, sync_directory
-from vftsim.study.store.lock import HOLDER, LOCK, DirectoryLock
+from vftsim.study.store.lock import LOCK, DirectoryLock
 
 DATABASE = "vftsim.sqlite"
 APPLICATION = 0x76667473  # "vfts", in the header of the file
@@ -22,7 +22,7 @@ _HEADER_BYTES, _PAGE_AT, _FORMAT_AT, _APPLICATION_AT = 100, 16, 60, 68  # sqlite
 _BESIDE = ("-wal", "-shm", "-journal")
 DAMAGED = (sqlite3.DatabaseError, UnicodeDecodeError)
 """Exceptions of a damaged database; the second where the text of its message is damaged itself."""
-OUR_NAMES = {LOCK, HOLDER, SCRATCH, *(f"{DATABASE}{end}" for end in (".new", ".new-journal", "-journal"))}
+OUR_NAMES = {LOCK, SCRATCH, *(f"{DATABASE}{end}" for end in (".new", ".new-journal", "-journal"))}
 _SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN;

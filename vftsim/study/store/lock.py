@@ -2,8 +2,8 @@
 
 The lock is the operating system's (``flock``, on Windows ``msvcrt.locking``) on a file in the directory, so it
 goes with its holder: nothing has to be cleaned up after a killed one.  Linux passes ``flock`` on to NFS servers
-(since 2.6.12, as a lock of the whole file).  Where a file system or a platform has no such locks, a second file
-that only one process can create stands for it; it is taken for stale when its holder ran on this host and is gone.
+(since 2.6.12, as a lock of the whole file).  Where a file system or a platform has no such locks, nobody is kept out
+here: SQLite opens a result's database for one process alone, by locks of another kind, and without those not at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from pathlib import Path
 from vftsim.errors import UsageError
 
 LOCK = ".vftsim.lock"
-HOLDER = ".vftsim.holder"
 _TRIES = 100
 _NAMED_WITHIN_S = 1.0
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -57,18 +56,6 @@ class Holder:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def is_gone(self) -> bool:
-        """Whether the process is known to have ended; of another host's nothing is known."""
-        if self.host != socket.gethostname():
-            return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except OSError:
-            return False
-        return False
-
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host} since {self.since}: {self.command}"
 
@@ -83,71 +70,54 @@ class DirectoryLock:
 
     def acquire(self) -> None:
         """Take the lock; refuse where another process has it, which the message names."""
-        path = self.folder / LOCK
         for _ in range(_TRIES):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
             try:
-                got = _os_lock(descriptor)
-                if got and _is_at(descriptor, path):
-                    return self._hold(descriptor, path)
+                is_free = _os_lock(descriptor)
+                if is_free and self._is_at(descriptor):
+                    return self._hold(descriptor)
             except BaseException:
                 os.close(descriptor)
                 raise
-            if got is None:
-                self._remove(descriptor, path)
-                return self._acquire_by_name()
             os.close(descriptor)
-            if not got:
-                raise self._taken(path)
+            if not is_free:
+                break
             # Its last holder took the file away between open and lock: try again.
-        raise self._taken(path)
+        raise self._taken()
 
     def refuse_taken(self) -> None:
         """Refuse where another process has the lock, without taking it: nothing is made in the directory."""
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(self._path, os.O_RDONLY | _NO_LINK | _NO_WAIT)
             try:
-                if _os_lock(descriptor) is False:
-                    raise self._taken(self._path)
+                if not _os_lock(descriptor):
+                    raise self._taken()
             finally:
                 os.close(descriptor)
-        by_name = self.folder / HOLDER
-        if by_name.exists() and ((holder := Holder.read(by_name)) is None or not holder.is_gone()):
-            raise self._taken(by_name)
 
     def release(self) -> None:
         """Give the lock back; the file goes while it is still held, so nobody holds a nameless one."""
         if self._descriptor is not None:
-            self._remove(self._descriptor, self._path)
+            with contextlib.suppress(OSError):
+                if self._is_at(self._descriptor):
+                    self._path.unlink()
+            os.close(self._descriptor)
             self._descriptor = None
 
-    def _acquire_by_name(self) -> None:
-        path = self.folder / HOLDER
-        for _ in range(_TRIES):
-            try:
-                return self._hold(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), path)
-            except FileExistsError:
-                holder = Holder.read(path)
-                if holder is None or not holder.is_gone():
-                    raise self._taken(path, f"; if that is not so, remove '{path}'") from None
-                _take_away(path, holder)
-        raise self._taken(path)
-
-    def _hold(self, descriptor: int, path: Path) -> None:
-        self._descriptor, self._path = descriptor, path
+    def _hold(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         with contextlib.suppress(OSError):  # a disk that is full: held all the same, without a name
             os.ftruncate(descriptor, 0)
             os.write(descriptor, json.dumps(asdict(Holder.here())).encode())
 
-    def _taken(self, path: Path, remedy: str = "") -> UsageError:
-        return UsageError(f"'{self.folder}' is in use by {_named_soon(path) or 'another process'}{remedy}")
+    def _taken(self) -> UsageError:
+        return UsageError(f"'{self.folder}' is in use by {_named_soon(self._path) or 'another process'}")
 
-    @staticmethod
-    def _remove(descriptor: int, path: Path) -> None:
-        with contextlib.suppress(OSError):
-            if _is_at(descriptor, path):
-                path.unlink()
-        os.close(descriptor)
+    def _is_at(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
 
 
 def _named_soon(path: Path) -> Holder | None:
@@ -158,26 +128,8 @@ def _named_soon(path: Path) -> Holder | None:
     return holder
 
 
-def _take_away(path: Path, stale: Holder) -> None:
-    """Remove a stale holder's file; of several that try, one that a newer holder made is put back."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}")
-    with contextlib.suppress(FileNotFoundError):
-        path.rename(aside)
-        if Holder.read(aside) == stale:
-            aside.unlink()
-        else:
-            aside.rename(path)
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-def _os_lock(descriptor: int) -> bool | None:
-    """Lock an open file: whether it worked; None where there are no such locks."""
+def _os_lock(descriptor: int) -> bool:
+    """Lock an open file; tell whether nobody else has it locked, which is so where there are no such locks."""
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415 - there only
 
@@ -192,13 +144,12 @@ def _os_lock(descriptor: int) -> bool | None:
     try:
         import fcntl  # noqa: PLC0415 - not everywhere
     except ImportError:
-        return None
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return None
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return False
-        raise
+        if error.errno not in _NO_LOCKS:
+            raise
     return True
