@@ -19,7 +19,7 @@ from ruamel.yaml.comments import CommentedMap
 from vftsim.errors import ModelFileError, UsageError
 from vftsim.labs.dataset import FILE, read_dataset
 from vftsim.labs.importing import Figure
-from vftsim.labs.table import read_rows, read_text
+from vftsim.labs.table import read_rows
 from vftsim.spec.suggest import listing
 
 SCHEMA_FILE = "dataset.schema.json"
@@ -101,7 +101,7 @@ class Growing:
         # Round trips keep the user's comments; what is read here has passed the strict reader before.
         yaml = YAML(typ="rt")
         yaml.width = 120
-        before = read_text(self.file) if self.exists else ""
+        before = self.file.read_text(encoding="utf-8-sig") if self.exists else ""
         data: Any = yaml.load(before) if self.exists else _new(self.folder)
         unchanged = True
         for name in environments:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vftsim.errors import ModelFileError
 from vftsim.spec.suggest import instead, shown
+from vftsim.spec.yaml_source import read_text
 
 MAX_BYTES = 2**28
 MAX_ROWS = 1_000_000
@@ -59,28 +60,13 @@ def number(text: str, file: str, line: int, column: str) -> float:
     return value
 
 
-def read_text(path: Path) -> str:
-    label = str(path)
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"cannot be read: {getattr(error, 'strerror', None) or error}", label) from None
-    if len(content) > MAX_BYTES:
-        raise ModelFileError(f"is larger than {MAX_BYTES // 2**20} MiB", label)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ModelFileError("is not UTF-8 text", label, content.count(b"\n", 0, error.start) + 1) from None
-
-
 def read_rows(path: Path, separator: str, needed: list[str]) -> Iterator[Row]:
     """Yield the rows of a table that has the ``needed`` columns.
 
     Refuses a file that cannot be read, a column that is missing or there twice, a row with too few or too many cells.
     """
     label = str(path)
-    reader = csv.reader(StringIO(read_text(path), newline=""), delimiter=separator, strict=True)
+    reader = csv.reader(StringIO(read_text(path, MAX_BYTES), newline=""), delimiter=separator, strict=True)
     try:
         header = [name.strip() for name in next(reader, [])]
         _check_header(header, needed, label)

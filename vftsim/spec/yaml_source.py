@@ -88,21 +88,24 @@ def read_yaml(path: Path) -> Node:
 
     The same text is parsed once, so its nodes are shared: nobody changes them.
     """
+    return _parsed(read_text(path, MAX_BYTES, "; a model file is a few KiB of YAML text in UTF-8"), str(path))
+
+
+def read_text(path: Path, most_bytes: int, form: str = "") -> str:
+    """Return a file's text; refuse what cannot be read, is too large or no text; ``form`` says what it has to be."""
     label = str(path)
     try:
         with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
+            content = stream.read(most_bytes + 1)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ModelFileError(f"cannot be read: {reason}", label) from None
-    if len(content) > MAX_BYTES:
-        raise ModelFileError(f"is larger than {MAX_BYTES // 2**20} MiB; a model file is a few KiB of YAML", label)
+        raise ModelFileError(f"cannot be read: {getattr(error, 'strerror', None) or error}", label) from None
+    if len(content) > most_bytes:
+        raise ModelFileError(f"is larger than {most_bytes // 2**20} MiB{form}", label)
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ModelFileError("is not UTF-8 text; a model file is YAML text in UTF-8", label, line) from None
-    return _parsed(text, label)
+        raise ModelFileError(f"is not UTF-8 text{form}", label, line) from None
 
 
 def parse_yaml(text: str, label: str) -> Node:

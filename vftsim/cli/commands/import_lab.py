@@ -89,14 +89,15 @@ def _read(
     """Return the rows of all files, and in words what was left out; the file named first wins."""
     from vftsim.labs.imported import Imported
     from vftsim.labs.importing import Figure, Source, figures_of, importer_for
-    from vftsim.labs.table import read_text
+    from vftsim.labs.table import MAX_BYTES
+    from vftsim.spec.yaml_source import read_text
 
     environment, phase, repeat = keys
     rows: dict[tuple[str, ...], Imported] = {}
     left_out: dict[tuple[str, str, str], list[str]] = {}
     unused = dict(renames)
     for path in files:
-        text = read_text(path)
+        text = read_text(path, MAX_BYTES)
         importer = importer_for(text, str(path), kind)
         for figure in figures_of(Source(text, str(path), window), importer):
             if bool(figure.phase) == bool(phase):
