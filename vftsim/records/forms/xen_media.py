@@ -20,10 +20,9 @@ from vftsim.composition.views import media_of
 from vftsim.platform.outcomes import HostUse
 from vftsim.records.forms import xen_nulls
 from vftsim.records.forms.xen_statements import VERDICTS, Judged, Outcome
-from vftsim.records.judge import Judgement, table_of, texts_of
+from vftsim.records.judge import Judgement, table_of
 from vftsim.records.runner import rows_of
 from vftsim.report.blocks import Chart, Point, Series, Table
-from vftsim.report.markdown import markdown_table
 from vftsim.spec import load, shipped_dir
 
 _MEDIA = ("loss_percent", "loss_events_per_s", "delay_", "jitter_ms", "r_factor", "mos")
@@ -146,26 +145,6 @@ def outcomes_of(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
     }
 
 
-def by_experiment(judged: Iterable[Judged]) -> dict[str, list[Judged]]:
-    judged_of: dict[str, list[Judged]] = {}
-    for row in judged:
-        judged_of.setdefault(row.experiment, []).append(row)
-    return judged_of
-
-
-def table(results: Mapping[str, Mapping[str, Any]], judged: Iterable[Judged]) -> list[str]:
-    """Markdown: one line an experiment with its statements."""
-    statements = by_experiment(judged)
-    lines = ["| experiment | loss % | mean delay ms | p99 ms | stated | verdict |", "|---|---|---|---|---|---|"]
-    for key, result in results.items():
-        mean = result["mean"]
-        figures = f"{mean['loss_percent']:.2f} | {mean['delay_mean_ms']:.3g} | {mean['delay_p99_ms']:.3g}"
-        for number, row in enumerate(statements.get(key, [])):
-            head = f"{key} | {figures}" if number == 0 else " | | | "
-            lines.append(f"| {head} | {row.quantity} {row.statement}: {row.found} | {row.verdict} |")
-    return lines
-
-
 def score(judged: Iterable[Judged]) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter[str]] = {"numbers and words": Counter(), "ordinal": Counter()}
     for row in judged:
@@ -227,11 +206,11 @@ class MediaJudgement(Judgement):
         return listed
 
     def _experiments(self) -> Iterable[tuple[str, ...]]:
-        statements = by_experiment(self.judged[RIGHT])
         for key, result in self.models[RIGHT].items():
             mean = result["mean"]
             head = (key, *(f"{mean[name]:.3g}" for name in ("loss_percent", "delay_mean_ms", "delay_p99_ms")))
-            rows = [(f"{row.quantity} {row.statement}", row.found, row.verdict) for row in statements.get(key, ())]
+            judged = (row for row in self.judged[RIGHT] if row.experiment == key)
+            rows = [(f"{row.quantity} {row.statement}", row.found, row.verdict) for row in judged]
             for number, cells in enumerate(rows or [("", "", "")]):
                 yield (*(head if number == 0 else ("",) * 4), *cells)
 
@@ -243,15 +222,6 @@ class MediaJudgement(Judgement):
         if len(self.models) > 1:
             lines += [f"{name} ({_costs(name)}): {in_words(score(rows))}" for name, rows in self.judged.items()]
         return [*lines, *xen_nulls.in_words(self.chance)]
-
-    def markdown(self) -> str:
-        lines = [f"# {self.record.spec.title}", ""]
-        lines += [f"* {name} ({_costs(name)}): {in_words(score(rows))}" for name, rows in self.judged.items()]
-        lines += ["", f"## {RIGHT}", "", *table(self.models[RIGHT], self.judged[RIGHT])]
-        lines += ["", "## What says nothing about Xen", "", *(f"* {line}" for line in xen_nulls.in_words(self.chance))]
-        for other in self.tables()[1:]:
-            lines += ["", f"## {other.title}", "", markdown_table(other.columns, texts_of(other))]
-        return "\n".join(lines) + "\n"
 
     def for_machines(self) -> dict[str, Any]:
         models = {}
