@@ -203,8 +203,8 @@ def test_everything_is_put_back_into_the_same_objects(known):
     for _ in range(2):
         holder.change()
         assert holder.shown() != before
-        for put_back, thing, content in notes:
-            put_back(thing, content)
+        for put_back in notes:
+            put_back()
         assert holder.shown() == before
         assert holder.numbers is numbers
 
@@ -242,8 +242,8 @@ def test_attributes_of_containers_and_functions_are_put_back(known):
     for thing in held:
         thing.seen.append(2)
         thing.more = 1
-    for put_back, thing, content in notes:
-        put_back(thing, content)
+    for put_back in notes:
+        put_back()
     assert [vars(thing) for thing in held] == [{"seen": [1]}] * 5
     del draw_on.seen  # type: ignore[attr-defined]
 

@@ -43,8 +43,8 @@ _DECLARED = (Chain, Engine, Failure, Family, Kind, Linked, Part, Sort, Table)
 _UNSET: Any = object()
 _POINTER_BYTES = struct.calcsize("P")
 
-Note = tuple[Callable[[Any, Any], None], Any, Any]
-"""How to put something back, where, and what."""
+Note = Callable[[], object]
+"""Puts something back."""
 
 
 class CannotNoteError(Exception):
@@ -82,8 +82,8 @@ class State:
     def put_back(self) -> None:
         """Let the run be as it was."""
         self._engine.restore(self._saved)
-        for put_back, thing, content in self._notes:
-            put_back(thing, content)
+        for put_back in self._notes:
+            put_back()
 
 
 class Saves:
@@ -164,9 +164,9 @@ def _looked_into(thing: Any) -> Iterator[Look]:
         if isinstance(thing, Generator):
             yield None, [thing.bit_generator]
         else:
-            yield (_put_bits, thing, thing.state), []
+            yield partial(setattr, thing, "state", thing.state), []
     elif _is_rewindable(thing):
-        yield (_restore, thing, thing.save()), []
+        yield partial(thing.restore, thing.save()), []
     else:
         if not isinstance(thing, Spec):  # frozen, whoever has made its class
             _check_known(type(thing).__module__, thing)
@@ -183,10 +183,6 @@ def _check_known(module: str | None, thing: Any, *packages: str) -> None:
 def _is_rewindable(thing: Any) -> bool:
     """Whether an object from outside says itself what is its state."""
     return type(thing).__module__.partition(".")[0] not in PACKAGES and isinstance(thing, Rewindable)
-
-
-def _restore(thing: Rewindable, state: Any) -> None:
-    thing.restore(state)
 
 
 def _own(thing: Any) -> Iterator[Look]:
@@ -212,35 +208,26 @@ def _is_of_python_class(thing: Any) -> bool:
 
 def _dict(thing: dict[Any, Any]) -> Iterator[Look]:
     content = dict(thing)
-    yield (_put_dict, thing, content), [*content.keys(), *content.values()]
+    yield partial(_put, thing, content), [*content.keys(), *content.values()]
     if isinstance(thing, defaultdict):
         yield None, [thing.default_factory]
     if isinstance(thing, (Counter, OrderedDict)):
         yield from _dict(vars(thing))
 
 
-def _put_dict(thing: dict[Any, Any], content: dict[Any, Any]) -> None:
+def _put(thing: Any, content: Any) -> None:
     thing.clear()
-    thing.update(content)
+    (thing.extend if isinstance(thing, deque) else thing.update)(content)
 
 
 def _list(thing: list[Any]) -> Iterator[Look]:
     content = list(thing)
-    yield (_put_list, thing, content), content
-
-
-def _put_list(thing: list[Any], content: list[Any]) -> None:
-    thing[:] = content
+    yield partial(list.__setitem__, thing, slice(None), content), content
 
 
 def _set(thing: Any) -> Iterator[Look]:
     content = list(thing)
-    yield (_put_set, thing, content), content
-
-
-def _put_set(thing: Any, content: list[Any]) -> None:
-    thing.clear()
-    (thing.update if isinstance(thing, set) else thing.extend)(content)
+    yield partial(_put, thing, content), content
 
 
 def _tuple(thing: Iterable[Any]) -> Iterator[Look]:
@@ -251,7 +238,7 @@ def _array(thing: np.ndarray[Any, Any]) -> Iterator[Look]:
     if thing.dtype.hasobject:
         raise CannotNoteError("an array of objects")
     if thing.flags.writeable and not isinstance(_memory_of(thing), mmap.mmap):  # that is the engine's state
-        yield (_put_array, thing, thing.copy()), []
+        yield partial(np.copyto, thing, thing.copy()), []
 
 
 def _memory_of(thing: Any) -> Any:
@@ -259,14 +246,6 @@ def _memory_of(thing: Any) -> Any:
     while (inner := getattr(thing, "obj" if isinstance(thing, memoryview) else "base", None)) is not None:
         thing = inner
     return thing
-
-
-def _put_array(thing: np.ndarray[Any, Any], content: np.ndarray[Any, Any]) -> None:
-    thing[...] = content
-
-
-def _put_bits(thing: BitGenerator, content: Any) -> None:
-    thing.state = content
 
 
 def _builtin(thing: types.BuiltinMethodType) -> Iterator[Look]:
@@ -282,7 +261,7 @@ def _function(thing: types.FunctionType) -> Iterator[Look]:
     yield from _dict(vars(thing))
     for cell in thing.__closure__ or ():
         value = _in_cell(cell)
-        yield (_put_cell, cell, value), [] if value is _UNSET else [value]
+        yield partial(_put_cell, cell, value), [] if value is _UNSET else [value]
 
 
 def _in_cell(cell: types.CellType) -> Any:
@@ -314,7 +293,7 @@ def _object(thing: Any) -> Iterator[Look]:
     for kind in type(thing).__mro__:
         for name in _slots_of(kind):
             value = getattr(thing, name, _UNSET)
-            yield (partial(_put_slot, name), thing, value), [] if value is _UNSET else [value]
+            yield partial(_put_slot, thing, name, value), [] if value is _UNSET else [value]
 
 
 @cache
@@ -330,7 +309,7 @@ def _slots_of(kind: type) -> tuple[str, ...]:
     )
 
 
-def _put_slot(name: str, thing: Any, value: Any) -> None:
+def _put_slot(thing: Any, name: str, value: Any) -> None:
     if value is not _UNSET:
         object.__setattr__(thing, name, value)  # of a frozen class too
     elif hasattr(thing, name):
