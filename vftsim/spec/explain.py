@@ -94,7 +94,8 @@ def explain(
         kind = details["type"]
         if kind == "missing" and _has_typo(spot, typos):
             continue
-        if kind == "too_short" and any(_is_below(other["loc"], details["loc"]) for other in raw):
+        depth = len(details["loc"])
+        if kind == "too_short" and any(o["loc"][:depth] == details["loc"] != o["loc"] for o in raw):
             continue  # only because its wrong items do not count
         keys = _keys_to_blame(kind, spot, details)
         node = tree.at(*keys)
@@ -119,11 +120,6 @@ def explain(
         place = f"{first.key}: " if first.key else ""
         return ModelFileError(f"{place}{first.message}{more}", ORIGIN, 0, spoilt_by)
     return ModelFileError(first.message + more, first.file, first.line, first.key)
-
-
-def _is_below(location: tuple[int | str, ...], above: tuple[int | str, ...]) -> bool:
-    """Whether a location lies deeper inside another."""
-    return len(location) > len(above) and location[: len(above)] == above
 
 
 def _has_typo(spot: Spot, typos: set[tuple[tuple[Key, ...], str]]) -> bool:
@@ -240,21 +236,8 @@ def _not_allowed(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
     return f"{name}must be one of {listing(choices)}, got {shown(given)}{hint}"
 
 
-def _too_few(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
-    return f"{_subject(spot)}must have at least {context['min_length']}, got {context['actual_length']}"
-
-
-def _too_many(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
-    return f"{_subject(spot)}must have at most {context['max_length']}, got {len(given)}"
-
-
-def _own_words(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
-    cause = context.get("error")
-    return cause.message if isinstance(cause, ModelFileError) else str(cause)
-
-
-def _quantity(spot: Spot, context: Mapping[str, Any], given: Any) -> str:
-    return f"{_subject(spot)}{context['why']}"
+def _count(spot: Spot, bound: str, limit: int, given: int) -> str:
+    return f"{_subject(spot)}must have at {bound} {limit}, got {given}"
 
 
 _SPECIAL: dict[str, Callable[[Spot, Mapping[str, Any], Any], str]] = {
@@ -262,11 +245,11 @@ _SPECIAL: dict[str, Callable[[Spot, Mapping[str, Any], Any], str]] = {
     "missing": _missing,
     "union_tag_invalid": _unknown_kind,
     "union_tag_not_found": _missing_kind,
-    "too_short": _too_few,
-    "too_long": _too_many,
+    "too_short": lambda spot, context, _: _count(spot, "least", context["min_length"], context["actual_length"]),
+    "too_long": lambda spot, context, given: _count(spot, "most", context["max_length"], len(given)),
     "literal_error": _not_allowed,
     "enum": _not_allowed,
-    "value_error": _own_words,
-    "assertion_error": _own_words,
-    "quantity": _quantity,
+    "value_error": lambda _, context, __: getattr(context["error"], "message", None) or str(context["error"]),
+    "assertion_error": lambda _, context, __: str(context["error"]),
+    "quantity": lambda spot, context, _: f"{_subject(spot)}{context['why']}",
 }
