@@ -4,8 +4,6 @@ The estimator belongs to the figure, not to the study: a share is a ratio of sum
 replications together, whoever asks.  Intervals are those of :mod:`vftsim.stats`.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Close matches for names that a user may have mistyped."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ the two marker classes below: the quantity types of :mod:`vftsim.spec.units` ref
 other field takes them as the plain number they are (pydantic stores an exact ``int`` or ``float``).
 """
 
-from __future__ import annotations
-
 
 class WrittenInt(int):
     """A whole number without a unit, read from a model file or the command line."""

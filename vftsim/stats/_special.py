@@ -5,8 +5,6 @@ but importing it takes several times as long as answering a small question.  ``s
 is imported on first use, so that commands without statistics start without it.
 """
 
-from __future__ import annotations
-
 import importlib
 from functools import cache, lru_cache
 from typing import Any

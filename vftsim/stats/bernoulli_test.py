@@ -13,8 +13,6 @@ ever reaches ``1/alpha`` with probability at most ``alpha`` (Ville's inequality;
 methods related to the law of the iterated logarithm*).  Evidence for *below* mirrors it.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

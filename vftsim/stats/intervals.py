@@ -25,8 +25,6 @@ Expansion*, 3.9; Willink, Comm. Stat. Theory Methods 34 (2005); Land, Technometr
 David and Nagaraja, *Order Statistics*, 7.1; Robbins, Ann. Math. Stat. 41 (1970).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

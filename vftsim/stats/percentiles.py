@@ -11,8 +11,6 @@ number by the dispersion of their counts over the runs gives how many independen
 in a run, on average, the runs' range is given and no interval.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

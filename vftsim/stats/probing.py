@@ -1,7 +1,5 @@
 """Probes of a capacity search: one level, as many replications as its decision takes."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable

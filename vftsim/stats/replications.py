@@ -10,8 +10,6 @@ The rule asks for replications in batches, which may run in parallel.  Results b
 point are not used, so the answer does not depend on the batch size.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass

@@ -26,8 +26,6 @@ References: Waeber, Frazier and Henderson, *Bisection search with noisy response
 Optim. 51 (2013), for the setting.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ method in rare event simulation* (2000), fixed effort and why it is unbiased; Ce
 (2007), levels as quantiles.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ else, and twice the resulting cut is used for every design of the study.  A cut 
 quarter of the run means that the run is too short; the answer is a longer run, not a smaller cut.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

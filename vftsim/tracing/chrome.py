@@ -9,8 +9,6 @@ makes neighbours overlap by a ns, and Perfetto drops what overlaps.  One instant
 reader, so begins and ends stay in order; the arguments of a slice say its ns themselves.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush

@@ -8,8 +8,6 @@ An exchange (a call, a registration, a request, a transfer) is a chain of packet
 a program puts out follows from what it had in hand, what a client sends from what it heard last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise

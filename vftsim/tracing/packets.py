@@ -4,8 +4,6 @@ A packet begins where a client sends it or where a guest puts it out; one that a
 relay's) goes on.  What a program takes in and answers with a packet of its own ends there.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -10,8 +10,6 @@ of the stream (of SIP 10.f.0.1 calls and 10.f.0.2 is called).  The other end of 
 10.254.a.b, at either of them, and no client sees it.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from enum import StrEnum

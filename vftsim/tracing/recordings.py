@@ -13,8 +13,6 @@ or switched from while it could go on (state ``R``), until it is switched to.  I
 left out.  What a CPU was doing before its first event is taken to have begun with the recording.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A model's run (:mod:`.trace`) and a recording of a real system (:mod:`.recording
 order of time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

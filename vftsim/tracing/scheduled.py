@@ -1,7 +1,5 @@
 """What everybody got of the CPUs in a trace, simulated or recorded: shares, switches, slices, waits."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

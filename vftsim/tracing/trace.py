@@ -4,8 +4,6 @@ The notes of an observed host and the marks of packets are read; rings, outputs 
 sampled in the window.  Listening changes nothing: a traced run gives the figures of an untraced one.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import chain

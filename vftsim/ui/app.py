@@ -4,8 +4,6 @@ Only ``POST`` changes anything, and only with the token of this page.  What a re
 done (:mod:`.question`); files are read by names that are made here alone.
 """
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Callable
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """What stands behind every page: the models that may be asked about, their studies, answers that were drawn."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """What of a model can be turned on a page: every key with a number, a quantity, a choice or a kind of part."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The two pages: a question with its knobs, commands and answer, and the list of past studies."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from functools import cache

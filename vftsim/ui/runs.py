@@ -5,8 +5,6 @@ A study's folder in the store is named by all that determines its result.  In it
 alone: it keeps every finished replication, so that an interrupted study goes on and a finished one is never run again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

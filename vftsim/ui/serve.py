@@ -1,7 +1,5 @@
 """The page on loopback, until Ctrl-C."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
