@@ -3,17 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
-import vftsim.sampling
-import vftsim.stats
-
-
-@pytest.mark.parametrize("package", [vftsim.sampling, vftsim.stats])
-def test_exports_are_complete_and_without_duplicates(package):
-    assert len(set(package.__all__)) == len(package.__all__)
-    assert all(hasattr(package, name) for name in package.__all__)
-
 
 def printed(code: str) -> str:
     environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
