@@ -177,8 +177,21 @@ def test_a_loss_within_what_a_time_out_sends_again_is_no_second_loss():
     assert client.resend == -1
 
 
-def data(client, first, count=1):
-    return receiver.take_data(SIM, BULK, client, first * 256 + count, 0)
+def data(client, first, count=1, stamp_ns=0):
+    return receiver.take_data(SIM, BULK, client, first * 256 + count, stamp_ns)
+
+
+def test_the_stamp_of_what_begins_up_to_the_last_acknowledgement_is_echoed():
+    """RFC 7323, 4.3: of the first of two that wait, not of one above a gap, and of one that a time-out sends again."""
+    client = SimpleNamespace(expected=10, beyond=[0] * 128, beyond_count=0, pending=0, echo_ns=0)
+    echoed = []
+    for first, stamp_ns, acknowledges in ((10, 5, False), (11, 6, True), (14, 7, True), (12, 8, True), (10, 9, True)):
+        data(client, first, stamp_ns=stamp_ns)
+        echoed.append(client.echo_ns)
+        client.pending *= not acknowledges
+    assert echoed == [5, 5, 5, 8, 9]
+    data(client, 11, stamp_ns=4)
+    assert client.echo_ns == 9, "a stamp that was overtaken is older than what is known"
 
 
 def test_every_second_segment_is_acknowledged_and_what_is_out_of_order_at_once():

@@ -18,11 +18,11 @@ def take_data(sim: Sim, bulk: Bulk, connection: Connection, segments: int, stamp
     if first > connection.expected:
         mark_beyond(sim, connection, first, end)
         return True
+    # Of what begins no later than the last acknowledgement ends, a segment that comes twice too (RFC 7323, 4.3).
+    if first <= connection.expected - connection.pending:
+        connection.echo_ns = max(connection.echo_ns, stamp_ns)
     if end <= connection.expected:
         return True
-    if connection.pending == 0:
-        # The stamp of the first segment that the acknowledgement will answer (RFC 7323, 4.3).
-        connection.echo_ns = stamp_ns
     # Read before segments are taken out of it: a gap that is filled is acknowledged at once.
     had_gap = connection.beyond_count > 0
     connection.pending += end - connection.expected

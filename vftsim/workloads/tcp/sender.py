@@ -16,8 +16,10 @@ Rules, in segments:
   selective acknowledgements tell (RFC 6675, 4).  Simplification: as the receiver knows it when the sender asks, half a
   round trip early.
 
-Left out: other uses of selective acknowledgement (several losses in one window take a round trip each), CUBIC, window
-scaling by the receiver's buffer use (the receive window is constant), the Nagle algorithm, connection set-up and close.
+Left out: other uses of selective acknowledgement (several losses in one window take a round trip each), limited
+transmit (RFC 3042: here its segments take the place that the lost one needs in a full queue), the probe for a loss at
+the end of what is under way (RFC 8985), CUBIC, window scaling by the receiver's buffer use (the receive window is
+constant), the Nagle algorithm, connection set-up and close.
 """
 
 from vftsim.kernel import EventKind, Sim, at, part
