@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -33,6 +35,15 @@ def test_an_unknown_kind_names_file_line_and_the_closest_kind(tmp_path):
     assert (caught.value.line, caught.value.key) == (
         TINY.splitlines().index("    kind: ims_bench") + 1,
         "workloads.calls.kind",
+    )
+
+
+def test_a_name_beyond_ascii_is_whole_where_names_of_files_are_taken_to_be_ascii():
+    code = "from vftsim.study.runs.model import Model; print(ascii(Model('l\\xe4b', None).label))"
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    assert (
+        subprocess.run([sys.executable, "-c", code], env=plain, check=True, text=True, stdout=-1).stdout
+        == "'l\\xe4b'\n"
     )
 
 

@@ -217,7 +217,8 @@ def _key(model: Model, request: CapacityRequest) -> str:
         return request.vary
     having = {name: workload for name, workload in model.spec.workloads.items() if workload.load_key}
     if not having:
-        raise UsageError(f"'{model.label}' has no workload whose load could be raised; --vary names a key to turn")
+        has = "plays its steps, judged by --ihs-limit" if model.spec.ramp else "has no load that could be raised"
+        raise UsageError(f"'{model.label}' {has}; for an objective --vary names a key to turn")
     name = next((name for name, workload in having.items() if workload.objectives), next(iter(having)))
     return f"workloads.{name}.{having[name].load_key}"
 

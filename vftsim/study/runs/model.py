@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from io import StringIO
@@ -38,7 +37,8 @@ class Model:
 
     def __post_init__(self) -> None:
         """Write bytes of a file's name that are no UTF-8 as escapes: no table can hold them."""
-        object.__setattr__(self, "label", os.fsencode(self.label).decode(errors="backslashreplace"))
+        name = self.label.encode(errors="surrogateescape")  # also where names of files are taken to be ASCII
+        object.__setattr__(self, "label", name.decode(errors="backslashreplace"))
 
     @property
     def workloads(self) -> tuple[str, ...]:
