@@ -24,7 +24,7 @@ from vftsim.study.designs.axes import shared_knobs
 from vftsim.study.designs.decision_crossovers import (
     DecisionRequest,
     Order,
-    Playing,
+    Played,
     crossover_answers,
     crossover_blocks,
     orders,
@@ -58,7 +58,7 @@ from vftsim.study.figures.summary import OF_PAIRS
 from vftsim.study.figures.tables import short_owner
 from vftsim.study.figures.validity import MARK, below_table, first_load, outside
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.execution import Execution, Replications, replicate
+from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
 
@@ -257,22 +257,23 @@ def decide(
     name, specs = protected_domain(model), [each.spec for each in models.values()]
     request = replace(request, objectives=in_units(request.objectives, specs, undeclared_units()))
     knobs = shared_knobs(request.crossovers, models, name)
-    play = Playing(model.spec.copies(name)[0], request, execution)
-    done = dict(zip(models, replicate(list(models.values()), replications, execution), strict=True))
-    common = sorted(set.intersection(*(set(each.records) for each in done.values())))
+    played = Played(model.spec.copies(name)[0], request, execution)
+    interrupted = not played.run(models.values(), replications)
+    records = {kind: played.records[each.digest()] for kind, each in models.items()}
+    common = sorted(set.intersection(*map(set, records.values())))
     if not common:
         raise Interrupted("no replication of all mechanisms had finished")
-    compared = dict(zip(models, play.of_runs(list(done.values()), common, done.get(NONE)), strict=True))
-    interrupted = any(each.interrupted for each in done.values())
+    compared = played.of_runs(models, common)
     notes = {}
     for kind, protected in models.items():
-        records = [(number, done[kind].records[number]) for number in common]
         of_costs = cost_note(protected.spec.domains[name])
         of_channel = own_channel(protected.spec.domains[name], model.spec.domains[name])
-        notes[kind] = [text for text in (of_costs, of_channel, *of_runs(protected.spec, records)) if text]
+        of_model = of_runs(protected.spec, [(number, records[kind][number]) for number in common])
+        notes[kind] = [text for text in (of_costs, of_channel, *of_model) if text]
     if not interrupted:
-        studies = play.crashes(list(models.values()), max(replications, 2))
-        compared = {kind: play.with_failovers(compared[kind], each) for kind, each in zip(models, studies, strict=True)}
+        crashes = Crashes(max(replications, 2), of_backup=True)
+        played.crash(models.values(), crashes)
+        compared = {kind: played.of_crashes(each, models[kind], crashes) for kind, each in compared.items()}
     for kind, each in compared.items():
         if each.failovers is not None and each.year is None:
             notes[kind].append("no year: a run ended before the guest was back")
@@ -280,8 +281,8 @@ def decide(
         list(models.values()), "compare", common, wanted=replications, interrupted=interrupted
     )
     manifest["compare"] = {PROTECTION: list(models)}
-    bands = _bands(models, name, play, done) if request.bands and not interrupted else {}
-    over = orders(models, name, knobs, play, replications) if knobs and not interrupted else []
+    bands = _bands(models, name, played) if request.bands and not interrupted else {}
+    over = orders(models, name, knobs, played, replications) if knobs and not interrupted else []
     return Decision(
         model, compared, request, bands, refused, {k: v for k, v in notes.items() if v}, manifest, tuple(over)
     )
@@ -292,37 +293,27 @@ def _shorter(model: Model) -> Model:
     return model.quick() if model.spec.ramp is not None else model
 
 
-def _bands(
-    models: Mapping[str, Model], entry: str, play: Playing, played: Mapping[str, Replications]
-) -> dict[str, dict[str, Band]]:
-    """Play every price at both ends of its range, once, and return what that makes of each mechanism's figures.
-
-    What was played of the models is not played again where their steps are as short already.
-    """
-    base = {kind: _shorter(model) for kind, model in models.items()}
-    ends = {kind: list(variants(model, entry)) for kind, model in base.items()}
-    every = [variant for priced in ends.values() for variant in priced]
-    of_run = [*base.values(), *(each.model for each in every if not each.is_of_failure)]
-    failing = [kind for kind, priced in ends.items() if any(each.is_of_failure for each in priced)]
-    of_crash = [*(base[kind] for kind in failing), *(each.model for each in every if each.is_of_failure)]
-    known = [played[kind].records if each.spec == models[kind].spec else {} for kind, each in base.items()]
-    done = replicate(of_run, 1, play.execution, known=known)
-    if any(each.interrupted for each in done):
+def _bands(models: Mapping[str, Model], entry: str, played: Played) -> dict[str, dict[str, Band]]:
+    """Play every price at both ends of its range, once, and return what that makes of each mechanism's figures."""
+    base: dict[Any, Model] = {kind: _shorter(model) for kind, model in models.items()}
+    ends = {(kind, n): end for kind, model in base.items() for n, end in enumerate(variants(model, entry))}
+    of_run = base | {key: end.model for key, end in ends.items() if not end.is_of_failure}
+    if not played.run(of_run.values(), 1):
         return {}
-    unprotected = done[list(base).index(NONE)] if NONE in base else None
-    runs = iter(play.of_runs(done, [0], unprotected))
-    of_base = {kind: next(runs) for kind in base}
-    crashes = iter(play.crashes(of_crash, 1, watched_ns(base)))
-    for kind in failing:
-        of_base[kind] = play.with_failovers(of_base[kind], next(crashes))
-    bands = {}
-    for kind, priced in ends.items():
-        asked_for = [address_in(of_base[kind].summary, objective.figure) for objective in play.request.objectives]
+    once = Crashes(1, after_ns=watched_ns(base), of_backup=True)
+    of_failure = {key: end.model for key, end in ends.items() if end.is_of_failure}
+    failing = {kind for kind, _ in of_failure}
+    played.crash([*(base[kind] for kind in base if kind in failing), *of_failure.values()], once)
+    figures, bands = played.of_runs(of_run, [0]), {}
+    for kind, model in base.items():
+        in_use = played.of_crashes(figures[kind], model, once) if kind in failing else figures[kind]
         at_ends = [
-            (each, play.with_failovers(of_base[kind], next(crashes)) if each.is_of_failure else next(runs))
-            for each in priced
+            (end, played.of_crashes(in_use, end.model, once) if end.is_of_failure else figures[key])
+            for key, end in ends.items()
+            if key[0] == kind
         ]
-        bands[kind] = _of_mechanism(of_base[kind], at_ends, asked_for)
+        asked_for = [address_in(in_use.summary, objective.figure) for objective in played.request.objectives]
+        bands[kind] = _of_mechanism(in_use, at_ends, asked_for)
     return bands
 
 

@@ -15,8 +15,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, TypeVar
 
+from vftsim.composition.record import RunRecord
 from vftsim.errors import UsageError
 from vftsim.report.blocks import Answer, Block, Cell, Chart, Note, Point, Series, Table, in_words
 from vftsim.stats import Estimate
@@ -33,9 +34,10 @@ from vftsim.study.figures.frames import CONFIDENCE, estimate_columns
 from vftsim.study.figures.objective import Objective
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.estimate import Needs, total
-from vftsim.study.runs.execution import Execution, Replications, replicate
+from vftsim.study.runs.execution import Execution, replicate
 from vftsim.study.runs.model import Model
 
+K = TypeVar("K")
 DEFAULT_MTBF_S = 365 * 86_400.0
 
 
@@ -59,36 +61,50 @@ SOON_NS = 8_000_000_000
 """Above the longest detection and takeover that prices make, a restart aside."""
 
 
-@dataclass(frozen=True)
-class Playing:
-    """What is made of runs and crashes of models for the objectives of a decision."""
+@dataclass
+class Played:
+    """Models under mechanisms, each played once, and what that shows for the objectives of a decision."""
 
     domain: str
     """The protected one, as records name it."""
     request: DecisionRequest
     execution: Execution
+    records: dict[str, dict[int, RunRecord]] = field(default_factory=dict)
+    """By the model's digest, and replication."""
+    failovers: dict[tuple[str, Crashes], FailoverStudy] = field(default_factory=dict)
 
-    def crashes(self, models: Sequence[Model], count: int, after_ns: int | None = None) -> list[FailoverStudy]:
-        return crashes_of_each(models, Crashes(count, after_ns=after_ns, of_backup=True), self.execution)
+    def run(self, models: Iterable[Model], replications: int) -> bool:
+        """Run the replications that are missing; tell whether that went to its end."""
+        by_digest = {model.digest(): model for model in models}
+        known = [self.records.setdefault(digest, {}) for digest in by_digest]
+        done = replicate(list(by_digest.values()), replications, self.execution, known=known)
+        for of_model, each in zip(known, done, strict=True):
+            of_model.update(each.records)
+        return not any(each.interrupted for each in done)
 
-    def of_runs(
-        self, played: Sequence[Replications], numbers: Sequence[int], unprotected: Replications | None
-    ) -> list[Protected]:
-        """Return the figures of replications, beside those without protection, which are one of those played."""
-        records = [[(number, each.records[number]) for number in numbers] for each in played]
-        summaries = [Summary(of_run, CONFIDENCE) for of_run in records]
-        baseline = next((summary for run, summary in zip(played, summaries, strict=True) if run is unprotected), None)
-        protected = []
-        for each, summary, of_run in zip(played, summaries, records, strict=True):
+    def crash(self, models: Iterable[Model], crashes: Crashes) -> None:
+        """Play the crashes that are missing."""
+        every = {(model.digest(), crashes): model for model in models}
+        new = {key: model for key, model in every.items() if key not in self.failovers}
+        self.failovers |= zip(new, crashes_of_each(list(new.values()), crashes, self.execution), strict=True)
+
+    def of_runs(self, models: Mapping[K, Model], numbers: Iterable[int]) -> dict[K, Protected]:
+        """Return the figures of replications, beside those without protection where that is one of the models."""
+        digests, numbers = {key: model.digest() for key, model in models.items()}, list(numbers)
+        records = {key: [(n, self.records[digest][n]) for n in numbers] for key, digest in digests.items()}
+        summaries: dict[Any, Summary] = {key: Summary(of_model, CONFIDENCE) for key, of_model in records.items()}
+        protected = {}
+        for key, model in models.items():
             for objective in self.request.objectives:
-                address_in(summary, objective.figure)  # a percentile that nobody has listed comes to be
-            capacity = ramp_capacity_of(each.model, of_run) if each.model.spec.ramp is not None else None
-            of_both = computed(each.model, self.domain, summary, baseline)
-            protected.append(Protected(each.model, self.domain, summary, of_both, capacity))
+                address_in(summaries[key], objective.figure)  # a percentile that nobody has listed comes to be
+            capacity = ramp_capacity_of(model, records[key]) if model.spec.ramp is not None else None
+            of_both = computed(model, self.domain, summaries[key], summaries.get(NONE))
+            protected[key] = Protected(model, self.domain, summaries[key], of_both, capacity)
         return protected
 
-    def with_failovers(self, each: Protected, study: FailoverStudy) -> Protected:
-        """Return a mechanism with what its crashes show; without a year if one ended before the guest was back."""
+    def of_crashes(self, each: Protected, model: Model, crashes: Crashes) -> Protected:
+        """Return a mechanism with what crashes show; without a year if one ended before the guest was back."""
+        study = self.failovers[model.digest(), crashes]
         try:
             rate = rate_of(each.model, self.domain)
             year = year_of(study, study.mechanism, self.request.mtbf_s, self.request.restart_s, rate)
@@ -177,56 +193,31 @@ class Order:
         }
 
 
-@dataclass
-class _Played:
-    """Models that were played, each once."""
-
-    play: Playing
-    replications: int
-    after_ns: int | None
-    runs: dict[str, Replications] = field(default_factory=dict)
-    crashes: dict[str, FailoverStudy] = field(default_factory=dict)
-
-    def add(self, models: Iterable[Model]) -> bool:
-        """Play what was not yet; tell whether it went to its end."""
-        new = {digest: model for model in models if (digest := model.digest()) not in self.runs}
-        done = replicate(list(new.values()), self.replications, self.play.execution)
-        self.runs |= dict(zip(new, done, strict=True))
-        if any(each.interrupted for each in done):
-            return False
-        if any(is_of_failure(objective.figure) for objective in self.play.request.objectives):
-            studies = self.play.crashes(list(new.values()), max(self.replications, 2), self.after_ns)
-            self.crashes |= dict(zip(new, studies, strict=True))
-        return True
-
-    def figures_at(self, models: Mapping[str, Model]) -> dict[str, Protected]:
-        digests = {kind: model.digest() for kind, model in models.items()}
-        runs = {kind: self.runs[digest] for kind, digest in digests.items()}
-        each = self.play.of_runs(list(runs.values()), range(self.replications), runs[NONE])
-        by_kind = dict(zip(models, each, strict=True))
-        if not self.crashes:
-            return by_kind
-        return {
-            kind: self.play.with_failovers(figures, self.crashes[digests[kind]]) for kind, figures in by_kind.items()
-        }
-
-
 def orders(
-    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], play: Playing, replications: int
+    models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], played: Played, replications: int
 ) -> list[Order]:
     """Play mechanisms over settings; return who is the cheapest where; none where the user ended it."""
-    base, played = _steady(models, play.request), _Played(play, replications, watched_ns(models))
+    base, crashes = _steady(models, played.request), _crashes_of(models, played.request, replications)
     with_backup = [kind for kind, model in models.items() if model.spec.domains[entry].protection.has_backup]
-    wanted = list(models) if play.request.objectives else with_backup
+    wanted = list(models) if played.request.objectives else with_backup
     models_at = {knob: {value: _at(base, entry, knob, value) for value in knob.values} for knob in knobs}
+
+    def figures_at(by_kind: Mapping[str, Model]) -> dict[str, Protected]:
+        figures = played.of_runs(by_kind, range(replications))
+        if crashes is None:
+            return figures
+        return {kind: played.of_crashes(each, by_kind[kind], crashes) for kind, each in figures.items()}
+
     for left in range(HALVINGS, -1, -1):
-        every = (model for by_value in models_at.values() for each in by_value.values() for model in each.values())
-        if not played.add(every):
+        every = [model for by_value in models_at.values() for each in by_value.values() for model in each.values()]
+        if not played.run(every, replications):
             return []
+        if crashes is not None:
+            played.crash(every, crashes)
         found_orders = []
         for knob, by_value in models_at.items():
-            figures = {value: played.figures_at(by_value[value]) for value in sorted(by_value)}
-            found_orders.append(order_of(knob, figures, wanted, play.request.objectives))
+            found = {value: figures_at(by_value[value]) for value in sorted(by_value)}
+            found_orders.append(order_of(knob, found, wanted, played.request.objectives))
         for order in found_orders if left else ():
             middles = [math.sqrt(a * b) for a, b in pairwise(order.cheapest) if order.cheapest[a] != order.cheapest[b]]
             models_at[order.knob] |= {value: _at(base, entry, order.knob, value) for value in middles}
@@ -237,14 +228,13 @@ def orders_take(
     models: Mapping[str, Model], entry: str, knobs: Sequence[SharedKnob], request: DecisionRequest, replications: int
 ) -> Needs:
     """Return what that takes, as if each setting changed the order once."""
-    base, after_ns, needs = _steady(models, request), watched_ns(models), Needs()
+    base, crashes, needs = _steady(models, request), _crashes_of(models, request, replications), Needs()
     for knob in knobs:
         every = [model for value in knob.values for model in _at(base, entry, knob, value).values()]
         distinct = {model.digest(): model for model in every}.values()
         once = total([model.spec for model in distinct], replications)
-        if any(is_of_failure(objective.figure) for objective in request.objectives):
-            for model in distinct:
-                once += Crashes(max(replications, 2), after_ns=after_ns, of_backup=True).takes(model)
+        for model in distinct:
+            once += crashes.takes(model) if crashes is not None else Needs()
         needs += once.times(1.0 + HALVINGS / len(knob.values))
     return needs
 
@@ -262,6 +252,13 @@ def _steady(models: Mapping[str, Model], request: DecisionRequest) -> dict[str, 
 def watched_ns(models: Mapping[str, Model]) -> int | None:
     """Return how long a crash is watched: where nothing queues, until the guest is back."""
     return None if any(model.spec.ramp is not None for model in models.values()) else SOON_NS
+
+
+def _crashes_of(models: Mapping[str, Model], request: DecisionRequest, replications: int) -> Crashes | None:
+    """Return the crashes of each model; None where no objective is about what they show."""
+    if not any(is_of_failure(objective.figure) for objective in request.objectives):
+        return None
+    return Crashes(max(replications, 2), after_ns=watched_ns(models), of_backup=True)
 
 
 def _at(base: Mapping[str, Model], entry: str, knob: SharedKnob, value: float) -> dict[str, Model]:
