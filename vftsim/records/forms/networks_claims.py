@@ -7,7 +7,7 @@ Margins, and which statements are judged, are in the record's file; relations ar
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from statistics import fmean
 
@@ -65,9 +65,9 @@ class _Found:
     def _judge_one(self, row: Mapping[str, str], platform: str, metric: Metric) -> tuple[str, Verdict]:
         relation, counts = row["relation"], _counts(row["clients"])
         series = {n: self.values(platform, metric, n) for n in range(1, MOST_CLIENTS + 1)}
-        alone = _ALONE.get(relation)
-        if alone is not None and not row["compared_to"]:
-            return f"{platform}: {_listed([series[n] for n in counts])}", alone(metric, series, counts)
+        if relation in {*_TRENDS, *_ALONE} and not row["compared_to"]:
+            verdict = _told_alone(relation, metric, series, counts)
+            return f"{platform}: {_listed([series[n] for n in counts])}", verdict
         if not row["compared_to"]:
             counts_beside = [n for n in series if n not in counts]
             pairs = [(series[n], series[m]) for n in counts for m in counts_beside]
@@ -142,35 +142,30 @@ def trend(metric: Metric, series: Series, counts: Sequence[int], *, rises: bool)
     return MISSED if any(compare(against, metric, series[b], series[a]) == HOLDS for a, b in steps) else whole
 
 
-def _little(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return HOLDS if all(fmean(series[n]) < metric.little for n in counts) else MISSED
-
-
-def _zero(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return HOLDS if all(max(series[n]) == 0.0 for n in counts) else MISSED
-
-
-def _shared(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
+def _shared(metric: Metric, series: Series, counts: Sequence[int]) -> bool:
     """Whether clients together have what one has alone."""
     alone = fmean(series[1])
     sums = [(n, n * fmean(series[n])) for n in counts]
     limits = [0.1 * alone if metric.is_relative else n * metric.margin for n, _ in sums]
-    return HOLDS if all(abs(x - alone) <= limit for (_, x), limit in zip(sums, limits, strict=True)) else MISSED
+    return all(abs(x - alone) <= limit for (_, x), limit in zip(sums, limits, strict=True))
 
 
-def _up_to(metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
-    return HOLDS if any(60.0 <= fmean(series[n]) <= 90.0 for n in counts) else MISSED
-
-
-_ALONE: dict[str, Callable[[Metric, Series, Sequence[int]], Verdict]] = {
-    "increases_with_clients": partial(trend, rises=True),
-    "decreases_with_clients": partial(trend, rises=False),
-    "negligible": _little,
-    "slight": _little,
-    "zero": _zero,
+_TRENDS = {"increases_with_clients": True, "decreases_with_clients": False}
+"""Whether a figure rises."""
+_ALONE: dict[str, Callable[[Metric, Series, Sequence[int]], bool]] = {
+    "negligible": lambda metric, series, counts: all(fmean(series[n]) < metric.little for n in counts),
+    "slight": lambda metric, series, counts: all(fmean(series[n]) < metric.little for n in counts),
+    "zero": lambda _, series, counts: all(max(series[n]) == 0.0 for n in counts),
     "shared_among_clients": _shared,
-    "up_to": _up_to,
+    "up_to": lambda _, series, counts: any(60.0 <= fmean(series[n]) <= 90.0 for n in counts),
 }
+
+
+def _told_alone(relation: str, metric: Metric, series: Series, counts: Sequence[int]) -> Verdict:
+    """Judge what is said of a figure by itself."""
+    if relation in _TRENDS:
+        return trend(metric, series, counts, rises=_TRENDS[relation])
+    return HOLDS if _ALONE[relation](metric, series, counts) else MISSED
 
 
 def _in_words(row: Mapping[str, str]) -> str:
