@@ -16,6 +16,8 @@ CUT_OFF = """[...document.querySelectorAll('svg text')].filter(text => {
     const [inner, outer] = [text, text.closest('svg')].map(each => each.getBoundingClientRect());
     return inner.left < outer.left - 1 || inner.right > outer.right + 1;
 }).map(text => text.textContent)"""
+SCROLLED = """[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth)
+    .map(each => each.textContent)"""
 OTHERS = [kind for kind in COMMANDS if kind != "run"]
 
 
@@ -37,10 +39,11 @@ def seen(browser, file, scheme, width):
 def test_nobody_objects_to_a_page(browser, made, calibrated, tmp_path, kind):
     file = tmp_path / "page.html"
     file.write_text(calibrated.report() if kind == "calibrate" else vftsim.open(made(kind).folder).report())
-    for scheme, width in (("light", 1280), ("dark", 400)):
+    for scheme, width in (("light", 1280), ("dark", 360)):
         page, messages, requests = seen(browser, file, scheme, width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CUT_OFF) == []
+        assert width > 360 or page.evaluate(SCROLLED) == []
         found = [each["id"] for each in axe.Axe().run(page).response["violations"]]
         assert (messages, requests[1:], found) == ([], [], [])
         page.context.close()

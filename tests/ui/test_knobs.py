@@ -22,6 +22,7 @@ def test_a_knob_says_what_it_is_and_which_values_it_may_have():
     assert knobs["domains.sut.vcpus"].help == "Virtual CPUs."
     assert knobs["domains.sut.vcpus"].bounds == "a whole number, at least 1, at most 64"
     assert "a duration such as" in knobs["hosts.host.switch_cost"].bounds
+    assert knobs["workloads.calls.steps.load_profile"].bounds == "a list such as [{duration: 25 ms, rate: 300 %}]"
     assert {"none", "checkpoint"} <= {*knobs["domains.sut.protection.kind"].choices}
     assert knobs["domains.sut.applications.proxy.challenges"].choices == ("true", "false")
 

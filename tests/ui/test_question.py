@@ -69,7 +69,7 @@ def test_a_variant_has_the_changes_of_today_and_kinds_of_parts_come_first():
         "4.a=1",
         "protection=all of it",
         "objective=fast",
-        "0.a=" + "x" * 101,
+        "0.a=" + "x" * 301,
         "0." + "a" * 200 + "=1",
         "0.a=%00",
         "0.a=1%0a2",

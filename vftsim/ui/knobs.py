@@ -93,6 +93,8 @@ def _knob(key: str, shape: Shape, value: Any, kinds: tuple[str, ...], mark: str)
         bounds = "a whole number" if shape.annotation is int else "a number"
     elif _is_numbers(shape.annotation):
         bounds = "a list of numbers such as [0, 1], or null"
+    elif examples := _examples(shape.child(0, value)):
+        bounds = f"a list such as [{{{', '.join(examples)}}}]"
     else:
         return None
     known = ((word, getattr(each, name, None)) for each in shape.metadata for name, word in _BOUNDS)
@@ -122,6 +124,14 @@ def _is_numbers(annotation: Any) -> bool:
     if get_origin(annotation) in (Union, UnionType):
         return any(_is_numbers(each) for each in get_args(annotation))
     return get_origin(annotation) is tuple and {*get_args(annotation)} <= {int, float, Ellipsis}
+
+
+def _examples(row: Shape | None) -> list[str]:
+    """Return an example of each field of a row of a list; none unless all are quantities, which name nothing."""
+    if row is None:
+        return []
+    quantities = {name: below and below.quantity for name in row.fields(None) for below in [row.child(name, None)]}
+    return [f"{name}: {each.example}" for name, each in quantities.items() if each] if all(quantities.values()) else []
 
 
 def _marked(spec: ModelSpec, key: str, shape: Shape, prices: Mapping[str, Price]) -> str:

@@ -27,7 +27,7 @@ QUESTIONS = {
     "protection": "What does protection cost?",
 }
 COLUMNS = ("today", "variant 1", "variant 2", "variant 3")
-MOST_RUNS, MOST_PAIRS, LONGEST_VALUE, LONGEST_KEY = 50, 200, 100, 200
+MOST_RUNS, MOST_PAIRS, LONGEST_VALUE, LONGEST_KEY = 50, 200, 300, 200
 _DEFAULT_RUNS, _DEFAULT_SEED = 3, 1
 _PROTECTIONS = "none,lockstep,checkpoint"
 _LONGEST_LOOK_NS = 86_400_000_000_000
