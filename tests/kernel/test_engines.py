@@ -218,15 +218,13 @@ numbers = Table("numbers", Number, 4)
 
 
 @entry
-def multiply(sim, a: int, b: int) -> int:
+def multiply(sim, a: int, b: int) -> None:
     numbers(sim)[0].value = a * b
-    return 0
 
 
 @entry
-def store_a_float(sim, a: int, b: int) -> int:
+def store_a_float(sim, a: int, b: int) -> None:
     numbers(sim)[0].value = a / 2
-    return 0
 
 
 def test_the_checked_build_finds_what_64_bits_do_not_hold():

@@ -106,10 +106,9 @@ def bounce(sim: Sim, place: int) -> None:
 
 
 @entry
-def bounce_first(sim: Sim, place: int, _: int) -> int:
+def bounce_first(sim: Sim, place: int, _: int) -> None:
     machines(sim)[place].done = bounce
     bounced.call(sim, machines(sim)[place].done, place)
-    return 0
 
 
 def test_a_circle_through_callbacks_is_refused_too():
@@ -230,10 +229,16 @@ baskets = Table("baskets", Basket, 4)
 item_list = Chain(items, "link")
 
 
+@part
+def new_item(sim: Sim, owner: int) -> int:
+    return items.new(sim, owner=owner)
+
+
 @entry
 def put_in(sim: Sim, basket: Basket, weight: int) -> None:
-    row = items.new(sim, owner=basket.items.length + 1, weight=weight)
-    item_list.push(sim, basket.items, row)
+    row = items.new(sim, weight=weight)
+    items.free(sim, row)
+    item_list.push(sim, basket.items, new_item(sim, basket.items.length + 1))
 
 
 @entry

@@ -52,21 +52,18 @@ def take_back(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @entry
-def send(sim: Sim, packet: int, _: int) -> int:
+def send(sim: Sim, packet: int, _: int) -> None:
     send_from_host(sim, ports(sim)[packets(sim)[packet].port], packet)
-    return 0
 
 
 @entry
-def arrive(sim: Sim, port: int, packet: int) -> int:
+def arrive(sim: Sim, port: int, packet: int) -> None:
     arrive_at_port(sim, ports(sim)[port], packet)
-    return 0
 
 
 @entry
-def disconnect(sim: Sim, port: int, _: int) -> int:
+def disconnect(sim: Sim, port: int, _: int) -> None:
     disconnect_port(sim, ports(sim)[port])
-    return 0
 
 
 @entry
@@ -82,9 +79,8 @@ def job_over(sim: Sim, place: int, argument: int) -> None:
 
 
 @entry
-def start_job(sim: Sim, domain: int, demand_ns: int) -> int:
+def start_job(sim: Sim, domain: int, demand_ns: int) -> None:
     jobs.submit(sim, domains(sim)[domain], demand_ns, job_over, 0, 0)
-    return 0
 
 
 @cache

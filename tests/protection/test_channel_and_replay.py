@@ -19,7 +19,7 @@ from vftsim.platform.protection.pair import pairs
 
 
 @entry
-def reach(sim: Sim, a: int, b: int) -> int:
+def reach(sim: Sim, a: int, b: int) -> None:
     """Refer to everything that the tests call."""
     state_channel, secondary = channels(sim)[a], pairs(sim)[b].secondary
     channel.push(sim, state_channel, a)
@@ -29,7 +29,6 @@ def reach(sim: Sim, a: int, b: int) -> int:
     replay.execute(sim, secondary, a, a, a, a)
     replay.execute_train(sim, secondary, a, a, a, a, a, a)
     replay.admit(sim, secondary, a, a)
-    return 0
 
 
 @cache

@@ -55,9 +55,8 @@ def on_end(sim: Sim, place: int, token: int) -> None:
 
 
 @entry
-def note_inadequate(sim: Sim, row: int, _: int) -> int:
+def note_inadequate(sim: Sim, row: int, _: int) -> None:
     inadequate(sim, benches(sim)[attempts(sim)[row].bench], attempts(sim)[row])
-    return 0
 
 
 class Judged(ImsBenchSpec):

@@ -53,9 +53,8 @@ repeateds = Table("repeateds", Repeated, 2)
 
 
 @entry
-def first_wait(sim: Sim, row: int, _: int) -> int:
+def first_wait(sim: Sim, row: int, _: int) -> None:
     wait(sim, repeateds(sim)[row].repetition, 1, on_wait, row)
-    return 0
 
 
 @entry

@@ -25,10 +25,9 @@ def take(sim: Sim, registered: int, choice: int) -> int:
 
 
 @entry
-def release(sim: Sim, registered: int, who: int) -> int:
+def release(sim: Sim, registered: int, who: int) -> None:
     bench = benches(sim)[1]
     put_back(sim, bench.registered if registered != 0 else bench.unregistered, who)
-    return 0
 
 
 @cache

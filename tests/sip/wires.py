@@ -38,35 +38,30 @@ _QUANTUM_NS = 1_000_000_000
 
 
 @entry
-def start(sim: Sim, bench: int, row: int) -> int:
+def start(sim: Sim, bench: int, row: int) -> None:
     start_attempt(sim, benches(sim)[bench], row)
-    return 0
 
 
 @entry
-def make_ready(sim: Sim, server: int, _: int) -> int:
+def make_ready(sim: Sim, server: int, _: int) -> None:
     """Let a server take messages without its timers."""
     set_costs(sim, sip_servers(sim)[server], 0, 1.0, 1.0)
     idle_all(sim, sip_servers(sim)[server])
-    return 0
 
 
 @entry
-def give(sim: Sim, program: int, packet: int) -> int:
+def give(sim: Sim, program: int, packet: int) -> None:
     receive(sim, applications(sim)[program], packet)
-    return 0
 
 
 @entry
-def freeze_domain(sim: Sim, domain: int, _: int) -> int:
+def freeze_domain(sim: Sim, domain: int, _: int) -> None:
     freeze(sim, domains(sim)[domain])
-    return 0
 
 
 @entry
-def thaw_domain(sim: Sim, domain: int, _: int) -> int:
+def thaw_domain(sim: Sim, domain: int, _: int) -> None:
     thaw(sim, domains(sim)[domain])
-    return 0
 
 
 ENTRIES = (

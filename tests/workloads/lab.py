@@ -69,7 +69,7 @@ def on_beat(sim: Sim, place: int, token: int) -> None:
 
 
 @entry
-def boot_program(sim: Sim, row: int, _: int) -> int:
+def boot_program(sim: Sim, row: int, _: int) -> None:
     """As a hypervisor boots a machine: its CPU work is gone, then what its program had in memory."""
     domain = domains(sim)[applications(sim)[row].domain]
     jobs.freeze(sim, domain)
@@ -77,14 +77,12 @@ def boot_program(sim: Sim, row: int, _: int) -> int:
     set_overhead(sim, applications(sim)[row], 0, 1.0, 1.0)
     lose_state(sim, applications(sim)[row])
     jobs.thaw(sim, domain)
-    return 0
 
 
 @entry
-def add_overhead(sim: Sim, row: int, output_ns: int) -> int:
+def add_overhead(sim: Sim, row: int, output_ns: int) -> None:
     """Execution twice as long, and so much for each output."""
     set_overhead(sim, applications(sim)[row], output_ns, 2.0, 1.0)
-    return 0
 
 
 def kinds_of(parts):

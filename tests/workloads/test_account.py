@@ -24,15 +24,13 @@ from vftsim.workloads.voice_quality import burst_ratio
 
 
 @entry
-def add_value(sim: Sim, row: int, value_ns: int) -> int:
+def add_value(sim: Sim, row: int, value_ns: int) -> None:
     add_delay(sim, row, value_ns)
-    return 0
 
 
 @entry
-def add_transit(sim: Sim, row: int, transit_ns: int) -> int:
+def add_transit(sim: Sim, row: int, transit_ns: int) -> None:
     note_transit(sim, row, transit_ns)
-    return 0
 
 
 @entry

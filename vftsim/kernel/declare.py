@@ -112,7 +112,7 @@ class Table(Generic[R]):
     def new(self, sim: Sim, **values: Any) -> int:
         """Take a free row, as its last user left it but for these fields; 0 and a failure of the run if there is none.
 
-        With fields it is a statement of its own: ``row = table.new(sim, field=value)``.
+        With fields it is a statement of its own: ``row = table.new(sim, field=value)``, or ``return`` with it.
         """
         _unlinked(f"{self.name}.new")
 

@@ -275,6 +275,8 @@ def _alone(function: Any, first: int) -> ast.FunctionDef:
 
 
 _MISSING = object()
+_TAKEN = "row__taken"
+"""A row that is returned as it is taken, in the function."""
 
 
 def _continues(body: Sequence[ast.stmt]) -> bool:
@@ -292,7 +294,7 @@ class _Rewriter(ast.NodeVisitor):
     def __init__(self, linker: _Linker, part: Part) -> None:
         self.linker = linker
         self.part = part
-        self.local = frozenset(part.function.__code__.co_varnames)
+        self.local = frozenset({*part.function.__code__.co_varnames, _TAKEN})
         self.scope = vars(sys.modules[part.function.__module__])
         if part.function.__closure__:
             self.scope = {**self.scope, **inspect.getclosurevars(part.function).nonlocals}
@@ -407,6 +409,13 @@ class _Rewriter(ast.NodeVisitor):
             for name, value in values
         ]
         return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in (taken, record, *filled)]
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        if not isinstance(node.value, ast.Call) or not node.value.keywords:
+            return self.generic_visit(node)
+        row = ast.Name(_TAKEN, ast.Store())
+        taken = self.statements([ast.copy_location(ast.Assign([row], node.value), node)])
+        return [*taken, ast.fix_missing_locations(ast.copy_location(ast.Return(ast.Name(_TAKEN, ast.Load())), node))]
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return node

@@ -85,11 +85,10 @@ def level_now(sim: Sim, _: int, __: int) -> int:
 
 
 @entry
-def forget_losses(sim: Sim, _: int, __: int) -> int:
+def forget_losses(sim: Sim, _: int, __: int) -> None:
     """Count losses from now on."""
     watched_record = watched(sim)[0]
     watched_record.lost_before = lost_by_now(sim, watched_record)
-    return 0
 
 
 ACTIONS = (check_after_event,)

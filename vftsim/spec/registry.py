@@ -57,10 +57,13 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
         What the parts are, for messages: ``scheduler``.
     base : type
         The spec every part of the family derives from.
+    kinds : mapping, optional
+        What a part does in a run, by its kind: its class variable ``part``, unless it says another.
     """
 
-    def __init__(self, family: str, base: type[S]) -> None:
+    def __init__(self, family: str, base: type[S], kinds: Mapping[str, Any] | None = None) -> None:
         REGISTRIES.append(self)
+        self.kinds = {} if kinds is None else kinds
         self.family = family
         self.base = base
         self._parts: dict[str, type[S]] = {}
@@ -75,6 +78,8 @@ class PartRegistry(Mapping[str, type[S]], Generic[S]):
         if not issubclass(part, base):
             raise TypeError(f"{part.__name__} is no {self.base.__name__}, the base of every {self.family}")
         kind = _kind_of(part)
+        if kind in self.kinds and "part" not in part.__dict__:
+            part.part = self.kinds[kind]  # type: ignore[attr-defined]
         for name in sorted(part.__class_vars__):
             if not hasattr(part, name):
                 raise TypeError(f"{part.__name__} must say its `{name}`, as every {self.family} does")

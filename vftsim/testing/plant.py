@@ -210,10 +210,9 @@ def chunk_done(sim: Sim, target: int, argument: int) -> None:
 
 
 @entry
-def start_computing(sim: Sim, a: int, b: int) -> int:
+def start_computing(sim: Sim, a: int, b: int) -> None:
     """Begin the first chunk."""
     jobs.submit(sim, domains(sim)[1], habits(sim)[1].chunk_ns, chunk_done, 0, 0)
-    return 0
 
 
 @event

@@ -114,15 +114,14 @@ def note_loss(sim: Sim, account: FlowAccount, stream: int, sent_ns: int) -> None
 
 
 @entry
-def add_streams(sim: Sim, account: int, count: int) -> int:
+def add_streams(sim: Sim, account: FlowAccount, count: int) -> int:
     """Give an account its streams; return the first one's row."""
-    account_record = accounts(sim)[account]
     for number in range(count):
         row = stream_ends.new(sim)
         if number == 0:
-            account_record.first_stream = row
-    account_record.streams = count
-    return account_record.first_stream
+            account.first_stream = row
+    account.streams = count
+    return account.first_stream
 
 
 def add_account(

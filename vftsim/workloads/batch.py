@@ -117,10 +117,8 @@ def next_share_ns(sim: Sim, batch: Batch, process: BatchProcess) -> int:
 
 
 @work_done
-def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
+def on_computed(sim: Sim, process: BatchProcess, batch: Batch) -> None:
     """Ask the disk, or end the transaction."""
-    batch = batches(sim)[argument]
-    process = batch_processes(sim)[batch_process_row]
     # Pages of shares 1 to n of n + 1 add up to all with the last one.
     done = batch.disk_operations - process.left
     pages = batch.pages * (done + 1) // (batch.disk_operations + 1) - batch.pages * done // (batch.disk_operations + 1)
@@ -136,7 +134,7 @@ def on_computed(sim: Sim, batch_process_row: int, argument: int) -> None:
         keep_computing(sim, batch, process, logging_ns(sim, batch, process))
         return
     guard = guarded_programs(sim)[batch.program].guard
-    if not hold_request(sim, guard, 0, batch.program, batch_process_row, batch.disk_size_bytes, READ):
+    if not hold_request(sim, guard, 0, batch.program, process.row, batch.disk_size_bytes, READ):
         plan_end_of_wait(sim, batch, process)
 
 
@@ -165,9 +163,8 @@ def ask_disk(sim: Sim, batch: Batch, process: BatchProcess) -> None:
 
 
 @event
-def on_disk(sim: Sim, batch_process_row: int, token: int) -> None:
+def on_disk(sim: Sim, process: BatchProcess, token: int) -> None:
     """A disk operation is done."""
-    process = batch_processes(sim)[batch_process_row]
     if token == process.planned:
         process.planned = 0
         batch = batches(sim)[process.batch]
@@ -206,8 +203,7 @@ def pause(sim: Sim, batch: Batch, process: BatchProcess, pause_ns: int) -> None:
 
 
 @event
-def on_begin(sim: Sim, batch_process_row: int, token: int) -> None:
-    process = batch_processes(sim)[batch_process_row]
+def on_begin(sim: Sim, process: BatchProcess, token: int) -> None:
     if token != process.planned:
         return
     process.planned = 0
@@ -243,10 +239,9 @@ def begin_all(sim: Sim, batch: Batch) -> None:
 
 
 @entry
-def start_batch(sim: Sim, row: int, _: int) -> int:
+def start_batch(sim: Sim, row: int, _: int) -> None:
     """Let the processes begin."""
     begin_all(sim, batches(sim)[row])
-    return 0
 
 
 class BatchWork(Outcome):
@@ -267,7 +262,6 @@ class BatchWork(Outcome):
 class BatchSpec(ApplicationSpec):
     """Processes that run transactions of CPU time, disk operations and memory writes."""
 
-    part = batch
     entries = (start_batch,)
     outcomes = (BatchWork,)
 

@@ -61,8 +61,7 @@ udp_bulks = Table("udp_bulks", UdpBulk, 256)
 
 
 @event
-def on_begin(sim: Sim, udp_flow_row: int, token: int) -> None:
-    flow = udp_flows(sim)[udp_flow_row]
+def on_begin(sim: Sim, flow: UdpFlow, token: int) -> None:
     flow.first_ns = sim.now_ns
     flow.end_ns = sim.now_ns + udp_bulks(sim)[flow.bulk].duration_ns
     send_datagram(sim, flow)
@@ -114,12 +113,10 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @entry
-def start_bulk_udp(sim: Sim, row: int, _: int) -> int:
+def start_bulk_udp(sim: Sim, bulk: UdpBulk, _: int) -> None:
     """Let the clients begin, each at its time."""
-    bulk = udp_bulks(sim)[row]
     for flow_row in range(bulk.first_flow, bulk.first_flow + bulk.clients):
         at(sim, sim.now_ns + udp_flows(sim)[flow_row].first_ns, EventKind.ARRIVAL, flow_row, on_begin, flow_row)
-    return 0
 
 
 class UdpTest(Outcome):
@@ -150,7 +147,6 @@ class UdpTest(Outcome):
 class BulkUdpSpec(BulkClientsSpec):
     """Clients that send datagrams at a rate."""
 
-    part = bulk_udp
     speaks = "udp"
     load_key = "rate"
     objectives = ("loss <= 0",)

@@ -113,7 +113,6 @@ class _Requests:
 class CallsSpec(WorkloadSpec):
     """Calls from outside."""
 
-    part = calls
     load_key = "calls_per_s"
     objectives = ("loss <= 0.1",)
     speaks = "calls"

@@ -243,15 +243,13 @@ def add_application(engine: Engine, kind: Kind, state_row: int, domain: int) -> 
 
 
 def add_row(engine: Engine, table: Table[RecordT], spec: Spec | None = None, **values: Any) -> RecordT:
-    """Take a row of a table and return it: its field ``row`` is its number, if it has one.
+    """Take a row of a table and return it.
 
     A field named as a number of ``spec``, with a unit behind the name or not, has that value unless ``values`` has
     another: ``timeout_ns`` that of ``timeout``.
     """
-    row, record = engine.add(table)
+    _, record = engine.add(table)
     fill_row(record, table, spec, **values)
-    if "row" in _numbers_of(table.record):
-        record.row = row
     return record  # type: ignore[no-any-return]
 
 

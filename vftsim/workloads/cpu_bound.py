@@ -61,18 +61,17 @@ def pause(sim: Sim, cpu_bound: CpuBound, phase_ns: int) -> None:
 
 
 @event
-def on_burst(sim: Sim, cpu_bound_row: int, token: int) -> None:
+def on_burst(sim: Sim, cpu_bound: CpuBound, token: int) -> None:
     """Begin to compute."""
-    cpu_bound = cpu_bounds(sim)[cpu_bound_row]
     if token != cpu_bound.burst:
         return
     demand_ns = begin_burst(sim, cpu_bound)
     domain = domains(sim)[cpu_bound.domain]
     cpu_bound.process = ensure_process(sim, domain, cpu_bound.process, False)
     if cpu_bound.by_clock:
-        submit_from_outside(sim, domain, cpu_bound.process, demand_ns, on_look, cpu_bound_row, 0)
+        submit_from_outside(sim, domain, cpu_bound.process, demand_ns, on_look, cpu_bound.row, 0)
     else:
-        submit_from_outside(sim, domain, cpu_bound.process, demand_ns, on_burst_done, cpu_bound_row, 0)
+        submit_from_outside(sim, domain, cpu_bound.process, demand_ns, on_burst_done, cpu_bound.row, 0)
 
 
 @part
@@ -95,33 +94,31 @@ def until_look_ns(sim: Sim, cpu_bound: CpuBound, left_ns: int) -> int:
 
 
 @work_done
-def on_look(sim: Sim, cpu_bound_row: int, argument: int) -> None:
+def on_look(sim: Sim, cpu_bound: CpuBound, argument: int) -> None:
     """Look at the clock: go on until the burst's time is over."""
-    cpu_bound = cpu_bounds(sim)[cpu_bound_row]
     domain, process = domains(sim)[cpu_bound.domain], cpu_bound.process
     left_ns = cpu_bound.until_ns - sim.now_ns
     if left_ns > 0:
         demand_ns = until_look_ns(sim, cpu_bound, left_ns)
-        continue_or_submit_for(sim, domain, process, True, demand_ns, on_look, cpu_bound_row, 0)
+        continue_or_submit_for(sim, domain, process, True, demand_ns, on_look, cpu_bound.row, 0)
         return
     cpu_bound.done += 1
     if cpu_bound.idle_ns > 0:
         pause(sim, cpu_bound, 0)
     else:
-        continue_or_submit_for(sim, domain, process, True, begin_burst(sim, cpu_bound), on_look, cpu_bound_row, 0)
+        continue_or_submit_for(sim, domain, process, True, begin_burst(sim, cpu_bound), on_look, cpu_bound.row, 0)
 
 
 @work_done
-def on_burst_done(sim: Sim, cpu_bound_row: int, argument: int) -> None:
+def on_burst_done(sim: Sim, cpu_bound: CpuBound, argument: int) -> None:
     """Pause; without a pause keep the CPU."""
-    cpu_bound = cpu_bounds(sim)[cpu_bound_row]
     cpu_bound.done += 1
     if cpu_bound.idle_ns > 0:
         pause(sim, cpu_bound, 0)
         return
     # Not by an event of this instant: before it comes the vCPU would have slept, and another be let in.
     domain, demand_ns = domains(sim)[cpu_bound.domain], begin_burst(sim, cpu_bound)
-    continue_or_submit_for(sim, domain, cpu_bound.process, True, demand_ns, on_burst_done, cpu_bound_row, 0)
+    continue_or_submit_for(sim, domain, cpu_bound.process, True, demand_ns, on_burst_done, cpu_bound.row, 0)
 
 
 cpu_bound.implements(set_overhead)(apply_overhead)
@@ -135,17 +132,15 @@ def begin_anew(sim: Sim, program: Application) -> None:
 
 
 @entry
-def start_cpu_bound(sim: Sim, row: int, _: int) -> int:
+def start_cpu_bound(sim: Sim, row: int, _: int) -> None:
     """Start with a pause."""
     pause(sim, cpu_bounds(sim)[row], cpu_bounds(sim)[row].phase_ns)
-    return 0
 
 
 @APPLICATIONS.register
 class CpuBoundSpec(ApplicationSpec):
     """A compute-bound process: bursts of computation with idle times between them."""
 
-    part = cpu_bound
     entries = (start_cpu_bound,)
 
     kind: Literal["cpu_bound"] = "cpu_bound"

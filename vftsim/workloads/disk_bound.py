@@ -149,10 +149,9 @@ def begin_all(sim: Sim, disk_bound: DiskBound) -> None:
 
 
 @entry
-def start_disk_bound(sim: Sim, row: int, _: int) -> int:
+def start_disk_bound(sim: Sim, row: int, _: int) -> None:
     """Start a program that was added."""
     begin_all(sim, disk_bounds(sim)[row])
-    return 0
 
 
 class DiskLoop(Outcome):
@@ -168,7 +167,6 @@ class DiskLoop(Outcome):
 class DiskBoundSpec(ApplicationSpec):
     """Processes that compute and read or write in turn."""
 
-    part = disk_bound
     uses_disks = True
     entries = (start_disk_bound,)
     outcomes = (DiskLoop,)

@@ -16,7 +16,7 @@ from vftsim.kernel.agenda import Agenda
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import Outcome, Phase
 from vftsim.platform.cpu.guest_parameters import GuestSchedulerSpec
-from vftsim.platform.io.packet import DATAGRAM
+from vftsim.platform.io.packet import DATAGRAM, application, workload
 from vftsim.sampling import Streams
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
@@ -587,8 +587,8 @@ class WorkloadSpec(Spec):
         raise TypeError(f"{type(self).__name__} must say how to install itself")
 
 
-APPLICATIONS: PartRegistry[ApplicationSpec] = PartRegistry("application", ApplicationSpec)
-WORKLOADS: PartRegistry[WorkloadSpec] = PartRegistry("workload", WorkloadSpec)
+APPLICATIONS: PartRegistry[ApplicationSpec] = PartRegistry("application", ApplicationSpec, application.kinds)
+WORKLOADS: PartRegistry[WorkloadSpec] = PartRegistry("workload", WorkloadSpec, workload.kinds)
 
 
 def discover_parts() -> None:

@@ -26,7 +26,6 @@ def slow_down(sim: Sim, program: Application, output_ns: int, execution: float, 
 class PeriodicLoadSpec(CyclicLoadSpec, ApplicationSpec):
     """``busy`` CPU time at the start of every ``period``: a management VM, the hypervisor's own work."""
 
-    part = periodic_load
     entries = (begin_load, account_for_elided)
 
     kind: Literal["periodic_load"] = "periodic_load"

@@ -92,9 +92,8 @@ def start_packet(sim: Sim, pool: Pool, packet: int, is_running: bool) -> None:
 
 
 @work_done
-def on_answer_ready(sim: Sim, packet: int, argument: int) -> None:
+def on_answer_ready(sim: Sim, packet: int, pool: Pool) -> None:
     """Send an answer, or sleep until there is room."""
-    pool = pools(sim)[argument]
     mark(sim, packet, PROGRAM_DONE, 0, sim.now_ns, 0)
     packet_list.remove(sim, pool.in_hand, packet)
     # Read before it is sent: then it belongs to its path.
@@ -212,7 +211,6 @@ class PoolProgram(Program):
 class MediaRelaySpec(PoolSpec):
     """A pool of threads that take a packet, compute, and send it on."""
 
-    part = media_relay
     speaks = "rtp"
 
     kind: Literal["media_relay"] = "media_relay"
@@ -227,7 +225,6 @@ class MediaRelaySpec(PoolSpec):
 class SignalingServerSpec(PoolSpec):
     """A call server: computes and answers each packet."""
 
-    part = signaling_server
     speaks = "calls"
 
     kind: Literal["signaling_server"] = "signaling_server"

@@ -35,14 +35,7 @@ from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_row, duration_ns, new_packet, unread_without
 from vftsim.workloads.gaps import Gaps, LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, UNANSWERED, Offer
-from vftsim.workloads.parts import (
-    WORKLOADS,
-    ApplicationSpec,
-    Driver,
-    RunProfile,
-    Target,
-    WorkloadSpec,
-)
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.wire import Wire
 
 request_response = workload.kind("request_response")
@@ -115,23 +108,19 @@ clients = Table("exchange_clients", Client, 1 << 21, "lower the rate, or shorten
 
 
 @event
-def on_turn(sim: Sim, client_row: int, token: int) -> None:
+def on_turn(sim: Sim, client: Client, token: int) -> None:
     """Send a client's next request."""
-    client = clients(sim)[client_row]
     begin_request(sim, exchanges(sim)[client.exchange], client)
 
 
 @event
-def on_arrival(sim: Sim, exchange_row: int, token: int) -> None:
+def on_arrival(sim: Sim, exchange: Exchange, token: int) -> None:
     """Send a request of an open loop, and plan the next."""
-    exchange = exchanges(sim)[exchange_row]
-    row = clients.new(sim)
+    row = clients.new(sim, exchange=exchange.row)
     client = clients(sim)[row]
-    client.row = row
-    client.exchange = exchange_row
     begin_request(sim, exchange, client)
     next_ns = sim.now_ns + next_gap_ns(sim, exchange.gaps)
-    at(sim, next_ns, EventKind.ARRIVAL, ORDER + exchange_row, on_arrival, exchange_row)
+    at(sim, next_ns, EventKind.ARRIVAL, ORDER + exchange.row, on_arrival, exchange.row)
 
 
 @part
@@ -175,9 +164,8 @@ def plan_look(sim: Sim, client: Client) -> None:
 
 
 @event
-def on_no_answer(sim: Sim, client_row: int, token: int) -> None:
+def on_no_answer(sim: Sim, client: Client, token: int) -> None:
     """Repeat a request that has not been answered, or give it up."""
-    client = clients(sim)[client_row]
     if token != client.timer:
         return
     client.timer = 0
@@ -259,17 +247,15 @@ def note_loss(sim: Sim, packet: int) -> None:
 
 
 @entry
-def start_exchange(sim: Sim, row: int, _: int) -> int:
+def start_exchange(sim: Sim, exchange: Exchange, _: int) -> None:
     """Let the clients begin, each at its time; of an open loop the first comes after a gap."""
-    exchange = exchanges(sim)[row]
     if exchange.gaps.whole_ns > 0:
         first_ns = sim.now_ns + exchange.gaps.phase_ns + next_gap_ns(sim, exchange.gaps)
-        at(sim, first_ns, EventKind.ARRIVAL, ORDER + row, on_arrival, row)
+        at(sim, first_ns, EventKind.ARRIVAL, ORDER + exchange.row, on_arrival, exchange.row)
     for client_row in range(exchange.first_client, exchange.first_client + exchange.clients):
         client = clients(sim)[client_row]
         client.sent_ns = -1
         at(sim, sim.now_ns + client.first_ns, EventKind.ARRIVAL, client_row, on_turn, client_row)
-    return 0
 
 
 class RequestLoop(Outcome):
@@ -352,7 +338,6 @@ class _RequestsSpec(WorkloadSpec):
 class RequestResponseSpec(_RequestsSpec):
     """Clients in a closed loop."""
 
-    part = request_response
     products = ("netperf",)
     load_key = "clients"
     outcomes = (RequestLoop,)
@@ -427,7 +412,6 @@ class RequestResponseSpec(_RequestsSpec):
 class OpenRequestsSpec(LoadProfileSpec, _RequestsSpec):
     """Requests that come at a rate."""
 
-    part = open_requests
     load_key = "rate"
     objectives = ("failed <= 0.1", "behind <= 5")
     fewest_judged = FEWEST_SERVED

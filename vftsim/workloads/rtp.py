@@ -158,7 +158,6 @@ class CodecSpec(Spec):
 class RtpSpec(WorkloadSpec):
     """Media streams from outside."""
 
-    part = rtp_streams
     speaks = "rtp"
     load_key = "streams"
     objectives = ("loss <= 0.1",)

@@ -178,9 +178,8 @@ def plan_room(sim: Sim, station: Station) -> None:
 
 
 @event
-def on_room(sim: Sim, station_row: int, token: int) -> None:
+def on_room(sim: Sim, station: Station, token: int) -> None:
     """Resume a client, and see to the next; a second event for one wait finds nobody waiting."""
-    station = stations(sim)[station_row]
     if not station.is_waiting:
         return
     egress = egresses(sim)[station.out_link]
@@ -188,7 +187,7 @@ def on_room(sim: Sim, station_row: int, token: int) -> None:
     station.is_waiting = False
     waiting_list.pop(sim, egress.waiting)
     others = egress.waiting.length
-    egress.sender = station_row
+    egress.sender = station.row
     room.call(sim, station.on_room, station.client_row)
     egress.sender = 0
     if others > 0:

@@ -125,9 +125,8 @@ def read_next(sim: Sim, udp_sink: UdpSink, flow: UdpFlow, is_running: bool) -> N
 
 
 @work_done
-def on_read(sim: Sim, udp_flow_row: int, argument: int) -> None:
+def on_read(sim: Sim, reader: UdpFlow, argument: int) -> None:
     """A datagram has been read."""
-    reader = udp_flows(sim)[udp_flow_row]
     packet = packets(sim)[reader.packet]
     note_read(sim, udp_flows(sim)[packet.stream], packet.message, packet.sent_ns)
     packets.free(sim, reader.packet)
@@ -173,7 +172,6 @@ def lose_memory(sim: Sim, program: Application) -> None:
 class UdpSinkSpec(ApplicationSpec):
     """Reads and counts datagrams."""
 
-    part = udp_sink
     speaks = "udp"
 
     kind: Literal["udp_sink"] = "udp_sink"

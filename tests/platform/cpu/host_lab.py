@@ -31,33 +31,28 @@ KINDS = {"job": JOB, "background": BACKGROUND, "interrupt": INTERRUPT}
 
 
 @entry
-def reschedule(sim: Sim, pcpu: int, _: int) -> int:
+def reschedule(sim: Sim, pcpu: int, _: int) -> None:
     host.reschedule(sim, hosts(sim)[pcpus(sim)[pcpu].host], pcpus(sim)[pcpu])
-    return 0
 
 
 @entry
-def wake_again(sim: Sim, vcpu: int, _: int) -> int:
+def wake_again(sim: Sim, vcpu: int, _: int) -> None:
     host.wake(sim, vcpus(sim)[vcpu])
-    return 0
 
 
 @entry
-def freeze(sim: Sim, domain: int, _: int) -> int:
+def freeze(sim: Sim, domain: int, _: int) -> None:
     jobs.freeze(sim, domains(sim)[domain])
-    return 0
 
 
 @entry
-def thaw(sim: Sim, domain: int, _: int) -> int:
+def thaw(sim: Sim, domain: int, _: int) -> None:
     jobs.thaw(sim, domains(sim)[domain])
-    return 0
 
 
 @entry
-def start_now(sim: Sim, job: int, _: int) -> int:
+def start_now(sim: Sim, job: int, _: int) -> None:
     start_job(sim, job)
-    return 0
 
 
 _ENTRIES = (*build.ENTRIES, reschedule, wake_again, freeze, thaw, start_now)

@@ -204,15 +204,13 @@ def test_balance_limit_delays_the_second_steal():
 
 
 @entry
-def activate(sim: Sim, vcpu: int, _: int) -> int:
+def activate(sim: Sim, vcpu: int, _: int) -> None:
     _credit_accounting.activate(sim, hosts(sim)[vcpus(sim)[vcpu].host], vcpus(sim)[vcpu])
-    return 0
 
 
 @entry
-def allot(sim: Sim, host: int, _: int) -> int:
+def allot(sim: Sim, host: int, _: int) -> None:
     _credit_accounting.allot(sim, hosts(sim)[host])
-    return 0
 
 
 def _allotted(version, pcpus, **domains):

@@ -53,14 +53,13 @@ def add_load(engine: Engine, domain: int, spec: CyclicLoadSpec, entity: int) -> 
 
 
 @entry
-def begin_load(sim: Sim, row: int, _: int) -> int:
+def begin_load(sim: Sim, row: int, _: int) -> None:
     """Let the first period begin, now or when its phase is over."""
     load = cyclic_loads(sim)[row]
     if load.phase_ns > 0:
         at(sim, sim.now_ns + load.phase_ns, EventKind.TIMER, load.entity, on_period, row)
     else:
         begin_period(sim, row)
-    return 0
 
 
 @event

@@ -29,17 +29,15 @@ FOREVER_QUANTUM_NS = 1 << 61
 
 
 @entry
-def attach(sim: Sim, host: int, _: int) -> int:
+def attach(sim: Sim, host: int, _: int) -> None:
     """Hand a host to its scheduler."""
     scheduler.attach(sim, hosts(sim)[host])
-    return 0
 
 
 @entry
-def bring_up_to_date(sim: Sim, host: int, _: int) -> int:
+def bring_up_to_date(sim: Sim, host: int, _: int) -> None:
     """Complete the accounts of a host's running vCPUs."""
     sync_running(sim, hosts(sim)[host])
-    return 0
 
 
 ENTRIES = (attach, bring_up_to_date)
@@ -84,7 +82,6 @@ def add_host(
         scheduler=engine.number(spec.part),
         begin_ns=engine.now_ns,
     )
-    host.row = row
     for number in range(pcpu_count):
         pcpu_row, pcpu = engine.add(pcpus, host=row, number=number, idle_since_ns=engine.now_ns)
         pcpu.row = pcpu_row
@@ -113,7 +110,6 @@ def add_domain(
     row, domain = engine.add(
         domains, host=host_row, vcpus=vcpu_count, quantum_ns=quantum_ns, cpu_speed=float(host.cpu_speed)
     )
-    domain.row = row
     _entitle(engine, row, scheduling)
     if guest_scheduler is not None and not isinstance(guest_scheduler, RoundRobinGuest):
         domain.guest_scheduler = engine.number(guest_scheduler.part)
@@ -127,8 +123,7 @@ def add_domain(
 
 def _add_vcpu(engine: Engine, host_row: int, domain_row: int, allowed: list[int]) -> int:
     host = engine.rows(hosts)[host_row]
-    row, vcpu = engine.add(vcpus, host=host_row, domain=domain_row, number=int(host.vcpus))
-    vcpu.row = row
+    row, _ = engine.add(vcpus, host=host_row, domain=domain_row, number=int(host.vcpus))
     if host.vcpus == 0:
         host.first_vcpu = row
     elif row != host.first_vcpu + host.vcpus:

@@ -44,18 +44,18 @@ def elide(engine: Engine, row: int, scheduler: SchedulerSpec) -> bool:
 
 
 @entry
-def account_for_elided(sim: Sim, row: int, _: int) -> int:
+def account_for_elided(sim: Sim, row: int, _: int) -> None:
     """Bring the accounts of an elided load, its vCPU and pCPU up to now, without later events of this instant."""
     load = cyclic_loads(sim)[row]
     elided = elided_loads(sim)[row]
     if elided.pcpu == 0:
-        return 0
+        return
     vcpu = vcpus(sim)[elided.vcpu]
     pcpu = pcpus(sim)[elided.pcpu]
     host = hosts(sim)[vcpu.host]
     passed_ns = sim.now_ns - elided.begin_ns
     if passed_ns < 0:
-        return 0
+        return
     begun = max((passed_ns + load.period_ns - 1) // load.period_ns, 1)
     if elided.periods == 0:
         vcpu.context_switches += 1
@@ -72,4 +72,3 @@ def account_for_elided(sim: Sim, row: int, _: int) -> int:
     # To the host the pCPU has been idle all the time.
     pcpu.idle_ns -= run_ns - elided.run_ns + switching_ns - elided.switching_ns
     elided.periods, elided.run_ns, elided.switching_ns = begun, run_ns, switching_ns
-    return 0

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from vftsim.kernel import Engine, Kind
+from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 
@@ -21,7 +22,9 @@ class GuestSchedulerSpec(Spec):
         """Write into the scheduler's records what a process begins with."""
 
 
-GUEST_SCHEDULERS: PartRegistry[GuestSchedulerSpec] = PartRegistry("guest scheduler", GuestSchedulerSpec)
+GUEST_SCHEDULERS: PartRegistry[GuestSchedulerSpec] = PartRegistry(
+    "guest scheduler", GuestSchedulerSpec, guest_scheduler.kinds
+)
 
 
 def of_any_guest() -> GuestSchedulerSpec:

@@ -270,25 +270,22 @@ def interrupt(sim: Sim, vcpu: Vcpu) -> None:
 
 
 @event
-def on_slice_end(sim: Sim, pcpu_row: int, token: int) -> None:
+def on_slice_end(sim: Sim, pcpu: Pcpu, token: int) -> None:
     """The slice of what runs on the pCPU is over."""
-    pcpu = pcpus(sim)[pcpu_row]
     if token == pcpu.slice_end:
         reschedule(sim, hosts(sim)[pcpu.host], pcpu)
 
 
 @event
-def on_choice(sim: Sim, pcpu_row: int, token: int) -> None:
+def on_choice(sim: Sim, pcpu: Pcpu, token: int) -> None:
     """The pCPU was asked to choose, and no slice has ended there at this instant, by which it has chosen already."""
-    pcpu = pcpus(sim)[pcpu_row]
     if token == pcpu.choice:
         reschedule(sim, hosts(sim)[pcpu.host], pcpu)
 
 
 @event
-def on_run_end(sim: Sim, pcpu_row: int, token: int) -> None:
+def on_run_end(sim: Sim, pcpu: Pcpu, token: int) -> None:
     """The present run is over: a piece of work is done, or has used up its quantum."""
-    pcpu = pcpus(sim)[pcpu_row]
     if token != pcpu.completion:
         return
     host = hosts(sim)[pcpu.host]

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from vftsim.kernel import Engine, Kind
+from vftsim.platform.cpu.scheduler import scheduler
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import PERCENT, DurationNs, PeriodNs, PositiveDurationNs
@@ -80,7 +81,7 @@ class SchedulerSpec(Spec):
         return ""
 
 
-SCHEDULERS: PartRegistry[SchedulerSpec] = PartRegistry("scheduler", SchedulerSpec)
+SCHEDULERS: PartRegistry[SchedulerSpec] = PartRegistry("scheduler", SchedulerSpec, scheduler.kinds)
 
 
 def schedulers() -> PartRegistry[SchedulerSpec]:

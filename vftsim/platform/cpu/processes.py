@@ -116,8 +116,7 @@ member_list = Chain(processes, "member")
 
 def add_process(engine: Engine, domain: int, spec: GuestSchedulerSpec, nice: int = 0) -> int:
     """Add a process to a domain; return its row.  Under ``round_robin`` it makes no difference."""
-    row, process = engine.add(processes, domain=domain, nice=nice, weight=WEIGHTS[nice + 20])
-    process.row = row
+    row, _ = engine.add(processes, domain=domain, nice=nice, weight=WEIGHTS[nice + 20])
     spec.add(engine, row)
     return row
 
@@ -189,15 +188,10 @@ def process_of(sim: Sim, domain: Domain, row: int) -> int:
 @part
 def new_process(sim: Sim, domain: Domain, sleeps_on_disk: bool) -> int:
     """Return a new process, which sleeps for now."""
-    row = processes.new(sim)
+    row = processes.new(
+        sim, domain=domain.row, state=ASLEEP, nice=0, weight=NICE_0, is_single=False, sleeps_on_disk=sleeps_on_disk
+    )
     process = processes(sim)[row]
-    process.row = row
-    process.domain = domain.row
-    process.state = ASLEEP
-    process.nice = 0
-    process.weight = NICE_0
-    process.is_single = False
-    process.sleeps_on_disk = sleeps_on_disk
     begin_process(sim, domain, process)
     return row
 

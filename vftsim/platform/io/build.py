@@ -18,25 +18,22 @@ from vftsim.platform.io.stage import NAPI_BUDGET, stages, start_stage
 
 
 @entry
-def look_at_nic(sim: Sim, nic: int, _: int) -> int:
+def look_at_nic(sim: Sim, nic: int, _: int) -> None:
     """Admit and note what has come to a network interface by now."""
     catch_up(sim, nics(sim)[nic])
-    return 0
 
 
 @entry
-def start_nic(sim: Sim, nic: int, _: int) -> int:
+def start_nic(sim: Sim, nic: int, _: int) -> None:
     """Start to admit arrivals by itself."""
     plan_look(sim, nics(sim)[nic])
-    return 0
 
 
 @entry
-def serve_ring(sim: Sim, stage: int, ring: int) -> int:
+def serve_ring(sim: Sim, stage: int, ring: int) -> None:
     """Have a stage take packets from a ring too."""
     rings(sim)[ring].stage = stage
     ring_list.push(sim, stages(sim)[stage].rings, ring)
-    return 0
 
 
 ENTRIES = (look_at_nic, start_nic, start_stage, serve_ring)
@@ -105,7 +102,7 @@ class Io:
 
     def add_nic(self, name: str, spec: NicSpec) -> int:
         """Add a network interface; nothing comes to it before it is fed."""
-        row, nic = self.engine.add(
+        row, _ = self.engine.add(
             nics,
             number=len(self.nics),
             capacity=spec.receive_ring_packets,
@@ -113,15 +110,13 @@ class Io:
             coalescing_packets=spec.coalescing_packets,
             drop_row=self.drop_row(name, "receive ring full"),
         )
-        nic.row = row
         self.engine.rows(arrivals)[row].is_complete = True
         self.nics[name] = row
         return row
 
     def add_ring(self, owner: str, name: str, capacity: int, cause: str = "full") -> int:
         """Add a ring; packets that its producer drops are counted under its name and ``cause``."""
-        row, ring = self.engine.add(rings, capacity=capacity, drop_row=self.drop_row(name, cause))
-        ring.row = row
+        row, _ = self.engine.add(rings, capacity=capacity, drop_row=self.drop_row(name, cause))
         self.rings.append(Named(owner, name, row))
         return row
 
@@ -141,7 +136,7 @@ class Io:
         parallel: int = 1,
     ) -> int:
         """Add a stage that takes from ``ring`` or from ``nic`` and runs as jobs unless it has a vCPU."""
-        row, stage = self.engine.add(
+        row, _ = self.engine.add(
             stages,
             task=self.engine.number(task),
             domain=domain,
@@ -152,7 +147,6 @@ class Io:
             budget=budget,
             parallel=parallel,
         )
-        stage.row = row
         if ring:
             self.serve(row, ring)
         if nic:
@@ -223,7 +217,7 @@ class Io:
 
     def add_port(self, owner: str, domain: int, nic: int, application: int, part: Kind, *, saves_ring: bool) -> int:
         """Add a guest's end of a path for one application; its path is connected when all ports of the domain exist."""
-        row, port = self.engine.add(
+        row, _ = self.engine.add(
             ports,
             domain=domain,
             nic=nic,
@@ -231,7 +225,6 @@ class Io:
             path=self.engine.number(part),
             saves_ring=saves_ring,
         )
-        port.row = row
         self.owners[row] = owner
         return row
 

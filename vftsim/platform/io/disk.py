@@ -180,13 +180,7 @@ def hold_request(sim: Sim, guard: int, disk: int, program: int, tag: int, size_b
     """Hold a request until the guard, if any, releases it; False: it may begin at once."""
     if guard == 0 or not must_wait(sim, guards(sim)[guard]):
         return False
-    row = waiting_requests.new(sim)
-    request = waiting_requests(sim)[row]
-    request.disk = disk
-    request.program = program
-    request.tag = tag
-    request.size_bytes = size_bytes
-    request.operation = operation
+    row = waiting_requests.new(sim, disk=disk, program=program, tag=tag, size_bytes=size_bytes, operation=operation)
     waiting_list.push(sim, guards(sim)[guard].requests, row)
     return True
 
@@ -258,11 +252,10 @@ def end_transfer(sim: Sim, disk: Disk, program: int, tag: int, size_bytes: int, 
 
 
 @entry
-def guard_disk(sim: Sim, guard: int, disk: int) -> int:
+def guard_disk(sim: Sim, guard: int, disk: int) -> None:
     """Put a disk under a guard."""
     disks(sim)[disk].guard = guard
     disk_list.push(sim, guards(sim)[guard].disks, disk)
-    return 0
 
 
 @work_done
@@ -298,7 +291,7 @@ class DiskSpec(Spec):
         return DiskUse(**use_of(engine, row), disks=1)
 
 
-DISKS: PartRegistry[DiskSpec] = PartRegistry("disk", DiskSpec)
+DISKS: PartRegistry[DiskSpec] = PartRegistry("disk", DiskSpec, disk.kinds)
 
 
 def disk_kinds() -> PartRegistry[DiskSpec]:
@@ -309,8 +302,7 @@ def disk_kinds() -> PartRegistry[DiskSpec]:
 
 def add_disk(engine: Engine, domain: int, spec: DiskSpec) -> int:
     """Give a domain a disk; return its row."""
-    row, record = engine.add(disks, model=engine.number(spec.part), domain=domain, interrupt_ns=spec.interrupt)
-    record.row = row
+    row, _ = engine.add(disks, model=engine.number(spec.part), domain=domain, interrupt_ns=spec.interrupt)
     spec.install(engine, row)
     return row
 

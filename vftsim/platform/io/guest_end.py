@@ -95,9 +95,8 @@ def start_if_due(sim: Sim, stage: Stage) -> None:
 
 
 @event
-def on_unmasked(sim: Sim, stage_row: int, token: int) -> None:
+def on_unmasked(sim: Sim, stage: Stage, token: int) -> None:
     """Start a driver whose event has come while it was masked; it may be masked again by now."""
-    stage = stages(sim)[stage_row]
     if stage.is_due and not stage.is_masked:
         stage.is_due = False
         kick(sim, stage)

@@ -54,9 +54,7 @@ def add_card(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes:
     """Add a card and the link behind it, both directions alike; return its row."""
     to_host = add_link(engine, rate_bits_per_s, latency_ns, queue_bytes)
     from_host = add_link(engine, rate_bits_per_s, latency_ns, queue_bytes)
-    row, card = engine.add(cards, to_host=to_host, from_host=from_host)
-    card.row = row
-    return row
+    return engine.add(cards, to_host=to_host, from_host=from_host)[0]
 
 
 def start_background(engine: Engine, card: int, number: int, spec: BackgroundTrafficSpec, dropped: int) -> None:

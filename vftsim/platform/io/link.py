@@ -90,16 +90,14 @@ def add_link(engine: Engine, rate_bits_per_s: int, latency_ns: int, queue_bytes:
     ``latency_ns`` is propagation and switching, after the last bit has left.
     """
     queue_full, _ = engine.add(drops)
-    row, link = engine.add(
+    return engine.add(
         links,
         rate_bits_per_s=rate_bits_per_s,
         latency_ns=latency_ns,
         byte_ns=BITS_NS // rate_bits_per_s if BITS_NS % rate_bits_per_s == 0 else 0,
         queue_ns=long_transmission_ns(queue_bytes, rate_bits_per_s),
         queue_full=queue_full,
-    )
-    link.row = row
-    return row
+    )[0]
 
 
 def set_loss(engine: Engine, feeder: Feeder, row: int, draws: Draws) -> None:

@@ -211,8 +211,7 @@ def plan_look(sim: Sim, nic: Nic) -> None:
 
 
 @event
-def on_look(sim: Sim, nic_row: int, token: int) -> None:
+def on_look(sim: Sim, nic: Nic, token: int) -> None:
     """Admit what has arrived, whoever else looks."""
-    nic = nics(sim)[nic_row]
     admit_arrivals(sim, nic)
     plan_look(sim, nic)

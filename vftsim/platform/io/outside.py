@@ -43,10 +43,9 @@ def plan(sim: Sim, coming_row: int) -> None:
 
 
 @entry
-def start_sending(sim: Sim, coming_row: int, _: int) -> int:
+def start_sending(sim: Sim, coming_row: int, _: int) -> None:
     """Let the first packet be sent at its time."""
     plan(sim, coming_row)
-    return 0
 
 
 ENTRIES = (start_sending,)

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from vftsim.kernel import Engine, Kind
 from vftsim.platform.io.build import Io, Site
+from vftsim.platform.io.packet import path
 from vftsim.spec.base import Spec
 from vftsim.spec.registry import PartRegistry, discover
 from vftsim.spec.units import DurationNs
@@ -67,7 +68,7 @@ class RingPathSpec(IoPathSpec):
         return sum(value for name, value in self if name.endswith("_cost"))
 
 
-IO_PATHS: PartRegistry[IoPathSpec] = PartRegistry("I/O path", IoPathSpec)
+IO_PATHS: PartRegistry[IoPathSpec] = PartRegistry("I/O path", IoPathSpec, path.kinds)
 
 
 def io_paths() -> PartRegistry[IoPathSpec]:

@@ -115,9 +115,8 @@ def kick(sim: Sim, stage: Stage) -> None:
         stage.is_due = True
         return
     while stage.active < stage.parallel:
-        row = batches.new(sim)
+        row = batches.new(sim, stage=stage.row)
         batch = batches(sim)[row]
-        batch.stage = stage.row
         take(sim, stage, batch.packets)
         if batch.packets.length == 0:
             batches.free(sim, row)
@@ -268,9 +267,8 @@ def plan_interrupt(sim: Sim, nic: Nic, time_ns: int) -> None:
 
 
 @event
-def on_interrupt(sim: Sim, nic_row: int, token: int) -> None:
+def on_interrupt(sim: Sim, nic: Nic, token: int) -> None:
     """Start the driver of a NIC."""
-    nic = nics(sim)[nic_row]
     if token != nic.interrupt:
         return
     nic.interrupt = 0
@@ -292,7 +290,6 @@ def take_in(sim: Sim, nic: Nic, packet: int) -> None:
 
 
 @entry
-def start_stage(sim: Sim, stage: int, _: int) -> int:
+def start_stage(sim: Sim, stage: int, _: int) -> None:
     """Ask for the first event."""
     arm(sim, stages(sim)[stage])
-    return 0

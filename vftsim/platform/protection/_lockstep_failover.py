@@ -31,9 +31,7 @@ from vftsim.platform.protection.storage import locked_ns
 def add_limit(sim: Sim, guard: Guard, time_ns: int, is_arrival: bool) -> None:
     """Let entries be lost that would leave, or arrive, after ``time_ns``."""
     vlockstep = locksteps(sim)[guard.row]
-    row = limits.new(sim)
-    limits(sim)[row].time_ns = time_ns
-    limits(sim)[row].is_arrival = is_arrival
+    row = limits.new(sim, time_ns=time_ns, is_arrival=is_arrival)
     limit_list.push(sim, vlockstep.limits, row)
     vlockstep.limit_ns = least_limit_ns(sim, guard, vlockstep)
 

@@ -201,9 +201,8 @@ def stop_for_buffer(sim: Sim, guard: Guard) -> None:
 @part
 def new_plan(sim: Sim, guard: Guard, vlockstep: Lockstep, state: int) -> int:
     """Return the row of a plan for the present pair that leads to ``state``."""
-    row = plans.new(sim)
+    row = plans.new(sim, guard=guard.row)
     plan = plans(sim)[row]
-    plan.guard = guard.row
     # There may be another pair by then: its number tells.
     plan.pair = vlockstep.begun
     plan.state = state
@@ -261,11 +260,10 @@ def start_settling(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_settling(sim: Sim, guard_row: int, token: int) -> None:
+def on_settling(sim: Sim, guard: Guard, token: int) -> None:
     """Give the guest interrupt work for what no packet has carried."""
-    guard = guards(sim)[guard_row]
-    vlockstep = locksteps(sim)[guard_row]
-    recording = recordings(sim)[guard_row]
+    vlockstep = locksteps(sim)[guard.row]
+    recording = recordings(sim)[guard.row]
     if guard.dead or not is_logging(vlockstep):
         recording.is_settling = False
         return

@@ -69,12 +69,7 @@ def note_at(sim: Sim, guard: Guard, time_ns: int, event: int) -> None:
 @part
 def write(sim: Sim, guard: Guard, time_ns: int, event: int) -> int:
     """Write an entry of the timeline; return its row."""
-    row = moments.new(sim)
-    moment = moments(sim)[row]
-    moment.time_ns = time_ns
-    moment.guard = guard.row
-    moment.event = event
-    return row
+    return moments.new(sim, time_ns=time_ns, guard=guard.row, event=event)
 
 
 @part
@@ -93,9 +88,7 @@ def count(sim: Sim, guard: Guard, counter: int, amount: int) -> None:
     while row != 0 and tallies(sim)[row].counter != counter:
         row = tallies(sim)[row].next_row
     if row == 0:
-        row = tallies.new(sim)
-        tallies(sim)[row].counter = counter
-        tallies(sim)[row].amount = 0
+        row = tallies.new(sim, counter=counter, amount=0)
         tally_list.push(sim, guard.tallies, row)
     tallies(sim)[row].amount += amount
 

@@ -88,7 +88,6 @@ def add_guard(
     if vcpu_count > spec.most_vcpus:
         raise UsageError(f"this protection mechanism handles {spec.most_vcpus} vCPU at most, not {vcpu_count}")
     row, guard = engine.add(guards, mechanism=engine.number(spec.part), domain=domain, most_waiting=most_waiting)
-    guard.row = row
     guard.audit.is_off = not spec.promises
     guard.audit.issues_all, guard.audit.is_fenced = spec.issues_all, spec.is_fenced
     guard.audit.ends_run = is_strict() and not spec.breaks_promise

@@ -33,7 +33,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Table, event, part
+from vftsim.kernel import Engine, Record, Sim, Table, event, part
 from vftsim.kernel.inputs import Feeder
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import nearest
@@ -222,7 +222,6 @@ class CheckpointSpec(CheckpointFields):
 
     products: ClassVar[tuple[str, ...]] = ("remus",)
     kind: Literal["checkpoint"] = "checkpoint"
-    part: ClassVar[Kind] = checkpoint
 
 
 class Checkpoint(Record):
@@ -303,11 +302,10 @@ def hold_for_checkpoint(sim: Sim, guard: Guard, packet: int) -> None:
 
 
 @event
-def on_request(sim: Sim, guard_row: int, token: int) -> None:
+def on_request(sim: Sim, guard: Guard, token: int) -> None:
     """The guest is asked to suspend; it runs until it does."""
-    guard = guards(sim)[guard_row]
-    ckpt = checkpoints(sim)[guard_row]
-    if token != replications(sim)[guard_row].step:
+    ckpt = checkpoints(sim)[guard.row]
+    if token != replications(sim)[guard.row].step:
         return
     # With no delay at once, not by another event: nothing of this instant comes between.
     if ckpt.request_ns == 0:
@@ -390,14 +388,13 @@ def adapt(ckpt: Checkpoint) -> None:
 
 
 @event
-def on_copied(sim: Sim, guard_row: int, token: int) -> None:
+def on_copied(sim: Sim, guard: Guard, token: int) -> None:
     """The dirty pages are in the buffer: the guest resumes, the buffer is sent, or is the checkpoint already."""
-    guard = guards(sim)[guard_row]
-    if token != replications(sim)[guard_row].step:
+    if token != replications(sim)[guard.row].step:
         return
     # Before it is sent: the guest computes on while its state is on the wire.
     machine.resume(sim, guard, machine.STATE)
-    if checkpoints(sim)[guard_row].is_local:
+    if checkpoints(sim)[guard.row].is_local:
         state_stream.acknowledge(sim, guard)
         acknowledged(sim, guard)
     else:

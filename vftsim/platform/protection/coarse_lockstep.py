@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from vftsim.errors import UsageError
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.kernel.inputs import Feeder, draw
 from vftsim.platform.protection import audit, machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import HeartbeatFields
@@ -134,7 +134,6 @@ class CoarseLockstepSpec(CoarseLockstepFields):
 
     products: ClassVar[tuple[str, ...]] = ("colo",)
     kind: Literal["coarse_lockstep"] = "coarse_lockstep"
-    part: ClassVar[Kind] = coarse_lockstep
 
 
 class CoarseLockstep(Record):
@@ -190,12 +189,11 @@ def start_run(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_run_over(sim: Sim, guard_row: int, token: int) -> None:
+def on_run_over(sim: Sim, guard: Guard, token: int) -> None:
     """The replicas differ, or the period is over."""
-    guard = guards(sim)[guard_row]
-    if token != replications(sim)[guard_row].step:
+    if token != replications(sim)[guard.row].step:
         return
-    if coarse_locksteps(sim)[guard_row].is_divergence:
+    if coarse_locksteps(sim)[guard.row].is_divergence:
         count(sim, guard, DIVERGED, 1)
     else:
         count(sim, guard, PERIODIC, 1)
@@ -316,11 +314,10 @@ def is_equal(sim: Sim, output: Compared) -> bool:
 
 
 @event
-def on_timeout(sim: Sim, guard_row: int, token: int) -> None:
+def on_timeout(sim: Sim, guard: Guard, token: int) -> None:
     """One replica has not produced a packet for too long: a checkpoint, unless one has dealt with it already."""
-    guard = guards(sim)[guard_row]
-    first = output_buffers(sim)[guard_row].fresh.first
-    if replications(sim)[guard_row].state != PROTECTED or state_streams(sim)[guard_row].is_open or first == 0:
+    first = output_buffers(sim)[guard.row].fresh.first
+    if replications(sim)[guard.row].state != PROTECTED or state_streams(sim)[guard.row].is_open or first == 0:
         return
     if compared(sim)[first].is_missing and compared(sim)[first].due_ns <= sim.now_ns:
         count(sim, guard, TIMED_OUT, 1)

@@ -99,9 +99,8 @@ def expect(sim: Sim, pair: Pair, row: int, depart_ns: int, arrival_ns: int, ack_
 
 
 @event
-def on_acknowledged(sim: Sim, output_row: int, token: int) -> None:
+def on_acknowledged(sim: Sim, output: Output, token: int) -> None:
     """An output's acknowledgement has arrived, if its host lives."""
-    output = outputs(sim)[output_row]
     pair = pairs(sim)[output.pair]
     if token == output.alarm and not guards(sim)[pair.guard].dead:
         # The last output that waits of a pair that is over frees the pair.

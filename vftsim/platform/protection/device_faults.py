@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Table, entry, event, part
+from vftsim.kernel import Engine, Record, Sim, Table, entry, event, part
 from vftsim.platform.io.disk import disk_list, disks, reached
 from vftsim.platform.io.host_cards import cards
 from vftsim.platform.io.nic import catch_up, nics
@@ -53,7 +53,6 @@ class NicLoss(LastingFault):
     """
 
     kind: Literal["nic_loss"] = "nic_loss"
-    part: ClassVar[Kind] = nic_loss
     strikes_card: ClassVar[bool] = True
 
     def cuts_channel(self, engine: Engine, guard: int) -> bool:
@@ -122,11 +121,10 @@ def set_cards(sim: Sim, guard: Guard, drop_row: int) -> None:
 
 
 @event
-def on_card_restored(sim: Sim, guard_row: int, token: int) -> None:
+def on_card_restored(sim: Sim, guard: Guard, token: int) -> None:
     """The card works again, if the guest is still behind it."""
-    guard = guards(sim)[guard_row]
-    if token == recoveries(sim)[guard_row].card:
-        recoveries(sim)[guard_row].card = 0
+    if token == recoveries(sim)[guard.row].card:
+        recoveries(sim)[guard.row].card = 0
         if is_card_lost(sim, guard):
             note(sim, guard, CARD_WORKS)
             set_cards(sim, guard, 0)
@@ -140,7 +138,6 @@ class StorageLoss(LastingFault):
     """Neither host reaches the storage with the domain's disks and the lock: disks stand still, nobody is fenced."""
 
     kind: Literal["storage_loss"] = "storage_loss"
-    part: ClassVar[Kind] = storage_loss
     strikes_disks: ClassVar[bool] = True
 
 
@@ -162,9 +159,8 @@ def lose_storage(sim: Sim, blow: Fault) -> None:
 
 
 @event
-def on_storage_restored(sim: Sim, guard_row: int, token: int) -> None:
+def on_storage_restored(sim: Sim, guard: Guard, token: int) -> None:
     """The storage can be reached, unless another outage lasts longer."""
-    guard = guards(sim)[guard_row]
     # Another outage lasts longer; its own end, if it has one, comes here again.
     if lock_from_ns(sim, guard, sim.now_ns, 0) > sim.now_ns:
         return
@@ -183,7 +179,6 @@ class SlowBackup(LastingFault):
     """The backup's processor is slower for a while: it executes less, and falls behind."""
 
     kind: Literal["slow_backup"] = "slow_backup"
-    part: ClassVar[Kind] = slow_backup
     needs_execution: ClassVar[bool] = True
     speed: Percent = Field(50.0, gt=0, lt=100, description="Share of its speed that is left. Assumption.")
 

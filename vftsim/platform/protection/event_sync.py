@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Fifo, Kind, Record, Sim, Table, event, part
+from vftsim.kernel import Engine, Fifo, Record, Sim, Table, event, part
 from vftsim.platform.io.disk import release_requests
 from vftsim.platform.protection import machine, output_buffer, state_stream
 from vftsim.platform.protection._replication_parameters import DiskMirrorSpec, HeartbeatFields
@@ -84,7 +84,6 @@ class EventSyncSpec(EventSyncFields):
 
     products: ClassVar[tuple[str, ...]] = ("kemari",)
     kind: Literal["event_sync"] = "event_sync"
-    part: ClassVar[Kind] = event_sync
 
 
 class EventSync(Record):
@@ -205,11 +204,10 @@ def stop_reads(sim: Sim, guard: Guard, sync: EventSync) -> None:
 
 
 @event
-def on_read(sim: Sim, guard_row: int, token: int) -> None:
+def on_read(sim: Sim, guard: Guard, token: int) -> None:
     """The guest reads from its disk, unless another cause has stopped it meanwhile: then that much later."""
-    guard = guards(sim)[guard_row]
-    sync = event_syncs(sim)[guard_row]
-    if token != sync.read or not is_protecting(replications(sim)[guard_row]):
+    sync = event_syncs(sim)[guard.row]
+    if token != sync.read or not is_protecting(replications(sim)[guard.row]):
         return
     left_ns = sync.read_due_ns - machine.unstopped_ns(sim, guard)
     if left_ns > 0:

@@ -71,10 +71,9 @@ def strike(sim: Sim, blow: Fault) -> None:
 
 
 @entry
-def announce_fault(sim: Sim, row: int, _: int) -> int:
+def announce_fault(sim: Sim, row: int, _: int) -> None:
     """Tell a fault's mechanism of it."""
     announce(sim, faults(sim)[row])
-    return 0
 
 
 @event
@@ -182,7 +181,7 @@ class LastingFault(FaultSpec):
         return NO_DURATION if self.duration is None else self.duration
 
 
-FAULTS: PartRegistry[FaultSpec] = PartRegistry("fault", FaultSpec)
+FAULTS: PartRegistry[FaultSpec] = PartRegistry("fault", FaultSpec, fault.kinds)
 
 
 def inject(
@@ -235,7 +234,6 @@ def _plan(engine: Engine, guard: int, spec: FaultSpec, number: int, time_ns: int
         duration_ns=spec.lasts_ns,
         channel_ns=channel_ns,
     )
-    blow.row = row
     spec.fill(blow)
     # Announced when the record is whole, and before the run begins: see rollback.py on why a crash must be known.
     engine.call(announce_fault, row)
@@ -276,7 +274,6 @@ class PrimaryCrash(HostCrash):
     """The host of the running VM stops at once, with every guest on it."""
 
     kind: Literal["primary_crash"] = "primary_crash"
-    part: ClassVar[Kind] = primary_crash
 
 
 @primary_crash.implements(announce)
@@ -295,7 +292,6 @@ class BackupCrash(HostCrash):
     """The backup's host stops at once, with the backups of all guests that are on a host with the domain."""
 
     kind: Literal["backup_crash"] = "backup_crash"
-    part: ClassVar[Kind] = backup_crash
     needs_backup: ClassVar[bool] = True
 
 
@@ -312,7 +308,6 @@ class ChannelLoss(LastingFault):
     """The logging channel is cut; heartbeats go on over another network."""
 
     kind: Literal["channel_loss"] = "channel_loss"
-    part: ClassVar[Kind] = channel_loss
     needs_backup: ClassVar[bool] = True
 
     def cuts_channel(self, engine: Engine, guard: int) -> bool:
@@ -336,7 +331,6 @@ class ChannelDegradation(LastingFault):
     """The channel between the hosts has less rate, more delay or loss for a while; heartbeats of lockstep do not."""
 
     kind: Literal["channel_degradation"] = "channel_degradation"
-    part: ClassVar[Kind] = channel_degradation
     needs_backup: ClassVar[bool] = True
     needs_own_channel: ClassVar[bool] = True
     rate: Percent = Field(100.0, gt=0, description="Share of the channel's rate that is left.")
@@ -388,7 +382,6 @@ class Pause(FaultSpec):
     """The guest stops for a while and goes on; packets wait in its network card as far as they fit."""
 
     kind: Literal["pause"] = "pause"
-    part: ClassVar[Kind] = pause
     duration: PositiveDurationNs = Field(description="How long.")
 
     @property
@@ -406,7 +399,6 @@ class GuestError(FaultSpec):
     """The guest's own software fails, and its hypervisor notices at once; the host goes on."""
 
     kind: Literal["guest_error"] = "guest_error"
-    part: ClassVar[Kind] = guest_error
 
 
 @guest_error.implements(strike)

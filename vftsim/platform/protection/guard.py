@@ -216,17 +216,15 @@ def discard_all(sim: Sim, unsent: Fifo) -> None:
 
 
 @entry
-def guard_port(sim: Sim, guard: int, port: int) -> int:
+def guard_port(sim: Sim, guard: int, port: int) -> None:
     """Put a port under a guard."""
     ports(sim)[port].guard = guard
     port_list.push(sim, guards(sim)[guard].ports, port)
-    return 0
 
 
 @entry
-def guard_program(sim: Sim, guard: int, program: int) -> int:
+def guard_program(sim: Sim, guard: int, program: int) -> None:
     """Tell a guard of an application of its domain."""
     guarded_programs(sim)[program].guard = guard
     # Both ways: the program finds its guard, and the guard reaches all its programs.
     program_list.push(sim, guards(sim)[guard].programs, program)
-    return 0

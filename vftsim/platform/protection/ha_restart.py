@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event
 from vftsim.platform.protection import account, machine
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.detection import HeartbeatSpec, last_heard_ns
@@ -79,7 +79,6 @@ class HaRestartSpec(HaRestartFields):
 
     products: ClassVar[tuple[str, ...]] = ("ha", "vmware_ha", "restart")
     kind: Literal["ha_restart"] = "ha_restart"
-    part: ClassVar[Kind] = ha_restart
 
 
 class Restart(Record):
@@ -110,9 +109,8 @@ def crash(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_booted(sim: Sim, guard_row: int, token: int) -> None:
+def on_booted(sim: Sim, guard: Guard, token: int) -> None:
     """The service answers again."""
-    guard = guards(sim)[guard_row]
     machine.reboot(sim, guard)
     count(sim, guard, RESTARTS, 1)
     note(sim, guard, BOOTED)

@@ -29,7 +29,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.cpu import jobs
 from vftsim.platform.cpu.records import domains
 from vftsim.platform.io.disk import release_requests
@@ -151,7 +151,6 @@ class HypervisorEpochSpec(HypervisorEpochFields):
 
     products: ClassVar[tuple[str, ...]] = ("bressoud", "epochs")
     kind: Literal["hypervisor_epoch"] = "hypervisor_epoch"
-    part: ClassVar[Kind] = hypervisor_epoch
 
 
 class Epoch(Record):
@@ -221,12 +220,11 @@ def on_delivered(sim: Sim, guard_row: int, token: int) -> None:
 
 
 @event
-def on_boundary(sim: Sim, guard_row: int, token: int) -> None:
+def on_boundary(sim: Sim, guard: Guard, token: int) -> None:
     """An epoch ends."""
-    guard = guards(sim)[guard_row]
-    if token != replications(sim)[guard_row].step:
+    if token != replications(sim)[guard.row].step:
         return
-    epoch = epochs(sim)[guard_row]
+    epoch = epochs(sim)[guard.row]
     # Stopped before the message is written, which may be the first that dies with the primary.
     machine.stop(sim, guard, machine.STATE)
     count(sim, guard, EPOCHS, 1)
@@ -238,7 +236,7 @@ def on_boundary(sim: Sim, guard_row: int, token: int) -> None:
     discard_all(sim, epoch.copies)
     epoch.left_ns = epoch.epoch_ns
     epoch.is_at_boundary = True
-    replications(sim)[guard_row].step = machine.call_after(sim, guard, epoch.boundary_ns, on_boundary_done)
+    replications(sim)[guard.row].step = machine.call_after(sim, guard, epoch.boundary_ns, on_boundary_done)
 
 
 @event
@@ -261,18 +259,17 @@ def wait_for_acknowledgement(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_acknowledged(sim: Sim, guard_row: int, token: int) -> None:
+def on_acknowledged(sim: Sim, guard: Guard, token: int) -> None:
     """Everything that was sent is acknowledged, unless the backup or the channel is gone."""
-    guard = guards(sim)[guard_row]
-    replication = replications(sim)[guard_row]
+    replication = replications(sim)[guard.row]
     if token != replication.step:
         return
     # 0 tells resend() that the guest waits for a channel that is away.
     replication.step = 0
-    if epochs(sim)[guard_row].acked_ns > state_streams(sim)[guard_row].lost_ns:
-        give_up_at(sim, guard, replication, epochs(sim)[guard_row].departed_ns + replication.backup_timeout_ns)
+    if epochs(sim)[guard.row].acked_ns > state_streams(sim)[guard.row].lost_ns:
+        give_up_at(sim, guard, replication, epochs(sim)[guard.row].departed_ns + replication.backup_timeout_ns)
         return
-    if epochs(sim)[guard_row].acked_ns > sim.now_ns:
+    if epochs(sim)[guard.row].acked_ns > sim.now_ns:
         # Meanwhile the channel was away, and what it lost has been sent again.
         wait_for_acknowledgement(sim, guard)
         return
@@ -439,8 +436,7 @@ def resend(sim: Sim, guard: Guard) -> None:
 def expect_crash(sim: Sim, guard: Guard, time_ns: int) -> None:
     """Messages that have not left by then die with the primary."""
     epoch = epochs(sim)[guard.row]
-    row = limits.new(sim)
-    limits(sim)[row].time_ns = time_ns
+    row = limits.new(sim, time_ns=time_ns)
     limit_list.push(sim, epoch.limits, row)
     epoch.limit_ns = min(epoch.limit_ns, time_ns)
 

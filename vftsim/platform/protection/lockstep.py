@@ -24,7 +24,7 @@ Parameters and their sources: :mod:`vftsim.platform.protection._lockstep_paramet
 
 from typing import Any, ClassVar, Literal
 
-from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
+from vftsim.kernel import Engine, EventKind, Sim, at, event, part
 from vftsim.outcome import declare
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.link import BITS_NS
@@ -158,7 +158,6 @@ class LockstepSpec(LockstepFields):
 
     products: ClassVar[tuple[str, ...]] = ("vmware", "vmware_ft", "ft")
     kind: Literal["lockstep"] = "lockstep"
-    part: ClassVar[Kind] = lockstep
 
 
 def state_name(engine: Engine, guard: int) -> str:

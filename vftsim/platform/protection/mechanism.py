@@ -175,7 +175,7 @@ class ProtectionSpec(Spec):
         """Have the extremes of figures begin anew: a stretch of time begins."""
 
 
-PROTECTIONS: PartRegistry[ProtectionSpec] = PartRegistry("protection mechanism", ProtectionSpec)
+PROTECTIONS: PartRegistry[ProtectionSpec] = PartRegistry("protection mechanism", ProtectionSpec, protection.kinds)
 
 
 def protections() -> PartRegistry[ProtectionSpec]:
@@ -262,9 +262,8 @@ def pause(sim: Sim, guard: Guard, duration_ns: int) -> None:
 
 
 @event
-def on_pause_over(sim: Sim, guard_row: int, token: int) -> None:
+def on_pause_over(sim: Sim, guard: Guard, token: int) -> None:
     """A pause is over; the guest continues unless another one lasts longer."""
-    guard = guards(sim)[guard_row]
     if sim.now_ns >= guard.pause_end_ns:
         machine.resume(sim, guard, machine.PAUSE)
         note(sim, guard, PAUSE_OVER)
@@ -291,9 +290,8 @@ def announce(sim: Sim, guard: Guard, announcement_ns: int) -> None:
 
 
 @event
-def on_reachable(sim: Sim, guard_row: int, token: int) -> None:
+def on_reachable(sim: Sim, guard: Guard, token: int) -> None:
     """The switches have learnt where the guest is now."""
-    guard = guards(sim)[guard_row]
     machine.connect(sim, guard)
     note(sim, guard, REACHABLE)
 
@@ -306,10 +304,9 @@ def lose_machine(sim: Sim, guard: Guard) -> None:
 
 
 @entry
-def begin_now(sim: Sim, guard: int, _: int) -> int:
+def begin_now(sim: Sim, guard: int, _: int) -> None:
     """Turn protection on."""
     turn_on(sim, guards(sim)[guard])
-    return 0
 
 
 @entry
@@ -325,7 +322,6 @@ def missing_now(sim: Sim, guard: int, _: int) -> int:
 
 
 @entry
-def bring_up_to_date(sim: Sim, guard: int, _: int) -> int:
+def bring_up_to_date(sim: Sim, guard: int, _: int) -> None:
     """Have a mechanism write down what depends on the time up to now."""
     before_stop(sim, guards(sim)[guard])
-    return 0

@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Kind, Sim
+from vftsim.kernel import Engine, Sim
 from vftsim.platform.protection import machine, reprotection
 from vftsim.platform.protection._replication_records import BROKEN, FAILING_OVER, PROTECTED, abandon, replications
 from vftsim.platform.protection.account import note
@@ -88,7 +88,6 @@ class MicroCheckpointSpec(MicroCheckpointFields):
 
     products: ClassVar[tuple[str, ...]] = ("micro_checkpointing", "qemu_mc")
     kind: Literal["micro_checkpoint"] = "micro_checkpoint"
-    part: ClassVar[Kind] = micro_checkpoint
 
 
 @micro_checkpoint.implements(primary_crash)

@@ -2,7 +2,6 @@
 
 from typing import ClassVar, Literal
 
-from vftsim.kernel import Kind
 from vftsim.platform.protection.guard import protection
 from vftsim.platform.protection.mechanism import PROTECTIONS, ProtectionSpec
 
@@ -16,5 +15,4 @@ class NoProtectionSpec(ProtectionSpec):
     protects: ClassVar[bool] = False
 
     kind: Literal["none"] = "none"
-    part: ClassVar[Kind] = none
     promises: ClassVar[bool] = False

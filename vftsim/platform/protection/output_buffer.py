@@ -93,9 +93,7 @@ def hold(sim: Sim, guard: Guard, packet: int) -> None:
         guard.audit.issues_all = False
         return
     buffer.issued += 1
-    row = held_outputs.new(sim)
-    held_outputs(sim)[row].packet = packet
-    held_outputs(sim)[row].issued_ns = sim.now_ns
+    row = held_outputs.new(sim, packet=packet, issued_ns=sim.now_ns)
     held_list.push(sim, buffer.fresh, row)
     buffer.peak = max(buffer.peak, held(buffer))
 

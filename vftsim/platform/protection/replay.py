@@ -160,9 +160,7 @@ def buffer_entry(
     for _ in range(2):
         if replay.buffer.length > 0 and log_entries(sim)[replay.buffer.first].time_ns <= arrival_ns:
             make_room(sim, replay)
-    row = log_entries.new(sim)
-    log_entries(sim)[row].time_ns = end_ns
-    log_entries(sim)[row].amount = size_bytes
+    row = log_entries.new(sim, time_ns=end_ns, amount=size_bytes)
     entry_list.push(sim, replay.buffer, row)
     replay.buffered_bytes += size_bytes
 
@@ -193,9 +191,7 @@ def stretch_ns(sim: Sim, end_ns: int, ratio: float) -> int:
 @part
 def receive(sim: Sim, replay: Replay, sequence: int, arrival_ns: int) -> None:
     """Enter an output's log entry in the record that :func:`holds` answers from."""
-    row = log_entries.new(sim)
-    log_entries(sim)[row].time_ns = arrival_ns
-    log_entries(sim)[row].amount = sequence
+    row = log_entries.new(sim, time_ns=arrival_ns, amount=sequence)
     entry_list.push(sim, replay.arrivals, row)
 
 

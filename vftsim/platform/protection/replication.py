@@ -45,7 +45,7 @@ from vftsim.platform.protection._replication_records import (
 from vftsim.platform.protection.account import count, note, note_at, word
 from vftsim.platform.protection.channel import change, channels, left_by_ns, lost_from_ns
 from vftsim.platform.protection.detection import last_heard_ns
-from vftsim.platform.protection.guard import LOST, Guard, guards, note_input, protection, release, release_all
+from vftsim.platform.protection.guard import LOST, Guard, note_input, protection, release, release_all
 from vftsim.platform.protection.memory import memories
 from vftsim.platform.protection.state_stream import state_streams
 from vftsim.platform.protection.storage import lock_from_ns, locked_ns
@@ -184,23 +184,21 @@ def plan_piece(sim: Sim, guard: Guard, replication: Replication) -> None:
 
 
 @event
-def on_piece(sim: Sim, guard_row: int, token: int) -> None:
+def on_piece(sim: Sim, guard: Guard, token: int) -> None:
     """A shared wire takes the next piece of a state, if the channel works."""
-    guard = guards(sim)[guard_row]
-    replication = replications(sim)[guard_row]
-    if token == replication.piece and replication.state == PROTECTED and state_streams(sim)[guard_row].is_open:
+    replication = replications(sim)[guard.row]
+    if token == replication.piece and replication.state == PROTECTED and state_streams(sim)[guard.row].is_open:
         # While the channel is lost nothing goes on the wire: restore_channel() takes up what is left.
         state_stream.send_piece(sim, guard)
-        state_stream.plan_apply(state_streams(sim)[guard_row], state_stream.arrival_ns(sim, guard))
+        state_stream.plan_apply(state_streams(sim)[guard.row], state_stream.arrival_ns(sim, guard))
         plan_piece(sim, guard, replication)
         extend_alarm(sim, guard, replication)
 
 
 @event
-def on_acknowledgement(sim: Sim, guard_row: int, token: int) -> None:
+def on_acknowledgement(sim: Sim, guard: Guard, token: int) -> None:
     """The acknowledgement of the state taken last is due."""
-    guard = guards(sim)[guard_row]
-    replication = replications(sim)[guard_row]
+    replication = replications(sim)[guard.row]
     if token != replication.step:
         return
     # Cleared before anything else: acknowledged() plans the next step.
@@ -208,13 +206,13 @@ def on_acknowledgement(sim: Sim, guard_row: int, token: int) -> None:
     due_ns = state_stream.ack_arrival_ns(sim, guard)
     if replication.state == PROTECTED and sim.now_ns < due_ns:
         # Others have sent on the same wire meanwhile: the state is still on its way.
-        replication.step = at(sim, due_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard_row)
+        replication.step = at(sim, due_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row)
         return
     if is_acknowledged(sim, guard, replication):
         state_stream.acknowledge(sim, guard)
         acknowledged(sim, guard)
         return
-    give_up_at(sim, guard, replication, state_streams(sim)[guard_row].depart_ns + replication.backup_timeout_ns)
+    give_up_at(sim, guard, replication, state_streams(sim)[guard.row].depart_ns + replication.backup_timeout_ns)
 
 
 @part
@@ -387,10 +385,9 @@ def issue_held(sim: Sim, guard: Guard, held: Fifo) -> None:
 
 
 @event
-def on_live(sim: Sim, guard_row: int, token: int) -> None:
+def on_live(sim: Sim, guard: Guard, token: int) -> None:
     """The backup goes live where the guest was cut, or beside its primary."""
-    guard = guards(sim)[guard_row]
-    replication = replications(sim)[guard_row]
+    replication = replications(sim)[guard.row]
     if token != replication.live:
         return
     replication.live = 0
@@ -414,10 +411,9 @@ def on_live(sim: Sim, guard_row: int, token: int) -> None:
 
 
 @event
-def on_silence(sim: Sim, guard_row: int, token: int) -> None:
+def on_silence(sim: Sim, guard: Guard, token: int) -> None:
     """The backup has waited in vain, and takes the primary for dead; it may live."""
-    guard = guards(sim)[guard_row]
-    replication = replications(sim)[guard_row]
+    replication = replications(sim)[guard.row]
     if token != replication.alarm or guard.dead:
         return
     replication.alarm = 0
@@ -528,11 +524,10 @@ def change_state_channel(sim: Sim, guard: Guard, rate_bits_per_s: int, latency_n
 
 
 @event
-def on_channel_restored(sim: Sim, guard_row: int, token: int) -> None:
+def on_channel_restored(sim: Sim, guard: Guard, token: int) -> None:
     """The channel works again; if nobody has acted on its loss, all continues where it stood."""
-    guard = guards(sim)[guard_row]
-    replication = replications(sim)[guard_row]
-    stream = state_streams(sim)[guard_row]
+    replication = replications(sim)[guard.row]
+    stream = state_streams(sim)[guard.row]
     if token != replication.restored or replication.state != BROKEN or replication.is_split:
         return
     note(sim, guard, account.CHANNEL_WORKS)
@@ -549,22 +544,21 @@ def on_channel_restored(sim: Sim, guard_row: int, token: int) -> None:
         watch(sim, guard, replication)
     if stream.is_open and stream.is_sent:
         ack_ns = state_stream.ack_arrival_ns(sim, guard)
-        replication.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard_row)
+        replication.step = at(sim, ack_ns, EventKind.CHANNEL, ENTITY, on_acknowledgement, guard.row)
     # Last: the mechanism sends its own messages behind what is left of the state.
     channel_restored(sim, guard)
 
 
 @event
-def on_alone(sim: Sim, guard_row: int, token: int) -> None:
+def on_alone(sim: Sim, guard: Guard, token: int) -> None:
     """The primary gives its backup up: everything held leaves."""
-    guard = guards(sim)[guard_row]
-    replication = replications(sim)[guard_row]
+    replication = replications(sim)[guard.row]
     if token != replication.alone or guard.dead or replication.is_cut:
         return
     replication.alone = 0
     back_ns = lock_from_ns(sim, guard, sim.now_ns, 0)
     if replication.is_fenced and back_ns > sim.now_ns:
-        replication.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, guard_row)
+        replication.alone = at(sim, back_ns, EventKind.CONTROL, ENTITY, on_alone, guard.row)
         return
     replication.step = 0
     # The state first: outputs that leave below may make the guest send, and that is not held any more.

@@ -111,9 +111,8 @@ def copy_now(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_copy(sim: Sim, guard_row: int, token: int) -> None:
-    guard = guards(sim)[guard_row]
-    reprotection = reprotections(sim)[guard_row]
+def on_copy(sim: Sim, guard: Guard, token: int) -> None:
+    reprotection = reprotections(sim)[guard.row]
     if is_given_up(guard, reprotection.next_step, token):
         return
     note(sim, guard, COPY_BEGINS)
@@ -167,10 +166,9 @@ def send(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
 
 
 @event
-def on_sent(sim: Sim, guard_row: int, token: int) -> None:
+def on_sent(sim: Sim, guard: Guard, token: int) -> None:
     """The copy continues, with the next round if this one is over."""
-    guard = guards(sim)[guard_row]
-    reprotection = reprotections(sim)[guard_row]
+    reprotection = reprotections(sim)[guard.row]
     if is_given_up(guard, reprotection.next_step, token):
         return
     if reprotection.rest_bytes > 0:
@@ -220,10 +218,9 @@ def on_paid(sim: Sim, guard_row: int, argument: int) -> None:
 
 
 @event
-def on_ready(sim: Sim, guard_row: int, token: int) -> None:
+def on_ready(sim: Sim, guard: Guard, token: int) -> None:
     """The new secondary is in step."""
-    guard = guards(sim)[guard_row]
-    if not is_given_up(guard, reprotections(sim)[guard_row].next_step, token):
+    if not is_given_up(guard, reprotections(sim)[guard.row].next_step, token):
         # The guest runs in the same instant in which it is protected: nothing it does falls between the two.
         machine.resume(sim, guard, machine.MIGRATION)
         begin(sim, guard)

@@ -94,12 +94,11 @@ def reach_point(sim: Sim, guard: Guard) -> None:
 
 
 @entry
-def foresee(sim: Sim, cut: int, _: int) -> int:
+def foresee(sim: Sim, cut: int, _: int) -> None:
     """Take in a cut that an earlier pass has found; the first point may have been reached already."""
     guard = guards(sim)[cuts(sim)[cut].guard]
     cut_list.push(sim, foresights(sim)[guard.row].cuts, cut)
     reach_point(sim, guard)
-    return 0
 
 
 @part

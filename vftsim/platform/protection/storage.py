@@ -31,9 +31,7 @@ outage_list = Chain(outages, "link")
 @part
 def expect_outage(sim: Sim, guard: Guard, from_ns: int, until_ns: int) -> None:
     """Learn of an outage to come."""
-    row = outages.new(sim)
-    outages(sim)[row].from_ns = from_ns
-    outages(sim)[row].until_ns = until_ns
+    row = outages.new(sim, from_ns=from_ns, until_ns=until_ns)
     outage_list.push(sim, storages(sim)[guard.row].outages, row)
 
 

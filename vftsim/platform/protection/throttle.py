@@ -59,10 +59,9 @@ def stop(sim: Sim, guard: Guard) -> None:
 
 
 @event
-def on_check(sim: Sim, guard_row: int, token: int) -> None:
+def on_check(sim: Sim, guard: Guard, token: int) -> None:
     """Look at the lag, once a period."""
-    guard = guards(sim)[guard_row]
-    throttle = throttles(sim)[guard_row]
+    throttle = throttles(sim)[guard.row]
     if not throttle.is_active:
         throttle.is_checking = False
         return

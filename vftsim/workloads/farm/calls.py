@@ -40,14 +40,7 @@ from vftsim.workloads.farm.forwarding import end_forwarding, start_timer_a
 from vftsim.workloads.farm.server import FarmServerSpec, OperationSpec
 from vftsim.workloads.gaps import LoadProfileSpec, next_gap_ns
 from vftsim.workloads.offer import FEWEST_SERVED, Offer
-from vftsim.workloads.parts import (
-    WORKLOADS,
-    ApplicationSpec,
-    Driver,
-    RunProfile,
-    Target,
-    WorkloadSpec,
-)
+from vftsim.workloads.parts import WORKLOADS, ApplicationSpec, Driver, RunProfile, Target, WorkloadSpec
 from vftsim.workloads.wire import Wire
 
 _MESSAGE_WEIGHT, _REQUEST_WEIGHT, _DISK_WEIGHT = 0.6, 1.0, 0.4
@@ -56,22 +49,20 @@ _DEEPEST = 16
 
 
 @event
-def on_begin(sim: Sim, farm_load_row: int, token: int) -> None:
+def on_begin(sim: Sim, load: farm.FarmLoad, token: int) -> None:
     """Begin a call, and plan the next."""
-    load = farm.loads(sim)[farm_load_row]
     load.begun += 1
     call = farm.calls(sim)[open_call(sim, load, load.begun)]
     if is_measured(load, call):
         load.offered += 1
     begin_stage(sim, load, call, farm.REGISTERING if load.registered else farm.INVITING)
     next_ns = sim.now_ns + next_gap_ns(sim, load.gaps)
-    at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_begin, farm_load_row)
+    at(sim, next_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
 
 
 @event
-def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
+def on_earlier(sim: Sim, load: farm.FarmLoad, token: int) -> None:
     """Let a call hang up that was begun before the run, and plan the next such."""
-    load = farm.loads(sim)[farm_load_row]
     call = farm.calls(sim)[open_call(sim, load, load.earlier - load.held)]
     load.earlier += 1
     call.start_ns = sim.now_ns - load.hold_ns
@@ -80,7 +71,7 @@ def on_earlier(sim: Sim, farm_load_row: int, token: int) -> None:
     begin_stage(sim, load, call, farm.ENDING)
     next_ns = sim.now_ns + next_gap_ns(sim, load.earlier_gaps)
     if next_ns < load.earlier_ns:
-        at(sim, next_ns, EventKind.ARRIVAL, farm_load_row, on_earlier, farm_load_row)
+        at(sim, next_ns, EventKind.ARRIVAL, load.row, on_earlier, load.row)
 
 
 @part
@@ -88,7 +79,6 @@ def open_call(sim: Sim, load: farm.FarmLoad, number: int) -> int:
     """Take a row for a call."""
     row = farm.calls.new(sim)
     call = farm.calls(sim)[row]
-    call.row = row
     if call.front != 0:
         call.former = call.front
         call.former_serial = call.uses
@@ -187,9 +177,8 @@ def recheck_at(sim: Sim, call: farm.Call, due_ns: int) -> None:
 
 
 @event
-def on_caller(sim: Sim, call_row: int, token: int) -> None:
+def on_caller(sim: Sim, call: farm.Call, token: int) -> None:
     """The caller's time has come: hang up, repeat, or give up."""
-    call = farm.calls(sim)[call_row]
     if call.stage == 0 or token != call.timer:
         return
     call.timer = 0
@@ -293,9 +282,8 @@ def plan_callee(sim: Sim, call: farm.Call) -> None:
 
 
 @event
-def on_callee(sim: Sim, call_row: int, token: int) -> None:
+def on_callee(sim: Sim, call: farm.Call, token: int) -> None:
     """Repeat the answer unless it was acknowledged; after 64 T1 nobody will."""
-    call = farm.calls(sim)[call_row]
     if call.stage == 0 or token != call.callee_timer or call.is_acknowledged:
         return
     load = farm.loads(sim)[call.load]
@@ -343,17 +331,15 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @entry
-def start_calls(sim: Sim, row: int, _: int) -> int:
+def start_calls(sim: Sim, load: farm.FarmLoad, _: int) -> None:
     """Let the first call begin, and the first established one end, half a mean gap apart."""
-    load = farm.loads(sim)[row]
     first_ns = load.gaps.phase_ns + next_gap_ns(sim, load.gaps)
-    at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, row, on_begin, row)
+    at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
     if load.earlier_ns > 0:
         load.earlier_ns += sim.now_ns
         first_ns = max(1, first_ns // 2) if load.earlier_gaps.stretch == 0 else next_gap_ns(sim, load.earlier_gaps)
         if first_ns < load.hold_ns:
-            at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, row, on_earlier, row)
-    return 0
+            at(sim, sim.now_ns + first_ns, EventKind.ARRIVAL, load.row, on_earlier, load.row)
 
 
 class CallsAnswered(Outcome):
@@ -432,7 +418,6 @@ def _weight_of(server: ApplicationSpec | None, message: str, profile: RunProfile
 class FarmCallsSpec(LoadProfileSpec, WorkloadSpec):
     """Calls through a farm at a rate, whatever becomes of them."""
 
-    part = farm.farm_calls
     speaks = "farm"
     load_key = "rate"
     objectives = ("behind <= 5",)

@@ -54,9 +54,8 @@ def end_forwarding(call: farm.Call) -> None:
 
 
 @event
-def on_retransmission(sim: Sim, call_row: int, token: int) -> None:
+def on_retransmission(sim: Sim, call: farm.Call, token: int) -> None:
     """Forward an INVITE again, unless its server has been booted since; after 64 T1 (timer B) no more."""
-    call = farm.calls(sim)[call_row]
     if token != call.forward_timer:
         return
     load, server = farm.loads(sim)[call.load], farm.servers(sim)[call.forwarded_by]

@@ -19,7 +19,6 @@ def make_request(sim: Sim, server: farm.FarmServer, packet: int, ask: farm.Ask) 
     ask.turn = (ask.turn + 1) % ask.routes
     row = farm.requests.new(sim)
     made = farm.requests(sim)[row]
-    made.row = row
     made.uses += 1
     made.state = farm.ASKED
     made.asker = server.row
@@ -91,9 +90,8 @@ def plan_repeat(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_repeat(sim: Sim, request_row: int, token: int) -> None:
+def on_repeat(sim: Sim, request: farm.Request, token: int) -> None:
     """Send again what is still missing."""
-    request = farm.requests(sim)[request_row]
     if request.state == 0 or token != request.timer:
         return
     if request.state == farm.ANSWERED:

@@ -167,9 +167,8 @@ def was_taken_before(sim: Sim, server: farm.FarmServer, packet: int) -> bool:
 
 
 @work_done
-def on_worked(sim: Sim, packet: int, argument: int) -> None:
+def on_worked(sim: Sim, packet: int, server: farm.FarmServer) -> None:
     """A message's CPU time is done."""
-    server = farm.servers(sim)[argument]
     visit = farm.visits(sim)[packet]
     if farm.message_of(packets(sim)[packet].message) == farm.Message.INVITE and server.routes == 0:
         send_trying(sim, packet)
@@ -479,7 +478,6 @@ class OperationSpec(Spec):
 class FarmServerSpec(ApplicationSpec):
     """A server of a farm: balancer, front end, back end or storage server, by what it does with each message."""
 
-    part = farm.farm_server
     kinds = (farm.farm_request,)
     speaks = "farm"
     uses_disks = True

@@ -108,12 +108,10 @@ def take_draw(sim: Sim, bench: Bench) -> int:
 
 
 @entry
-def begin_batches(sim: Sim, row: int, count: int) -> int:
+def begin_batches(sim: Sim, bench: Bench, count: int) -> None:
     """Begin ``count`` batches at a constant rate, the first now."""
-    bench = benches(sim)[row]
     bench.batches_left = count
     begin_batch(sim, bench)
-    return 0
 
 
 @event
@@ -135,12 +133,10 @@ def begin_batch(sim: Sim, bench: Bench) -> None:
 
 
 @entry
-def begin_arrivals(sim: Sim, row: int, _: int) -> int:
+def begin_arrivals(sim: Sim, bench: Bench, _: int) -> None:
     """Begin arrivals with mean gaps of ``gap_ns``, until ``until_ns``."""
-    bench = benches(sim)[row]
     bench.due_ns = float(sim.now_ns)
     plan_arrival(sim, bench)
-    return 0
 
 
 @part
@@ -195,10 +191,8 @@ def begin_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> None:
 @part
 def new_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> int:
     """Make a stream and the attempt beside it."""
-    row = streams.new(sim)
+    row = streams.new(sim, number=bench.begun, uses=0)
     stream = streams(sim)[row]
-    stream.number = bench.begun
-    stream.uses = 0
     for slot in range(DEMANDS_PER_ATTEMPT):
         stream.demands[slot] = draw.demands[slot]
     attempt = attempts(sim)[row]
@@ -220,11 +214,10 @@ def new_attempt(sim: Sim, bench: Bench, draw: AttemptDraw) -> int:
 
 
 @entry
-def judge_overdue(sim: Sim, phase: int, highest: int) -> int:
+def judge_overdue(sim: Sim, phase: int, highest: int) -> None:
     """Count the phase's attempts that are overdue and not over; ``highest`` is the last row ever used."""
     for row in range(1, highest + 1):
         attempt = attempts(sim)[row]
         is_open = attempt.phase == phase and attempt.counted and not attempt.ended and not attempt.failed
         if is_open and overdue(sim, benches(sim)[attempt.bench], attempt):
             judge(phases(sim)[phase], attempt)
-    return 0

@@ -76,7 +76,7 @@ _TOTALS = tuple(name for name in fields(Sample) if name not in {"phase", "is_mea
 
 
 @entry
-def begin_sampling(sim: Sim, phase: int, transient_ns: int) -> int:
+def begin_sampling(sim: Sim, phase: int, transient_ns: int) -> None:
     """Begin the samples of a phase that begins now."""
     sampler = samplers(sim)[1]
     sampler.phase = phase
@@ -84,7 +84,6 @@ def begin_sampling(sim: Sim, phase: int, transient_ns: int) -> int:
     write_sample(sim, sampler, False)
     rest_ns = transient_ns % sampler.period_ns
     plan_sample(sim, sampler, rest_ns if rest_ns > 0 else sampler.period_ns)
-    return 0
 
 
 @entry
@@ -102,9 +101,8 @@ def plan_sample(sim: Sim, sampler: Sampler, delay_ns: int) -> None:
 
 
 @event
-def on_sample(sim: Sim, sampler_row: int, token: int) -> None:
+def on_sample(sim: Sim, sampler: Sampler, token: int) -> None:
     """A period of the series is over."""
-    sampler = samplers(sim)[sampler_row]
     if token != sampler.planned:
         return
     begun_ns = sim.now_ns - sampler.period_ns

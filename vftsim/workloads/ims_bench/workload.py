@@ -11,7 +11,6 @@ from vftsim.spec import format_duration
 from vftsim.spec.units import S
 from vftsim.workloads.common import fill_row
 from vftsim.workloads.gaps import LoadProfileSpec
-from vftsim.workloads.ims_bench.agents import ims_bench
 from vftsim.workloads.ims_bench.arrivals import begin_arrivals, begin_batches, judge_overdue
 from vftsim.workloads.ims_bench.attempt import benches
 from vftsim.workloads.ims_bench.benchmark import Manager
@@ -41,7 +40,6 @@ _GAMMA_NS = 700.0
 class ImsBenchSpec(BenchParameters):
     """The IMS benchmark (ETSI TS 186 008 as run by IMS Bench SIPp); see :mod:`vftsim.workloads.ims_bench.benchmark`."""
 
-    part = ims_bench
     products = ("sipp",)
     speaks = "sip"
     needs_link = True

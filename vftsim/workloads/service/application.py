@@ -15,7 +15,7 @@ from vftsim.stats import DelayHistogram
 from vftsim.workloads.common import add_routes, add_row, busy_ns, of_packets, pages_per_request, unread_without
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, PeerRoute, Program, Wiring
 from vftsim.workloads.service import server
-from vftsim.workloads.service.records import Service, plans, service, service_call, services, visits
+from vftsim.workloads.service.records import Service, plans, service_call, services, visits
 
 MOST_CALLS = 100
 """Of one entry at a time: they are drawn at one instant."""
@@ -180,7 +180,6 @@ class ServiceProgram(Program):
 class ServiceSpec(ApplicationSpec):
     """A service that computes, uses its disk, calls others, and answers."""
 
-    part = service
     kinds = (service_call,)
     products = ("responder", "microservice", "database", "memcached")
     speaks = "request"

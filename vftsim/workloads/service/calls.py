@@ -75,7 +75,6 @@ def open_call(sim: Sim, plan: Plan, packet: int) -> int:
     """Take a row for a call of the next whose turn it is."""
     row = calls.new(sim)
     call = calls(sim)[row]
-    call.row = row
     call.uses += 1
     call.is_open = True
     call.plan = plan.row

@@ -37,17 +37,7 @@ from vftsim.workloads.service.calls import (
     redirect_to_next,
     send_call,
 )
-from vftsim.workloads.service.records import (
-    Call,
-    Service,
-    Visit,
-    call_list,
-    calls,
-    plans,
-    service,
-    services,
-    visits,
-)
+from vftsim.workloads.service.records import Call, Service, Visit, call_list, calls, plans, service, services, visits
 from vftsim.workloads.threads import release_thread, release_threads, serving_threads, take_thread
 
 
@@ -183,20 +173,18 @@ def issue(sim: Sim, call: Call) -> None:
 
 
 @event
-def on_timer(sim: Sim, call_row: int, token: int) -> None:
+def on_timer(sim: Sim, call: Call, token: int) -> None:
     """A call has waited for long enough: its asker's guest learns of it by an interrupt, when it runs."""
-    call = calls(sim)[call_row]
     if token != call.timer:
         return
     call.timer = 0
     domain = domains(sim)[services(sim)[asker_of(sim, call)].domain]
-    interrupt_from_outside(sim, domain, 0, on_timeout, call_row, call.uses)
+    interrupt_from_outside(sim, domain, 0, on_timeout, call.row, call.uses)
 
 
 @work_done
-def on_timeout(sim: Sim, call_row: int, argument: int) -> None:
+def on_timeout(sim: Sim, call: Call, argument: int) -> None:
     """Repeat a call, or give it up, unless its answer has come meanwhile."""
-    call = calls(sim)[call_row]
     if not call.is_open or call.uses != argument:
         return
     plan = plans(sim)[call.plan]

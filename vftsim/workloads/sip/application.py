@@ -73,7 +73,6 @@ class ScriptSpec(Spec):
 class SipServerSpec(ApplicationSpec):
     """A stateful SIP proxy and registrar; see :mod:`vftsim.workloads.sip.server` for the mechanism."""
 
-    part = sip_server
     products = ("opensips", "kamailio")
     speaks = "sip"
     entries = (start_server,)

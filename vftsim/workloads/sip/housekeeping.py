@@ -8,15 +8,7 @@ from vftsim.platform.cpu.jobs import submit_background, submit_for
 from vftsim.platform.cpu.records import domains, work_done
 from vftsim.platform.io.packet import packet_list
 from vftsim.workloads.sip.forwarding import catch_up, do_in_timer_process, give_up
-from vftsim.workloads.sip.records import (
-    SipRules,
-    SipServer,
-    ringing_list,
-    sip_rules,
-    sip_servers,
-    transactions,
-    worker_list,
-)
+from vftsim.workloads.sip.records import SipRules, SipServer, ringing_list, sip_rules, transactions, worker_list
 from vftsim.workloads.sip.transactions import drop_use, tick
 from vftsim.workloads.sip.utilization import busy_factor
 from vftsim.workloads.sip.worker import work_on
@@ -46,12 +38,11 @@ def plan_housekeeping(sim: Sim, server: SipServer, rules: SipRules) -> None:
 
 
 @event
-def on_housekeeping(sim: Sim, sip_server_row: int, token: int) -> None:
+def on_housekeeping(sim: Sim, server: SipServer, token: int) -> None:
     """Remove expired transactions; the timer process holds the CPU like any other process."""
-    server = sip_servers(sim)[sip_server_row]
     if token != server.housekeeping:
         return
-    rules = sip_rules(sim)[sip_server_row]
+    rules = sip_rules(sim)[server.row]
     if server.is_flushing and rules.timers_wait_for_flush:
         server.late_ticks += 1
     else:
@@ -93,9 +84,8 @@ def plan_flush(sim: Sim, server: SipServer, rules: SipRules) -> None:
 
 
 @event
-def on_flush(sim: Sim, sip_server_row: int, token: int) -> None:
+def on_flush(sim: Sim, server: SipServer, token: int) -> None:
     """The location timer begins to write all records changed since its last run."""
-    server = sip_servers(sim)[sip_server_row]
     if token != server.flush:
         return
     # Read first: a flush that is still under way writes these records too, one after the other.
@@ -103,9 +93,9 @@ def on_flush(sim: Sim, sip_server_row: int, token: int) -> None:
     server.records_to_write += server.changed_records
     server.changed_records = 0
     if was_idle and server.records_to_write > 0:
-        server.is_flushing = sip_rules(sim)[sip_server_row].flush_in_timer_process
+        server.is_flushing = sip_rules(sim)[server.row].flush_in_timer_process
         write_record(sim, server)
-    plan_flush(sim, server, sip_rules(sim)[sip_server_row])
+    plan_flush(sim, server, sip_rules(sim)[server.row])
 
 
 @part
@@ -129,16 +119,14 @@ def write_record(sim: Sim, server: SipServer) -> None:
 
 
 @work_done
-def on_prepared(sim: Sim, sip_server_row: int, argument: int) -> None:
+def on_prepared(sim: Sim, server: SipServer, argument: int) -> None:
     """The timer process waits for the database, which writes the record for ``argument`` ns."""
-    server = sip_servers(sim)[sip_server_row]
-    submit_for(sim, domains(sim)[server.domain], server.flush_database, argument, on_written, sip_server_row, 0)
+    submit_for(sim, domains(sim)[server.domain], server.flush_database, argument, on_written, server.row, 0)
 
 
 @work_done
-def on_written(sim: Sim, sip_server_row: int, argument: int) -> None:
+def on_written(sim: Sim, server: SipServer, argument: int) -> None:
     """A location record has been written: the next, if any."""
-    server = sip_servers(sim)[sip_server_row]
     server.records_to_write -= 1
     if server.records_to_write > 0:
         write_record(sim, server)
@@ -164,23 +152,21 @@ def plan_stall(sim: Sim, server: SipServer, rules: SipRules) -> None:
 
 
 @event
-def on_stall(sim: Sim, sip_server_row: int, token: int) -> None:
+def on_stall(sim: Sim, server: SipServer, token: int) -> None:
     """No process takes a message until the stall is over."""
-    server = sip_servers(sim)[sip_server_row]
     if token != server.stall:
         return
-    rules = sip_rules(sim)[sip_server_row]
+    rules = sip_rules(sim)[server.row]
     server.stalled = True
     server.end_of_stall = at(
-        sim, sim.now_ns + rules.stall_duration_ns, EventKind.TIMER, _STALL, on_end_of_stall, sip_server_row
+        sim, sim.now_ns + rules.stall_duration_ns, EventKind.TIMER, _STALL, on_end_of_stall, server.row
     )
     plan_stall(sim, server, rules)
 
 
 @event
-def on_end_of_stall(sim: Sim, sip_server_row: int, token: int) -> None:
+def on_end_of_stall(sim: Sim, server: SipServer, token: int) -> None:
     """Idle processes take what has waited."""
-    server = sip_servers(sim)[sip_server_row]
     if token != server.end_of_stall:
         return
     server.stalled = False

@@ -83,13 +83,11 @@ sip_server = application.kind("sip_server")
 
 
 @entry
-def start_server(sim: Sim, row: int, _: int) -> int:
+def start_server(sim: Sim, server: SipServer, _: int) -> None:
     """Start a server that was added: all its processes wait, its timers run."""
-    server = sip_servers(sim)[row]
     set_costs(sim, server, 0, 1.0, 1.0)
     idle_all(sim, server)
     start_timers(sim, server)
-    return 0
 
 
 @part

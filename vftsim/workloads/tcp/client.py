@@ -66,8 +66,7 @@ _Span = tuple[int, int, int]
 
 
 @event
-def on_begin(sim: Sim, connection_row: int, token: int) -> None:
-    connection = connections(sim)[connection_row]
+def on_begin(sim: Sim, connection: Connection, token: int) -> None:
     bulk = bulks(sim)[connection.bulk]
     connection.end_ns = sim.now_ns + bulk.duration_ns
     if bulk.is_upload:
@@ -88,9 +87,8 @@ def request_data(sim: Sim, bulk: Bulk, connection: Connection) -> None:
 
 
 @event
-def on_request_timeout(sim: Sim, connection_row: int, token: int) -> None:
+def on_request_timeout(sim: Sim, connection: Connection, token: int) -> None:
     """Ask again, unless data have come or time is up."""
-    connection = connections(sim)[connection_row]
     if token == connection.delay_timer and sim.now_ns < connection.end_ns:
         request_data(sim, bulks(sim)[connection.bulk], connection)
 
@@ -117,9 +115,8 @@ def on_client_room(sim: Sim, connection_row: int) -> None:
 
 
 @event
-def on_client_due(sim: Sim, connection_row: int, token: int) -> None:
+def on_client_due(sim: Sim, connection: Connection, token: int) -> None:
     """The client's retransmission timer has gone off."""
-    connection = connections(sim)[connection_row]
     if token == connection.timer and is_timed_out(sim, connection, on_client_due):
         pump(sim, bulks(sim)[connection.bulk], connection)
 
@@ -176,17 +173,15 @@ def respond(sim: Sim, bulk: Bulk, connection: Connection) -> None:
 
 
 @event
-def on_reaction(sim: Sim, connection_row: int, token: int) -> None:
+def on_reaction(sim: Sim, connection: Connection, token: int) -> None:
     """The client comes to what it has to send."""
-    connection = connections(sim)[connection_row]
     connection.is_reacting = False
     pump(sim, bulks(sim)[connection.bulk], connection)
 
 
 @event
-def on_client_delay(sim: Sim, connection_row: int, token: int) -> None:
+def on_client_delay(sim: Sim, connection: Connection, token: int) -> None:
     """The client has put off an acknowledgement for long enough."""
-    connection = connections(sim)[connection_row]
     if token == connection.delay_timer:
         bulk = bulks(sim)[connection.bulk]
         send(sim, stations(sim)[connection.station], new_acknowledgement(sim, bulk, connection))
@@ -206,12 +201,11 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_interval(sim: Sim, connection_row: int, token: int) -> None:
+def on_interval(sim: Sim, connection: Connection, token: int) -> None:
     """Write down what has come by the end of an interval."""
-    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     interval = intervals(sim)[intervals.new(sim)]
-    interval.connection = connection_row
+    interval.connection = connection.row
     interval.end_ns = sim.now_ns - (connection.end_ns - bulk.duration_ns)
     # The last may be shorter than the others.
     interval.begin_ns = (interval.end_ns - 1) // bulk.interval_ns * bulk.interval_ns
@@ -228,13 +222,11 @@ def plan_interval(sim: Sim, bulk: Bulk, connection: Connection) -> None:
 
 
 @entry
-def start_bulk_tcp(sim: Sim, row: int, _: int) -> int:
+def start_bulk_tcp(sim: Sim, bulk: Bulk, _: int) -> None:
     """Let the clients begin, each at its time."""
-    bulk = bulks(sim)[row]
     for connection_row in range(bulk.first_connection, bulk.first_connection + bulk.clients):
         first_ns = sim.now_ns + connections(sim)[connection_row].first_ns
         at(sim, first_ns, EventKind.ARRIVAL, connection_row, on_begin, connection_row)
-    return 0
 
 
 def line_payload_bits_per_s(rate_bits_per_s: float, mss: int = 1448) -> float:
@@ -290,7 +282,6 @@ class TcpWire(Wire):
 class BulkTcpSpec(BulkClientsSpec):
     """Clients that send to the server, or receive from it, as fast as TCP lets them."""
 
-    part = bulk_tcp
     products = ("iperf", "iperf3")
     speaks = "tcp"
     transport = TRAIN

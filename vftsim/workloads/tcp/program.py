@@ -35,15 +35,7 @@ from vftsim.spec.units import DurationNs
 from vftsim.workloads.common import apply_overhead, drop_all, pages_per_request, send_or_wait, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.tcp.receiver import take_data
-from vftsim.workloads.tcp.records import (
-    COUNTS,
-    Bulk,
-    Connection,
-    bulks,
-    connections,
-    new_acknowledgement,
-    new_segments,
-)
+from vftsim.workloads.tcp.records import COUNTS, Bulk, Connection, bulks, connections, new_acknowledgement, new_segments
 from vftsim.workloads.tcp.sender import is_timed_out, next_segments, note_sent, start_sender, take_acknowledgement
 
 tcp_sink = application.kind("tcp_sink")
@@ -144,9 +136,8 @@ def sending_ns(sim: Sim, tcp_program: TcpProgram, bulk: Bulk, demand_ns: int) ->
 
 
 @work_done
-def on_taken(sim: Sim, connection_row: int, argument: int) -> None:
+def on_taken(sim: Sim, connection: Connection, argument: int) -> None:
     """The packet in hand has been taken in."""
-    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     # Read before the packet is freed.
     message = packets(sim)[connection.packet].message
@@ -164,22 +155,20 @@ def on_taken(sim: Sim, connection_row: int, argument: int) -> None:
         return
     elif connection.pending > 0 and connection.delay_timer == 0:
         due_ns = sim.now_ns + bulk.delayed_ack_ns
-        connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection_row, on_server_delay, connection_row)
+        connection.delay_timer = at(sim, due_ns, EventKind.TIMER, connection.row, on_server_delay, connection.row)
     serve(sim, tcp_programs(sim)[argument], bulk, connection, True)
 
 
 @work_done
-def on_acknowledged(sim: Sim, connection_row: int, argument: int) -> None:
+def on_acknowledged(sim: Sim, connection: Connection, argument: int) -> None:
     """The work for a delayed acknowledgement is done."""
-    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     send_and_serve(sim, tcp_programs(sim)[argument], bulk, connection, new_acknowledgement(sim, bulk, connection), True)
 
 
 @work_done
-def on_written(sim: Sim, connection_row: int, argument: int) -> None:
+def on_written(sim: Sim, connection: Connection, argument: int) -> None:
     """The work for data is done: send what may be sent by now, which a time-out may have changed."""
-    connection = connections(sim)[connection_row]
     bulk = bulks(sim)[connection.bulk]
     segments = next_segments(sim, bulk, connection)
     if segments == 0:
@@ -214,18 +203,16 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
 
 
 @event
-def on_server_due(sim: Sim, connection_row: int, token: int) -> None:
+def on_server_due(sim: Sim, connection: Connection, token: int) -> None:
     """The server's retransmission timer has gone off."""
     # A process that is at work finds by itself, at the end, what is to be sent again.
-    connection = connections(sim)[connection_row]
     if token == connection.timer and is_timed_out(sim, connection, on_server_due) and not connection.is_busy:
         serve(sim, program_of(sim, connection), bulks(sim)[connection.bulk], connection, False)
 
 
 @event
-def on_server_delay(sim: Sim, connection_row: int, token: int) -> None:
+def on_server_delay(sim: Sim, connection: Connection, token: int) -> None:
     """The server has put off an acknowledgement for long enough."""
-    connection = connections(sim)[connection_row]
     if token != connection.delay_timer:
         return
     connection.delay_timer = 0
@@ -296,8 +283,6 @@ class _TcpEndSpec(ApplicationSpec):
 class TcpSinkSpec(_TcpEndSpec):
     """Takes in what the clients send: ``iperf -s``."""
 
-    part = tcp_sink
-
     kind: Literal["tcp_sink"] = "tcp_sink"
     pages_per_request: float = pages_per_request(1.0, "a segment in its buffer")
 
@@ -305,8 +290,6 @@ class TcpSinkSpec(_TcpEndSpec):
 @APPLICATIONS.register
 class TcpSourceSpec(_TcpEndSpec):
     """Sends to every client that asks: ``iperf -s`` for ``iperf -c --reverse``."""
-
-    part = tcp_source
 
     kind: Literal["tcp_source"] = "tcp_source"
     pages_per_request: float = pages_per_request(1.0, "an acknowledgement in its buffer")

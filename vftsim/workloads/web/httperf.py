@@ -93,19 +93,18 @@ http_loads = Table("http_loads", HttpLoad, 1024)
 
 
 @event
-def on_begin(sim: Sim, http_load_row: int, token: int) -> None:
+def on_begin(sim: Sim, load: HttpLoad, token: int) -> None:
     """Begin a connection, and plan the next."""
-    load = http_loads(sim)[http_load_row]
     load.begun += 1
     load.active += 1
     load.most_active = max(load.most_active, load.active)
-    connection = http.http_connections(sim)[http.open_row(sim, http_load_row, load.flow)]
+    connection = http.http_connections(sim)[http.open_row(sim, load.row, load.flow)]
     set_stage_timer(sim, load, connection)
     send(sim, load, connection, http.SYN, http.HEADER_BYTES)
     watch(sim, connection, load.retry_ns)
     if load.begun < load.connections:
         next_ns = sim.now_ns + next_gap_ns(sim, load.gaps)
-        at(sim, next_ns, EventKind.ARRIVAL, http_load_row, on_begin, http_load_row)
+        at(sim, next_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
 
 
 @part
@@ -135,9 +134,8 @@ def watch(sim: Sim, connection: http.HttpConnection, wait_ns: int) -> None:
 
 
 @event
-def on_retry(sim: Sim, http_connection_row: int, token: int) -> None:
+def on_retry(sim: Sim, connection: http.HttpConnection, token: int) -> None:
     """Nothing has come: ask again."""
-    connection = http.http_connections(sim)[http_connection_row]
     if connection.serial == 0 or token != connection.retry:
         return
     load = http_loads(sim)[connection.load]
@@ -154,16 +152,13 @@ def on_retry(sim: Sim, http_connection_row: int, token: int) -> None:
 
 
 @event
-def on_timeout(sim: Sim, http_connection_row: int, token: int) -> None:
+def on_timeout(sim: Sim, connection: http.HttpConnection, token: int) -> None:
     """Give a connection up that has made no progress for too long."""
-    connection = http.http_connections(sim)[http_connection_row]
     if connection.serial == 0 or token != connection.timer:
         return
     connection.timer = 0
     if connection.due_ns > sim.now_ns:
-        connection.timer = at(
-            sim, connection.due_ns, EventKind.TIMER, http_connection_row, on_timeout, http_connection_row
-        )
+        connection.timer = at(sim, connection.due_ns, EventKind.TIMER, connection.row, on_timeout, connection.row)
         return
     load = http_loads(sim)[connection.load]
     load.timeouts += 1
@@ -257,9 +252,8 @@ def count_drop(sim: Sim, flow: Flow, packet: int) -> None:
 
 
 @event
-def on_sample(sim: Sim, http_load_row: int, token: int) -> None:
+def on_sample(sim: Sim, load: HttpLoad, token: int) -> None:
     """Take a sample of the reply rate, while the test lasts."""
-    load = http_loads(sim)[http_load_row]
     if load.end_ns != 0:
         return
     rate = (load.replies - load.sampled) * 1e9 / load.sample_ns
@@ -270,17 +264,15 @@ def on_sample(sim: Sim, http_load_row: int, token: int) -> None:
     load.samples += 1
     load.sample_sum += rate
     load.sample_squares += rate * rate
-    at(sim, sim.now_ns + load.sample_ns, EventKind.TIMER, http_load_row, on_sample, http_load_row)
+    at(sim, sim.now_ns + load.sample_ns, EventKind.TIMER, load.row, on_sample, load.row)
 
 
 @entry
-def start_httperf(sim: Sim, row: int, delay_ns: int) -> int:
+def start_httperf(sim: Sim, load: HttpLoad, delay_ns: int) -> None:
     """Begin the test after a while."""
-    load = http_loads(sim)[row]
     load.start_ns = sim.now_ns + delay_ns + load.gaps.phase_ns
-    at(sim, load.start_ns, EventKind.ARRIVAL, row, on_begin, row)
-    at(sim, load.start_ns + load.sample_ns, EventKind.TIMER, row, on_sample, row)
-    return 0
+    at(sim, load.start_ns, EventKind.ARRIVAL, load.row, on_begin, load.row)
+    at(sim, load.start_ns + load.sample_ns, EventKind.TIMER, load.row, on_sample, load.row)
 
 
 class WebReplies(Outcome):
@@ -365,7 +357,6 @@ class HttpWire(Wire):
 class HttperfSpec(LoadProfileSpec, WorkloadSpec):
     """One httperf: connections at a rate, one call on each."""
 
-    part = httperf
     speaks = "http"
     transport = MESSAGE
     load_key = "rate"

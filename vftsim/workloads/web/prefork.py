@@ -46,13 +46,7 @@ from vftsim.platform.io.packet import (
 )
 from vftsim.spec.base import Spec
 from vftsim.spec.units import ByteCount, DurationNs, Percent, PeriodNs
-from vftsim.workloads.common import (
-    apply_overhead,
-    pages_per_request,
-    send_or_wait,
-    unread_without,
-    with_overhead_ns,
-)
+from vftsim.workloads.common import apply_overhead, pages_per_request, send_or_wait, unread_without, with_overhead_ns
 from vftsim.workloads.parts import APPLICATIONS, ApplicationSpec, InstallContext, Program
 from vftsim.workloads.web import records as http
 
@@ -227,12 +221,11 @@ def swap_in_ns(sim: Sim, server: PreforkServer) -> int:
 
 
 @event
-def on_swapped_in(sim: Sim, http_connection_row: int, token: int) -> None:
+def on_swapped_in(sim: Sim, connection: http.HttpConnection, token: int) -> None:
     """A process has its pages, unless the machine was booted meanwhile."""
-    connection = http.http_connections(sim)[http_connection_row]
     server = prefork_servers(sim)[connection.server]
     if connection.state == http.IN_WORK and connection.boot == server.boots:
-        compute(sim, server, http_connection_row, False)
+        compute(sim, server, connection.row, False)
 
 
 @part
@@ -257,10 +250,8 @@ def piece_cost_ns(sim: Sim, server: PreforkServer, row: int) -> int:
 
 
 @work_done
-def on_piece(sim: Sim, http_connection_row: int, argument: int) -> None:
+def on_piece(sim: Sim, connection: http.HttpConnection, server: PreforkServer) -> None:
     """The work up to an output is done: send it, or learn that the client has gone."""
-    server = prefork_servers(sim)[argument]
-    connection = http.http_connections(sim)[http_connection_row]
     if connection.client_left and server.abort_when_closed:
         server.aborted += 1
         finish(sim, server, connection, True)
@@ -307,9 +298,8 @@ def resume_sending(sim: Sim, program: Application, packet: int) -> None:
 
 
 @event
-def on_maintenance(sim: Sim, prefork_server_row: int, token: int) -> None:
+def on_maintenance(sim: Sim, server: PreforkServer, token: int) -> None:
     """The parent counts idle processes."""
-    server = prefork_servers(sim)[prefork_server_row]
     if token != server.planned:
         return
     plan_maintenance(sim, server, server.maintenance_ns)
@@ -368,13 +358,11 @@ def plan_maintenance(sim: Sim, server: PreforkServer, wait_ns: int) -> None:
 
 
 @entry
-def start_web_server(sim: Sim, row: int, _: int) -> int:
+def start_web_server(sim: Sim, server: PreforkServer, _: int) -> None:
     """Start a server that was added."""
-    server = prefork_servers(sim)[row]
     for number in range(server.max_clients):
         process_list.push(sim, server.idle, server.first_process + number)
     start(sim, server)
-    return 0
 
 
 def wire_bytes(payload_bytes: int) -> int:
@@ -409,7 +397,6 @@ class ScriptsRun(Outcome):
 class PreforkWebServerSpec(ApplicationSpec):
     """A web server with a process for each connection, and a script that computes."""
 
-    part = prefork_web_server
     products = ("apache",)
     speaks = "http"
     entries = (start_web_server,)

@@ -74,7 +74,6 @@ def open_row(sim: Sim, load: int, flow: int) -> int:
     row = http_connections.new(sim)
     connection = http_connections(sim)[row]
     http_serials(sim)[1].last += 1
-    connection.row = row
     connection.serial = http_serials(sim)[1].last
     connection.load = load
     connection.flow = flow

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import Chain, Engine, Fifo, Record, Sim, Table, part
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -61,7 +61,6 @@ class CfsGuest(GuestSchedulerSpec):
     """Linux 2.6.23 to 6.5, one CPU."""
 
     kind: Literal["cfs"] = "cfs"
-    part: ClassVar[Kind] = cfs_guest
     has_slices: ClassVar[bool] = True
     latency: PositiveDurationNs = Field(
         6000 * US, description="Period in which each runs once. Default 6 ms: sched_latency_ns of one CPU."

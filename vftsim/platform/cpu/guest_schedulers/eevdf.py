@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import Chain, Engine, Fifo, Record, Sim, Table, part
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -62,7 +62,6 @@ class EevdfGuest(GuestSchedulerSpec):
     """Linux since 6.6, one CPU."""
 
     kind: Literal["eevdf"] = "eevdf"
-    part: ClassVar[Kind] = eevdf
     has_slices: ClassVar[bool] = True
     slice: PeriodNs = Field(
         750 * US, description="Slice. Default 0.75 ms: sched_base_slice of one CPU (3 ms from eight CPUs on)."

@@ -28,7 +28,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, Fifo, Kind, Record, Sim, Table, part
+from vftsim.kernel import Chain, Engine, Fifo, Record, Sim, Table, part
 from vftsim.platform.cpu import processes as shared
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
@@ -93,7 +93,6 @@ class O1Guest(GuestSchedulerSpec):
     """Linux 2.6.18."""
 
     kind: Literal["o1"] = "o1"
-    part: ClassVar[Kind] = o1
     has_slices: ClassVar[bool] = True
     time_slice: PeriodNs = Field(
         100 * MS, description="Time slice at nice 0. Default 100 ms: DEF_TIMESLICE of Linux 2.6.18."

@@ -12,9 +12,8 @@ and pre-emption by a newcomer are left out.  The others of this package have the
 The functions are the defaults of :mod:`vftsim.platform.cpu.guest_scheduler`.
 """
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from vftsim.kernel import Kind
 from vftsim.platform.cpu.guest_parameters import GUEST_SCHEDULERS, GuestSchedulerSpec
 from vftsim.platform.cpu.guest_scheduler import guest_scheduler
 
@@ -26,4 +25,3 @@ class RoundRobinGuest(GuestSchedulerSpec):
     """Turns of the domain's quantum, whatever the process."""
 
     kind: Literal["round_robin"] = "round_robin"
-    part: ClassVar[Kind] = round_robin

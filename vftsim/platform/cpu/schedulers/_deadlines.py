@@ -57,11 +57,10 @@ def block(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @event
-def on_period_end(sim: Sim, vcpu_row: int, token: int) -> None:
+def on_period_end(sim: Sim, vcpu: Vcpu, token: int) -> None:
     """Begin the next period of a vCPU that is awake."""
-    if token != deadlines(sim)[vcpu_row].alarm:
+    if token != deadlines(sim)[vcpu.row].alarm:
         return
-    vcpu = vcpus(sim)[vcpu_row]
     host = hosts(sim)[vcpu.host]
     # Charged first: what has run is of the old period.
     sync_running(sim, host)

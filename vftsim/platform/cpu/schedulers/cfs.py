@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import Engine, EventKind, Record, Sim, Table, at, event, part
 from vftsim.platform.arithmetic import LARGEST, product_quotient
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
@@ -33,7 +33,7 @@ from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import sync, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
 from vftsim.platform.cpu.processes import NICE_0, WEIGHTS
-from vftsim.platform.cpu.records import RUNNING, Host, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.records import RUNNING, Domain, Host, Vcpu, domains, hosts, vcpus
 from vftsim.platform.cpu.schedulers._budget import at_most_drawn, draw, give_back, has_budget, open_pool, refill, spend
 from vftsim.platform.cpu.shared_queue import queue_hosts, queue_pcpus, queue_vcpus
 from vftsim.spec.units import MS, PositiveDurationNs
@@ -93,7 +93,6 @@ class Cfs(SchedulerSpec):
     products: ClassVar[tuple[str, ...]] = ("kvm", "linux", "qemu")
 
     kind: Literal["cfs"] = "cfs"
-    part: ClassVar[Kind] = cfs
     reads: ClassVar[frozenset[str] | None] = frozenset({"nice", "period", "quota", "shares"})
     latency: PositiveDurationNs = Field(
         6 * MS,
@@ -337,16 +336,15 @@ def plan_refill(sim: Sim, domain: int) -> None:
 
 
 @event
-def on_refill(sim: Sim, domain_row: int, token: int) -> None:
+def on_refill(sim: Sim, domain: Domain, token: int) -> None:
     """Begin a domain's period: let its throttled vCPUs go on."""
-    host = hosts(sim)[domains(sim)[domain_row].host]
+    host = hosts(sim)[domain.host]
     # What has run is charged to the old period, and the least virtual run time is that of those who could run in it.
     sync_running(sim, host)
     advance(sim, host)
-    refill(sim, host, domain_row)
-    domain = domains(sim)[domain_row]
+    refill(sim, host, domain.row)
     for row in range(domain.first_vcpu, domain.first_vcpu + domain.vcpus):
         if queue_vcpus(sim)[row].held:
             limit_lead(sim, host, vcpus(sim)[row])
     shared.place_held(sim, host)
-    plan_refill(sim, domain_row)
+    plan_refill(sim, domain.row)

@@ -35,7 +35,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
+from vftsim.kernel import Engine, EventKind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
@@ -81,7 +81,6 @@ class Credit(SchedulerSpec):
     products: ClassVar[tuple[str, ...]] = ("xen",)
 
     kind: Literal["credit"] = "credit"
-    part: ClassVar[Kind] = credit
     reads: ClassVar[frozenset[str] | None] = frozenset({"cap", "weight"})
     version: Version = Field(
         "4.18",
@@ -336,23 +335,22 @@ def rob(sim: Sim, pcpu: Pcpu, peer: int, above: int) -> int:
 
 
 @event
-def on_tick(sim: Sim, pcpu_row: int, token: int) -> None:
+def on_tick(sim: Sim, pcpu: Pcpu, token: int) -> None:
     """Tick on one pCPU: debit, end a boost, account in the releases that do so here, sort."""
-    pcpu = pcpus(sim)[pcpu_row]
     host = hosts(sim)[pcpu.host]
     rules = credit_hosts(sim)[host.row]
     # Charged first: the debit below is for what has run by now.
     sync_running(sim, host)
-    if credit_pcpus(sim)[pcpu_row].current != 0:
-        tick_running(sim, host, vcpus(sim)[credit_pcpus(sim)[pcpu_row].current])
+    if credit_pcpus(sim)[pcpu.row].current != 0:
+        tick_running(sim, host, vcpus(sim)[credit_pcpus(sim)[pcpu.row].current])
     if pcpu.number == 0:
         rules.ticks += 1
         if rules.accounting_in_tick and rules.ticks % TICKS_PER_SLICE == 0:
             account_for(sim, host)
     # After accounting, which puts queues out of order; ticks of the other pCPUs follow at this instant.
-    if credit_pcpus(sim)[pcpu_row].needs_sort:
-        partition(sim, pcpu_row)
-    at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, pcpu_row)
+    if credit_pcpus(sim)[pcpu.row].needs_sort:
+        partition(sim, pcpu.row)
+    at(sim, sim.now_ns + rules.tick_ns, EventKind.TICK, pcpu.number, on_tick, pcpu.row)
 
 
 @part
@@ -374,10 +372,9 @@ def tick_running(sim: Sim, host: Host, vcpu: Vcpu) -> None:
 
 
 @event
-def on_accounting(sim: Sim, host_row: int, token: int) -> None:
+def on_accounting(sim: Sim, host: Host, token: int) -> None:
     """Account, in the releases that have a timer for it."""
-    host = hosts(sim)[host_row]
     # Charged before credits are handed out, although debits wait for the next tick or choice.
     sync_running(sim, host)
     account_for(sim, host)
-    at(sim, sim.now_ns + credit_hosts(sim)[host_row].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, host_row)
+    at(sim, sim.now_ns + credit_hosts(sim)[host.row].slice_ns, EventKind.ACCOUNTING, 0, on_accounting, host.row)

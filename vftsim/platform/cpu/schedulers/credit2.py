@@ -35,13 +35,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Kind, Sim, at, event, part
+from vftsim.kernel import Engine, EventKind, Sim, at, event, part
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
 from vftsim.platform.cpu.host import sync, sync_running
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, SchedulerSpec
-from vftsim.platform.cpu.records import BLOCKED, RUNNABLE, Host, Pcpu, Vcpu, domains, hosts, vcpus
+from vftsim.platform.cpu.records import BLOCKED, RUNNABLE, Host, Pcpu, Vcpu, domains, vcpus
 from vftsim.platform.cpu.schedulers._credit2_queue import grab_budget, is_current, join, refill, tickle, unpark
 from vftsim.platform.cpu.schedulers._credit2_records import (
     COMPENSATION,
@@ -68,7 +68,6 @@ class Credit2(SchedulerSpec):
     """Xen's credit2 scheduler."""
 
     kind: Literal["credit2"] = "credit2"
-    part: ClassVar[Kind] = credit2
     reads: ClassVar[frozenset[str] | None] = frozenset({"cap", "weight"})
     rate_limit: DurationNs = Field(
         MS,
@@ -281,9 +280,8 @@ def plan_refill(sim: Sim, host: Host) -> None:
 
 
 @event
-def on_refill(sim: Sim, host_row: int, token: int) -> None:
+def on_refill(sim: Sim, host: Host, token: int) -> None:
     """Begin a period of the caps: let those go on that theirs has held."""
-    host = hosts(sim)[host_row]
     # What has run up to now is of the old period.
     sync_running(sim, host)
     row = host.first_vcpu

@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, EventKind, Failure, Kind, Record, Sim, Table, at, event, fail, part
+from vftsim.kernel import Engine, EventKind, Failure, Record, Sim, Table, at, event, fail, part
 from vftsim.platform.arithmetic import LARGEST, scaled
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.build import domains_of, has_own_pcpus, only_pcpu
@@ -89,7 +89,6 @@ class Esxi(SchedulerSpec):
     products: ClassVar[tuple[str, ...]] = ("vmware", "vsphere", "esx")
 
     kind: Literal["esxi"] = "esxi"
-    part: ClassVar[Kind] = esxi
     reads: ClassVar[frozenset[str] | None] = frozenset({"limit", "reservation", "shares"})
     quantum: PeriodNs = Field(
         50 * MS,
@@ -264,9 +263,8 @@ def plan_refill(sim: Sim, host: Host) -> None:
 
 
 @event
-def on_refill(sim: Sim, host_row: int, token: int) -> None:
+def on_refill(sim: Sim, host: Host, token: int) -> None:
     """Begin a period of the limits: let those go on that theirs has held."""
-    host = hosts(sim)[host_row]
     # What has run is of the old period, and an overrun is owed in the new one.
     sync_running(sim, host)
     row = host.first_vcpu

@@ -6,7 +6,7 @@ vCPU i runs on pCPU i and keeps it; what shares a CPU is processes of one guest,
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-from vftsim.kernel import Engine, Kind, Sim
+from vftsim.kernel import Engine, Sim
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.host import request_reschedule
 from vftsim.platform.cpu.parameters import SCHEDULERS, DomainScheduling, PlacedDomain, SchedulerSpec
@@ -23,7 +23,6 @@ class Native(SchedulerSpec):
     products: ClassVar[tuple[str, ...]] = ("bare_metal",)
 
     kind: Literal["native"] = "native"
-    part: ClassVar[Kind] = native
     reads: ClassVar[frozenset[str] | None] = frozenset()
 
     def unread(self, domain: DomainScheduling) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Table
+from vftsim.kernel import Engine, Record, Sim, Table
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu.parameters import SCHEDULERS, SchedulerSpec
 from vftsim.platform.cpu.records import Host, Vcpu, hosts
@@ -33,7 +33,6 @@ class RoundRobin(SchedulerSpec):
     """Every vCPU in turn."""
 
     kind: Literal["round_robin"] = "round_robin"
-    part: ClassVar[Kind] = round_robin
     reads: ClassVar[frozenset[str] | None] = frozenset()
     quantum: PeriodNs = Field(
         30_000_000,

@@ -21,7 +21,7 @@ vCPUs that asks for too much misses deadlines.
 import math
 from typing import ClassVar, Literal
 
-from vftsim.kernel import Engine, Kind, Record, Sim, Table, part
+from vftsim.kernel import Engine, Record, Sim, Table, part
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import domains_of
 from vftsim.platform.cpu.entitlement import entitlements
@@ -69,7 +69,6 @@ class Rtds(SchedulerSpec):
     """Xen's RTDS; period, budget and extratime are the domains'."""
 
     kind: Literal["rtds"] = "rtds"
-    part: ClassVar[Kind] = rtds
     reads: ClassVar[frozenset[str] | None] = frozenset({"budget", "extratime", "period"})
 
     def most_pcpus(self, domain: DomainScheduling, vcpus: int) -> float:

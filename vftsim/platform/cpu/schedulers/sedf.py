@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Failure, Kind, Record, Sim, Table, fail
+from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail
 from vftsim.platform.arithmetic import LARGEST, product_quotient, scaled
 from vftsim.platform.cpu import scheduler, shared_queue
 from vftsim.platform.cpu.build import allowed_numbers
@@ -89,7 +89,6 @@ class Sedf(SchedulerSpec):
     """Xen's sEDF; period, slice, latency, extratime and weight are the domains'."""
 
     kind: Literal["sedf"] = "sedf"
-    part: ClassVar[Kind] = sedf
     reads: ClassVar[frozenset[str] | None] = frozenset({"extratime", "latency", "period", "slice", "weight"})
     extra_quantum: PeriodNs = Field(
         500_000,

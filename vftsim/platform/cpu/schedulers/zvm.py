@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Engine, Failure, Kind, Record, Sim, Table, fail, part
+from vftsim.kernel import Engine, Failure, Record, Sim, Table, fail, part
 from vftsim.platform.arithmetic import LARGEST, product_quotient
 from vftsim.platform.cpu import scheduler
 from vftsim.platform.cpu import shared_queue as shared
@@ -72,7 +72,6 @@ class Zvm(SchedulerSpec):
     """IBM z/VM; the shares are the domains'."""
 
     kind: Literal["zvm"] = "zvm"
-    part: ClassVar[Kind] = zvm
     reads: ClassVar[frozenset[str] | None] = frozenset({"absolute_share", "relative_share"})
     minor_slice: PeriodNs = Field(
         5_000_000,

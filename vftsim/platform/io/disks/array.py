@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.outcome import declare
 from vftsim.platform.io.disk import (
     DISKS,
@@ -52,7 +52,6 @@ class ArrayDiskSpec(DiskSpec):
     """An array of disks."""
 
     kind: Literal["array"] = "array"
-    part: ClassVar[Kind] = array
     outcome: ClassVar[type[DiskUse]] = ArrayUse
     disks: int = Field(8, ge=1, le=100_000, description="Disks. Assumption: to be taken from the system.")
     service: DurationNs = Field(6_000_000, description="Time of a request on a disk. Default: 167 requests a second.")

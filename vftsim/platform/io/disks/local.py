@@ -11,11 +11,11 @@ order on the disk are as asked.  Left out: the limit of a queue (``nr_requests``
 """
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Chain, Engine, EventKind, Fifo, Kind, Record, Sim, Table, at, event, part
+from vftsim.kernel import Chain, Engine, EventKind, Fifo, Record, Sim, Table, at, event, part
 from vftsim.platform.arithmetic import product_quotient
 from vftsim.platform.io.disk import (
     DISKS,
@@ -56,7 +56,6 @@ class LocalDiskSpec(DiskSpec):
     """A disk in the host."""
 
     kind: Literal["local"] = "local"
-    part: ClassVar[Kind] = local
     service: DurationNs = Field(
         4_000_000, description="Time of a request beside its transfer. Assumption: seek and half a turn at 10,000 rpm."
     )
@@ -268,10 +267,9 @@ def service_ns(local_disk: LocalDisk, request: Request) -> int:
 
 
 @event
-def on_served(sim: Sim, disk_row: int, token: int) -> None:
+def on_served(sim: Sim, disk: Disk, token: int) -> None:
     """A request is done: let its program hear, and begin with the next."""
-    disk = disks(sim)[disk_row]
-    local_disk = local_disks(sim)[disk_row]
+    local_disk = local_disks(sim)[disk.row]
     row = local_disk.in_service
     local_disk.in_service = 0
     count_requests(sim, disk, 0, -1)

@@ -36,7 +36,6 @@ def drive_own_nic(io: Io, site: Site, event_ns: int, receive_ns: int, transmit_n
 class Direct(RingPathSpec):
     """Direct I/O: the guest drives its own NIC."""
 
-    part: ClassVar[Kind] = direct
     events_a_packet: ClassVar[float] = 6.0
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver,)
     needs_driver_domain: ClassVar[bool] = False

@@ -9,7 +9,6 @@ Costs: :mod:`._device_model`.
 
 from typing import ClassVar, Literal
 
-from vftsim.kernel import Kind
 from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.packet import path
 from vftsim.platform.io.parameters import IO_PATHS
@@ -23,7 +22,6 @@ has_device_model(emulated)
 class Emulated(DeviceModelCosts):
     """Emulated NIC, device model in the driver domain."""
 
-    part: ClassVar[Kind] = emulated
     has_driver_process: ClassVar[bool] = True
 
     products: ClassVar[tuple[str, ...]] = ("e1000", "qemu", "rtl8139")

@@ -64,7 +64,6 @@ class GuestNicSpec(Spec):
 class Moderated(GuestNicSpec, IoPathSpec):
     """A network card of the guest's own, real or emulated by the hypervisor itself."""
 
-    part: ClassVar[Kind] = moderated
     events_a_packet: ClassVar[float] = 4.5
     tasks: ClassVar[tuple[Kind, ...]] = ()
     needs_driver_domain: ClassVar[bool] = False
@@ -201,10 +200,9 @@ def in_hand(sim: Sim, card: Port) -> int:
 
 
 @event
-def on_interrupt(sim: Sim, port_row: int, token: int) -> None:
+def on_interrupt(sim: Sim, port: Port, token: int) -> None:
     """Announce everything in the ring to the guest; masked, the interrupt stays pending, so that none is planned."""
-    port = ports(sim)[port_row]
-    nic = guest_nics(sim)[port_row]
+    nic = guest_nics(sim)[port.row]
     if nic.is_masked:
         nic.is_due = True
         return
@@ -289,9 +287,8 @@ def send_out(sim: Sim, port: Port, packet: int) -> bool:
 
 
 @event
-def on_release(sim: Sim, port_row: int, token: int) -> None:
+def on_release(sim: Sim, nic: GuestNic, token: int) -> None:
     """Send what has waited, in order."""
-    nic = guest_nics(sim)[port_row]
     while nic.outbox.length > 0:
         packet = packet_list.pop(sim, nic.outbox)
         send_from_host(sim, ports(sim)[packets(sim)[packet].port], packet)

@@ -29,7 +29,6 @@ native.implements(send)(send_direct)
 class Native(RingPathSpec):
     """Bare metal."""
 
-    part: ClassVar[Kind] = native
     events_a_packet: ClassVar[float] = 3.0
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver,)
     needs_driver_domain: ClassVar[bool] = False

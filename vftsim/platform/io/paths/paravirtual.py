@@ -36,7 +36,6 @@ paravirtual.implements(send)(send_by_ring)
 class Paravirtual(RingPathSpec):
     """Xen's split driver."""
 
-    part: ClassVar[Kind] = paravirtual
     events_a_packet: ClassVar[float] = 10.0
     events_a_packet_moderated: ClassVar[float | None] = 4.0
     tasks: ClassVar[tuple[Kind, ...]] = (guest_driver, *TASKS)

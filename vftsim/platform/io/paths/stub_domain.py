@@ -11,7 +11,6 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vftsim.kernel import Kind
 from vftsim.platform.io.build import Io, Site
 from vftsim.platform.io.packet import path
 from vftsim.platform.io.parameters import IO_PATHS
@@ -26,7 +25,6 @@ has_device_model(stub_domain)
 class StubDomain(DeviceModelCosts):
     """Emulated NIC, device model in a stub domain."""
 
-    part: ClassVar[Kind] = stub_domain
     needs_stub_domain: ClassVar[bool] = True
 
     products: ClassVar[tuple[str, ...]] = ("stubdom",)
