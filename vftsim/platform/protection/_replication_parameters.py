@@ -151,7 +151,7 @@ class ReplicationFields(ChannelFields):
     sender: SenderSpec = Field(default_factory=SenderSpec, description="CPU time of the driver domain for sending.")
     failover: TakeoverSpec = Field(default_factory=TakeoverSpec, description="Detection and takeover.")
     initial_copy: bool = Field(
-        False, description="Protection begins with a copy of the memory, as `reprotection` says; else at once."
+        False, description="Protection begins with a copy of the guest, as `reprotection` says; else at once."
     )
 
     @property

@@ -10,7 +10,7 @@ What a lost channel keeps back is sent when it works again, before anything else
 
 Assumptions: a write goes when the primary's disk has it (the real driver sends it just before); it has no header.
 Where both hosts reach the storage nothing is ``mirrored``, as under Kemari.  4 KiB of it cost both hosts the
-CPU time of a page of memory, with the state.  Left out: a first copy of the disk.
+CPU time of a page of memory, with the state.  A first copy of the disk is part of :mod:`.reprotection`.
 """
 
 from vftsim.kernel import Engine, Record, Sim, Table, part

@@ -5,6 +5,10 @@ round before; when little enough is left, or the limits of rounds or volume are 
 stopped and the rest is sent.  Xen up to 4.4 (``xc_domain_save.c``): at most 29 rounds and the final
 one, at most three times the memory, stop below 50 pages.
 
+Where hosts do not share the storage the disk goes first, at a rate of its own (DRBD: a full synchronization, whose
+``resync-rate`` its guide sets to about 30 % of the network's; QEMU: ``drive-mirror sync=full``).  What the guest writes
+meanwhile is mirrored at once, so there is no further round of it.
+
 On a link that others use a round takes what they leave of it (:mod:`.reprotection`): with a share s of R, s R takes the
 place of R.
 
@@ -12,7 +16,8 @@ With dirty rate D, link rate R, l = D / R and no limit reached: T_i = V/R l^i, n
 total = V/R (1 - l^(n+1)) / (1 - l), downtime = V/R l^n + resume.  A writable working set bounds what one
 round can dirty.
 
-Left out: compression, adaptive rates, the dependence of the dirty rate on load.
+Left out: what reading the disk costs the guest, and what the mirrored writes take of the link; compression, adaptive
+rates, the dependence of the dirty rate on load.
 """
 
 from dataclasses import dataclass
@@ -38,6 +43,12 @@ class ReprotectionSpec(Spec):
         30 * S, description="From going live to the start of the copy. Assumption."
     )
     memory: Annotated[ByteCount, Field(gt=0)] = Field(4 * 1024**3, description="Memory of the VM.")
+    disk: ByteCount = Field(
+        0, description="What of the guest's disks is copied before its memory; 0: both hosts reach them."
+    )
+    disk_rate: Annotated[BitRate, Field(gt=0)] = Field(
+        264_000_000, description="Rate of that, at most `rate`. Default: 33 MB/s, 30 % of a gigabit (DRBD's guide)."
+    )
     rate: Annotated[BitRate, Field(gt=0), assumed(400_000_000, 950_000_000)] = Field(
         800_000_000, description="Rate of the copy, at most the `rate` of the channel or its network's. Assumption."
     )
@@ -55,21 +66,23 @@ class ReprotectionSpec(Spec):
 
 @dataclass(frozen=True, slots=True)
 class PrecopyPlan:
-    """Length and volume of a migration; the last round is sent while the guest is stopped."""
+    """Length and volume of a migration: the disk, and rounds, the last of which is sent while the guest is stopped."""
 
+    disk_ns: int
     rounds_ns: tuple[int, ...]
     sent_bytes: int
     downtime_ns: int
 
     @property
     def live_ns(self) -> int:
-        """Time of the rounds in which the guest runs."""
-        return sum(self.rounds_ns[:-1])
+        """Time in which the guest runs: of the disk, and of all rounds but the last."""
+        return self.disk_ns + sum(self.rounds_ns[:-1])
 
 
 def plan_copy(spec: ReprotectionSpec, most_volume: float = MOST_VOLUME) -> PrecopyPlan:
     """Return how a copy goes that has the wire to itself."""
     most_dirtied_bytes, most_sent_bytes = dirtied_at_most(spec), int(most_volume * spec.memory)
+    disk_ns = product_quotient(spec.disk, BITS_NS, min(spec.disk_rate, spec.rate))
     rounds_ns: list[int] = []
     round_bytes, sent_bytes = spec.memory, 0
     while True:
@@ -78,7 +91,7 @@ def plan_copy(spec: ReprotectionSpec, most_volume: float = MOST_VOLUME) -> Preco
         sent_bytes += round_bytes
         limits = spec.stop_below, spec.most_rounds, most_sent_bytes
         if is_last(len(rounds_ns), round_bytes, sent_bytes, *limits):
-            return PrecopyPlan(tuple(rounds_ns), sent_bytes, round_ns + spec.resume)
+            return PrecopyPlan(disk_ns, tuple(rounds_ns), sent_bytes, round_ns + spec.resume)
         round_bytes = dirtied_bytes(round_ns, spec.dirty_rate, most_dirtied_bytes)
 
 

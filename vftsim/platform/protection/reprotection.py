@@ -2,8 +2,9 @@
 
 Rule (Scales, Nelson, Venkitachalam 2010): a new secondary is made by a modified live migration that
 leaves the source running; the running VM stands still for less than a second, the whole takes minutes.
-Until it is over the machine is unprotected.  The copy goes in rounds (:mod:`.migration`) and takes CPU from the VM, as
-interrupt work: its share of the time in which it sends at its rate.
+Until it is over the machine is unprotected.  The disk, if it is copied, goes first, as round 0; the memory goes in
+rounds (:mod:`.migration`) and takes CPU from the VM, as interrupt work: its share of the time in which it goes at its
+rate.
 
 On a link that others use, its rounds are pieces among the frames there (:func:`.channel.queue_piece`), as TCP sends: no
 more than its rate, and where several guests are copied, or states are sent, a piece each in turn.
@@ -32,13 +33,15 @@ class Reprotection(Record):
     The copy begins ``delay_ns`` after a loss; ``resume_ns`` after its last round the guest runs again.  It takes
     ``cpu_share`` of the guest's CPU while it sends, over the link ``shared``, if any.
 
-    Round ``rounds`` (1 and on) began at ``round_from_ns``; ``rest_bytes`` of it are to be sent, and with it
-    ``sent_bytes`` in all; ``is_paying`` while the guest does what that cost it last.  ``next_step`` and ``next_pulse``
-    are the tokens of what is planned.
+    Round ``rounds`` (0: the disk's, at ``disk_rate_bits_per_s``) began at ``round_from_ns``; ``rest_bytes`` of it are
+    to be sent, and with it ``sent_bytes`` of memory in all; ``is_paying`` while the guest does what that cost it last.
+    ``next_step`` and ``next_pulse`` are the tokens of what is planned.
     """
 
     is_wanted: bool
     delay_ns: int
+    disk_bytes: int
+    disk_rate_bits_per_s: int
     memory_bytes: int
     rate_bits_per_s: int
     dirty_rate_bits_per_s: int
@@ -69,6 +72,8 @@ def install(engine: Engine, guard: int, spec: migration.ReprotectionSpec | None,
     reprotection = engine.rows(reprotections)[guard]
     reprotection.is_wanted = True
     reprotection.delay_ns = spec.delay
+    reprotection.disk_bytes = spec.disk
+    reprotection.disk_rate_bits_per_s = min(spec.disk_rate, spec.rate)
     reprotection.memory_bytes = spec.memory
     reprotection.rate_bits_per_s = spec.rate
     reprotection.dirty_rate_bits_per_s = spec.dirty_rate
@@ -118,6 +123,16 @@ def on_copy(sim: Sim, guard: Guard, token: int) -> None:
     note(sim, guard, COPY_BEGINS)
     reprotection.rounds = 0
     reprotection.sent_bytes = 0
+    reprotection.is_last = False
+    if reprotection.disk_bytes > 0:
+        reprotection.rest_bytes = reprotection.disk_bytes
+        send(sim, guard, reprotection)
+    else:
+        copy_memory(sim, guard, reprotection)
+
+
+@part
+def copy_memory(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
     begin_round(sim, guard, reprotection, reprotection.memory_bytes)
     if reprotection.shared == 0:
         pulse(sim, guard, reprotection)
@@ -159,8 +174,9 @@ def send(sim: Sim, guard: Guard, reprotection: Reprotection) -> None:
         size_bytes = queue_piece(sim, reprotection.shared, size_bytes)
         left_ns = next_piece_ns(sim, reprotection.shared, size_bytes)
     reprotection.rest_bytes -= size_bytes
-    sending_ns = product_quotient(size_bytes, BITS_NS, reprotection.rate_bits_per_s)
-    if reprotection.shared != 0 and not reprotection.is_last:
+    rate_bits_per_s = reprotection.disk_rate_bits_per_s if reprotection.rounds == 0 else reprotection.rate_bits_per_s
+    sending_ns = product_quotient(size_bytes, BITS_NS, rate_bits_per_s)
+    if reprotection.shared != 0 and reprotection.rounds > 0 and not reprotection.is_last:
         take_cpu(sim, guard, reprotection, sending_ns)
     reprotection.next_step = machine.call_after(sim, guard, max(sending_ns, left_ns - now_ns), on_sent)
 
@@ -173,6 +189,8 @@ def on_sent(sim: Sim, guard: Guard, token: int) -> None:
         return
     if reprotection.rest_bytes > 0:
         send(sim, guard, reprotection)
+    elif reprotection.rounds == 0:
+        copy_memory(sim, guard, reprotection)
     elif reprotection.is_last:
         reprotection.next_step = machine.call_after(sim, guard, reprotection.resume_ns, on_ready)
     else:
