@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import chain
 from operator import attrgetter, itemgetter, methodcaller
 from statistics import fmean
@@ -341,12 +341,17 @@ class Delays(Figure):
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the statistics, and the listed percentiles."""
+        yield from self._entries
+
+    @cached_property
+    def _entries(self) -> list[Entry]:
+        entries = []
         for name, take in _OF_DELAYS.items():
-            of_runs = Median() if name in _EXTREMES else Mean()
-            yield Entry((self.name, name), self, of_runs, partial(self._statistic, take), name in self._leading)
+            of_runs, observe = Median() if name in _EXTREMES else Mean(), partial(self._statistic, take)
+            entries.append(Entry((self.name, name), self, of_runs, observe, name in self._leading))
         led = [percent_of(word) for word in self._leading]
-        for percent in dict.fromkeys((*self.percents, *(each for each in led if each is not None))):
-            yield self._percentile(percent)
+        percents = dict.fromkeys((*self.percents, *(each for each in led if each is not None)))
+        return [*entries, *map(self._percentile, percents)]
 
     def further(self, word: str) -> Entry | None:
         """Return any percentile."""
@@ -383,10 +388,16 @@ class Series(Figure):
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
         """Yield the mean under the figure's name, and the other statistics below it."""
+        yield from self._entries
+
+    @cached_property
+    def _entries(self) -> list[Entry]:
+        entries = []
         for name, take in _OF_SERIES.items():
             path = (self.name,) if name == "mean" else (self.name, name)
             observe, leads = partial(self._statistic, take), bool(self.headline) and name == "mean"
-            yield Entry(path, self, Mean(), observe, leads)
+            entries.append(Entry(path, self, Mean(), observe, leads))
+        return entries
 
     def _statistic(self, take: Callable[[list[float]], float], outcome: Any) -> float:
         samples = self.held(outcome)

@@ -27,7 +27,6 @@ from vftsim.study.figures.summary import Summary
 from vftsim.study.figures.validity import is_of_load_outside
 from vftsim.study.runs.estimate import Needs
 from vftsim.study.runs.model import Model, load_model
-from vftsim.study.store.files import sha256_of
 
 FIRST_STEP = "step_1"
 Figures = dict[str, float]
@@ -64,9 +63,8 @@ class Reader:
                 figures.found[name] = address, estimate
                 for number, value in summary.values(address_here.text).items():
                     figures.values.setdefault(number, {})[name] = value
-        for number, record in records:
+        for number, _ in records:
             figures.values.setdefault(number, {})
-            figures.marks[number] = sha256_of(record.to_dict())
         return figures
 
     def _shared(self, asked: str, address: Address) -> tuple[str, Address]:

@@ -67,11 +67,14 @@ class Runner:
         assert self.execution.store is not None
         return self.execution.store
 
-    def records(self, number: int) -> list[tuple[int, RunRecord]]:
+    def data(self, number: int) -> dict[int, Any]:
         """Return the runs of a point by replication, read back: those of many points are large."""
         numbers = self.taken[number]
-        data = self.store.known(self.identities[number]) if numbers else {}
-        return [(n, RunRecord.from_dict(data[n])) for n in sorted(numbers)]
+        known = self.store.known(self.identities[number]) if numbers else {}
+        return {n: known[n] for n in sorted(numbers)}
+
+    def records(self, number: int) -> list[tuple[int, RunRecord]]:
+        return [(n, RunRecord.from_dict(data)) for n, data in self.data(number).items()]
 
     def load(self, wanted: Sequence[int]) -> int:
         """Take the runs that are in the store, of those wanted of each point; say and return how many it had before.

@@ -23,6 +23,7 @@ from vftsim.study.figures.frames import DataFrame, rows
 from vftsim.study.figures.names import only
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
+from vftsim.study.store.files import sha256_of
 from vftsim.study.store.resumable import write_result
 
 
@@ -106,8 +107,10 @@ def _figures_of(runner: Runner, experiment: Experiment) -> list[PointFigures]:
         if twin < number:
             figures.append(figures[twin])
             continue
-        records = runner.records(number)
-        figures.append(reader.read(records) if records else PointFigures())
+        data = runner.data(number)
+        of_point = reader.read([(n, RunRecord.from_dict(each)) for n, each in data.items()]) if data else PointFigures()
+        of_point.marks.update({n: sha256_of(each) for n, each in data.items()})
+        figures.append(of_point)
     return figures
 
 
