@@ -13,7 +13,7 @@ from vftsim.errors import UsageError
 from vftsim.interface.plan import plan_of
 from vftsim.stats import t_interval
 from vftsim.study.designs import failover
-from vftsim.study.figures.frames import as_dataset, csv_text, estimate_columns, frame
+from vftsim.study.figures.frames import as_dataset, csv_text, estimate_columns, frame, with_numbers
 from vftsim.tracing.trace import usual_window_ns
 
 SHORT = ["measure.duration=100 ms", "measure.warm_up=20 ms", "workloads.media.streams=20"]
@@ -127,12 +127,13 @@ def test_a_record_is_judged_as_by_its_command(capsys):
 def test_figures_as_a_dataset_over_what_names_them(model):
     pytest.importorskip("xarray")
     found = vftsim.run(model, replications=3).to_xarray()
-    assert set(found.dims) == {"figure", "phase"}
-    assert float(found.estimate.sel(figure="workloads.media.delivered", phase="measured")) == 100.0
+    assert set(found.dims) == {"figure"}
+    assert float(found.estimate.sel(figure="workloads.media.delivered")) == 100.0
+    assert found.phase.sel(figure="workloads.media.delivered") == "measured"
     swept = vftsim.sweep(
         "xen-media-native", ["workloads.media.streams=10,20"], replications=1, overrides=SHORT[:2]
     ).to_xarray()
-    assert swept.estimate.sel({"workloads.media.streams": "20", "figure": "workloads.media.loss"}).item() == 0.0
+    assert swept.estimate.sel({"workloads.media.streams": 20, "figure": "workloads.media.loss"}).item() == 0.0
     assert {"model", "workloads.media.streams", "figure"} == set(swept.dims)
 
 
@@ -171,6 +172,15 @@ def test_what_else_is_known_of_a_figure_is_no_axis_of_a_dataset():
     assert found.least.sel(figure="lost").item() == found.crashes.sel(figure="lost").item() == 1
     with pytest.raises(UsageError, match="several points have the same settings"):
         as_dataset(frame([*table, *table]))
+
+
+def test_the_settings_of_a_dataset_are_numbers_where_they_can_be_in_the_order_of_the_grid():
+    pytest.importorskip("xarray")
+    points = [{"weight": weight, "wait": wait} for weight in ("64", "256", "1024") for wait in ("5 ms", "10 ms")]
+    table = [{**each, "figure": "loss"} | estimate_columns(t_interval([n, n + 1.0])) for n, each in enumerate(points)]
+    found = as_dataset(with_numbers(frame(table)))
+    assert [found.weight.values.tolist(), found.wait.values.tolist()] == [[64, 256, 1024], ["5 ms", "10 ms"]]
+    assert found.estimate.sel(weight=256, wait="10 ms", figure="loss").item() == 3.5
 
 
 def test_counts_that_some_rows_lack_are_whole_numbers_in_csv():

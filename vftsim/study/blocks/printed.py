@@ -100,7 +100,7 @@ class Printed:
         return table
 
     def to_xarray(self) -> Dataset:
-        """Return the figures with their intervals as a dataset over all that names them: settings, figure, phase.
+        """Return the figures with their intervals as a dataset over all that names them: settings, figure.
 
         Refuses a result that has no such figures, and any where the extra ``xarray`` is not installed.
         """

@@ -19,7 +19,7 @@ from vftsim.study.designs.experiment import Experiment, Found, PointFigures, Rea
 from vftsim.study.designs.past import write_points
 from vftsim.study.designs.runner import Runner
 from vftsim.study.designs.study_blocks import study_blocks
-from vftsim.study.figures.frames import DataFrame, rows
+from vftsim.study.figures.frames import DataFrame, rows, with_numbers
 from vftsim.study.figures.names import only
 from vftsim.study.figures.summary import Summary
 from vftsim.study.runs.execution import Execution
@@ -40,7 +40,7 @@ class StudyResult(Found, Printed):
     """Remarks on the directory for the user."""
 
     def to_pandas(self) -> DataFrame:
-        return self.results
+        return with_numbers(self.results)
 
     def blocks(self) -> list[Block]:
         return study_blocks(self, self.manifest)

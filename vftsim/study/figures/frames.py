@@ -51,6 +51,15 @@ def _import_quietly(name: str) -> None:
         importlib.import_module(name)
 
 
+def with_numbers(table: DataFrame) -> DataFrame:
+    """Return a table whose settings are numbers where all of a column are, as pandas reads them from its file."""
+    import pandas as pd
+
+    texts = [name for name in table if pd.api.types.is_string_dtype(table[name]) and not (table[name] == "").any()]
+    numbers = {str(name): pd.to_numeric(table[name], errors="coerce") for name in texts}
+    return table.assign(**{name: column for name, column in numbers.items() if column.notna().all()})
+
+
 CONFIDENCE = 0.95
 """Level of intervals, where nobody asks for another."""
 OF_ESTIMATES = ("estimate", "low", "high", "n", "confidence", "interval")
@@ -64,7 +73,8 @@ _ABOUT = {"unit", "point", "group", "crashes", "of_which_known"}
 def as_dataset(table: DataFrame) -> Dataset:
     """Return a table of estimates as a dataset of xarray, over the columns that name them; refuse any other table.
 
-    What names an estimate stands before it; behind it stands what else is known of it.
+    What names an estimate stands before it; behind it stands what else is known of it.  Each axis has the order of the
+    table.
     """
     columns = [*table]
     if "estimate" not in columns:
@@ -72,7 +82,10 @@ def as_dataset(table: DataFrame) -> Dataset:
     names = [name for name in columns[: columns.index("estimate")] if name not in _ABOUT]
     if table.duplicated(names).any():
         raise UsageError("several points have the same settings, so that none names one; to_pandas() has them all")
-    return table.fillna(dict.fromkeys(names, "")).set_index(names).to_xarray()
+    if not table.duplicated(fewer := [name for name in names if name != "phase"]).any():
+        names = fewer  # which the name of each figure holds
+    named = table.fillna(dict.fromkeys(names, ""))
+    return named.set_index(names).to_xarray().reindex({name: [*dict.fromkeys(named[name])] for name in names})
 
 
 def factor_columns(values: Mapping[str, str], figures: Collection[str]) -> dict[str, str]:
