@@ -105,20 +105,26 @@ def record(
     Parameters
     ----------
     name_or_path : STUDY
-        A shipped record (xen-media, networks, sip-farm, vmware-ft, remus, kemari, epochs) or a record.yaml.
+        xen-media: 49 experiments (Patnaik et al. 2009); networks: iperf and httperf on bare metal, KVM and ESXi
+        (Timalsena 2013); sip-farm: seven runs on z/VM (IBM Montpellier 2007); vmware-ft: VMware's white paper on fault
+        tolerance (2009); remus: NSDI 2008; kemari: 2008; epochs: hypervisor-based fault tolerance (Bressoud and
+        Schneider 1996); or the record.yaml of a study of your own.
     models : --model
-        xen-media: wrong or rival models that are played beside it, or all.
+        xen-media: run a wrong or rival model too and show what separates them (one-vcpu, no-boost, round-robin,
+        one-vcpu-each, half-duty, all); repeatable.
+    quick : --quick
+        Few short replications, as the record says, for a first look.
     """
     from vftsim.records.judge import judge
     from vftsim.records.runner import read
 
     chosen = read(str(name_or_path)).with_models(models)
-    chosen = chosen.quick() if quick else chosen
+    played = chosen.quick() if quick else chosen
 
     def study(execution: Execution) -> Judgement:
-        return judge(chosen, chosen.run(execution.worker_count, execution.progress))
+        return judge(played, played.run(execution.worker_count, execution.progress))
 
-    return Plan("record", f"record {chosen.name}", [], None, study)
+    return Plan("record", f"record {chosen.name}", [], None, study, about=(chosen,))
 
 
 @conducted
