@@ -257,54 +257,48 @@ def _one_at_a_time(
     return in_use, pairs, first.rows[mine].address.entry.unit
 
 
-def _outputs(
-    request: Request,
-    figure: str,
-    evaluate: Evaluator,
+def _analyzed(
+    method: str,
     names: Sequence[str],
-    shares: Sequence[Sequence[float]],
     at: Callable[[Span, float], str],
-) -> list[float]:
-    """Return the figure at points of the unit cube of some factors, whose values there ``at`` says."""
-    spans = [request.spans[name] for name in names]
-    values = [{n: at(s, x) for n, s, x in zip(names, spans, row, strict=True)} for row in shares]
+    count: int,
+    asked: tuple[Request, str, Evaluator],
+    **settings: Any,
+) -> tuple[Mapping[str, Any], list[float]]:
+    """Return what a method of SALib says of some factors, and the figure at all points of its sample.
+
+    ``at`` says the value at a share of a range; ``settings`` are of sample and analysis.  Nothing is said of Sobol's
+    indices where the figure is the same at all points: it has no variance to share.
+    """
+    import numpy as np  # noqa: PLC0415 - as the library below
+
+    request, figure, evaluate = asked
+    sample, analyze = (extra(f"SALib.{part}.{method}", EXTRA, COMMAND) for part in ("sample", "analyze"))
+    problem = {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
+    settings["seed"] = 1 + evaluate.execution.seed % _LARGEST_SEED  # SALib takes 0 for no seed
+    shares = sample.sample(problem, count, **settings)
+    values = [{n: at(request.spans[n], x) for n, x in zip(names, row, strict=True)} for row in shares.tolist()]
     points = request.points(values)
     runs = evaluate(points, request.replications)
-    return [found_at(point, evaluate.summary(runs, point.number), figure)[1].mean for point in points]
-
-
-def _problem(names: Sequence[str]) -> dict[str, Any]:
-    return {"num_vars": len(names), "names": list(names), "bounds": [[0.0, 1.0]] * len(names)}
-
-
-def _salib_seed(seed: int) -> int:
-    return 1 + seed % _LARGEST_SEED  # SALib takes 0 for no seed
+    outputs = [found_at(point, evaluate.summary(runs, point.number), figure)[1].mean for point in points]
+    if method == "sobol" and len(set(outputs)) < 2:
+        return {}, outputs
+    given = (shares, np.array(outputs)) if method == "morris" else (np.array(outputs),)
+    bootstrap = {"num_resamples": RESAMPLES, "conf_level": request.confidence}
+    return analyze.analyze(problem, *given, **bootstrap, **settings), outputs
 
 
 def _screened(
     request: Request, figure: str, evaluate: Evaluator, ends: Mapping[str, tuple[Estimate | None, Estimate | None]]
 ) -> tuple[list[Effect], list[float]]:
     """Return the factors with Morris's measures, and the figure at all points."""
-    import numpy as np  # noqa: PLC0415 - as the library below
-
-    sample, analyze = (extra(f"SALib.{part}.morris", EXTRA, COMMAND) for part in ("sample", "analyze"))
-    names, seed = list(request.spans), _salib_seed(evaluate.execution.seed)
-    shares = sample.sample(_problem(names), request.trajectories, num_levels=LEVELS, seed=seed)
-    outputs = _outputs(request, figure, evaluate, names, shares.tolist(), Span.at)
-    measures = analyze.analyze(
-        _problem(names),
-        shares,
-        np.array(outputs),
-        num_resamples=RESAMPLES,
-        conf_level=request.confidence,
-        num_levels=LEVELS,
-        seed=seed,
-    )
+    asked, count = (request, figure, evaluate), request.trajectories
+    measures, outputs = _analyzed("morris", list(request.spans), Span.at, count, asked, num_levels=LEVELS)
     effects = []
-    for number, name in enumerate(names):
-        value, half = float(measures["mu_star"][number]), float(measures["mu_star_conf"][number])
-        effect = _around(value, max(value - half, 0.0), value + half, request.trajectories, request)
-        effects.append(Effect(name, request.spans[name], *ends[name], effect, float(measures["sigma"][number])))
+    for number, name in enumerate(request.spans):
+        value, half, sigma = (float(measures[each][number]) for each in ("mu_star", "mu_star_conf", "sigma"))
+        effect = _around(value, max(value - half, 0.0), value + half, count, request)
+        effects.append(Effect(name, request.spans[name], *ends[name], effect, sigma))
     return effects, outputs
 
 
@@ -316,34 +310,17 @@ def _around(value: float, low: float, high: float, n: int, request: Request) -> 
 def _indices(
     request: Request, figure: str, evaluate: Evaluator, names: Sequence[str]
 ) -> tuple[dict[str, tuple[Estimate, Estimate]], list[float]]:
-    """Return Sobol's indices of some factors, first order and total, and the figure at all points.
-
-    There are none where the figure is the same at all points: it has no variance to share.
-    """
-    import numpy as np  # noqa: PLC0415 - as the library below
-
-    sample, analyze = (extra(f"SALib.{part}.sobol", EXTRA, COMMAND) for part in ("sample", "analyze"))
-    seed = _salib_seed(evaluate.execution.seed)
-    shares = sample.sample(_problem(names), request.samples, calc_second_order=False, seed=seed)
-    outputs = _outputs(request, figure, evaluate, names, shares.tolist(), Span.drawn_at)
-    if len(set(outputs)) < 2:
-        return {}, outputs
-    indices = analyze.analyze(
-        _problem(names),
-        np.array(outputs),
-        calc_second_order=False,
-        num_resamples=RESAMPLES,
-        conf_level=request.confidence,
-        seed=seed,
-    )
+    """Return Sobol's indices of some factors, first order and total, and the figure at all points."""
+    asked, count = (request, figure, evaluate), request.samples
+    indices, outputs = _analyzed("sobol", names, Span.drawn_at, count, asked, calc_second_order=False)
 
     def index(kind: str, number: int) -> Estimate:
         value, half = float(indices[kind][number]), float(indices[f"{kind}_conf"][number])
         # A share is from 0 to 1; few samples may say less or more, and no end says more than they do.
         low, high = max(value - half, min(value, 0.0)), min(value + half, max(value, 1.0))
-        return _around(value, low, high, request.samples, request)
+        return _around(value, low, high, count, request)
 
-    return {name: (index("S1", n), index("ST", n)) for n, name in enumerate(names)}, outputs
+    return {name: (index("S1", n), index("ST", n)) for n, name in enumerate(names) if indices}, outputs
 
 
 def _spread(outputs: Sequence[float]) -> Estimate:
