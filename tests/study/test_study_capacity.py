@@ -21,6 +21,8 @@ from vftsim.study.designs.search_levels import (
     QUICK_SEARCH,
     CapacityRequest,
     JudgedRun,
+    LevelStudy,
+    LoadNames,
     SearchMapper,
     SearchSettings,
     search_levels,
@@ -194,8 +196,15 @@ def test_a_search_whose_budget_ended_says_what_it_knows(tiny, capsys):
 def test_a_load_may_take_what_it_takes_to_pass():
     """90 runs of a load that everybody carries up to 88: a third of them, 30, could not pass any load."""
     settings = replace(QUICK_SEARCH, budget=90)
-    mapper = SearchMapper(Execution(1, 1), "SAPS")
-    found, missing = search_levels(lambda level, _: JudgedRun({}, level <= 88.0), 122.0, settings, mapper)
+
+    class Load:
+        allows = staticmethod(lambda _: True)
+
+        def __call__(self, level, _):
+            return JudgedRun({}, level <= 88.0)
+
+    study = LevelStudy(Load(), LoadNames("load", "SAPS", "", ""), 122.0, None)
+    found, missing = search_levels(study, settings, SearchMapper(Execution(1, 1), "SAPS"))
     assert missing is None
     assert found.answer == "between"
     assert found.estimate.low <= 88.0 <= found.estimate.high

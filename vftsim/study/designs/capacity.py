@@ -21,9 +21,9 @@ from vftsim.stats.rootsearch import MAXIMUM_DOUBLINGS
 from vftsim.study.blocks.head import head
 from vftsim.study.blocks.printed import Printed
 from vftsim.study.designs.failover import protected_domain
-from vftsim.study.designs.level_search import SAPS, LevelSearch, LevelStudy, level_blocks, of_prices, search_level
+from vftsim.study.designs.level_search import SAPS, LevelSearch, level_blocks, of_prices, search_level
 from vftsim.study.designs.ramp import RampCapacity, ramp_blocks, ramp_capacity_of
-from vftsim.study.designs.search_levels import JudgedLoad, JudgedRun, SearchSettings, answer_columns, resolution_of
+from vftsim.study.designs.search_levels import JudgedLoad, JudgedRun, LevelStudy, SearchSettings, answer_columns
 from vftsim.study.figures.frames import DataFrame, estimate_columns, frame, rows
 from vftsim.study.figures.offered import rows_of
 from vftsim.study.figures.price_bands import Band, Variant, band_of, effects_of, variants
@@ -190,9 +190,8 @@ def with_band(search: LevelSearch, execution: Execution, study: LevelStudy) -> L
     ends = ends_of(search.model)
     if not ends or search.interrupted or search.result.answer != "between":
         return search
-    counted = study.names.is_counted
-    step = resolution_of(study.saturated, search.settings, whole=counted) / _STEPS
-    if counted:
+    step = study.resolution(search.settings) / _STEPS
+    if study.names.is_counted:
         step = max(1.0, step // 1.0)
     play = partial(_turns, study, step, execution, search.result.eases)
     execution.progress.total(runs_of_bands(search.model))

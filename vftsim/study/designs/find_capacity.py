@@ -39,9 +39,17 @@ from vftsim.spec.suggest import listing
 from vftsim.study.designs.axes import Knob, knob_of
 from vftsim.study.designs.capacity import CapacityStudy, bands_take, ramp_band, runs_of_bands, searched
 from vftsim.study.designs.constant_load import Stop, at_load, constant_load
-from vftsim.study.designs.level_search import SAPS, LevelStudy, LoadNames
+from vftsim.study.designs.level_search import SAPS
 from vftsim.study.designs.ramp import Experience, experience_of, ramp_capacity_of
-from vftsim.study.designs.search_levels import OF_A_RAMP, OF_A_STOP, CapacityRequest, JudgedLoad, SearchSettings
+from vftsim.study.designs.search_levels import (
+    OF_A_RAMP,
+    OF_A_STOP,
+    CapacityRequest,
+    JudgedLoad,
+    LevelStudy,
+    LoadNames,
+    SearchSettings,
+)
 from vftsim.study.figures.names import at_any_count, catalogue, meant_by, one_figure
 from vftsim.study.figures.objective import Objective, whole_objectives
 from vftsim.study.figures.resources import ceiling_pcpus, handling_domains

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from vftsim.composition.model import ModelSpec
@@ -27,7 +27,6 @@ from vftsim.study.runs.execution import Execution
 from vftsim.study.runs.model import Model
 from vftsim.study.store.files import codec
 from vftsim.study.store.opened import number
-from vftsim.study.store.resumable import RunCache
 
 SAPS = "load_saps"
 """Key of the attempts a second of a benchmark."""
@@ -35,43 +34,11 @@ WATCHED_REPLICATIONS = 10
 
 
 @dataclass(frozen=True)
-class LoadNames:
-    """Names of a load and of its limit."""
-
-    key: str
-    """Of the load in tables and JSON: ``streams``."""
-    unit: str
-    """Behind a figure for people: ``media streams``."""
-    title: str
-    """Name of the answer: ``Capacity``."""
-    within: str
-    """The limit as the end of a sentence about runs: ``lose at most 0.1 % of their media packets``."""
-    details: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of limit and load in the JSON."""
-    per_unit: Mapping[str, float] = field(default_factory=dict)
-    """Amounts that belong to one unit of the load, by their unit: ``{"calls/s": 0.1}``."""
-    beside: tuple[str, ...] = ()
-    """Other workloads, which keep their load."""
-    axis: str = ""
-    """The load at a table or chart, where that is not its key."""
-    judged_s: tuple[float, float] | None = None
-    """After a stop of a benchmark: for how long attempts are judged, and how long after it."""
-    is_counted: bool = False
-    """Whether the load is a whole number."""
-    fewest_judged: int = 0
-    """A run measures until so many have been offered, if that is longer than the model says."""
-    may_ease: bool = False
-    """Whether a larger load may be the easier one, as a number of CPUs is: single runs say which it is."""
-    units: Mapping[str, str] = field(default_factory=dict)
-    """Units of judged figures, by name, where the name does not say it."""
-
-
-@dataclass(frozen=True)
 class LevelSearch:
     """A capacity found by search."""
 
     model: Model
-    names: LoadNames
+    names: searching.LoadNames
     result: CapacityResult
     settings: searching.SearchSettings
     figures: dict[float, dict[str, list[float]]]
@@ -149,7 +116,7 @@ class LevelSearch:
         }  # JSON has no infinite ones
         result = codec(CapacityResult)[1]({**data["search"]["result"], "estimate": {**estimate, **ends}})
         settings = searching.SearchSettings(**data["search"]["settings"])
-        names = LoadNames(**data["search"]["names"])
+        names = searching.LoadNames(**data["search"]["names"])
         figures = {
             level: {name: [number(x) for x in values] for name, values in judged.items()}
             for level, judged in data["search"]["figures"]
@@ -160,38 +127,12 @@ class LevelSearch:
         return cls(model, names, result, settings, figures, watched, resources, interrupted, missing, band)
 
 
-@dataclass(frozen=True)
-class LevelStudy:
-    """A load as a search sees it."""
-
-    load: searching.JudgedLoad
-    names: LoadNames
-    saturated: float
-    """Load that would fill the system: where to look."""
-    judged_by: Any
-    """Plain data that says what a run is judged by; runs kept in a store under another are not taken."""
-    is_watched: bool = True
-    """Whether resources are looked at; where a run stands still for a while they say little."""
-
-    def cache(self, model: Model, execution: Execution) -> RunCache:
-        """Return the cache of judged runs of a model, to be narrowed by the load."""
-        return execution.cache(model, searching.JudgedRun, judged_by={"limit": self.judged_by, "offered": True})
-
-
 def search_level(
-    model: Model, execution: Execution, settings: searching.SearchSettings, study: LevelStudy
+    model: Model, execution: Execution, settings: searching.SearchSettings, study: searching.LevelStudy
 ) -> LevelSearch:
     """Search for the capacity, and watch the resources at the limit; what was judged before an interruption counts."""
     mapper = searching.SearchMapper(execution, study.names.unit, study.cache(model, execution))
-    result, missing = searching.search_levels(
-        study.load,
-        study.saturated,
-        settings,
-        mapper,
-        whole=study.names.is_counted,
-        allows=study.load.allows,
-        may_ease=study.names.may_ease,
-    )
+    result, missing = searching.search_levels(study, settings, mapper)
     # Runs of a batch beyond a level's decision are left out, as in the search: --jobs must not matter.
     judged = {p.level: mapper.outcomes[p.level][: p.runs] for p in result.probes}
     figures = {n: {name: [run.figures[name] for run in runs] for name in runs[0].figures} for n, runs in judged.items()}
@@ -207,7 +148,7 @@ def search_level(
     return LevelSearch(model, study.names, result, settings, figures, watched, resources, interrupted, missing)
 
 
-def _watched(model: Model, execution: Execution, study: LevelStudy, level: float) -> list[Uses]:
+def _watched(model: Model, execution: Execution, study: searching.LevelStudy, level: float) -> list[Uses]:
     """Return the use of resources at a level, run by run: in the measured time, or in the first step."""
     spec = study.load.at(level)
     begin_ns = spec.measure.warm_up
@@ -333,7 +274,7 @@ _LARGER_FAILED = (
 )
 
 
-def _next_step(result: CapacityResult, names: LoadNames) -> str:
+def _next_step(result: CapacityResult, names: searching.LoadNames) -> str:
     """Return what is missing for a capacity, and what to do about it."""
     spent = f"the budget of {result.estimate.n} runs ended the search; " if result.budget_ended else ""
     if result.answer == "at least":

@@ -23,6 +23,7 @@ from vftsim.stats.probing import BudgetUsedUp, runs_to_decide
 from vftsim.study.figures.frames import estimate_columns
 from vftsim.study.figures.offered import Missing, mean_missing
 from vftsim.study.runs.execution import Execution
+from vftsim.study.runs.model import Model
 from vftsim.study.runs.workers import Interrupted
 from vftsim.study.store.files import Number
 from vftsim.study.store.resumable import RunCache
@@ -153,28 +154,20 @@ class SearchMapper:
 
 
 def search_levels(
-    passes: Callable[[float, int], Any],
-    saturated: float,
-    settings: SearchSettings,
-    mapper: SearchMapper,
-    *,
-    whole: bool = False,
-    allows: Callable[[float], bool] = lambda _: True,
-    may_ease: bool = False,
+    study: LevelStudy, settings: SearchSettings, mapper: SearchMapper
 ) -> tuple[CapacityResult, Missing | None]:
-    """Search for the capacity around the load that saturates a system, among loads that the model ``allows``.
+    """Search for the capacity around the load that saturates a system, among loads that the model can have.
 
-    Returns it with what was not offered at the load next to it that failed, if anything.  ``passes(load, replication)``
-    is picklable.  ``whole`` loads are counted, not measured.  Where larger ones ``may_ease``, single runs say which
-    way.
+    Returns it with what was not offered at the load next to it that failed, if anything.
     """
-    resolution = resolution_of(saturated, settings, whole=whole)
-    low = settings.low or max(resolution, _down(0.5 * saturated, resolution))
-    high = settings.high or max(_down(saturated, resolution), low) + resolution
+    resolution, allows = study.resolution(settings), study.load.allows
+    passes: Callable[[float, int], Any] = study.load
+    low = settings.low or max(resolution, _down(0.5 * study.saturated, resolution))
+    high = settings.high or max(_down(study.saturated, resolution), low) + resolution
     if not 0.0 < resolution <= high - low:
         raise UsageError(f"a resolution of {resolution:g} does not fit between {low:g} and {high:g}")
     eases = False
-    if may_ease:
+    if study.names.may_ease:
         eases, low, high = search_start(lambda level: bool(passes(level, 0)), low, high, resolution, allows)
     mapper.execution.progress.total(settings.budget)
     result = capacity_search(
@@ -194,12 +187,6 @@ def search_levels(
     if mapper.interrupted and not result.probes:
         raise Interrupted("no run had finished")
     return without_short_offers(result, mapper.outcomes, mapper.unit)
-
-
-def resolution_of(saturated: float, settings: SearchSettings, *, whole: bool) -> float:
-    """Return the difference of loads that does not matter."""
-    resolution = settings.resolution or _round_step(settings.resolution_percent / 100.0 * saturated)
-    return max(1.0, resolution) if whole else resolution
 
 
 def answer_columns(result: CapacityResult) -> dict[str, Any]:
@@ -271,6 +258,61 @@ class JudgedLoad:
     def play(self, level: float, replication: int, prepare: Callable[[Run], None] | None = None) -> RunRecord:
         """Run; ``prepare`` is called with each pass that begins at time 0."""
         return run_model(self.at(level), self.seed, replication, prepare=prepare)
+
+
+@dataclass(frozen=True)
+class LoadNames:
+    """Names of a load and of its limit."""
+
+    key: str
+    """Of the load in tables and JSON: ``streams``."""
+    unit: str
+    """Behind a figure for people: ``media streams``."""
+    title: str
+    """Name of the answer: ``Capacity``."""
+    within: str
+    """The limit as the end of a sentence about runs: ``lose at most 0.1 % of their media packets``."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Further fields of limit and load in the JSON."""
+    per_unit: Mapping[str, float] = field(default_factory=dict)
+    """Amounts that belong to one unit of the load, by their unit: ``{"calls/s": 0.1}``."""
+    beside: tuple[str, ...] = ()
+    """Other workloads, which keep their load."""
+    axis: str = ""
+    """The load at a table or chart, where that is not its key."""
+    judged_s: tuple[float, float] | None = None
+    """After a stop of a benchmark: for how long attempts are judged, and how long after it."""
+    is_counted: bool = False
+    """Whether the load is a whole number."""
+    fewest_judged: int = 0
+    """A run measures until so many have been offered, if that is longer than the model says."""
+    may_ease: bool = False
+    """Whether a larger load may be the easier one, as a number of CPUs is: single runs say which it is."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Units of judged figures, by name, where the name does not say it."""
+
+
+@dataclass(frozen=True)
+class LevelStudy:
+    """A load as a search sees it."""
+
+    load: JudgedLoad
+    names: LoadNames
+    saturated: float
+    """Load that would fill the system: where to look."""
+    judged_by: Any
+    """Plain data that says what a run is judged by; runs kept in a store under another are not taken."""
+    is_watched: bool = True
+    """Whether resources are looked at; where a run stands still for a while they say little."""
+
+    def cache(self, model: Model, execution: Execution) -> RunCache:
+        """Return the cache of judged runs of a model, to be narrowed by the load."""
+        return execution.cache(model, JudgedRun, judged_by={"limit": self.judged_by, "offered": True})
+
+    def resolution(self, settings: SearchSettings) -> float:
+        """Return the difference of loads that does not matter; a load that is counted has whole steps."""
+        resolution = settings.resolution or _round_step(settings.resolution_percent / 100.0 * self.saturated)
+        return max(1.0, resolution) if self.names.is_counted else resolution
 
 
 def short_offer(record: RunRecord, names: Collection[str], judged: Collection[str]) -> Offer | None:
