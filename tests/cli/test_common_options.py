@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 import pytest
 import typer
 
-from vftsim.cli.common import ModelStudy, Study, Work, spread
+from vftsim.cli.common import ModelStudy, Study, Work, as_command
 from vftsim.cli.main import build_app, main
 
 STUDIES = (
@@ -54,7 +54,7 @@ def test_a_field_is_an_option_and_the_command_gets_the_object():
     # Names of a function's own types are looked up where it stands.
     command.__annotations__ = {"number": int, "common": Own, "return": None}
     app = typer.Typer()
-    app.command()(spread(command))
+    app.command()(as_command(command))
     app(["7", "--jobs", "3", "--quiet"], standalone_mode=False)
     assert seen == [(7, 3, True)]
 

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import vftsim
-from vftsim.cli.common import Study, declared, spread
+from vftsim.cli.common import Study, as_command
 from vftsim.cli.from_study import StudyCall, made_from
 from vftsim.errors import UsageError
 from vftsim.interface.plan import Plan, conducted
@@ -62,7 +62,7 @@ def app_of(seen):
         seen.append((call.arguments, call.plan(way="right").study(None, None), extra))
 
     app = typer.Typer()
-    app.command()(spread(declared(made_from(look, Study, before={"extra": "share_percent"}, depth=3)(conduct))))
+    app.command()(as_command(made_from(look, Study, before={"extra": "share_percent"}, depth=3)(conduct)))
     return app
 
 

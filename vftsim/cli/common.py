@@ -1,6 +1,6 @@
 """What all commands that simulate have in common: their options as one object each, and what is done with them.
 
-A command has one parameter of such a class; :func:`spread` makes an option of each of its fields.  An option that
+A command has one parameter of such a class; :func:`as_command` makes an option of each of its fields.  An option that
 every command should have is a field here, and what it does stands beside it.
 """
 
@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -215,24 +215,12 @@ class ScaledStudy(ModelStudy):
         return super().loaded(name, *changes).scaled(self.scale)
 
 
-def declared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose parameters are the arguments and options that its docstring describes.
-
-    An entry says ``name : METAVAR`` of an argument, ``name : --option, -o METAVAR`` of an option, ``Group:`` before it
-    if it is to stand in one, and below its help.  What it does not describe is as :mod:`vftsim.cli.options` has it.
-    """
-    text = inspect.cleandoc(command.__doc__ or "")
-    command.__annotations__ = _described(get_type_hints(command, include_extras=True), text)
-    command.__doc__ = text.partition(PARAMETERS)[0]
-    return command
-
-
 def _described(hints: Mapping[str, Any], *docs: str | None) -> dict[str, Any]:
     """Return the annotations of parameters that docstrings describe, the last of them first."""
     described = dict(hints)
     for doc in (options.__doc__, *docs):
         for name, parameter in _parameters(doc or "").items():
-            if name in hints and not hasattr(hints[name], "__metadata__"):  # declared already: the app is built again
+            if name in hints:
                 described[name] = Annotated[hints[name], parameter]
     return described
 
@@ -270,38 +258,42 @@ def _parameter(entry: Mapping[str, str]) -> Any:
     )
 
 
-def spread(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command whose parameter of one of these classes is an option for each field.
+def as_command(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose parameters are the arguments and options that its docstring describes.
 
-    The work begins (:meth:`Work.begin`) before the command does.
+    An entry says ``name : METAVAR`` of an argument, ``name : --option, -o METAVAR`` of an option, ``Group:`` before it
+    if it is to stand in one, and below its help.  What it does not describe is as :mod:`vftsim.cli.options` has it.  A
+    parameter of one of these classes is an option for each field, and its work begins before the function does.
     """
-    hints = get_type_hints(command, include_extras=True)
-    bundles = [(name, kind) for name, kind in hints.items() if is_dataclass(kind)]
-    if not bundles:
-        return command
-    bundle: str
-    kind: Any
-    ((bundle, kind),) = bundles
-    theirs = _described(get_type_hints(kind), *(each.__doc__ for each in reversed(kind.__mro__)))
-    # What is special comes first in the help.
-    named = dict.fromkeys(name for each in kind.__mro__ for name in inspect.get_annotations(each))
-    shared = {each.name: each for each in fields(kind)}
+    text, hints = inspect.cleandoc(function.__doc__ or ""), get_type_hints(function, include_extras=True)
+    bundle = next((name for name, each in hints.items() if is_dataclass(each)), "")
+    kind: Any = hints.get(bundle)
+    shared = {each.name: each for each in fields(kind)} if bundle else {}
+    keyword, theirs = inspect.Parameter.KEYWORD_ONLY, _described(hints, text)
+    parameters = []
+    for name, each in inspect.signature(function).parameters.items():
+        if name == bundle:
+            parameters += _of_fields(kind, shared)
+        else:
+            parameters.append(each.replace(annotation=theirs[name], kind=keyword))
 
-    @functools.wraps(command)
+    @functools.wraps(function)
     def called(**given: Any) -> Any:
+        if not bundle:
+            return function(**given)
         common = kind(**{name: given.pop(name) for name in shared})
         common.begin()
-        return command(**given, **{bundle: common})
+        return function(**given, **{bundle: common})
 
-    keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []
-    for name, each in inspect.signature(command).parameters.items():
-        if name != bundle:
-            parameters.append(each.replace(annotation=hints[name], kind=keyword))
-            continue
-        parameters += [
-            inspect.Parameter(field, keyword, default=shared[field].default, annotation=theirs[field])
-            for field in named
-        ]
+    called.__doc__ = text.partition(PARAMETERS)[0]
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {each.name: each.annotation for each in parameters}
     return called
+
+
+def _of_fields(kind: Any, shared: Mapping[str, Field[Any]]) -> list[inspect.Parameter]:
+    """Return the options that the fields of a class are; what is special comes first in the help."""
+    named = dict.fromkeys(name for each in kind.__mro__ for name in inspect.get_annotations(each))
+    theirs = _described(get_type_hints(kind), *(each.__doc__ for each in reversed(kind.__mro__)))
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(name, keyword, default=shared[name].default, annotation=theirs[name]) for name in named]

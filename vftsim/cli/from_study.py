@@ -1,6 +1,6 @@
 """Commands made from the studies of :mod:`vftsim.interface`, whose signatures and docstrings say what can be asked.
 
-An entry of a study's docstring is an option as :func:`vftsim.cli.common.declared` reads it; the help has their order.
+An entry of a study's docstring is an option as :func:`vftsim.cli.common.as_command` reads it; the help has their order.
 What the common options hold (seed, jobs, directory, ...) is none.  A time in seconds and a percentage are typed with
 their units, of a sequence each element with the option repeated.
 """

@@ -27,7 +27,7 @@ from typer.core import TyperCommand
 from typer.exceptions import Abort, Exit, TyperException
 
 from vftsim.cli import options, output
-from vftsim.cli.common import declared, spread
+from vftsim.cli.common import as_command
 from vftsim.cli.examples import epilog_of
 from vftsim.cli.from_study import as_it_is
 from vftsim.cli.output import INTERRUPTED, OK, USAGE, interrupted, stopped
@@ -93,7 +93,7 @@ def build_app(named: str | None = None) -> typer.Typer:
         short = " ".join(inspect.cleandoc(made.__doc__ or "").partition("\n\n")[0].split())
         add = app.command(name, cls=GroupedHelp, short_help=short, epilog=epilog_of(name))
         is_read = named is None or named == name
-        add(_saying_what_is_kept(spread(declared(as_it_is(made) if study else made))) if is_read else _unread)
+        add(_saying_what_is_kept(as_command(as_it_is(made) if study else made)) if is_read else _unread)
     return app
 
 
