@@ -32,7 +32,6 @@ Repeats = Mapping[tuple[str, str], list[float]]
 def planned(
     spec: RunValidationSpec, tree: Node, environments: Sequence[str], dataset: Path, settings: Sequence[str]
 ) -> Plays:
-    """Return what is played: each run of the environments."""
     labels = (run_of(label, spec.environments) for label in (*spec.fitted, *spec.predicted))
     runs = [run for run in labels if run[0] in environments]
     check_environments(tree, dict(runs), read_dataset(dataset).spec.environments)

@@ -116,7 +116,6 @@ def _declared(validated: Validated, first: Columns) -> list[str]:
 
 
 def _learned(validated: Validated) -> list[str]:
-    """Return what other systems, and rows that no fit used, tell."""
     return [*([section(validated.left_out)] if validated.left_out else []), *structure_error.sections(validated.rows)]
 
 

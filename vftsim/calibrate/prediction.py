@@ -103,7 +103,6 @@ class Figure:
 
     @property
     def quantity(self) -> str:
-        """Its name without the phase."""
         return self.name.partition("/")[2]
 
     @property
@@ -159,7 +158,6 @@ class Prediction(Printed):
         return tuple(figure for figure in self.figures if figure.name in chosen)[:_MOST_ROWS]
 
     def to_pandas(self) -> DataFrame:
-        """Return one row a figure."""
         return frame([{"name": figure.name, "unit": figure.unit, **asdict(figure)} for figure in self.figures])
 
     @classmethod

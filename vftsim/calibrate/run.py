@@ -48,7 +48,6 @@ class Calibrated(Printed):
 
     @property
     def origin(self) -> Mapping[str, Any]:
-        """How the fit came to be."""
         manifest: Mapping[str, Any] = self.record["manifest"]
         return manifest
 

@@ -45,7 +45,6 @@ class Validated(Printed):
 
     @property
     def passed(self) -> bool:
-        """Whether every declared target was met."""
         return all(verdict.passed for verdict in self.verdicts)
 
     def add(self, environment: str, verdicts: Sequence[Verdict]) -> None:

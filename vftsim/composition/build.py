@@ -383,7 +383,6 @@ class BuiltModel:
         return range(int(record.first_pcpu), int(record.first_pcpu + record.pcpus))
 
     def occupancies(self) -> list[tuple[str, int]]:
-        """Packets in every ring and buffer, by name."""
         occupied: list[tuple[str, int]] = []
         for host in self.hosts.values():
             host.io.catch_up()
@@ -392,7 +391,6 @@ class BuiltModel:
         return occupied + [each for each in held if each is not None]
 
     def drop_counts(self) -> dict[tuple[str, str], int]:
-        """Dropped packets by place and cause, where there are any."""
         counts: Counter[tuple[str, str]] = Counter()
         for host in self.hosts.values():
             counts.update(host.io.drop_counts())

@@ -42,7 +42,6 @@ def guarded(spec: ModelSpec) -> set[str]:
 
 
 def parts_of(spec: ModelSpec) -> list[ApplicationSpec | WorkloadSpec]:
-    """Return the applications and workloads of a model."""
     programs = [program for domain in spec.domains.values() for program in domain.applications.values()]
     return [*programs, *spec.workloads.values()]
 
@@ -58,7 +57,6 @@ def parts_in(spec: ModelSpec) -> Iterator[Any]:
 
 
 def kinds_of(spec: ModelSpec) -> frozenset[Kind]:
-    """Return the kinds of parts that a model uses."""
     kinds: set[Kind] = {host.scheduler.part for host in spec.hosts.values()}
     kinds |= {part.part for part in parts_of(spec)}
     kinds |= {kind for part in parts_of(spec) if isinstance(part, ApplicationSpec) for kind in part.kinds}
@@ -117,7 +115,6 @@ def all_parts() -> Linked:
 
 
 def is_ours(part: type) -> bool:
-    """Tell whether a part comes with the package."""
     return part.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 

@@ -60,7 +60,6 @@ def make_ready() -> None:
 
 
 def machine() -> str:
-    """Return what this machine is called."""
     return f"{sys.platform}-{platform.machine()}"
 
 

@@ -80,11 +80,9 @@ class RunRecord:
         return [outcome for _, _, outcome in self.of_kind(StepOutcome)]
 
     def steps(self) -> list[StepOutcome]:
-        """Return what a ramp measured in each of its load steps."""
         return [outcome for outcome in self.played() if outcome.index > 0]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data for JSON."""
         return {
             "phases": [phase.to_dict() for phase in self.phases],
             "drops": [[place, cause, count] for (place, cause), count in self.drops.items()],
@@ -97,7 +95,6 @@ class RunRecord:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> RunRecord:
-        """Rebuild what :meth:`to_dict` returned."""
         return RunRecord(
             phases=tuple(Phase.from_dict(phase) for phase in data["phases"]),
             drops={(place, cause): count for place, cause, count in data["drops"]},

@@ -111,7 +111,6 @@ class Run:
         return self.finish()
 
     def go_on(self) -> None:
-        """Run to the end, from wherever it is."""
         if not self.is_started:
             self.start()
         try:
@@ -132,7 +131,6 @@ class Run:
         return self._saves is not None and self._saves.go_back(before_ns)
 
     def start(self) -> None:
-        """Start everything, at time 0."""
         self.is_started = True
         if not self.phased:
             self.pauses.add(self.built.window_ns[0], BASELINE_ENTITY, self._begin_window)

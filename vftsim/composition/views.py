@@ -37,7 +37,6 @@ def ramp_key(spec: ModelSpec, key: str) -> str:
 
 
 def with_ramp(spec: ModelSpec, ramp: RampSpec) -> ModelSpec:
-    """Return the model with another ramp in the place of its own."""
     return with_workload(spec, spec.phased or "", ramp)
 
 
@@ -46,7 +45,6 @@ def with_workload(spec: ModelSpec, name: str, workload: WorkloadSpec) -> ModelSp
 
 
 def with_domain(spec: ModelSpec, name: str, **changes: Any) -> ModelSpec:
-    """Return the model with fields of a domain replaced."""
     return spec.model_copy(update={"domains": {**spec.domains, name: spec.domains[name].model_copy(update=changes)}})
 
 
@@ -60,13 +58,11 @@ def protection_of(spec: ModelSpec, domain: DomainSpec) -> ProtectionSpec:
 
 
 def talks_inside(spec: ModelSpec, name: str) -> bool:
-    """Tell whether programs of a domain ask each other."""
     programs = spec.domains[name].applications.values()
     return any(peer.partition(".")[0] == name for program in programs for peer in program.peers)
 
 
 def paths_to(spec: ModelSpec, host: str, network: str) -> list[IoPathSpec]:
-    """Return the paths by which domains of a host reach a network."""
     return [
         interface.path
         for domain in spec.domains.values()
@@ -136,12 +132,10 @@ def others_on_host(spec: ModelSpec, domains: Sequence[str]) -> list[str]:
 
 
 def streams_of(spec: ModelSpec) -> Any | None:
-    """Return the media streams of a model, if it has any."""
     return spec.workloads.get(loaded_by(spec, STREAMS) or "")
 
 
 def calls_of(spec: ModelSpec) -> Any | None:
-    """Return the calls of a model that go with its media streams, if it has any."""
     return spec.workloads.get(loaded_by(spec, CALLS) or "")
 
 

@@ -33,7 +33,6 @@ class Window:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is cut off."""
         return self.start_s == 0.0 and math.isinf(self.end_s)
 
     def holds(self, begin_s: float, end_s: float) -> bool:

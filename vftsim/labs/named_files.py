@@ -36,7 +36,6 @@ def _candidates(node: Node, room: Room) -> list[Path]:
 
 
 def _refuse(node: Node, key: str, what: str, names: tuple[str, ...]) -> NoReturn:
-    """Say that there is no such file."""
     name = str(node.value)
     others = instead(name, names, "shipped:")
     message = f"there is no {what} {shown(name)} beside {Path(node.file).name} and none is shipped by that name{others}"

@@ -159,7 +159,6 @@ class Figure(ABC):
         return self if outcome is None else self.value(outcome)
 
     def held(self, outcome: Any) -> Any:
-        """Return what an outcome holds of it."""
         return self.source(outcome) if self.source is not None else outcome.__dict__[self.name]
 
     def value(self, outcome: Any) -> Any:
@@ -219,7 +218,6 @@ class Number(Figure):
         return {name: join(each[name] for each in held if name in each) for name in dict.fromkeys(chain(*held))}
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
-        """Yield the whole and its parts."""
         for path, take in self.parts(outcome):
             observe, leads = partial(self._observe, take), bool(self.headline) and not path
             yield Entry((self.name, *path), self, self.estimator, observe, leads)
@@ -257,7 +255,6 @@ class Total(Number):
         return True
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
-        """Yield the whole and its parts."""
         is_led = self.headline != IF_ANY or (outcome is not None and bool(self.held(outcome)))
         for entry in super().entries(outcome):
             yield replace(entry, leads=entry.leads and is_led)
@@ -285,7 +282,6 @@ class Rate(Figure):
         self.of, self.factor = _declared(of), factor
 
     def entries(self, outcome: Any | None = None) -> Iterator[Entry]:
-        """Yield the whole and its parts."""
         for path, take in self.of.parts(outcome):
             yield Entry(
                 (self.name, *path), self, Mean(), partial(self._observe, take), bool(self.headline) and not path
@@ -354,12 +350,10 @@ class Delays(Figure):
         return [*entries, *map(self._percentile, percents)]
 
     def further(self, word: str) -> Entry | None:
-        """Return any percentile."""
         percent = percent_of(word)
         return None if percent is None else self._percentile(percent)
 
     def together(self, held: Sequence[DelayHistogram]) -> DelayHistogram:
-        """Return the times of several of one kind as one distribution."""
         return DelayHistogram.together(held)
 
     def _percentile(self, percent: float) -> Entry:

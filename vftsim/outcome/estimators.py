@@ -65,7 +65,6 @@ class Mean(Estimator):
     """Each replication gives a number; they are averaged.  Totals, rates, means over time and extremes are this."""
 
     def single(self, observed: Any) -> float:
-        """Return the number itself."""
         return float(observed)
 
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
@@ -77,7 +76,6 @@ class Median(Mean):
     """Each replication gives a number that comes in steps; the middle one is taken."""
 
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
-        """Return the middle run with its order-statistic interval."""
         return median_interval(self.values(observed), confidence)
 
     def difference(
@@ -97,7 +95,6 @@ class Ratio(Estimator):
     """What no interval goes beyond where each numerator is a part of its denominator."""
 
     def single(self, observed: Any) -> float:
-        """Return the replication's own ratio."""
         numerator, denominator = observed
         return self.factor * numerator / denominator if denominator else math.nan
 
@@ -107,7 +104,6 @@ class Ratio(Estimator):
         return [self.factor * each for each in pseudo_values(list(numerators), list(denominators))]
 
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
-        """Return the ratio of sums."""
         numerators, denominators = zip(*observed, strict=True)
         is_part = all(numerator <= denominator for numerator, denominator in observed)
         ratio = ratio_of_sums(numerators, denominators, confidence)
@@ -118,7 +114,6 @@ class Share(Mean):
     """Each replication says yes or no; the share of those that say yes is given, in percent."""
 
     def single(self, observed: Any) -> float:
-        """Return 100 for yes and 0 for no."""
         return 100.0 * bool(observed)
 
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
@@ -137,11 +132,9 @@ class Percentile(Estimator):
     unit_ns: float
 
     def single(self, observed: Any) -> float:
-        """Return the replication's own percentile."""
         return float(observed.percentile(self.percent)) / self.unit_ns
 
     def interval(self, observed: Sequence[Any], confidence: float) -> Estimate:
-        """Return the pooled percentile."""
         (percentile,) = sections(observed, [self.percent])
         by_run = tuple(each / self.unit_ns for each in percentile.by_run)
         return percentile_interval(

@@ -136,7 +136,6 @@ class Outcome(Declared):
             yield from figure.entries()
 
     def entries(self) -> Iterator[Entry]:
-        """Yield every figure of this outcome."""
         for figure in self.declared.values():
             yield from figure.entries(self)
 
@@ -165,7 +164,6 @@ class Outcome(Declared):
         return dict(measured)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
         return {"kind": self.kind, **{name: _plain(getattr(self, name)) for name in self.held}}
 
     @staticmethod
@@ -227,7 +225,6 @@ class Phase:
 
     @property
     def seconds(self) -> float:
-        """Length."""
         return (self.end_ns - self.begin_ns) / 1e9
 
     @property
@@ -238,7 +235,6 @@ class Phase:
         return declare.path_word(f"at_{self.load:g}".replace(".", "_"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
         outcomes = {owner: outcome.to_dict() for owner, outcome in self.outcomes.items()}
         return {
             "name": self.name,
@@ -250,6 +246,5 @@ class Phase:
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Phase:
-        """Rebuild what :meth:`to_dict` returned."""
         outcomes = {owner: Outcome.from_dict(outcome) for owner, outcome in data["outcomes"].items()}
         return Phase(data["name"], data["load"], data["begin_ns"], data["end_ns"], outcomes)

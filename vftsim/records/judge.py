@@ -97,7 +97,6 @@ class Judgement(Printed):
         ]
 
     def print_tables(self) -> None:
-        """Print everything for people."""
         for table in self.tables():
             print_table(table.title, table.columns, texts_of(table), texts=table.texts)
         for line in (self.ran, *self.scores()):
@@ -137,7 +136,6 @@ class Judgement(Printed):
         }
 
     def tables(self) -> list[Table]:
-        """Return the whole record."""
         titled = [(write(table.title, self.names), table) for table in self.record.spec.tables]
         return [table_of(title, table.columns, list(self._rows(table))) for title, table in titled]
 

@@ -116,7 +116,6 @@ def draw(chart: Chart | Bars, axes: Axes, *, with_head: bool = True) -> None:
 
 
 def empty_figure(width_in: float, height_in: float) -> tuple[Figure, Axes]:
-    """Return a figure that needs no display, and its axes."""
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.subplots()

@@ -33,7 +33,6 @@ class Shape:
 
     @property
     def quantity(self) -> Quantity | None:
-        """The dimension of the value at this place."""
         return next((m for m in self.metadata if isinstance(m, Quantity)), None)
 
     def spec(self, data: Any) -> type[BaseModel] | None:

@@ -87,7 +87,6 @@ class Quantity:
 
     @property
     def base_unit(self) -> str:
-        """The unit of the stored number."""
         return self.written_units[-1]
 
     def parse(self, value: object) -> int | float:

@@ -166,7 +166,6 @@ class _Builder:
         self.anchors: dict[str, Node] = {}
 
     def take(self, event: Any) -> None:
-        """Add one event."""
         if event.start_mark is not None:
             self.line = event.start_mark.line + 1
         match type(event).__name__:

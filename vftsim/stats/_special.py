@@ -26,7 +26,6 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the distribution function of the beta distribution."""
     return float(_special().betainc(a, b, x))
 
 
@@ -36,7 +35,6 @@ def beta_survival(x: float, a: float, b: float) -> float:
 
 
 def log_beta(a: float, b: float) -> float:
-    """Return the logarithm of the beta function."""
     return float(_special().betaln(a, b))
 
 

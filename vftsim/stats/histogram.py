@@ -59,14 +59,12 @@ class DelayHistogram:
 
     @classmethod
     def together(cls, parts: Iterable[DelayHistogram]) -> DelayHistogram:
-        """Return the values of several histograms as one."""
         made = cls()
         for part in parts:
             made.merge(part)
         return made
 
     def merge(self, other: DelayHistogram) -> None:
-        """Take in all values of another histogram."""
         for index, count in other._buckets.items():
             self._buckets[index] = self._buckets.get(index, 0) + count
         self._sum_ns += other._sum_ns
@@ -76,7 +74,6 @@ class DelayHistogram:
 
     @property
     def count(self) -> int:
-        """Number of values."""
         return sum(self._buckets.values())
 
     @property

@@ -311,7 +311,6 @@ def total_ns(parts: Iterable[Part]) -> int:
 
 
 def format_parts(title: str, parts: Iterable[Part]) -> str:
-    """Return a table for people."""
     parts = list(parts)
     width = max((len(part.name) for part in parts), default=len("total"))
     lines = [f"{title}: {total_ns(parts) / 1e6:.4f} ms"]

@@ -62,7 +62,6 @@ class Schedule:
         return self._waiting.get(vcpu, otherwise_ns)
 
     def dispatch(self, pcpu: int, vcpu: int, now_ns: int, priority: str = "") -> None:
-        """Let a vCPU run."""
         self._end_wait(vcpu, now_ns)
         self._running[pcpu] = (vcpu, now_ns, priority)
 

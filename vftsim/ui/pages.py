@@ -66,7 +66,6 @@ def script() -> str:
 
 
 def is_busy(posed: Sequence[Posed]) -> bool:
-    """Whether anything waits or runs."""
     return any(each.state.word in ("waiting", "running") for each in posed)
 
 

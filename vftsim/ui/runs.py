@@ -94,7 +94,6 @@ class Runs:
         return [*study.words, *self._options, *resume, "-o", str(study.result)]
 
     def state(self, study: Study) -> State:
-        """Return how far a study has come."""
         with self._change:
             if study in self._waiting:
                 return State("waiting")

@@ -47,7 +47,6 @@ class HttperfReport:
 
     @property
     def errors_total(self) -> int:
-        """Connections that failed."""
         return sum(self.errors.values())
 
     def text(self) -> str:

@@ -182,7 +182,6 @@ def back_end_share(costs: Costs) -> float:
 
 
 def bounds_but_storage(costs: Costs) -> dict[str, float]:
-    """Return R7's bounds but its storage server's."""
     return {name: bound for name, bound in bounds(costs, RUNS["R7"]).items() if name != STORAGE}
 
 

@@ -182,7 +182,6 @@ class MediaJudgement(Judgement):
 
     @cached_property
     def judged(self) -> dict[str, list[Judged]]:
-        """Return every statement with its verdict, by model."""
         return {name: judge_all(results) for name, results in self.models.items()}
 
     @cached_property
