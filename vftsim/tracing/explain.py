@@ -13,21 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from vftsim.errors import UsageError
-from vftsim.platform.io.marks import (
-    AT_HOST,
-    DELIVERED,
-    DISCARDED,
-    DONE,
-    DROPPED,
-    ENTERED,
-    PROGRAM_DONE,
-    PROGRAM_TAKEN,
-    PROGRAM_WAITED,
-    PUT_OUT,
-    RELEASED,
-    RETURNED,
-    TAKEN,
-)
+from vftsim.platform.io import marks
 from vftsim.tracing.packets import CLIENT, GUEST, PacketTrace
 from vftsim.tracing.trace import Trace
 
@@ -52,14 +38,14 @@ class Step:
 
 
 _BETWEEN = {
-    AT_HOST: "network to the host",
-    RETURNED: "network to the client",
-    RELEASED: "held by the protection",
-    PROGRAM_WAITED: "application: waits for disk or others",
-    PUT_OUT: "waits for room",
-    ENTERED: "enters the guest",
-    DROPPED: "waits, and ends",
-    DISCARDED: "waits, and ends",
+    marks.AT_HOST: "network to the host",
+    marks.RETURNED: "network to the client",
+    marks.RELEASED: "held by the protection",
+    marks.PROGRAM_WAITED: "application: waits for disk or others",
+    marks.PUT_OUT: "waits for room",
+    marks.ENTERED: "enters the guest",
+    marks.DROPPED: "waits, and ends",
+    marks.DISCARDED: "waits, and ends",
 }
 
 
@@ -70,10 +56,10 @@ def steps(packet: PacketTrace) -> list[Step]:
     for before, mark in pairwise(packet.marks):
         stage, _, _ = mark.name.rpartition(" ")
         span_ns = before.time_ns, mark.time_ns
-        if mark.boundary in (TAKEN, PROGRAM_TAKEN):
+        if mark.boundary in (marks.TAKEN, marks.PROGRAM_TAKEN):
             listed.append(Step(f"waits for {stage}", *span_ns))
             spent_ns = mark.spent_ns
-        elif mark.boundary in (DONE, PROGRAM_DONE):
+        elif mark.boundary in (marks.DONE, marks.PROGRAM_DONE):
             used_ns = min(mark.spent_ns or spent_ns, span_ns[1] - span_ns[0])
             listed.append(Step(f"in the hands of {stage}", *span_ns, stage, used_ns))
         else:
@@ -83,9 +69,9 @@ def steps(packet: PacketTrace) -> list[Step]:
 
 def _between(before: int, boundary: int) -> str:
     """Return what a packet waits for before a boundary that is no stage's."""
-    if boundary == RELEASED and before == RELEASED:
+    if boundary == marks.RELEASED and before == marks.RELEASED:
         return "waits for room"
-    if boundary == RETURNED and before != DELIVERED:
+    if boundary == marks.RETURNED and before != marks.DELIVERED:
         return "leaves the host"
     return _BETWEEN.get(boundary, "leaves the host")
 
@@ -183,7 +169,7 @@ def _in_hand_ns(packet: PacketTrace) -> int | None:
     """Return when the program was done with a packet from a client, or where that is not told, when it came."""
     if packet.begun != CLIENT:
         return None
-    return packet.time_of(PROGRAM_DONE) or packet.time_of(ENTERED)
+    return packet.time_of(marks.PROGRAM_DONE) or packet.time_of(marks.ENTERED)
 
 
 def explain_exchange(exchange: Exchange, trace: Trace) -> list[Part]:
@@ -210,7 +196,7 @@ def explain_hold(packet: PacketTrace, trace: Trace) -> list[Part]:
 
     Parts end where what happened to the domain's protection did (a crash, its detection, the takeover), if it did.
     """
-    at_ns = packet.time_of(PUT_OUT) or 0
+    at_ns = packet.time_of(marks.PUT_OUT) or 0
     end_ns = at_ns + packet.held_ns
     parts: list[Part] = []
     name = "held until the other copy has its inputs or state"

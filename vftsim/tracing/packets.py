@@ -11,47 +11,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vftsim.composition.run import Run
-from vftsim.platform.io.marks import (
-    ARRIVED,
-    AT_HOST,
-    DELIVERED,
-    DISCARDED,
-    DONE,
-    DROPPED,
-    ENDED,
-    ENTERED,
-    PROGRAM_DONE,
-    PROGRAM_TAKEN,
-    PROGRAM_WAITED,
-    PUT_OUT,
-    RELEASED,
-    RETURNED,
-    SENT,
-    TAKEN,
-    mark_logs,
-)
+from vftsim.platform.io import marks
 from vftsim.workloads.wire import Wire
 
 CLIENT, GUEST, COPY = "client", "guest", "copy"
 """Where a packet began; a copy is one that protection made, of which the beginning is not seen."""
 
 _NAMES = {
-    ARRIVED: "arrived",
-    SENT: "sent",
-    AT_HOST: "reaches the host",
-    ENTERED: "enters the guest",
-    PROGRAM_TAKEN: "application taken",
-    PROGRAM_DONE: "application done",
-    PUT_OUT: "put out",
-    PROGRAM_WAITED: "application goes on",
-    RELEASED: "let go",
-    DELIVERED: "leaves the host",
-    RETURNED: "delivered",
-    DROPPED: "dropped",
-    DISCARDED: "discarded",
-    ENDED: "taken in",
+    marks.ARRIVED: "arrived",
+    marks.SENT: "sent",
+    marks.AT_HOST: "reaches the host",
+    marks.ENTERED: "enters the guest",
+    marks.PROGRAM_TAKEN: "application taken",
+    marks.PROGRAM_DONE: "application done",
+    marks.PUT_OUT: "put out",
+    marks.PROGRAM_WAITED: "application goes on",
+    marks.RELEASED: "let go",
+    marks.DELIVERED: "leaves the host",
+    marks.RETURNED: "delivered",
+    marks.DROPPED: "dropped",
+    marks.DISCARDED: "discarded",
+    marks.ENDED: "taken in",
 }
-_ENDS = (RETURNED, DROPPED, DISCARDED, ENDED)
+_ENDS = (marks.RETURNED, marks.DROPPED, marks.DISCARDED, marks.ENDED)
 
 
 class Passed(NamedTuple):
@@ -135,7 +117,7 @@ class PacketTrace:
     @property
     def held_ns(self) -> int:
         """How long the guest's protection held it; 0: it did not."""
-        put_ns, let_go_ns = self.time_of(PUT_OUT), self.time_of(RELEASED)
+        put_ns, let_go_ns = self.time_of(marks.PUT_OUT), self.time_of(marks.RELEASED)
         return 0 if put_ns is None or let_go_ns is None else let_go_ns - put_ns
 
 
@@ -158,8 +140,8 @@ class PacketReader:
         self._window_ns = start_ns, end_ns
         built = run.built
         stages = [(stage.row, stage.name) for host in built.hosts.values() for stage in host.io.stages]
-        self._of_stages = {(TAKEN, row): f"{name} taken" for row, name in stages}
-        self._of_stages |= {(DONE, row): f"{name} done" for row, name in stages}
+        self._of_stages = {(marks.TAKEN, row): f"{name} taken" for row, name in stages}
+        self._of_stages |= {(marks.DONE, row): f"{name} done" for row, name in stages}
         self._places = {row: key for host in built.hosts.values() for key, row in host.io.drop_rows.items()}
         self._owners = {port: owner for host in built.hosts.values() for port, owner in host.io.owners.items()}
         self._flows: dict[int, str] = {getattr(d, "flow", 0): name for name, d in built.drivers.items()}
@@ -172,7 +154,7 @@ class PacketReader:
 
     def read(self) -> None:
         """Take over all marks since the last time."""
-        log: Any = self._run.engine.rows(mark_logs)[1]
+        log: Any = self._run.engine.rows(marks.mark_logs)[1]
         count = int(log.written)
         if not count:  # as at most samples
             return
@@ -199,11 +181,13 @@ class PacketReader:
         name = self._of_stages.get((boundary, passed.place)) or _NAMES[boundary]
         packet.marks.append(Mark(name, time_ns, passed.spent_ns, boundary))
         if boundary in _ENDS:
-            packet.reason = " ".join(self._places.get(passed.place, ("elsewhere",))) if boundary == DROPPED else ""
+            packet.reason = (
+                " ".join(self._places.get(passed.place, ("elsewhere",))) if boundary == marks.DROPPED else ""
+            )
             self._end(passed.packet, packet, name)
 
     def _new(self, passed: Passed) -> PacketTrace:
-        begun = {ARRIVED: CLIENT, SENT: CLIENT, PUT_OUT: GUEST}.get(passed.boundary, COPY)
+        begun = {marks.ARRIVED: CLIENT, marks.SENT: CLIENT, marks.PUT_OUT: GUEST}.get(passed.boundary, COPY)
         name, domain = self._flows.get(passed.flow, ""), self._owners.get(passed.port, "")
         stream, message, size = passed.stream, passed.message, passed.size_bytes
         number = self._numbers[passed.flow, stream]
@@ -230,8 +214,8 @@ class PacketReader:
 
 def _begins(packet_trace: PacketTrace, boundary: int, time_ns: int) -> bool:
     """Tell whether a mark is of another packet than the one whose row it was."""
-    if boundary == SENT:
-        return not (packet_trace.marks[-1].boundary == ARRIVED and packet_trace.end_ns == time_ns)
-    if boundary == PUT_OUT:
-        return packet_trace.marks[-1].boundary not in (PROGRAM_DONE, PUT_OUT, RELEASED)
-    return boundary == ARRIVED
+    if boundary == marks.SENT:
+        return not (packet_trace.marks[-1].boundary == marks.ARRIVED and packet_trace.end_ns == time_ns)
+    if boundary == marks.PUT_OUT:
+        return packet_trace.marks[-1].boundary not in (marks.PROGRAM_DONE, marks.PUT_OUT, marks.RELEASED)
+    return boundary == marks.ARRIVED
