@@ -12,6 +12,7 @@ between measured loads the straight line (of the logarithm for delays).  It has 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -55,7 +56,7 @@ class Row:
     @property
     def tells(self) -> bool:
         """Whether every null model, if there is one, gives another figure than this model may."""
-        return not cannot_tell(self.low, self.high, self.nulls)
+        return not any(self.low <= value <= self.high for value in self.nulls.values())
 
     def by(self, null: str) -> Row | None:
         """Return the row as a null model would have it; None where that says nothing."""
@@ -142,6 +143,12 @@ def is_relative(quantity: str) -> bool:
     return is_percentile(quantity) or quantity.endswith("/max")
 
 
+def step_number(phase: str) -> int:
+    """Return the number of a step; 0 for what is none."""
+    match = re.fullmatch(r"step_([0-9]+)", phase)
+    return int(match[1]) if match else 0
+
+
 def is_percentile(quantity: str) -> bool:
     return "/p" in quantity
 
@@ -206,8 +213,3 @@ class Base:
 def known(nulls: Mapping[str, float | None]) -> dict[str, float]:
     """Return the nulls that say something."""
     return {name: value for name, value in nulls.items() if value is not None}
-
-
-def cannot_tell(low: float, high: float, nulls: Mapping[str, float]) -> bool:
-    """Whether a null model's figure lies within the model's own central range, so that the row tells neither."""
-    return any(low <= value <= high for value in nulls.values())

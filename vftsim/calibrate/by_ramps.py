@@ -4,7 +4,6 @@ CPU is brought to the measured load and mix of its step.  A step at the edge of 
 replications that play it alone, at full length.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from vftsim.calibrate.accuracy import (
     known,
     labelled,
     rows_of,
+    step_number,
 )
 from vftsim.calibrate.capacities import capacity_rows, left_out, null_capacities, ratio_rows, system_of
 from vftsim.calibrate.definition import check_environments
@@ -108,7 +108,7 @@ def _judge_ramp(
 
 def _not_played(name: str, data: Observations) -> list[str]:
     """Return a line where phases were measured that no ramp has."""
-    others = [phase for phase, _ in data if not _step(phase) and phase != BEFORE_THE_STEPS]
+    others = [phase for phase, _ in data if not step_number(phase) and phase != BEFORE_THE_STEPS]
     if not others:
         return []
     phases = listing(dict.fromkeys(others))
@@ -127,7 +127,7 @@ def compared(
 
     In ``runs`` phases are called ``environment/phase``.
     """
-    in_order = dict(sorted(data.items(), key=lambda item: (_step(item[0][0]), item[0][1])))
+    in_order = dict(sorted(data.items(), key=lambda item: (step_number(item[0][0]), item[0][1])))
     return rows_of(
         labelled(name, in_order),
         runs,
@@ -141,14 +141,14 @@ def sample_of(spec: EnvironmentSpec, phase: str) -> str:
     """Return what a phase was used for: ``in``, ``input`` or ``out``."""
     if phase in spec.inputs:
         return "input"
-    step = _step(phase)
+    step = step_number(phase)
     fitted = spec.pre_registration_fitted if step == 0 else step <= spec.fitted_steps
     return "in" if fitted else "out"
 
 
 def nulls_of(spec: EnvironmentSpec, data: Observations, phase: str, quantity: str) -> dict[str, float]:
     """Return what null models give that know the fitted steps; nothing for pre-registration."""
-    if _step(phase) == 0:
+    if step_number(phase) == 0:
         return {}
     base, load = Base.of(data, fitted_steps(spec), quantity), data[phase, "load"]
     return known({LINE: base.curve(load, 1), PARABOLA: base.curve(load, 2), QUEUE: base.queue(load)})
@@ -168,7 +168,7 @@ def _judged(spec: EnvironmentSpec, targets: TargetsSpec, has_delays: bool, rows:
     verdicts = [_cpu(spec, targets, rows)]
     if has_delays:
         delays = [row for row in rows if is_percentile(row.quantity)]
-        fitted = [r for r in delays if r.sample == "in" and _step(r.phase)]
+        fitted = [r for r in delays if r.sample == "in" and step_number(r.phase)]
         next_step = f"step_{spec.fitted_steps + 1}"
         of_next = [r for r in delays if r.phase == next_step]
         verdicts += [
@@ -202,7 +202,7 @@ def stop_verdict(spec: EnvironmentSpec, stops: list[int]) -> Verdict:
 
 
 def _cpu(spec: EnvironmentSpec, targets: TargetsSpec, rows: list[Row]) -> Verdict:
-    of_cpu = [r for r in rows if r.quantity == "cpu" and r.sample == "out" and _step(r.phase)]
+    of_cpu = [r for r in rows if r.quantity == "cpu" and r.sample == "out" and step_number(r.phase)]
     held = [r for r in of_cpu if r.measured <= targets.cpu_up_to]
     if not held:
         return Verdict("CPU of held-out steps", False, "no held-out step below the limit was reached")
@@ -238,9 +238,3 @@ def _stop(phase: str, targets: TargetsSpec, rows: list[Row]) -> Verdict:
     passed = all(abs(row.error) <= limit for row in shares)
     note = " (calibration input)" if shares[0].sample == "input" else ""
     return Verdict(text + note, passed, f"predicted/measured: {figures}")
-
-
-def _step(phase: str) -> int:
-    """Return the number of a step; 0 for what is none."""
-    match = re.fullmatch(r"step_([0-9]+)", phase)
-    return int(match[1]) if match else 0

@@ -27,6 +27,7 @@ from vftsim.composition.model import ModelSpec
 from vftsim.errors import UsageError
 from vftsim.sampling.streams import Streams
 from vftsim.spec import shipped_dir
+from vftsim.spec.explain import first_mistake
 from vftsim.spec.suggest import listing
 from vftsim.study.runs.model import Model
 
@@ -173,8 +174,7 @@ def accepted(spec: ModelSpec) -> str:
     try:
         ModelSpec.model_validate(Model("", spec).resolved())
     except ValidationError as error:
-        first = error.errors()[0]
-        return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        return first_mistake(error)
     return ""
 
 
@@ -194,9 +194,7 @@ def read_fit(name_or_path: str) -> DrawableFit:
             raise UsageError(f"'{path}' has more than {LARGEST_BYTES >> 20} MiB: no fit of vftsim")
         file = _File.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageError(f"'{path}' is no fit that 'vftsim calibrate -o' wrote: {key}: {first['msg']}") from None
+        raise UsageError(f"'{path}' is no fit that 'vftsim calibrate -o' wrote: {first_mistake(error)}") from None
     return _drawable(name_or_path, file)
 
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from vftsim.calibrate.accuracy import step_number
 from vftsim.calibrate.drawn import DrawableFit, accepted
 from vftsim.calibrate.figures import observations_of, unit_of_figure
 from vftsim.calibrate.parameters import in_unit
@@ -384,8 +385,8 @@ def _figures_by_step(figures: Iterable[Figure]) -> list[Block]:
     by_quantity: dict[str, list[tuple[int, Figure]]] = {}
     for figure in figures:
         phase, _, quantity = figure.name.partition("/")
-        if phase.startswith("step_"):
-            by_quantity.setdefault(quantity, []).append((int(phase.removeprefix("step_")), figure))
+        if step := step_number(phase):
+            by_quantity.setdefault(quantity, []).append((step, figure))
     charts: list[Block] = []
     for quantity, steps in list(by_quantity.items())[:_MOST_CHARTS]:
         points = [Point.of(float(step), _ranged(figure)) for step, figure in steps]

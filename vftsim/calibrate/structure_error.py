@@ -25,6 +25,7 @@ from vftsim.calibrate.summary import kind_of
 from vftsim.errors import UsageError
 from vftsim.report.markdown import markdown_table
 from vftsim.spec import shipped_dir
+from vftsim.spec.explain import first_mistake
 
 ENOUGH = 19
 """Errors from which a range of nine of ten is one by its rule."""
@@ -142,9 +143,8 @@ def read_held_out(name_or_path: str) -> StructureError:
     try:
         file = HeldOutFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageError(f"--held-out: '{path}' is not what 'vftsim validate' wrote: {key}: {first['msg']}") from None
+        why = first_mistake(error)
+        raise UsageError(f"--held-out: '{path}' is not what 'vftsim validate' wrote: {why}") from None
     if wrong := next((r for r in file.rows if not _has_error(r.quantity, r.measured, r.predicted)), None):
         raise UsageError(f"--held-out: '{path}': a delay of 0 or less has no ratio ({wrong.phase}, {wrong.quantity})")
     return StructureError.learned(file.rows)

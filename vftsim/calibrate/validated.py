@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from vftsim.calibrate.accuracy import Row, Verdict
+from vftsim.calibrate.accuracy import Row, Verdict, step_number
 from vftsim.calibrate.capacities import CapacityRow, LeftOut, RatioRow
 from vftsim.calibrate.figures import unit_of_figure
 from vftsim.calibrate.summary import error_of, groups_of, result, share_that_cannot_tell
@@ -124,8 +124,7 @@ def _measured_charts(rows: Sequence[Row]) -> list[Block]:
     """Return what was predicted and what was measured over the steps, for the figures with most rows beyond the fit."""
     groups: dict[tuple[str, str], list[tuple[int, Row]]] = {}
     for row in rows:
-        if row.phase.startswith("step_"):
-            step = int(row.phase.removeprefix("step_"))
+        if step := step_number(row.phase):
             groups.setdefault((row.environment, row.quantity), []).append((step, row))
     charts: list[Block] = []
     for environment in dict.fromkeys(where for where, _ in groups):

@@ -23,7 +23,7 @@ from vftsim.records.expressions import Names, evaluate, write
 from vftsim.records.runner import Record, Results
 from vftsim.report.blocks import Answer, Block, Facts, Note, Table, across
 from vftsim.report.markdown import markdown_table
-from vftsim.report.screen import print_table, print_text
+from vftsim.report.screen import print_blocks, print_text
 from vftsim.spec.suggest import shown
 from vftsim.stats.intervals import t_interval
 from vftsim.study.blocks.printed import Printed
@@ -97,8 +97,7 @@ class Judgement(Printed):
         ]
 
     def print_tables(self) -> None:
-        for table in self.tables():
-            print_table(table.title, table.columns, texts_of(table), texts=table.texts)
+        print_blocks(self.tables())
         for line in (self.ran, *self.scores()):
             print_text(line)
 

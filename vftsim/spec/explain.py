@@ -122,6 +122,12 @@ def explain(
     return ModelFileError(first.message + more, first.file, first.line, first.key)
 
 
+def first_mistake(error: ValidationError) -> str:
+    """Return where and what the first mistake is, of a file that users do not write themselves."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
+
+
 def _has_typo(spot: Spot, typos: set[tuple[tuple[Key, ...], str]]) -> bool:
     """Whether a missing key is there under a mistyped name, so that naming the typo says it all."""
     names = [name for parent, name in typos if parent == spot.keys[:-1]]

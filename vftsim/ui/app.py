@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vftsim.errors import UsageError, VftsimError
 from vftsim.ui.desk import Desk
@@ -37,24 +37,14 @@ _HEADERS = {
 }
 
 
-class Guard:
-    """Refuses what is longer than any question, and gives every answer the headers that keep it to itself."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-
-        async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-                message = {**message, "headers": [*message["headers"], *headers]}
-            await send(message)
-
-        app = self._app
-        if scope["type"] == "http" and len(scope["query_string"]) + len(scope["path"]) > _LONGEST_ADDRESS:
-            app = PlainTextResponse("this address is too long", 414)
-        await app(scope, receive, sent)
+async def guarded(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    """Refuse what is longer than any question, and give every answer the headers that keep it to itself."""
+    if len(request.url.query) + len(request.url.path) > _LONGEST_ADDRESS:
+        response: Response = PlainTextResponse("this address is too long", 414)
+    else:
+        response = await call_next(request)
+    response.headers.update(_HEADERS)
+    return response
 
 
 def build(desk: Desk) -> Starlette:
@@ -69,7 +59,10 @@ def build(desk: Desk) -> Starlette:
             Route("/begin", routes.begin, methods=["POST"]),
             Route("/stop", routes.stop, methods=["POST"]),
         ],
-        middleware=[Middleware(Guard), Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS))],
+        middleware=[
+            Middleware(BaseHTTPMiddleware, dispatch=guarded),
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(HOSTS)),
+        ],
     )
 
 

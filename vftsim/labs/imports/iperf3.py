@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from vftsim.labs.importing import BOTH_WAYS, LARGEST, Figure, Source, importer, of_rates, of_share
+from vftsim.spec.explain import first_mistake
 
 _Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 _Count = Annotated[int, Field(ge=-(2**63), le=2**63)]  # late packets count as less than none lost
@@ -99,9 +100,7 @@ def _test_of(source: Source) -> _Test:
     try:
         return _Test.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(key) for key in first["loc"])
-        source.refuse(f"is not the output of  iperf3 -J: {where}: {first['msg'].lower()}")
+        source.refuse(f"is not the output of  iperf3 -J: {first_mistake(error)}")
 
 
 def _recognizes(text: str) -> bool:
