@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from vftsim.records.definition import Statement
 from vftsim.records.judge import HOLDS, MISSED, NOISE, UNDECIDED, Row, lead_verdict, row_of, same_verdict
@@ -99,47 +99,44 @@ def _of_word(of: str, word: str, value: float) -> Row:
 
 
 def _judge_loss(key: str, word: str, outcomes: Mapping[str, Outcome]) -> Judged:
-    mine = outcomes[key]
     if ":" not in word:
-        return _judge_word(key, "loss", "loss", word, mine)
+        return _judge_word(key, "loss", "loss", word, outcomes[key])
     relation, target = word.split(":")
-    if relation == "best_in":
-        rivals = _rivals(target, key, outcomes)
-        rival = min(rivals, key=lambda k: (rivals[k].loss, rivals[k].delay))
-        best = rivals[rival]
-        compared = _DELAY if max(mine.loss, best.loss) == 0.0 else _LOSS
-        words = f"{_percent(mine.loss)} against {_percent(best.loss)} ({rival})"
-        return Judged(key, "loss", word, words, _sign(compared, mine, best, is_more=False))
-    other = _reference(target, key, outcomes)
-    words = f"{_percent(mine.loss)} against {_percent(other.loss)}"
-    if relation in {"no_change_vs", "no_improvement_vs"}:
-        verdict = _same(_LOSS, mine, other, only_less=relation == "no_improvement_vs")
-    elif relation == "marginal_improvement_vs":
-        is_marginal = abs(mine.loss - other.loss) < _MARGINAL_POINTS
-        verdict = _sign(_LOSS, mine, other, is_more=False) if is_marginal else MISSED
-    elif max(mine.loss, other.loss) == 0.0:
-        verdict = _sign(_DELAY, mine, other, is_more=relation == "worse_than")
-        words = f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
-    else:
-        verdict = _sign(_LOSS, mine, other, is_more=relation == "worse_than")
-    return Judged(key, "loss", word, words, verdict)
+    mine, other, rival = outcomes[key], *_other(relation, target, key, outcomes, lambda each: (each.loss, each.delay))
+    words = f"{_percent(mine.loss)} against {_percent(other.loss)}{rival}"
+    compared = _LOSS
+    if max(mine.loss, other.loss) == 0.0 and relation in {"best_in", "better_than", "worse_than"}:
+        compared = _DELAY
+        words = words if rival else f"no loss; mean delay {mine.delay:.3g} against {other.delay:.3g} ms"
+    if relation == "marginal_improvement_vs" and abs(mine.loss - other.loss) >= _MARGINAL_POINTS:
+        return Judged(key, "loss", word, words, MISSED)
+    return Judged(key, "loss", word, words, _compare(compared, relation, mine, other))
 
 
 def _judge_delay(key: str, word: str, row: Mapping[str, str], outcomes: Mapping[str, Outcome]) -> Judged:
-    mine = outcomes[key]
     if word in _words()["delay"]:
-        return _judge_word(key, "delay", "delay", word, mine)
+        return _judge_word(key, "delay", "delay", word, outcomes[key])
     relation, target = _delay_relation(word, row)
-    if relation == "best_in":
-        other = min(_rivals(target, key, outcomes).values(), key=lambda o: o.delay)
-        verdict = _sign(_DELAY, mine, other, is_more=False)
-    else:
-        other = _reference(target, key, outcomes)
-        if relation in {"no_improvement", "no_change"}:
-            verdict = _same(_DELAY, mine, other, only_less=relation == "no_improvement")
-        else:
-            verdict = _sign(_DELAY, mine, other, is_more=relation in {"worse_than", "higher_than", "higher"})
-    return Judged(key, "delay", word, f"mean {mine.delay:.3g} against {other.delay:.3g} ms", verdict)
+    mine, other, _ = outcomes[key], *_other(relation, target, key, outcomes, lambda each: each.delay)
+    words = f"mean {mine.delay:.3g} against {other.delay:.3g} ms"
+    return Judged(key, "delay", word, words, _compare(_DELAY, relation, mine, other))
+
+
+def _other(
+    relation: str, target: str, key: str, outcomes: Mapping[str, Outcome], rank: Callable[[Outcome], Any]
+) -> tuple[Outcome, str]:
+    """Return what an experiment is compared with, and its name in brackets if it is the best rival of a set."""
+    if relation != "best_in":
+        return _reference(target, key, outcomes), ""
+    rivals = _rivals(target, key, outcomes)
+    rival = min(rivals, key=lambda name: rank(rivals[name]))
+    return rivals[rival], f" ({rival})"
+
+
+def _compare(compared: "_Compared", relation: str, mine: Outcome, other: Outcome) -> str:
+    if relation.startswith("no_"):
+        return _same(compared, mine, other, only_less=relation.startswith("no_improvement"))
+    return _sign(compared, mine, other, is_more=relation in {"worse_than", "higher_than", "higher"})
 
 
 def _delay_relation(word: str, row: Mapping[str, str]) -> tuple[str, str]:
